@@ -1,0 +1,91 @@
+//! The seam between device code that runs on a CPU and the runtime that gives it lanes.
+//!
+//! `gpufs-device` calls through [`runtime`]; `gpufs-host` installs its fibers with [`install`]. Where nothing is installed, or the
+//! calling thread runs no lane, code runs as a warp of one lane, so a kernel's I/O logic can be called from an ordinary thread.
+//! Nothing here exists on a GPU.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Where a thread stands in its launch. Counts are at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Position {
+    /// Index of the thread in its block.
+    pub thread: u32,
+    /// Index of the block in the grid.
+    pub block: u32,
+    /// Threads in a block.
+    pub block_threads: u32,
+    /// Blocks in the grid.
+    pub grid_blocks: u32,
+}
+
+/// What the lanes named in a mask do together. All of them must come with the same value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Collective {
+    /// Bit `i` of the result says whether lane `i` brought a non-zero value.
+    Ballot,
+    /// The result is the value that the lane named in `argument` brought; each lane names its own.
+    Shuffle,
+    /// The result is the value that the lane named in `argument` brought; all name the same.
+    Broadcast,
+    /// The result is the wrapping sum of the values that lower lanes of the mask brought.
+    Scan,
+    /// No value: what each did before is visible to all after.
+    Sync,
+}
+
+/// A CPU-lane runtime. Each function is called on a lane and concerns that lane.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneRuntime {
+    /// Lanes in a warp: 1 to 64.
+    pub width: fn() -> u32,
+    /// The calling lane's index in its warp, below `width`.
+    pub lane: fn() -> u32,
+    /// Where the calling lane stands in its launch.
+    pub position: fn() -> Position,
+    /// The lanes of the warp that arrive here together, as a mask that holds the caller. `site` names the place in the code: lanes
+    /// that called with different sites are never put together.
+    pub calling: fn(site: usize) -> u64,
+    /// One [`Collective`] of the lanes in `lanes`: (`lanes`, what, value, argument). Returns when all of them have called.
+    pub collective: fn(u64, Collective, u64, u32) -> u64,
+    /// Lets other lanes and warps run, for about this many nanoseconds or less. Every waiting loop calls it.
+    pub nap: fn(u32),
+    /// Nanoseconds of a monotonic clock.
+    pub clock: fn() -> u64,
+}
+
+static INSTALLED: AtomicPtr<LaneRuntime> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Makes `runtime` the process's CPU-lane runtime. Installing the same one again changes nothing.
+pub fn install(runtime: &'static LaneRuntime) {
+    // ORDERING: release, partner `runtime`: the table's contents are visible to who sees the pointer.
+    INSTALLED.store(core::ptr::from_ref(runtime).cast_mut(), Ordering::Release);
+}
+
+/// The process's CPU-lane runtime, or the one-lane runtime.
+#[inline]
+pub fn runtime() -> &'static LaneRuntime {
+    // ORDERING: acquire, partner `install`.
+    let installed = INSTALLED.load(Ordering::Acquire);
+    // SAFETY:
+    // - the pointer is null or came from a `&'static LaneRuntime` in `install`
+    #[allow(unsafe_code, reason = "a static reference kept in an atomic")]
+    unsafe { installed.as_ref() }.unwrap_or(&ONE_LANE)
+}
+
+/// The runtime of a thread that runs no lanes: a warp of one.
+pub static ONE_LANE: LaneRuntime = LaneRuntime {
+    width: || 1,
+    lane: || 0,
+    position: || Position { thread: 0, block: 0, block_threads: 1, grid_blocks: 1 },
+    calling: |_| 1,
+    collective: |_, what, value, _| match what {
+        Collective::Ballot => u64::from(value != 0),
+        Collective::Shuffle | Collective::Broadcast => value,
+        Collective::Scan | Collective::Sync => 0,
+    },
+    nap: |_| core::hint::spin_loop(),
+    clock: || 0,
+};

@@ -1,0 +1,10 @@
+//! The ring protocol of gpufs and everything that its device and host halves agree on.
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]
+
+pub mod abi;
+pub mod errno;
+pub mod lanes;
+pub mod word;
+
+pub use errno::Errno;

@@ -1,0 +1,34 @@
+//! The words that several parties touch at once, and the only places where atomics appear.
+//!
+//! Two kinds of word, after what the hardware allows (no read-modify-write crosses PCIe):
+//!
+//! | type | lives in | touched by | verbs |
+//! |---|---|---|---|
+//! | [`SharedWord`] | host memory, shared with the kernel | device, kernel, host | `peek observe set publish` |
+//! | [`DeviceWord`], [`DeviceWord64`] | device memory | lanes of any warp; the host while no kernel runs | the same, and read-modify-write |
+//!
+//! | verb | order | scope of a [`SharedWord`] | scope of a device word |
+//! |---|---|---|---|
+//! | `peek`, `set` | relaxed | system | device |
+//! | `observe` | acquire | system | device |
+//! | `publish` | release | system | device |
+//! | `draw` | relaxed read-modify-write | none | device |
+//! | `claim_bits` | acquire read-modify-write | none | device |
+//! | `return_bits` | release read-modify-write | none | device |
+//! | `add`, `sub`, `replace` | acquire and release | none | device |
+//!
+//! A caller's `// ORDERING:` line names the partner. Back ends: `host.rs` (`core` atomics, which also serve AMDGCN, where they
+//! come out with the right waits and cache actions), `loom.rs` (model checking). The NVPTX back end enters here as a third
+//! file with the same items.
+
+#[cfg(not(loom))]
+mod host;
+#[cfg(not(loom))]
+use host as backend;
+
+#[cfg(loom)]
+mod loom;
+#[cfg(loom)]
+use self::loom as backend;
+
+pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, wake_fence};

@@ -1,0 +1,1 @@
+//! Formatting: `printf` and its relatives (stage 1).

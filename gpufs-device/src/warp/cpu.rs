@@ -1,0 +1,61 @@
+//! CPU lanes: each operation calls the lane runtime that `gpufs-host` installed (`gpufs_core::lanes`).
+
+use core::panic::Location;
+
+use gpufs_core::lanes::{Collective, Position, runtime};
+
+use super::{LaneMask, Warp};
+
+/// The machine that this build runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl Warp for Machine {
+    #[inline]
+    fn width() -> u32 {
+        (runtime().width)()
+    }
+    #[inline]
+    fn lane() -> u32 {
+        (runtime().lane)()
+    }
+    #[inline]
+    #[track_caller]
+    fn calling() -> LaneMask {
+        LaneMask((runtime().calling)(core::ptr::from_ref(Location::caller()).addr()))
+    }
+    #[inline]
+    fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
+        LaneMask((runtime().collective)(lanes.0, Collective::Ballot, u64::from(predicate), 0))
+    }
+    #[inline]
+    fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
+        (runtime().collective)(lanes.0, Collective::Shuffle, value, from)
+    }
+    #[inline]
+    fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
+        (runtime().collective)(lanes.0, Collective::Broadcast, value, from)
+    }
+    #[inline]
+    fn scan(lanes: LaneMask, value: u64) -> u64 {
+        (runtime().collective)(lanes.0, Collective::Scan, value, 0)
+    }
+    #[inline]
+    fn sync(lanes: LaneMask) {
+        (runtime().collective)(lanes.0, Collective::Sync, 0, 0);
+    }
+    #[inline]
+    fn nap(nanoseconds: u32) {
+        (runtime().nap)(nanoseconds);
+    }
+    #[inline]
+    fn clock() -> u64 {
+        (runtime().clock)()
+    }
+}
+
+/// Where the calling thread stands in its launch.
+#[inline]
+pub(super) fn position() -> Position {
+    (runtime().position)()
+}

@@ -1,0 +1,253 @@
+//! The machine below the algorithms: ten operations, one file per target, and [`Lanes`], the set of lanes that a call passes down.
+//!
+//! Everything above this module is written once. A new target is one more file that implements [`Warp`].
+
+mod cpu;
+
+pub use cpu::Machine;
+pub use gpufs_core::lanes::Position;
+
+/// A set of lanes of one warp: bit `i` stands for lane `i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct LaneMask(pub u64);
+
+impl LaneMask {
+    /// The empty set.
+    pub const NONE: Self = Self(0);
+    /// How many lanes.
+    #[inline]
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// Whether `lane` is in the set.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, lane: u32) -> bool {
+        self.0 >> lane & 1 == 1
+    }
+    /// The lowest lane; 64 if there is none.
+    #[inline]
+    #[must_use]
+    pub const fn first(self) -> u32 {
+        self.0.trailing_zeros()
+    }
+    /// The highest lane.
+    ///
+    /// # Panics
+    /// If the set is empty.
+    #[inline]
+    #[must_use]
+    pub const fn last(self) -> u32 {
+        63 - self.0.leading_zeros()
+    }
+    /// The lanes of this set that are not in `other`.
+    #[inline]
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+    /// How many lanes of the set are lower than `lane`.
+    #[inline]
+    #[must_use]
+    pub const fn rank(self, lane: u32) -> u32 {
+        (self.0 & ((1 << lane) - 1)).count_ones()
+    }
+    /// The lanes in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            (rest != 0).then(|| {
+                let lane = rest.trailing_zeros();
+                rest &= rest - 1;
+                lane
+            })
+        })
+    }
+}
+
+/// What a machine offers the lanes of a warp.
+///
+/// Where a function takes `lanes`: convergent; called by exactly the lanes in the mask, all with the same mask, each lane in it
+/// the caller's own among them; the result is valid in all of them. What a lane did before is visible to the others after.
+pub trait Warp {
+    /// Lanes in a warp: 1 to 64. Any lane; the same everywhere.
+    fn width() -> u32;
+    /// The calling lane's index, below [`Warp::width`]. Any lane.
+    fn lane() -> u32;
+    /// The lanes that arrive here together. Convergent; called by any lanes; in each, the mask holds the caller, and the lanes in
+    /// it got the same mask.
+    #[track_caller]
+    fn calling() -> LaneMask;
+    /// The lanes whose `predicate` holds.
+    fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
+    /// The `value` of lane `from`, which is in `lanes`; each lane names its own `from`.
+    fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64;
+    /// The `value` of lane `from`, which is in `lanes` and the same in all.
+    fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64;
+    /// The wrapping sum of `value` over the lanes of the mask below the caller.
+    fn scan(lanes: LaneMask, value: u64) -> u64;
+    /// Waits until all have called.
+    fn sync(lanes: LaneMask);
+    /// Gives others the machine for about `nanoseconds` or less. Any lane; every waiting loop calls it.
+    fn nap(nanoseconds: u32);
+    /// Nanoseconds of a monotonic clock. Any lane.
+    fn clock() -> u64;
+}
+
+/// The lanes of one call, taken once at its start and passed down as a value, with the caller's place among them.
+///
+/// All methods but the accessors are convergent and are called by exactly the lanes in the set; results are valid in all of
+/// them.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes {
+    mask: LaneMask,
+    lane: u32,
+}
+
+impl Lanes {
+    /// The lanes that call this together. The one place where the calling set is taken.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn calling() -> Self {
+        Self { mask: Machine::calling(), lane: Machine::lane() }
+    }
+    /// The set.
+    #[inline]
+    #[must_use]
+    pub const fn mask(self) -> LaneMask {
+        self.mask
+    }
+    /// The caller's lane.
+    #[inline]
+    #[must_use]
+    pub const fn lane(self) -> u32 {
+        self.lane
+    }
+    /// How many lanes.
+    #[inline]
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.mask.count()
+    }
+    /// How many lanes of the set are below the caller.
+    #[inline]
+    #[must_use]
+    pub const fn rank(self) -> u32 {
+        self.mask.rank(self.lane)
+    }
+    /// The lane that acts for the set: its lowest.
+    #[inline]
+    #[must_use]
+    pub const fn leader(self) -> u32 {
+        self.mask.first()
+    }
+    /// Whether the caller is the leader.
+    #[inline]
+    #[must_use]
+    pub const fn is_leader(self) -> bool {
+        self.lane == self.leader()
+    }
+    /// The lanes whose `predicate` holds.
+    #[inline]
+    #[must_use]
+    pub fn ballot(self, predicate: bool) -> LaneMask {
+        Machine::ballot(self.mask, predicate)
+    }
+    /// Whether `predicate` holds in every lane.
+    #[inline]
+    #[must_use]
+    pub fn all(self, predicate: bool) -> bool {
+        self.ballot(predicate) == self.mask
+    }
+    /// Whether `predicate` holds in some lane.
+    #[inline]
+    #[must_use]
+    pub fn any(self, predicate: bool) -> bool {
+        !self.ballot(predicate).is_empty()
+    }
+    /// The `value` of lane `from`, each lane naming its own.
+    #[inline]
+    #[must_use]
+    pub fn shuffle(self, value: u64, from: u32) -> u64 {
+        Machine::shuffle(self.mask, value, from)
+    }
+    /// The `value` of lane `from`, the same in all.
+    #[inline]
+    #[must_use]
+    pub fn broadcast(self, value: u64, from: u32) -> u64 {
+        Machine::broadcast(self.mask, value, from)
+    }
+    /// The leader's `value`.
+    #[inline]
+    #[must_use]
+    pub fn from_leader(self, value: u64) -> u64 {
+        self.broadcast(value, self.leader())
+    }
+    /// The sum of `value` over the lanes below the caller.
+    #[inline]
+    #[must_use]
+    pub fn scan(self, value: u64) -> u64 {
+        Machine::scan(self.mask, value)
+    }
+    /// Waits until all have called; what each did before is visible to all after.
+    #[inline]
+    pub fn sync(self) {
+        Machine::sync(self.mask);
+    }
+    /// The part of the set in `subset`, for a call made by exactly those lanes.
+    ///
+    /// # Panics
+    /// In debug builds, if the caller is not in `subset` or `subset` is not a part of the set.
+    #[inline]
+    #[must_use]
+    pub fn subset(self, subset: LaneMask) -> Self {
+        debug_assert!(subset.contains(self.lane) && subset.without(self.mask).is_empty());
+        Self { mask: subset, lane: self.lane }
+    }
+}
+
+/// Where the calling thread stands in its launch. Any lane.
+#[inline]
+#[must_use]
+pub fn position() -> Position {
+    cpu::position()
+}
+
+/// The calling thread's index in the whole grid. Any lane.
+#[inline]
+#[must_use]
+pub fn global_thread() -> u64 {
+    let position = position();
+    u64::from(position.block) * u64::from(position.block_threads) + u64::from(position.thread)
+}
+
+/// Threads in the whole grid. Any lane; the same everywhere.
+#[inline]
+#[must_use]
+pub fn grid_threads() -> u64 {
+    let position = position();
+    u64::from(position.grid_blocks) * u64::from(position.block_threads)
+}
+
+/// Lets other lanes and warps run. A loop in a kernel that waits for another thread calls this, or the CPU lanes it waits for
+/// never run.
+#[inline]
+pub fn nap(nanoseconds: u32) {
+    Machine::nap(nanoseconds);
+}
+
+/// Nanoseconds of a monotonic clock. Any lane.
+#[inline]
+#[must_use]
+pub fn clock() -> u64 {
+    Machine::clock()
+}
