@@ -1,10 +1,80 @@
 //! The ring protocol of gpufs and everything that its device and host halves agree on.
+//!
+//! Nothing here knows an operating system, an allocator or a GPU. The functions are the *steps of one lane*; `gpufs-device` puts
+//! them together for a warp, and `gpufs-host` calls them as a warp of one when it flushes what a kernel left behind.
+//!
+//! # The rules
+//!
+//! Code cites them by number. "Happens before" is that of the C++ memory model; the kernel is one more agent, which loads the
+//! SQ tail with acquire, stores the CQ tail with release, and loads the CQ head with acquire (`io_uring(7)`).
+//!
+//! **Who may touch what**
+//!
+//! 1. *Only plain loads and stores touch memory shared with the kernel.* Read-modify-write happens in device memory.
+//! 2. *A slot is a credit.* An operation holds one slot of its ring from before its ticket is drawn until after its completion
+//!    has been delivered. A ring has [`Queue::capacity`] slots, at most min(SQ entries, CQ entries).
+//! 3. *A ticket is a place in the SQ.* Tickets are drawn in order by one counter, a batch of *n* at once; ticket *t* fills SQE
+//!    *t* mod entries, and only its holder does.
+//! 4. *Ready, then published.* The holder of a batch writes its SQEs, then stores the batch's length at `ready[first ticket]`. The
+//!    publisher takes ready batches in ticket order, clears each mark, and stores the tail once behind the last of them.
+//! 5. *One publisher.* Each committer adds one to `publications`; the one that finds zero publishes. It leaves by subtracting what
+//!    it has served, and stays if anything remains.
+//! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head, and
+//!    only then delivers the copies to their slots; it waits for nothing meanwhile.
+//! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
+//! 8. *Operations nobody waits for* (write-behind of stream blocks) are never more than the session's stream buffers, and every
+//!    ring has more slots than those.
+//!
+//! # Why it works
+//!
+//! *No unread SQE is overwritten.* Suppose ticket *t* is written while the SQE of *t − entries* is unread. The kernel reads in
+//! order, so none of the *entries + 1* tickets *t − entries … t* has completed, and by rule 2 each holds a slot of its own: more
+//! slots than there are. ∎ (The hot path therefore never reads the SQ head.)
+//!
+//! *The CQ never overflows.* One SQE gives one CQE (no multishot). A CQE that lies in the ring, or is still to be posted, belongs
+//! to a slot that is not yet free: by rule 6 the CQ head is stored past an entry before its slot is told, and by release and
+//! acquire along slot → free bit → claim → tail, the kernel that reads a later SQE also sees that head. So at most *capacity ≤ CQ
+//! entries* lie between the head that the kernel sees and its tail. ∎
+//!
+//! *A `ready` mark is never lost or read twice.* The next batch that starts at the same index can only be drawn after a ticket
+//! one lap earlier completed; its mark was cleared before the tail store that let it complete (rule 4). So clearing happens before
+//! marking anew. ∎
+//!
+//! *Each completion is delivered exactly once.* Each CQE is copied by one poller: `drained` moves under the `poller` lock. Delivery
+//! is one successful exchange (rule 7); a second CQE with the same generation, or one with an old generation, finds another
+//! word and is rejected as stale. ∎
+//!
+//! *Nothing ready stays unpublished.* A committer marks ready, then adds to `publications`. If it finds zero it publishes itself.
+//! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and the publisher scans again, seeing the
+//! mark through the same word. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail is
+//! stored.
+//!
+//! *No wake-up is lost.* The host's attendant looks at `NEED_WAKEUP` and the tail again and again while kernels run, so a stale
+//! look is followed by a fresh one; the kernel's thread sets the flag, fences, and looks at the tail once more before it sleeps. Only
+//! parking the attendant is an edge, and there the host fences between announcing work and looking (`wake_fence`).
+//!
+//! *There is no schedule in which everybody waits.* A lane waits (a) for its operation, (b) for a slot, (c) for a staging buffer,
+//! (d) for a stream block, (e) for a stream's or file's lock. Every waiting loop drains. The publisher, the poller and a warp between
+//! reserving and committing stream space wait for nothing, so they finish. An operation that was committed is published (above), the
+//! kernel completes it, and any waiter of its ring delivers it: (a) ends. Slots are held by operations somebody waits for, which end
+//! by (a), and by write-behind, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
+//! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
+//! its predecessor in a serial stream is written (the same, by induction), and every waiter for it reaps it: (d) ends, or
+//! reports the write's error. The locks are first come first served and held across (a) to (d) only, taken in the order stream,
+//! file: (e) ends. ∎ (An operation that the kernel itself cannot finish, such as a read of a pipe that nobody writes,
+//! holds its slot and its lock as long as it would hold a thread on a CPU.)
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
 
 pub mod abi;
 pub mod errno;
+mod free_set;
 pub mod lanes;
+mod queue;
 pub mod word;
 
 pub use errno::Errno;
+pub use free_set::{Claim, FreeSet};
+pub use queue::{
+    Counters, Delivery, Drain, Line, Operation, Outcome, Queue, QueueParts, QueueWords, Slot, Ticket,
+};

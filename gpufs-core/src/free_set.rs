@@ -1,0 +1,150 @@
+//! Which of a fixed number of things are free: one bit each, claimed for a whole warp by one read-modify-write.
+
+use crate::word::DeviceWord64;
+
+// Items per word of a [`FreeSet`].
+pub(crate) const WORD_BITS: u32 = 64;
+
+/// A set of free items, numbered from 0. Bit `i` of word `w` is set while item `64 w + i` is free.
+///
+/// Owner of a set bit: nobody. Owner of a cleared bit: whoever cleared it, until it sets it again.
+#[derive(Debug)]
+#[repr(C)]
+pub struct FreeSet {
+    words: *const DeviceWord64,
+    word_count: u32,
+}
+
+// SAFETY:
+// - the pointer is to words that are shared by design and outlive the set, by `FreeSet::new`'s contract
+#[allow(unsafe_code, reason = "a shared table behind a pointer")]
+unsafe impl Sync for FreeSet {}
+// SAFETY:
+// - as for `Sync`: nothing in the set belongs to a thread
+#[allow(unsafe_code, reason = "a shared table behind a pointer")]
+unsafe impl Send for FreeSet {}
+
+/// Items of one word of a [`FreeSet`], claimed together. At least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a claim that is dropped is never free again"]
+pub struct Claim {
+    /// Which word.
+    pub word: u32,
+    /// Which of its items.
+    pub bits: u64,
+}
+
+impl Claim {
+    /// How many items, 1 to 64.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.bits.count_ones()
+    }
+    /// The item of this rank, counting from the lowest; `rank` is below [`Claim::count`].
+    #[must_use]
+    pub const fn item(self, rank: u32) -> u32 {
+        let mut bits = self.bits;
+        let mut left = rank;
+        while left > 0 {
+            bits &= bits - 1;
+            left -= 1;
+        }
+        self.word * WORD_BITS + bits.trailing_zeros()
+    }
+    /// The claim of one item alone.
+    pub const fn single(item: u32) -> Self {
+        Self { word: item / WORD_BITS, bits: 1 << (item % WORD_BITS) }
+    }
+}
+
+impl FreeSet {
+    /// Words that a set of `items` needs.
+    #[must_use]
+    pub const fn words_for(items: u32) -> u32 {
+        items.div_ceil(WORD_BITS)
+    }
+    /// The initial value of word `word` of a set of `items`, all free.
+    #[must_use]
+    pub const fn initial_word(items: u32, word: u32) -> u64 {
+        let before = word * WORD_BITS;
+        match items.saturating_sub(before) {
+            0 => 0,
+            left if left >= WORD_BITS => u64::MAX,
+            left => (1 << left) - 1,
+        }
+    }
+
+    /// The set over `word_count` words at `words`.
+    ///
+    /// # Safety
+    /// `words` points to `word_count` words that stay valid as long as the set, on every device that uses it.
+    #[must_use]
+    #[allow(unsafe_code, reason = "a shared table behind a pointer")]
+    pub const unsafe fn new(words: *const DeviceWord64, word_count: u32) -> Self {
+        Self { words, word_count }
+    }
+
+    fn word(&self, index: u32) -> &DeviceWord64 {
+        debug_assert!(index < self.word_count);
+        // SAFETY:
+        // - `index` is below `word_count`: every caller reduces it or takes it from a claim of this set
+        // - the words are valid, by `FreeSet::new`'s contract
+        #[allow(unsafe_code, reason = "a shared table behind a pointer")]
+        unsafe {
+            &*self.words.add(index as usize)
+        }
+    }
+
+    /// Claims up to `wanted` items (1 to 64) of one word, beginning the search at word `hint`; `None` if none was found free.
+    ///
+    /// Any one lane. Looks at each word once: it waits for nothing.
+    pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
+        for step in 0..self.word_count {
+            let word = hint.wrapping_add(step) % self.word_count;
+            // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
+            let seen = self.word(word).peek();
+            let bits = lowest(seen, wanted);
+            if bits == 0 {
+                continue;
+            }
+            // ORDERING: acquire, device, partner `release`: what the items' last owner did comes before.
+            let bits = self.word(word).claim_bits(bits) & bits;
+            if bits != 0 {
+                return Some(Claim { word, bits });
+            }
+        }
+        None
+    }
+
+    /// Gives a claim, or a part of one, back.
+    pub fn release(&self, claim: Claim) {
+        // ORDERING: release, device, partner `claim`.
+        let before = self.word(claim.word).return_bits(claim.bits);
+        debug_assert_eq!(before & claim.bits, 0, "an item was released twice");
+    }
+
+    /// How many items are free. Stale as soon as it is returned; exact while nobody claims or releases.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        // ORDERING: relaxed: a statistic.
+        (0..self.word_count).map(|word| self.word(word).peek().count_ones()).sum()
+    }
+
+    /// Whether `item` is free, as [`FreeSet::free`] says it.
+    #[must_use]
+    pub fn is_free(&self, item: u32) -> bool {
+        // ORDERING: relaxed: a statistic.
+        self.word(item / WORD_BITS).peek() >> (item % WORD_BITS) & 1 == 1
+    }
+}
+
+/// The lowest `wanted` set bits of `word`, or all if there are fewer.
+const fn lowest(word: u64, wanted: u32) -> u64 {
+    let mut rest = word;
+    let mut left = wanted;
+    while left > 0 && rest != 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    word ^ rest
+}

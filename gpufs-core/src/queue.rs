@@ -1,0 +1,498 @@
+//! One ring as the device sees it: many producers, one publisher at a time, one poller at a time (stages 4 to 8).
+//!
+//! The steps of a batch, in order; "leader" is one lane, "each" every lane that has an entry, and between lines all lanes meet at
+//! a barrier:
+//!
+//! ```text
+//! leader  claim(n) -> slots            leader  begin_drain(n) -> Drain
+//! each    arm(slot) -> Operation       each    entry(drain, i) -> Cqe
+//! leader  reserve(n) -> Ticket         leader  advance(drain)
+//! each    fill(ticket + i, sqe)        each    deliver(cqe)
+//! leader  commit(ticket, n)            leader  end_drain(drain)
+//! each    outcome(operation) …         leader  release(slots)
+//! ```
+//!
+//! Nothing here waits. What a queue does not do: choose a ring, retry, or look at results.
+#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+
+use crate::abi::{Cqe, Sqe};
+use crate::free_set::{Claim, FreeSet};
+use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
+
+/// A slot of a ring's operation table: below [`Queue::capacity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Slot(pub u32);
+
+/// A place in the submission queue; runs free and is masked on access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Ticket(pub u32);
+
+impl Ticket {
+    /// The ticket `count` places on.
+    #[must_use]
+    pub const fn plus(self, count: u32) -> Self {
+        Self(self.0.wrapping_add(count))
+    }
+}
+
+/// One live operation: its slot and the slot's generation. As a number it is the SQE's `user_data`.
+///
+/// ```text
+/// 63      62 … 32        31 … 0
+/// 0       generation     slot
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The slot.
+    pub slot: Slot,
+    /// Its generation: 1 to 2³¹ − 1.
+    pub generation: u32,
+}
+
+impl Operation {
+    /// The number that stands for it.
+    #[must_use]
+    pub const fn token(self) -> u64 {
+        ((self.generation as u64) << 32) | self.slot.0 as u64
+    }
+    /// The operation that a token stands for.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves of the token")]
+    pub const fn from_token(token: u64) -> Self {
+        Self { slot: Slot(token as u32), generation: (token >> 32) as u32 }
+    }
+}
+
+/// What became of a completion that a poller handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Delivery {
+    /// The operation went from in flight to done.
+    Delivered,
+    /// No such operation is in flight: an old generation, a second completion, or a number that is no operation.
+    Stale,
+}
+
+/// What is known of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// Not complete: the buffer is the kernel's.
+    InFlight,
+    /// Complete, with the CQE's `res`.
+    Done(i32),
+    /// The slot has gone on to another operation.
+    Stale,
+}
+
+/// Completions that a poller has taken: `count` of them from `head` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the poller's lock is held until end_drain"]
+pub struct Drain {
+    /// Index of the first.
+    pub head: u32,
+    /// How many: at least 1.
+    pub count: u32,
+}
+
+/// A word on a cache line of its own, so that those who poll one do not slow those who write another.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Line<T>(pub T);
+
+/// The words of a queue that live in device memory.
+///
+/// | word | range | written by |
+/// |---|---|---|
+/// | `ticket` | runs free | any producer's leader |
+/// | `publications` | 0 to committers present | committers; zero means there is no publisher |
+/// | `published` | runs free, monotonic, at most `ticket` | the publisher |
+/// | `poller` | 0, 1 | whoever drains |
+/// | `drained` | runs free, at most the CQ tail | the poller |
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct QueueWords {
+    /// The next ticket.
+    pub ticket: Line<DeviceWord>,
+    /// Commits not yet looked at by a publisher.
+    pub publications: Line<DeviceWord>,
+    /// The tail, as last stored. May be stale for all but the publisher.
+    pub published: Line<DeviceWord>,
+    /// Whether somebody drains.
+    pub poller: Line<DeviceWord>,
+    /// The CQ head, as last stored. May be stale for all but the poller.
+    pub drained: Line<DeviceWord>,
+    /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
+    pub counters: Line<Counters>,
+}
+
+/// What a queue counts. Each only grows.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Counters {
+    /// Operations submitted.
+    pub operations: DeviceWord64,
+    /// Stores of the SQ tail.
+    pub publications: DeviceWord64,
+    /// Completions drained.
+    pub completions: DeviceWord64,
+    /// Looks at the CQ that found it empty.
+    pub empty_looks: DeviceWord64,
+    /// Completions that no operation waited for.
+    pub stale: DeviceWord64,
+    /// Times that a claim found no free slot.
+    pub slot_waits: DeviceWord64,
+    /// Bytes that completed reads returned.
+    pub bytes_read: DeviceWord64,
+    /// Bytes that completed writes took.
+    pub bytes_written: DeviceWord64,
+}
+
+/// What a [`Queue`] is made of. Entry counts are powers of two.
+#[derive(Debug)]
+#[repr(C)]
+pub struct QueueParts {
+    /// The SQ tail. Shared; written by the publisher, read by the kernel.
+    pub sq_tail: *const SharedWord,
+    /// The CQ head. Shared; written by the poller, read by the kernel.
+    pub cq_head: *const SharedWord,
+    /// The CQ tail. Shared; written by the kernel, read by the poller.
+    pub cq_tail: *const SharedWord,
+    /// `sq_entries` submission entries. Shared.
+    pub sqes: *const EntryCell<Sqe>,
+    /// `cq_entries` completion entries. Shared.
+    pub cqes: *const EntryCell<Cqe>,
+    /// Submission entries.
+    pub sq_entries: u32,
+    /// Completion entries.
+    pub cq_entries: u32,
+    /// The queue's words, in device memory.
+    pub words: *const QueueWords,
+    /// `sq_entries` marks, in device memory: 0, or the length of the ready batch that starts there.
+    pub ready: *const DeviceWord,
+    /// `capacity` state words, in device memory.
+    ///
+    /// ```text
+    /// 63 … 33        32      31 … 0
+    /// generation     done    res
+    /// ```
+    pub slots: *const DeviceWord64,
+    /// The free slots: `capacity` of them.
+    pub free: FreeSet,
+    /// Slots: at most min(`sq_entries`, `cq_entries`).
+    pub capacity: u32,
+}
+
+/// One ring as the device sees it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Queue {
+    parts: QueueParts,
+}
+
+// SAFETY:
+// - every part is shared by design: words are atomic, entries are handed over by rules 3, 4 and 6
+unsafe impl Sync for Queue {}
+// SAFETY:
+// - as for `Sync`: nothing in a queue belongs to a thread
+unsafe impl Send for Queue {}
+
+const GENERATIONS: u32 = (1 << 31) - 1;
+const DONE: u64 = 1 << 32;
+
+const fn in_flight_word(generation: u32) -> u64 {
+    (generation as u64) << 33
+}
+
+impl Queue {
+    /// The queue over `parts`.
+    ///
+    /// # Safety
+    /// Every pointer is valid for its count of items, on every device that uses the queue, as long as the queue lives; the
+    /// words continue the kernel's indices (`ticket` = `published` = SQ tail, `drained` = CQ head); `ready` is zero.
+    ///
+    /// # Panics
+    /// If an entry count is not a power of two, or `capacity` is zero or more than either.
+    #[must_use]
+    pub const unsafe fn new(parts: QueueParts) -> Self {
+        assert!(parts.sq_entries.is_power_of_two() && parts.cq_entries.is_power_of_two());
+        // Rule 2.
+        assert!(
+            parts.capacity > 0 && parts.capacity <= parts.sq_entries && parts.capacity <= parts.cq_entries
+        );
+        Self { parts }
+    }
+
+    /// Slots: how many operations can be in flight.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.parts.capacity
+    }
+    /// The queue's own words, for reports.
+    #[must_use]
+    pub const fn words(&self) -> &QueueWords {
+        // SAFETY:
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.words }
+    }
+    /// What the queue has counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.words().counters.0
+    }
+    /// The SQ tail and the CQ tail as last seen, for reports.
+    #[must_use]
+    pub fn tails(&self) -> (u32, u32) {
+        // ORDERING: relaxed: a report.
+        (self.sq_tail().peek(), self.cq_tail().peek())
+    }
+
+    const fn sq_tail(&self) -> &SharedWord {
+        // SAFETY:
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.sq_tail }
+    }
+    const fn cq_head(&self) -> &SharedWord {
+        // SAFETY:
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.cq_head }
+    }
+    const fn cq_tail(&self) -> &SharedWord {
+        // SAFETY:
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.cq_tail }
+    }
+    const fn ready(&self, ticket: u32) -> &DeviceWord {
+        // SAFETY:
+        // - the index is masked below `sq_entries`
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.ready.add((ticket & (self.parts.sq_entries - 1)) as usize) }
+    }
+    fn slot(&self, slot: Slot) -> &DeviceWord64 {
+        assert!(slot.0 < self.parts.capacity, "a slot is below the capacity");
+        // SAFETY:
+        // - the index was checked
+        // - valid, by `new`'s contract
+        unsafe { &*self.parts.slots.add(slot.0 as usize) }
+    }
+
+    // Submission.
+
+    /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane. Rule 2.
+    pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
+        let claim = self.parts.free.claim(wanted, hint);
+        if claim.is_none() {
+            // ORDERING: relaxed: a counter.
+            self.counters().slot_waits.draw(1);
+        }
+        claim
+    }
+
+    /// Puts a claimed slot in flight under a new generation. The lane whose operation it is.
+    #[must_use]
+    pub fn arm(&self, slot: Slot) -> Operation {
+        let word = self.slot(slot);
+        // ORDERING: relaxed: the slot is the caller's (acquired by the claim, or kept since its last outcome).
+        let before = word.peek() >> 33;
+        #[allow(clippy::cast_possible_truncation, reason = "31 bits")]
+        let generation = before as u32 % GENERATIONS + 1;
+        // ORDERING: relaxed: the poller sees it through commit → tail → kernel → CQ tail.
+        word.set(in_flight_word(generation));
+        Operation { slot, generation }
+    }
+
+    /// Draws `count` tickets. One lane, holding as many claimed slots. Rule 3.
+    #[must_use]
+    pub fn reserve(&self, count: u32) -> Ticket {
+        // ORDERING: relaxed: only its being counted matters; the caller's slots carry the order.
+        Ticket(self.words().ticket.0.draw(count))
+    }
+
+    /// Writes the SQE of one ticket. The lane that holds it.
+    ///
+    /// # Safety
+    /// `ticket` was drawn by [`Queue::reserve`] and not yet committed, and no other lane fills it. What the SQE refers to stays
+    /// valid until the operation's completion.
+    pub unsafe fn fill(&self, ticket: Ticket, sqe: Sqe) {
+        // SAFETY:
+        // - the index is masked below `sq_entries`, valid by `new`'s contract
+        // - nobody else touches the entry: the kernel has read its last content (first proof at the top of the crate), and other
+        //   producers hold other tickets
+        unsafe {
+            let entry = &*self.parts.sqes.add((ticket.0 & (self.parts.sq_entries - 1)) as usize);
+            entry.write(sqe);
+        }
+    }
+
+    /// Marks a filled batch ready and sees to its publication. One lane, after a barrier with those that filled it. Rules 4, 5.
+    ///
+    /// # Safety
+    /// The `count` tickets from `ticket` on were drawn together by [`Queue::reserve`], each has been filled, and the filling
+    /// happens before.
+    pub unsafe fn commit(&self, ticket: Ticket, count: u32) {
+        // ORDERING: relaxed: a counter.
+        self.counters().operations.draw(u64::from(count));
+        // ORDERING: release, device, partner `publish`'s observe: the SQEs come before the mark.
+        self.ready(ticket.0).publish(count);
+        // ORDERING: acquire and release, device, partner `publish`'s sub: the mark is seen by a publisher that is still at work, and
+        // a new publisher sees what the last one wrote.
+        if self.words().publications.0.add(1) == 0 {
+            self.publish();
+        }
+    }
+
+    /// Publishes every ready batch in ticket order. The publisher.
+    fn publish(&self) {
+        let words = self.words();
+        let mut served = 1;
+        // Ends: each round either finds that nobody came, or serves a commit that did.
+        loop {
+            // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
+            let start = words.published.0.peek();
+            let mut next = start;
+            // Ends: nothing passed here completes before the tail is stored, so at most `capacity` tickets are passed.
+            loop {
+                let mark = self.ready(next);
+                // ORDERING: acquire, device, partner `commit`: the batch's SQEs come before.
+                let count = mark.observe();
+                if count == 0 {
+                    break;
+                }
+                // ORDERING: relaxed: the next mark at this index comes after the tail store below (third proof).
+                mark.set(0);
+                next = next.wrapping_add(count);
+            }
+            if next != start {
+                debug_assert!(next.wrapping_sub(start) <= self.parts.capacity);
+                // ORDERING: relaxed: only publishers touch it.
+                words.published.0.set(next);
+                // ORDERING: release, system, partner the kernel's acquire of the tail: SQEs of every batch passed come before,
+                // since their marks were acquired.
+                self.sq_tail().publish(next);
+                // ORDERING: relaxed: a counter.
+                self.counters().publications.draw(1);
+            }
+            // ORDERING: acquire and release, device, partner `commit`'s add.
+            let before = words.publications.0.sub(served);
+            debug_assert!(before >= served);
+            if before == served {
+                return;
+            }
+            served = before - served;
+        }
+    }
+
+    // Completion.
+
+    /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
+    /// Rule 6.
+    pub fn begin_drain(&self, most: u32) -> Option<Drain> {
+        let words = self.words();
+        // ORDERING: relaxed look first, so that waiters do not fight over the word; then acquire, device, partner `end_drain`.
+        if words.poller.0.peek() != 0 || words.poller.0.replace(0, 1).is_err() {
+            return None;
+        }
+        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
+        let head = words.drained.0.peek();
+        // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
+        let tail = self.cq_tail().observe();
+        let count = tail.wrapping_sub(head).min(most);
+        if count == 0 {
+            // ORDERING: relaxed: a counter.
+            self.counters().empty_looks.draw(1);
+            // ORDERING: release, device, partner the next `begin_drain`.
+            words.poller.0.publish(0);
+            return None;
+        }
+        Some(Drain { head, count })
+    }
+
+    /// Copies completion `index` of a drain. The lane that will deliver it.
+    ///
+    /// # Panics
+    /// If `index` is not below the drain's count.
+    #[must_use]
+    pub fn entry(&self, drain: Drain, index: u32) -> Cqe {
+        assert!(index < drain.count);
+        let place = drain.head.wrapping_add(index) & (self.parts.cq_entries - 1);
+        // SAFETY:
+        // - the index is masked below `cq_entries`, valid by `new`'s contract
+        // - the kernel published the entry (the tail was acquired) and will not write it again before `advance` stores the head
+        unsafe { (*self.parts.cqes.add(place as usize)).read() }
+    }
+
+    /// Gives the entries back to the kernel. One lane, after a barrier with those that copied them, before any is delivered.
+    pub fn advance(&self, drain: Drain) {
+        // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before.
+        self.cq_head().publish(drain.head.wrapping_add(drain.count));
+    }
+
+    /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
+    pub fn deliver(&self, cqe: Cqe) -> Delivery {
+        let operation = Operation::from_token(cqe.user_data);
+        if operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation) {
+            let in_flight = in_flight_word(operation.generation);
+            let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
+            // ORDERING: release (and acquire), device, partner `outcome`: the advanced head and what the kernel wrote come before.
+            if self.slot(operation.slot).replace(in_flight, done).is_ok() {
+                return Delivery::Delivered;
+            }
+        }
+        // ORDERING: relaxed: a counter.
+        self.counters().stale.draw(1);
+        Delivery::Stale
+    }
+
+    /// Ends a drain. One lane, after a barrier with those that delivered.
+    pub fn end_drain(&self, drain: Drain) {
+        let words = self.words();
+        // ORDERING: relaxed: a counter.
+        self.counters().completions.draw(u64::from(drain.count));
+        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
+        words.drained.0.set(drain.head.wrapping_add(drain.count));
+        // ORDERING: release, device, partner the next `begin_drain`.
+        words.poller.0.publish(0);
+    }
+
+    /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.
+    pub fn drain_alone(&self, most: u32) -> u32 {
+        let Some(drain) = self.begin_drain(most.min(64)) else { return 0 };
+        let mut copies = [Cqe::default(); 64];
+        for (index, copy) in (0..drain.count).zip(&mut copies) {
+            *copy = self.entry(drain, index);
+        }
+        self.advance(drain);
+        for copy in &copies[..drain.count as usize] {
+            let (Delivery::Delivered | Delivery::Stale) = self.deliver(*copy);
+        }
+        self.end_drain(drain);
+        drain.count
+    }
+
+    /// What is known of an operation. Any lane.
+    pub fn outcome(&self, operation: Operation) -> Outcome {
+        // ORDERING: acquire, device, partner `deliver`: the buffer's content comes before the result.
+        let word = self.slot(operation.slot).observe();
+        if word >> 33 != u64::from(operation.generation) {
+            Outcome::Stale
+        } else if word & DONE == 0 {
+            Outcome::InFlight
+        } else {
+            #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
+            Outcome::Done((word as u32).cast_signed())
+        }
+    }
+
+    /// Gives slots back. One lane, after every operation in them is done and its outcome was read.
+    pub fn release(&self, claim: Claim) {
+        self.parts.free.release(claim);
+    }
+
+    /// Free slots, as [`FreeSet::free`] says it.
+    #[must_use]
+    pub fn free_slots(&self) -> u32 {
+        self.parts.free.free()
+    }
+}
