@@ -45,6 +45,15 @@ pub struct Sqe {
 }
 const_assert_eq!(size_of::<Sqe>(), 64);
 
+impl Sqe {
+    /// The same entry with another `user_data`.
+    #[must_use]
+    pub const fn with_user_data(mut self, user_data: u64) -> Self {
+        self.user_data = user_data;
+        self
+    }
+}
+
 /// A completion queue entry, 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]

@@ -116,6 +116,38 @@ impl FreeSet {
         None
     }
 
+    /// Claims `length` neighbouring items (a power of two up to 64), the first a multiple of `length`, beginning the search at word
+    /// `hint`; `None` if no such run was found free.
+    ///
+    /// Any one lane. Tries each place once: it waits for nothing.
+    ///
+    /// # Panics
+    /// In debug builds, if `length` is not a power of two up to 64.
+    pub fn claim_run(&self, length: u32, hint: u32) -> Option<Claim> {
+        debug_assert!(length.is_power_of_two() && length <= WORD_BITS);
+        let run = u64::MAX >> (WORD_BITS - length);
+        for step in 0..self.word_count {
+            let word = hint.wrapping_add(step) % self.word_count;
+            // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
+            let seen = self.word(word).peek();
+            for place in (0..WORD_BITS).step_by(length as usize) {
+                let bits = run << place;
+                if seen & bits != bits {
+                    continue;
+                }
+                // ORDERING: acquire, device, partner `release`: what the items' last owner did comes before.
+                let got = self.word(word).claim_bits(bits) & bits;
+                if got == bits {
+                    return Some(Claim { word, bits });
+                }
+                if got != 0 {
+                    self.release(Claim { word, bits: got });
+                }
+            }
+        }
+        None
+    }
+
     /// Gives a claim, or a part of one, back.
     pub fn release(&self, claim: Claim) {
         // ORDERING: release, device, partner `claim`.

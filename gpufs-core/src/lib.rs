@@ -70,7 +70,10 @@ pub mod abi;
 pub mod errno;
 mod free_set;
 pub mod lanes;
+pub mod pool;
 mod queue;
+pub mod session;
+pub mod stream;
 pub mod word;
 
 pub use errno::Errno;

@@ -1,0 +1,67 @@
+//! Fixed-size buffers in pinned host memory, registered with every ring as one fixed buffer.
+
+use crate::free_set::{Claim, FreeSet};
+
+/// Buffers of one size in one stretch of memory that the device and the kernel reach at the same address.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Pool {
+    /// Address of buffer 0.
+    pub base: u64,
+    /// Bytes of a buffer: a power of two.
+    pub buffer_bytes: u32,
+    /// Index under which each ring has registered the whole stretch, or [`Pool::UNREGISTERED`].
+    pub buffer_index: u32,
+    /// Which buffers are free.
+    pub free: FreeSet,
+}
+
+impl Pool {
+    /// `buffer_index` of memory that no ring has registered.
+    pub const UNREGISTERED: u32 = u32::MAX;
+    /// Buffers that [`Pool::claim_bytes`] takes at most.
+    pub const MOST_BUFFERS: u32 = 16;
+
+    /// The address of a buffer.
+    #[must_use]
+    pub const fn address(&self, buffer: u32) -> u64 {
+        self.base + buffer as u64 * self.buffer_bytes as u64
+    }
+    /// The most bytes that one claim holds.
+    #[must_use]
+    pub const fn most_bytes(&self) -> u64 {
+        self.buffer_bytes as u64 * Self::MOST_BUFFERS as u64
+    }
+    /// Claims neighbouring buffers for `bytes`, or for [`Pool::most_bytes`] if that is less; fewer where there is no such run;
+    /// `None` if no buffer was found free. One lane. Waits for nothing.
+    pub fn claim_bytes(&self, bytes: u64, hint: u32) -> Option<Staged> {
+        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
+        let mut buffers =
+            bytes.div_ceil(u64::from(self.buffer_bytes)).clamp(1, u64::from(Self::MOST_BUFFERS)) as u32;
+        buffers = buffers.next_power_of_two();
+        // Ends: `buffers` halves.
+        while buffers > 0 {
+            if let Some(claim) = self.free.claim_run(buffers, hint) {
+                return Some(Staged {
+                    claim,
+                    address: self.address(claim.item(0)),
+                    bytes: buffers * self.buffer_bytes,
+                });
+            }
+            buffers /= 2;
+        }
+        None
+    }
+}
+
+/// Neighbouring buffers of a [`Pool`], claimed by one lane.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a claim that is dropped is never free again"]
+pub struct Staged {
+    /// What to release.
+    pub claim: Claim,
+    /// Address of the first byte.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u32,
+}

@@ -1,0 +1,279 @@
+//! What a session is to the device: tables of fixed size that the host makes before the first launch.
+//!
+//! ```text
+//! Session ── queues[]   one per ring
+//!         ── files[]    descriptors that device code opened or the host registered
+//!         ── streams[]  FILEs; 0, 1, 2 are stdin, stdout, stderr
+//!         ── staging    pool: bounce buffers of calls in progress, paths, statx results
+//!         ── stream_buffers  pool: the blocks of open streams
+//!         ── regions[]  memory the host registered, used in place
+//! ```
+#![allow(unsafe_code, reason = "tables behind pointers that the host made")]
+
+use crate::Errno;
+use crate::abi::{CURRENT_POSITION, Sqe};
+use crate::free_set::FreeSet;
+use crate::pool::Pool;
+use crate::queue::Queue;
+use crate::stream::Stream;
+use crate::word::{DeviceWord, DeviceWord64};
+
+/// Index of an entry of the session's file table; what `open` returns as a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct FileIndex(pub u32);
+
+/// Index of an entry of the session's stream table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct StreamIndex(pub u32);
+
+/// First come, first served. The holder may wait for the kernel, never for a later comer.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct TicketLock {
+    /// The next ticket. Written by comers.
+    next: DeviceWord,
+    /// The ticket that holds the lock. Written by the holder.
+    serving: DeviceWord,
+}
+
+impl TicketLock {
+    /// Draws a ticket. One lane.
+    #[must_use]
+    pub fn draw(&self) -> u32 {
+        // ORDERING: relaxed: `is_served` acquires.
+        self.next.draw(1)
+    }
+    /// Whether the ticket's turn has come: then the lock is its holder's.
+    #[must_use]
+    pub fn is_served(&self, ticket: u32) -> bool {
+        // ORDERING: acquire, device, partner `release`.
+        self.serving.observe() == ticket
+    }
+    /// Hands the lock to the next ticket. The holder.
+    pub fn release(&self) {
+        // ORDERING: release, device, partner `is_served`. Only the holder writes the word.
+        self.serving.publish(self.serving.peek().wrapping_add(1));
+    }
+}
+
+/// One open file. All words but `position` are constant while it is open; `position` is guarded by `lock`.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct OpenFile {
+    /// [`OpenFile::OPEN`] and its companions; 0 when the entry is free.
+    pub flags: DeviceWord,
+    /// The process's descriptor.
+    pub descriptor: DeviceWord,
+    /// Guards `position`.
+    pub lock: TicketLock,
+    /// Where `read` and `write` go on, in bytes from the start of the file.
+    pub position: DeviceWord64,
+}
+
+impl OpenFile {
+    /// The entry is in use.
+    pub const OPEN: u32 = 1 << 0;
+    /// Reading is allowed.
+    pub const READABLE: u32 = 1 << 1;
+    /// Writing is allowed.
+    pub const WRITABLE: u32 = 1 << 2;
+    /// Each write goes to the end (`O_APPEND`).
+    pub const APPEND: u32 = 1 << 3;
+    /// Has a position: a regular file or block device.
+    pub const SEEKABLE: u32 = 1 << 4;
+    /// A terminal: streams on it are line buffered.
+    pub const TERMINAL: u32 = 1 << 5;
+    /// The host opened it, and the host closes it.
+    pub const HOST_OWNED: u32 = 1 << 6;
+    /// A character device whose position is always 0 (`/dev/null` and its kin): seeking succeeds and does nothing.
+    pub const POSITIONLESS: u32 = 1 << 7;
+
+    /// Where a sequential transfer goes, given the position: there, or wherever the kernel's own rules put it.
+    #[must_use]
+    pub const fn offset(flags: u32, position: u64, writing: bool) -> u64 {
+        if flags & Self::SEEKABLE == 0 || (writing && flags & Self::APPEND != 0) {
+            CURRENT_POSITION
+        } else {
+            position
+        }
+    }
+}
+
+/// Memory that the host registered with every ring.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Region {
+    /// First address.
+    pub address: DeviceWord64,
+    /// Length in bytes; 0 for an unused entry.
+    pub bytes: DeviceWord64,
+    /// Index under which every ring has it.
+    pub buffer_index: DeviceWord,
+}
+
+/// Where a wait gave up; written once, by the first that does.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Stall {
+    /// 0, or 1 + [`Stage`] of the first wait that gave up.
+    pub stage: DeviceWord,
+    /// Ring waited on.
+    pub ring: DeviceWord,
+    /// Operation token, ticket, or block number waited for.
+    pub object: DeviceWord64,
+}
+
+/// What a wait waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Stage {
+    /// A slot of a ring.
+    Slot,
+    /// A staging buffer.
+    Staging,
+    /// An operation's completion.
+    Completion,
+    /// A block of a stream.
+    StreamBlock,
+    /// A stream's lock.
+    StreamLock,
+    /// Other lanes' bytes, on their way into a stream's blocks.
+    StreamFill,
+    /// A file's lock.
+    FileLock,
+}
+
+/// The session as the device sees it. Constant while kernels run, but for what the tables' own rules say.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Session {
+    /// `queue_count` rings.
+    pub queues: *const Queue,
+    /// Rings: at least 1.
+    pub queue_count: u32,
+    /// Entries of `files`.
+    pub file_count: u32,
+    /// The file table.
+    pub files: *const OpenFile,
+    /// Free entries of `files`.
+    pub files_free: FreeSet,
+    /// The stream table.
+    pub streams: *const Stream,
+    /// Free entries of `streams`.
+    pub streams_free: FreeSet,
+    /// Entries of `streams`.
+    pub stream_count: u32,
+    /// Entries of `regions`.
+    pub region_count: u32,
+    /// Registered memory.
+    pub regions: *const Region,
+    /// Bounce buffers of calls in progress.
+    pub staging: Pool,
+    /// Blocks of open streams.
+    pub stream_buffers: Pool,
+    /// Nanoseconds after which a wait gives up; 0 for never.
+    pub deadline_ns: u64,
+    /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
+    pub blocks_per_stream: u32,
+    /// Where a wait gave up.
+    pub stall: Stall,
+}
+
+// SAFETY:
+// - the tables are shared by design; each entry's rules say who touches what
+unsafe impl Sync for Session {}
+// SAFETY:
+// - as for `Sync`: nothing in a session belongs to a thread
+unsafe impl Send for Session {}
+
+impl Session {
+    /// The rings.
+    #[must_use]
+    pub const fn queues(&self) -> &[Queue] {
+        // SAFETY:
+        // - valid for `queue_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.queues, self.queue_count as usize) }
+    }
+    /// The file table.
+    #[must_use]
+    pub const fn files(&self) -> &[OpenFile] {
+        // SAFETY:
+        // - valid for `file_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.files, self.file_count as usize) }
+    }
+    /// The stream table.
+    #[must_use]
+    pub const fn streams(&self) -> &[Stream] {
+        // SAFETY:
+        // - valid for `stream_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.streams, self.stream_count as usize) }
+    }
+    /// The registered memory.
+    #[must_use]
+    pub const fn regions(&self) -> &[Region] {
+        // SAFETY:
+        // - valid for `region_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.regions, self.region_count as usize) }
+    }
+    /// The open file of an index.
+    ///
+    /// # Errors
+    /// `EBADF` if there is none.
+    pub fn file(&self, index: FileIndex) -> Result<&OpenFile, Errno> {
+        let file = self.files().get(index.0 as usize).ok_or(Errno::BADF)?;
+        // ORDERING: acquire, device, partner whoever opened it.
+        if file.flags.observe() & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok(file) }
+    }
+    /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.
+    #[must_use]
+    pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
+        self.regions().iter().find_map(|region| {
+            // ORDERING: relaxed: regions change only while no kernel runs.
+            let (start, length) = (region.address.peek(), region.bytes.peek());
+            let inside = address.checked_sub(start)?.checked_add(bytes)? <= length;
+            inside.then(|| region.buffer_index.peek())
+        })
+    }
+    /// A read or write SQE of pool memory.
+    #[must_use]
+    pub fn pool_transfer(
+        pool: &Pool,
+        writing: bool,
+        descriptor: i32,
+        address: u64,
+        bytes: u32,
+        offset: u64,
+    ) -> Sqe {
+        Self::transfer(
+            (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index),
+            writing,
+            descriptor,
+            address,
+            bytes,
+            offset,
+        )
+    }
+    /// A read or write SQE, of registered memory where `buffer_index` says so.
+    #[must_use]
+    pub fn transfer(
+        buffer_index: Option<u32>,
+        writing: bool,
+        descriptor: i32,
+        address: u64,
+        bytes: u32,
+        offset: u64,
+    ) -> Sqe {
+        use crate::abi::{IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_WRITE, IORING_OP_WRITE_FIXED};
+        let opcode = match (writing, buffer_index.is_some()) {
+            (false, false) => IORING_OP_READ,
+            (false, true) => IORING_OP_READ_FIXED,
+            (true, false) => IORING_OP_WRITE,
+            (true, true) => IORING_OP_WRITE_FIXED,
+        };
+        #[allow(clippy::cast_possible_truncation, reason = "the host registers at most 2¹⁴ buffers")]
+        let buf_index = buffer_index.unwrap_or(0) as u16;
+        Sqe { opcode, fd: descriptor, addr: address, len: bytes, off: offset, buf_index, ..Sqe::default() }
+    }
+}

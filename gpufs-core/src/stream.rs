@@ -1,0 +1,624 @@
+//! A stream's blocks: how bytes of many warps become whole, ordered writes (stages 3 and 8).
+//!
+//! A writing stream has a *cursor*, a byte position that only grows, and K blocks of B bytes in a ring: position *p* lies in block
+//! number *b = p / B*, which uses place *b mod K*. The steps, each of one lane:
+//!
+//! ```text
+//! try_reserve(n) -> p          fast path, no lock
+//!   (each lane copies its bytes to `address(p + …)`; barrier)
+//! commit(p, n)                 counts the bytes in; the lane that makes a block full must start it
+//! start(b)                     FULL -> in flight
+//! reap(place)                  in flight and complete -> free again, or in flight again with the rest
+//! ```
+//!
+//! Everything else (flush, seek, reading, close, a line or no buffer) is done under the stream's lock with the cursor CLOSED, which
+//! sends every newcomer to the lock.
+//!
+//! The life of a block's `operation` word:
+//!
+//! ```text
+//! FILLING ──last commit──► FULL ──start──► CLAIMED ──► token (in flight) ──reap──► CLAIMED ──► FILLING, turn + K
+//!                           ▲                            ▲      │                      │
+//!                           └───────── write failed ─────┼──────┼──────────────────────┤
+//!                                                        └──────┴─── short: the rest ──┘
+//! ```
+//!
+//! Invariants, for the block *b* whose turn a place has:
+//! `written ≤ committed ≤ B`; `committed` = bytes reserved in *b* once every reserver has committed; bytes below `written` are in
+//! the file; a block is FULL, CLAIMED or in flight as a whole only when `committed = B`, or under the lock.
+//!
+//! Serial streams (append, pipes, terminals) start block *b* only when `serial_next = b`, so one write follows the other.
+#![allow(unsafe_code, reason = "filling a ring entry")]
+
+use crate::Errno;
+use crate::queue::{Operation, Outcome};
+use crate::session::{OpenFile, Session, TicketLock};
+use crate::word::{DeviceWord, DeviceWord64, wake_fence};
+
+/// Blocks that a stream can have.
+pub const MOST_BLOCKS: usize = 8;
+
+/// The cursor's flag: no fast path; newcomers go to the lock.
+const CLOSED: u64 = 1 << 63;
+
+const FILLING: u64 = 0;
+const FULL: u64 = 1;
+const CLAIMED: u64 = 2;
+/// Smaller `operation` words are states, others are in flight.
+const FIRST_TOKEN: u64 = 1 << 32;
+/// Where a token keeps the ring: slots are below 2²⁴.
+const RING_SHIFT: u32 = 24;
+
+/// One place of a stream's ring of blocks.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Block {
+    /// The number of the block that may use this place now. Written by the reaper, or under the lock.
+    pub turn: DeviceWord64,
+    /// The state, or the token of the write in flight. See the file's head.
+    pub operation: DeviceWord64,
+    /// Bytes copied in: 0 to B.
+    pub committed: DeviceWord,
+    /// Bytes that are in the file: 0 to `committed`. Owned by who owns the operation.
+    pub written: DeviceWord,
+    /// The buffer of the session's `stream_buffers`. Constant while the stream is open.
+    pub buffer: DeviceWord,
+}
+
+/// What the stream is doing. Under the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Direction {
+    /// Neither: the position is `position`.
+    Idle,
+    /// The first block's buffer holds what was read.
+    Reading,
+    /// The blocks hold what is to be written.
+    Writing,
+}
+
+/// When a writing stream is flushed without being asked (`setvbuf(3)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Buffering {
+    /// `_IOFBF`: when a block is full.
+    Full,
+    /// `_IOLBF`: also after each call that brought a newline.
+    Line,
+    /// `_IONBF`: after each call.
+    None,
+}
+
+/// A shared `FILE`.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Stream {
+    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
+    pub cursor: DeviceWord64,
+    /// Odd while open; grows by one at each open and close. Under the lock.
+    pub generation: DeviceWord,
+    /// log₂ B. Under the lock.
+    pub block_shift: DeviceWord,
+    /// K, a power of two. Constant while open.
+    pub block_count: DeviceWord,
+    /// Whether one write follows the other. Constant while open.
+    pub serial: DeviceWord,
+    /// The errno of a write-behind that failed and has not been retried; 0 if none. While it is set, nothing is started.
+    pub error: DeviceWord,
+    /// Index of the file. Constant while open.
+    pub file: DeviceWord,
+    /// Offset in the file of position 0. Under the lock.
+    pub base: DeviceWord64,
+    /// Serial streams: the number of the block to be written next. Written by the reaper, or under the lock.
+    pub serial_next: DeviceWord64,
+
+    /// First come, first served; guards what follows.
+    pub lock: TicketLock,
+    /// A [`Direction`].
+    pub direction: DeviceWord,
+    /// A [`Buffering`].
+    pub buffering: DeviceWord,
+    /// Stream flags: [`Stream::END`], [`Stream::ERROR`].
+    pub flags: DeviceWord,
+    /// Bytes pushed back by `ungetc`: 0 to 8.
+    pub pushed_count: DeviceWord,
+    /// The pushed-back bytes; the lowest byte is read first.
+    pub pushed: DeviceWord64,
+    /// Idle: the position. Reading: the position of the buffer's first byte.
+    pub position: DeviceWord64,
+    /// Reading: the next byte of the buffer.
+    pub read_next: DeviceWord,
+    /// Reading: bytes in the buffer.
+    pub read_end: DeviceWord,
+    /// The blocks.
+    pub blocks: [Block; MOST_BLOCKS],
+}
+
+/// What became of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Reservation {
+    /// The bytes from this position on are the caller's to fill.
+    At(u64),
+    /// No fast path now: take the lock.
+    Closed,
+    /// A block's earlier content is still being written: reap it, drain, and try again.
+    Busy,
+}
+
+/// How a step towards the kernel went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// Nothing is left to do.
+    Done,
+    /// Something is under way: drain this ring and come again.
+    Wait(u32),
+    /// The ring has no free slot: drain and come again.
+    NoSlot,
+    /// A write failed; the bytes are kept.
+    Failed(Errno),
+}
+
+impl Stream {
+    /// End of file was met (`feof(3)`).
+    pub const END: u32 = 1 << 0;
+    /// A transfer failed (`ferror(3)`).
+    pub const ERROR: u32 = 1 << 1;
+
+    // The fast path: no lock.
+
+    /// Reserves `bytes` (at least 1) for a warp. One lane. Waits for nothing.
+    pub fn try_reserve(&self, bytes: u64) -> Reservation {
+        // ORDERING: acquire, device, partner `open_cursor`: the layout that the lock's holder set up comes before.
+        let mut at = self.cursor.observe();
+        // Ends: each failed exchange is another lane's success or the lock's holder closing the cursor.
+        loop {
+            if at & CLOSED != 0 {
+                return Reservation::Closed;
+            }
+            let shift = self.block_shift.peek();
+            let (first, last) = (at >> shift, (at + bytes - 1) >> shift);
+            let count = u64::from(self.block_count.peek());
+            // Under the lock a long record goes in block by block; here it would wait for many blocks to be free at once.
+            if last - first > count / 2 {
+                return Reservation::Closed;
+            }
+            for number in first..=last {
+                // ORDERING: acquire, device, partner `free_block`: the kernel's reading of the old content comes before.
+                if self.place(number).turn.observe() != number {
+                    return Reservation::Busy;
+                }
+            }
+            // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or
+            // this sees CLOSED. The turns stay: a block is freed only when all of it was reserved and committed.
+            match self.cursor.replace(at, at + bytes) {
+                Ok(_) => return Reservation::At(at),
+                Err(now) => at = now,
+            }
+        }
+    }
+
+    /// The place of a block.
+    #[must_use]
+    pub fn place(&self, number: u64) -> &Block {
+        let mask = u64::from(self.block_count.peek()).wrapping_sub(1) & (MOST_BLOCKS as u64 - 1);
+        #[allow(clippy::cast_possible_truncation, reason = "below MOST_BLOCKS")]
+        &self.blocks[(number & mask) as usize]
+    }
+
+    /// B.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        1 << self.block_shift.peek()
+    }
+
+    /// Where the byte of a reserved position lies, and how many bytes follow in the same block (at least 1).
+    #[must_use]
+    pub fn address(&self, session: &Session, position: u64) -> (u64, u64) {
+        let shift = self.block_shift.peek();
+        let inside = position & ((1 << shift) - 1);
+        let buffer = self.place(position >> shift).buffer.peek();
+        (session.stream_buffers.address(buffer) + inside, (1 << shift) - inside)
+    }
+
+    /// Counts `bytes` filled bytes of one block in; whether the block is now full and the caller must [`Stream::start`] it. One
+    /// lane, after a barrier with those that copied. Waits for nothing.
+    #[must_use]
+    pub fn commit(&self, number: u64, bytes: u32) -> bool {
+        let block = self.place(number);
+        // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
+        let committed = block.committed.add(bytes) + bytes;
+        debug_assert!(u64::from(committed) <= self.block_bytes());
+        if u64::from(committed) < self.block_bytes() {
+            return false;
+        }
+        // ORDERING: release, device, partner `start`'s exchange.
+        block.operation.publish(FULL);
+        // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
+        wake_fence();
+        true
+    }
+
+    /// Submits block `number` if it is full, its turn to be written has come, and nothing failed. Any lane. Waits for nothing.
+    pub fn start(&self, session: &Session, ring: u32, number: u64) -> Progress {
+        let block = self.place(number);
+        // ORDERING: relaxed: `serial_next` and the error are looked at again by whoever waits.
+        if block.turn.peek() != number || block.operation.peek() != FULL {
+            return Progress::Done;
+        }
+        if let Some(errno) = self.failed() {
+            return Progress::Failed(errno);
+        }
+        // ORDERING: acquire, device, partner the reaper: the write before comes before.
+        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+            return Progress::Done;
+        }
+        let queue = &session.queues()[ring as usize];
+        let Some(claim) = queue.claim(1, ring) else { return Progress::NoSlot };
+        // ORDERING: acquire and release, device, partner `commit`: all bytes of the block come before.
+        if block.turn.observe() != number || block.operation.replace(FULL, CLAIMED).is_err() {
+            queue.release(claim);
+            return Progress::Done;
+        }
+        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+            // ORDERING: release, device, partner the next `start`.
+            block.operation.publish(FULL);
+            queue.release(claim);
+            return Progress::Done;
+        }
+        self.submit(session, ring, claim.item(0), number);
+        Progress::Wait(ring)
+    }
+
+    /// Writes [written, committed) of a claimed block through `slot`. Who holds the claim on the block.
+    fn submit(&self, session: &Session, ring: u32, slot: u32, number: u64) {
+        let block = self.place(number);
+        let queue = &session.queues()[ring as usize];
+        let (from, to) = (block.written.peek(), block.committed.peek());
+        let offset = if self.serial.peek() != 0 {
+            crate::abi::CURRENT_POSITION
+        } else {
+            self.base.peek() + (number << self.block_shift.peek()) + u64::from(from)
+        };
+        let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
+        let descriptor = session.files()[self.file.peek() as usize].descriptor.peek().cast_signed();
+        let operation = queue.arm(crate::queue::Slot(slot));
+        let sqe =
+            Session::pool_transfer(&session.stream_buffers, true, descriptor, address, to - from, offset)
+                .with_user_data(operation.token());
+        let ticket = queue.reserve(1);
+        // SAFETY:
+        // - the ticket was just drawn, for this lane alone
+        // - the block's buffer belongs to the operation until `reap` has seen its completion (rule of the `operation` word)
+        unsafe { queue.fill(ticket, sqe) };
+        // ORDERING: release, device, partner `reap`: the slot's new generation comes before its token.
+        block.operation.publish(operation.token() | u64::from(ring) << RING_SHIFT);
+        // SAFETY:
+        // - one ticket, drawn and filled above
+        unsafe { queue.commit(ticket, 1) };
+    }
+
+    /// Looks at the write of one place: frees the block if it is complete, submits the rest if it was short, keeps the bytes and
+    /// notes the error if it failed. Any lane. Waits for nothing.
+    ///
+    /// [`Progress::Wait`] says that the write is in flight on that ring.
+    pub fn reap(&self, session: &Session, number: u64) -> Progress {
+        let block = self.place(number);
+        // ORDERING: acquire, device, partner `submit`.
+        let token = block.operation.observe();
+        if token < FIRST_TOKEN {
+            // CLAIMED passes by itself: its holder waits for nothing.
+            return if token == CLAIMED { Progress::Wait(0) } else { Progress::Done };
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "the ring's eight bits")]
+        let ring = (token >> RING_SHIFT) as u32 & 0xff;
+        let operation = Operation::from_token(token & !(0xff << RING_SHIFT));
+        let queue = &session.queues()[ring as usize];
+        let result = match queue.outcome(operation) {
+            Outcome::InFlight => return Progress::Wait(ring),
+            Outcome::Stale => return Progress::Done,
+            Outcome::Done(result) => result,
+        };
+        // ORDERING: acquire and release, device: one reaper goes on; tokens never come back (generations).
+        if block.operation.replace(token, CLAIMED).is_err() {
+            return Progress::Done;
+        }
+        let slot = crate::free_set::Claim::single(operation.slot.0);
+        let number = block.turn.peek();
+        let (written, committed) = (block.written.peek(), block.committed.peek());
+        match Errno::check(result) {
+            Ok(count) if count > 0 || written == committed => {
+                debug_assert!(count <= committed - written);
+                // ORDERING: relaxed: a counter.
+                queue.counters().bytes_written.draw(u64::from(count));
+                block.written.set(written + count);
+                if written + count < committed {
+                    self.submit(session, ring, operation.slot.0, number);
+                    return Progress::Wait(ring);
+                }
+                queue.release(slot);
+                self.free_block(session, ring, number);
+                Progress::Done
+            }
+            Err(Errno::INTR) => {
+                self.submit(session, ring, operation.slot.0, number);
+                Progress::Wait(ring)
+            }
+            outcome => {
+                // A write of nothing (`write(2)` allows it for no regular file) is no progress: an I/O error.
+                let errno = outcome.err().unwrap_or(Errno::IO);
+                queue.release(slot);
+                self.fail(errno);
+                let full = u64::from(committed) == self.block_bytes();
+                // ORDERING: release, device, partner the next `start`.
+                block.operation.publish(if full { FULL } else { FILLING });
+                Progress::Failed(errno)
+            }
+        }
+    }
+
+    /// Makes a written block's place ready for its next block, or for more bytes if the block was not full. Who claimed it.
+    fn free_block(&self, session: &Session, ring: u32, number: u64) {
+        let block = self.place(number);
+        if u64::from(block.committed.peek()) < self.block_bytes() {
+            // Written early, under the lock: it goes on filling.
+            // ORDERING: release, device, partner `flush_step` and `commit`.
+            block.operation.publish(FILLING);
+            return;
+        }
+        block.committed.set(0);
+        block.written.set(0);
+        let serial = self.serial.peek() != 0;
+        if serial {
+            // ORDERING: release, device, partner `start`. Before `turn`: once the turn has moved, the lock's holder may begin anew.
+            self.serial_next.publish(number + 1);
+        }
+        // ORDERING: release, device, partner the next reserver's acquire of `turn` below.
+        block.operation.publish(FILLING);
+        // ORDERING: release, device, partner `try_reserve`.
+        block.turn.publish(number + u64::from(self.block_count.peek()));
+        if serial {
+            // Pairs with the fence in `commit`: either the committer of the next block sees `serial_next`, or this sees FULL.
+            wake_fence();
+            // Where no slot is free now, the next waiter or flush starts it.
+            let (Progress::Done | Progress::Wait(_) | Progress::NoSlot | Progress::Failed(_)) =
+                self.start(session, ring, number + 1);
+        }
+    }
+
+    /// Notes that a write failed and closes the fast path, so that the next caller meets the error under the lock.
+    fn fail(&self, errno: Errno) {
+        // ORDERING: relaxed: read under the lock, or as a hint.
+        self.error.set(errno.number().cast_unsigned());
+        // ORDERING: relaxed: as above.
+        self.cursor.return_bits(CLOSED);
+    }
+
+    /// The error of a failed write-behind.
+    #[must_use]
+    pub fn failed(&self) -> Option<Errno> {
+        // ORDERING: relaxed: a hint, or under the lock.
+        let number = self.error.peek().cast_signed();
+        (number != 0).then(|| Errno::from_number(number))
+    }
+
+    /// The block whose place the reservation at the cursor needs next, for a caller that found [`Reservation::Busy`]: every place
+    /// is looked at once. Says whether something is in flight, and where.
+    pub fn reap_all(&self, session: &Session, ring: u32) -> Progress {
+        let mut progress = Progress::Done;
+        for place in 0..u64::from(self.block_count.peek()) {
+            let here = match self.reap(session, place) {
+                // ORDERING: relaxed: a hint; `start` looks again.
+                Progress::Done => self.start(session, ring, self.place(place).turn.peek()),
+                other => other,
+            };
+            match here {
+                Progress::Done => {}
+                other => progress = other,
+            }
+        }
+        progress
+    }
+
+    // Under the lock.
+
+    /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
+    pub fn close_cursor(&self) {
+        // ORDERING: release (with the acquire of `commit`'s counters in `is_quiet`), device, partner `try_reserve`.
+        self.cursor.return_bits(CLOSED);
+    }
+    /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
+    /// nothing failed.
+    pub fn open_cursor(&self) {
+        let at = self.cursor.peek();
+        // A `fail` between the look and the store is not lost: its error stays, every waiter of the stream meets it in `start`, and
+        // goes to the lock.
+        if self.failed().is_none() {
+            // ORDERING: release, device, partner `try_reserve`. Only the lock's holder writes a closed cursor's position.
+            self.cursor.publish(at & !CLOSED);
+        }
+    }
+    /// The cursor's position.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        // ORDERING: relaxed: the cursor is closed and the lock held.
+        self.cursor.peek() & !CLOSED
+    }
+    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let (end, bytes) = (self.reserved(), self.block_bytes());
+        let current = end >> self.block_shift.peek();
+        self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
+            // ORDERING: acquire, device, partner `free_block`, then `commit`.
+            let turn = block.turn.observe();
+            match turn.cmp(&current) {
+                core::cmp::Ordering::Less => {
+                    block.operation.observe() != FILLING || block.turn.observe() != turn
+                }
+                core::cmp::Ordering::Equal => u64::from(block.committed.observe()) == end & (bytes - 1),
+                core::cmp::Ordering::Greater => true,
+            }
+        })
+    }
+    /// Begins writing at `offset` of the file. The lock's holder, with no block in use.
+    pub fn begin_writing(&self, offset: u64) {
+        let shift = self.block_shift.peek();
+        // Blocks of a seekable stream lie at multiples of B in the file.
+        let inside = if self.serial.peek() != 0 { 0 } else { offset & ((1 << shift) - 1) };
+        // ORDERING: relaxed throughout: `open_cursor` or handing the lock on publishes it.
+        for (number, block) in (0_u64..).zip(&self.blocks) {
+            block.turn.set(number);
+            block.operation.set(FILLING);
+            #[allow(clippy::cast_possible_truncation, reason = "below B, which is below 2³²")]
+            let taken = if number == 0 { inside as u32 } else { 0 };
+            block.committed.set(taken);
+            block.written.set(taken);
+        }
+        self.base.set(offset - inside);
+        self.serial_next.set(0);
+        self.cursor.set(CLOSED | inside);
+        self.direction.set(Direction::Writing as u32);
+    }
+    /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
+    /// earlier content is still being written.
+    #[must_use]
+    pub fn reserve_locked(&self, bytes: u64) -> u64 {
+        let at = self.reserved();
+        let number = at >> self.block_shift.peek();
+        // ORDERING: acquire, device, partner `free_block`.
+        if self.place(number).turn.observe() != number {
+            return 0;
+        }
+        let room = self.block_bytes() - (at & (self.block_bytes() - 1));
+        let taken = bytes.min(room);
+        self.cursor.set(CLOSED | (at + taken));
+        taken
+    }
+    /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
+    /// flight.
+    #[must_use]
+    pub fn first_unwritten(&self) -> u64 {
+        let (end, shift) = (self.reserved(), self.block_shift.peek());
+        let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
+        blocks
+            .filter(|block| {
+                block.turn.peek() <= end >> shift && block.written.peek() < block.committed.peek()
+            })
+            .map(|block| (block.turn.peek() << shift) + u64::from(block.written.peek()))
+            .min()
+            .unwrap_or(end)
+    }
+    /// Forgets a noted error, so that a flush tries the kept bytes again.
+    pub fn forget_error(&self) {
+        self.error.set(0);
+    }
+    /// One step of writing everything reserved so far. The lock's holder, when quiet; comes again until it says `Done` or `Failed`.
+    pub fn flush_step(&self, session: &Session, ring: u32) -> Progress {
+        let end = self.reserved();
+        let current = end >> self.block_shift.peek();
+        let oldest = (current + 1).saturating_sub(u64::from(self.block_count.peek()));
+        let mut progress = Progress::Done;
+        for number in oldest..=current {
+            let block = self.place(number);
+            if block.turn.observe() != number {
+                continue;
+            }
+            let here = match self.reap(session, number) {
+                Progress::Done if number < current => match self.start(session, ring, number) {
+                    // Not its turn yet, or it was written just now.
+                    Progress::Done if block.turn.observe() == number => Progress::Wait(ring),
+                    other => other,
+                },
+                Progress::Done if self.failed().is_some() => Progress::Done,
+                Progress::Done if block.written.peek() < block.committed.peek() => {
+                    self.start_partial(session, ring, number)
+                }
+                other => other,
+            };
+            match (progress, here) {
+                (_, Progress::Done) => {}
+                // What is in flight is waited for even when something failed: its buffer is the kernel's.
+                (Progress::Wait(_), Progress::Failed(_)) => {}
+                _ => progress = here,
+            }
+        }
+        match (progress, self.failed()) {
+            (Progress::Done, Some(errno)) => Progress::Failed(errno),
+            _ => progress,
+        }
+    }
+    /// Writes what the unfinished block holds.
+    fn start_partial(&self, session: &Session, ring: u32, number: u64) -> Progress {
+        // ORDERING: acquire, device, partner the reaper.
+        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+            return Progress::Wait(ring);
+        }
+        let Some(claim) = session.queues()[ring as usize].claim(1, ring) else { return Progress::NoSlot };
+        self.submit(session, ring, claim.item(0), number);
+        Progress::Wait(ring)
+    }
+    /// Bytes accepted but not yet in the file. The lock's holder, when quiet.
+    #[must_use]
+    pub fn unwritten(&self) -> u64 {
+        let current = self.reserved() >> self.block_shift.peek();
+        let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
+        blocks
+            .filter(|block| block.turn.peek() <= current)
+            .map(|block| u64::from(block.committed.peek() - block.written.peek()))
+            .sum()
+    }
+    /// What the stream is doing.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        match self.direction.peek() {
+            0 => Direction::Idle,
+            1 => Direction::Reading,
+            _ => Direction::Writing,
+        }
+    }
+    /// When it flushes.
+    #[must_use]
+    pub fn buffering(&self) -> Buffering {
+        match self.buffering.peek() {
+            0 => Buffering::Full,
+            1 => Buffering::Line,
+            _ => Buffering::None,
+        }
+    }
+    /// Makes a free entry an open stream on `file`, with buffers claimed by the caller. Its only user so far.
+    pub fn set_up(
+        &self,
+        file: u32,
+        file_flags: u32,
+        buffers: &[u32],
+        buffer_bytes: u32,
+        buffering: Buffering,
+    ) {
+        debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
+        // ORDERING: relaxed throughout: the generation's release below publishes it.
+        self.cursor.set(CLOSED);
+        self.block_shift.set(buffer_bytes.trailing_zeros());
+        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
+        self.block_count.set(buffers.len() as u32);
+        let serial = file_flags & OpenFile::SEEKABLE == 0 || file_flags & OpenFile::APPEND != 0;
+        self.serial.set(u32::from(serial));
+        self.error.set(0);
+        self.file.set(file);
+        self.base.set(0);
+        self.serial_next.set(0);
+        self.direction.set(Direction::Idle as u32);
+        self.buffering.set(buffering as u32);
+        self.flags.set(0);
+        self.pushed_count.set(0);
+        self.position.set(0);
+        self.read_next.set(0);
+        self.read_end.set(0);
+        for (block, buffer) in self.blocks.iter().zip(buffers) {
+            block.buffer.set(*buffer);
+        }
+        // ORDERING: release (and acquire), device, partner whoever uses the handle made from the new generation.
+        self.generation.add(1);
+    }
+}
