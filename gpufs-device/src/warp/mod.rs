@@ -203,6 +203,20 @@ impl Lanes {
     pub fn sync(self) {
         Machine::sync(self.mask);
     }
+    /// Runs `body` once for each distinct `key`, with the lanes that hold it; the result of the caller's own group.
+    #[inline]
+    pub fn grouped<T>(self, key: u64, body: impl FnOnce(Self) -> T) -> T {
+        let mut rest = self;
+        // Ends: each round serves at least the leader.
+        loop {
+            let chosen = rest.from_leader(key);
+            let group = rest.ballot(key == chosen);
+            if key == chosen {
+                return body(rest.subset(group));
+            }
+            rest = rest.subset(rest.mask.without(group));
+        }
+    }
     /// The part of the set in `subset`, for a call made by exactly those lanes.
     ///
     /// # Panics

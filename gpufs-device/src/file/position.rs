@@ -1,0 +1,129 @@
+//! `read(2)`, `write(2)`, `lseek(2)`: calls that share the open file's position. io_uring has no `lseek`, so the position is ours,
+//! guarded by the file's lock.
+
+use gpufs_core::Errno;
+use gpufs_core::session::{OpenFile, Stage};
+
+use super::open::size;
+use super::{Descriptor, Whence};
+use crate::Fs;
+use crate::io::{Patience, Request, drain, ring_of_warp, transfer};
+use crate::warp::Lanes;
+
+impl Fs {
+    /// Reads at the position and moves it, as `read(2)`: how many bytes; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF`, `EISDIR`, `EIO`, `EAGAIN` …
+    #[track_caller]
+    pub fn read(self, descriptor: Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
+        self.sequential(Lanes::calling(), false, descriptor, into.as_mut_ptr() as u64, into.len() as u64)
+    }
+
+    /// Writes at the position and moves it, or at the end with [`super::O_APPEND`], as `write(2)`: how many bytes.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF`, `ENOSPC`, `EPIPE`, `EFBIG`, `EAGAIN` …
+    #[track_caller]
+    pub fn write(self, descriptor: Descriptor, from: &[u8]) -> Result<usize, Errno> {
+        self.sequential(Lanes::calling(), true, descriptor, from.as_ptr() as u64, from.len() as u64)
+    }
+
+    /// Moves the position, as `lseek(2)`: the new one, in bytes from the start.
+    ///
+    /// # Errors
+    /// `EBADF`; `ESPIPE` for a pipe, socket or terminal; `EINVAL` for a position before the start; `EOVERFLOW` for one that does
+    /// not fit 63 bits.
+    #[track_caller]
+    pub fn lseek(self, descriptor: Descriptor, offset: i64, whence: Whence) -> Result<u64, Errno> {
+        let lanes = Lanes::calling();
+        let session = self.session();
+        self.one_by_one(lanes, descriptor, |lanes, file| {
+            let flags = file.flags.peek();
+            if flags & OpenFile::POSITIONLESS != 0 {
+                return Ok(0);
+            }
+            if flags & OpenFile::SEEKABLE == 0 {
+                return Err(Errno::SPIPE);
+            }
+            let number = file.descriptor.peek().cast_signed();
+            let end = size(session, lanes, (whence == Whence::End).then_some(number))?;
+            let start = match whence {
+                Whence::Set => 0,
+                Whence::Current => file.position.peek(),
+                Whence::End => end,
+            };
+            let target = moved(start, offset)?;
+            file.position.set(target);
+            Ok(target)
+        })
+    }
+
+    fn sequential(
+        self,
+        lanes: Lanes,
+        writing: bool,
+        descriptor: Descriptor,
+        memory: u64,
+        bytes: u64,
+    ) -> Result<usize, Errno> {
+        let session = self.session();
+        self.one_by_one(lanes, descriptor, |lanes, file| {
+            let flags = file.flags.peek();
+            let position = file.position.peek();
+            let offset = OpenFile::offset(flags, position, writing);
+            let number = file.descriptor.peek().cast_signed();
+            let request = Request { descriptor: number, memory, bytes, offset };
+            let count = transfer(session, lanes, writing, Some(request))?;
+            if writing
+                && flags & (OpenFile::APPEND | OpenFile::SEEKABLE) == OpenFile::APPEND | OpenFile::SEEKABLE
+            {
+                // After an appending write the position is the end (POSIX write()).
+                file.position.set(size(session, lanes, Some(number))?);
+            } else {
+                file.position.set(position + count);
+            }
+            Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        })
+    }
+
+    /// Calls `body` in one lane after the other, in lane order, each alone and holding its file's lock. Convergent.
+    fn one_by_one<T>(
+        self,
+        lanes: Lanes,
+        descriptor: Descriptor,
+        body: impl FnOnce(Lanes, &OpenFile) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let session = self.session();
+        let file = session.file(descriptor);
+        let open = lanes.ballot(file.is_ok());
+        let file = file?;
+        let lanes = lanes.subset(open);
+        lanes.grouped(u64::from(lanes.lane()), |alone| {
+            let ring = ring_of_warp(session);
+            let ticket = file.lock.draw();
+            let mut patience = Patience::new(session);
+            // Ends: the lock is first come first served, and its holder waits only for the kernel (last proof of the core, (e)).
+            while !file.lock.is_served(ticket) {
+                let drained = drain(session, alone, ring);
+                patience.wait(drained, Stage::FileLock, ring, u64::from(ticket));
+            }
+            let outcome = body(alone, file);
+            file.lock.release();
+            outcome
+        })
+    }
+}
+
+/// `start + offset`, as a position.
+pub(crate) fn moved(start: u64, offset: i64) -> Result<u64, Errno> {
+    let target = i128::from(start) + i128::from(offset);
+    if target < 0 {
+        Err(Errno::INVAL)
+    } else if target > i128::from(i64::MAX) {
+        Err(Errno::OVERFLOW)
+    } else {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to i64::MAX")]
+        Ok(target as u64)
+    }
+}

@@ -1,0 +1,90 @@
+//! `pread(2)`, `pwrite(2)`, `fsync(2)`, `ftruncate(2)`: no position, no lock.
+
+use gpufs_core::Errno;
+use gpufs_core::abi::{IORING_OP_FSYNC, IORING_OP_FTRUNCATE, Sqe};
+use gpufs_core::session::OpenFile;
+
+use super::Descriptor;
+use crate::Fs;
+use crate::io::{Request, transact, transfer};
+use crate::warp::Lanes;
+
+impl Fs {
+    /// Reads from `offset` (bytes from the start) into `into`, as `pread(2)`: how many bytes; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF` (not open for reading), `ESPIPE`, `EISDIR`, `EINVAL`, `EIO` …
+    #[track_caller]
+    pub fn pread(self, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
+        self.positioned(Lanes::calling(), false, descriptor, memory, bytes, offset)
+    }
+
+    /// Writes `from` at `offset` (bytes from the start), as `pwrite(2)`: how many bytes, fewer than given if the system took fewer.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF` (not open for writing), `ENOSPC`, `EFBIG`, `ESPIPE`, `EPIPE` …
+    #[track_caller]
+    pub fn pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<usize, Errno> {
+        self.positioned(Lanes::calling(), true, descriptor, from.as_ptr() as u64, from.len() as u64, offset)
+    }
+
+    fn positioned(
+        self,
+        lanes: Lanes,
+        writing: bool,
+        descriptor: Descriptor,
+        memory: u64,
+        bytes: u64,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        let session = self.session();
+        let request = session.file(descriptor).and_then(|file| {
+            let flags = file.flags.peek();
+            if offset > i64::MAX.cast_unsigned() {
+                return Err(Errno::INVAL);
+            }
+            if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
+                return Err(Errno::SPIPE);
+            }
+            Ok(Request { descriptor: file.descriptor.peek().cast_signed(), memory, bytes, offset })
+        });
+        let outcome = transfer(session, lanes, writing, request.ok());
+        request.and(outcome).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Waits until the file's data is on its device, as `fsync(2)`.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
+    #[track_caller]
+    pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
+        self.simple(Lanes::calling(), descriptor, |number| Sqe {
+            opcode: IORING_OP_FSYNC,
+            fd: number,
+            ..Sqe::default()
+        })
+    }
+
+    /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
+    ///
+    /// # Errors
+    /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
+    #[track_caller]
+    pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
+        self.simple(Lanes::calling(), descriptor, |number| Sqe {
+            opcode: IORING_OP_FTRUNCATE,
+            fd: number,
+            off: length,
+            ..Sqe::default()
+        })
+    }
+
+    fn simple(self, lanes: Lanes, descriptor: Descriptor, entry: impl Fn(i32) -> Sqe) -> Result<(), Errno> {
+        let session = self.session();
+        let file = session.file(descriptor);
+        let sqe = file.ok().map(|file| entry(file.descriptor.peek().cast_signed()));
+        let result = Errno::check(transact(session, lanes, sqe));
+        file.and(result.map(|_| ()))
+    }
+}

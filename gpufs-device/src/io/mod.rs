@@ -1,0 +1,158 @@
+//! From a warp's requests to the ring and back (stages 4 to 8): batches, draining, waiting, staging.
+#![allow(unsafe_code, reason = "hands buffers to the kernel")]
+
+mod staging;
+mod wait;
+
+use gpufs_core::abi::{Cqe, Sqe};
+use gpufs_core::session::{Session, Stage};
+use gpufs_core::{Claim, Drain, Errno, Outcome, Queue, Slot, Ticket};
+
+use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
+
+pub(crate) use staging::{Request, StagingArea, staged, transfer};
+pub(crate) use wait::Patience;
+
+/// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.
+pub(crate) fn ring_of_warp(session: &Session) -> u32 {
+    let place = position();
+    let warps = place.block_threads.div_ceil(Machine::width());
+    (place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())) % session.queue_count
+}
+
+/// Takes completions of one ring and hands them on; whether there were any. Convergent; called by `lanes`; valid in all. Waits
+/// for nothing.
+pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> bool {
+    let queue = &session.queues()[ring as usize];
+    let packed = if lanes.is_leader() {
+        queue
+            .begin_drain(lanes.count())
+            .map_or(0, |drain| u64::from(drain.count) << 32 | u64::from(drain.head))
+    } else {
+        0
+    };
+    let packed = lanes.from_leader(packed);
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
+    if drain.count == 0 {
+        return false;
+    }
+    let rank = lanes.rank();
+    let copy = if rank < drain.count { queue.entry(drain, rank) } else { Cqe::default() };
+    lanes.sync();
+    if lanes.is_leader() {
+        queue.advance(drain);
+    }
+    lanes.sync();
+    if rank < drain.count {
+        // A stale completion is counted by the queue and reported by the host.
+        let _ = queue.deliver(copy);
+    }
+    lanes.sync();
+    if lanes.is_leader() {
+        queue.end_drain(drain);
+    }
+    true
+}
+
+/// Submits the entries of those lanes that have one, as few batches as slots allow, and waits for all of them; each lane's `res`
+/// (0 for a lane without). Convergent; called by `lanes`.
+///
+/// What an entry refers to must stay valid until the return.
+pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+    let ring = ring_of_warp(session);
+    let queue = &session.queues()[ring as usize];
+    let mut rest = lanes.ballot(entry.is_some());
+    let mut result = 0;
+    let mut patience = Patience::new(session);
+    // Ends: each round with a claim serves at least one lane, and a claim comes (last proof of the core, (b)).
+    while !rest.is_empty() {
+        let claim = claim_slots(queue, lanes, rest.count(), ring);
+        if claim.bits == 0 {
+            let drained = drain(session, lanes, ring);
+            patience.wait(drained, Stage::Slot, ring, 0);
+            continue;
+        }
+        let batch = first_lanes(rest, claim.count());
+        let mine = batch.contains(lanes.lane());
+        let rank = batch.rank(lanes.lane());
+        let ticket = if lanes.is_leader() { queue.reserve(claim.count()).0 } else { 0 };
+        #[allow(clippy::cast_possible_truncation, reason = "a ticket has 32 bits")]
+        let ticket = Ticket(lanes.from_leader(u64::from(ticket)) as u32);
+        let mut operation = None;
+        if let (true, Some(entry)) = (mine, entry) {
+            let armed = queue.arm(Slot(claim.item(rank)));
+            // SAFETY:
+            // - the ticket is one of the batch just drawn, and this lane's alone by its rank
+            // - the caller keeps what the entry refers to until this function returns, which is after the completion
+            unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(armed.token())) };
+            operation = Some(armed);
+        }
+        lanes.sync();
+        if lanes.is_leader() {
+            // SAFETY:
+            // - the batch was drawn above, each of its lanes has filled its ticket, and the barrier puts that before
+            unsafe { queue.commit(ticket, claim.count()) };
+        }
+        // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
+        loop {
+            if let Some(armed) = operation
+                && let Outcome::Done(value) = queue.outcome(armed)
+            {
+                result = value;
+                operation = None;
+            }
+            let pending = lanes.ballot(operation.is_some());
+            if pending.is_empty() {
+                break;
+            }
+            let drained = drain(session, lanes, ring);
+            patience.wait(drained, Stage::Completion, ring, operation.map_or(0, |armed| armed.token()));
+        }
+        if lanes.is_leader() {
+            queue.release(claim);
+        }
+        rest = rest.without(batch);
+    }
+    result
+}
+
+/// Claims up to `wanted` slots for the lanes; an empty claim if none is free. Convergent; valid in all.
+fn claim_slots(queue: &Queue, lanes: Lanes, wanted: u32, ring: u32) -> Claim {
+    let mut claim = Claim { word: 0, bits: 0 };
+    if lanes.is_leader()
+        && let Some(found) = queue.claim(wanted, slot_hint(ring))
+    {
+        claim = found;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "a word index has 32 bits")]
+    let word = lanes.from_leader(u64::from(claim.word)) as u32;
+    Claim { word, bits: lanes.from_leader(claim.bits) }
+}
+
+/// Where the caller's warp begins to look for free things, so that warps do not crowd on one word.
+pub(crate) fn slot_hint(ring: u32) -> u32 {
+    let place = position();
+    place
+        .block
+        .wrapping_mul(place.block_threads.div_ceil(Machine::width()))
+        .wrapping_add(place.thread / Machine::width())
+        .wrapping_add(ring)
+}
+
+/// The lowest `count` lanes of a set.
+fn first_lanes(lanes: LaneMask, count: u32) -> LaneMask {
+    let mut rest = lanes.0;
+    for _ in 0..count {
+        rest &= rest.wrapping_sub(1);
+    }
+    LaneMask(lanes.0 & !rest)
+}
+
+/// One operation for the whole group, brought by its leader; its `res` in all lanes. Convergent; called by `lanes`.
+pub(crate) fn transact_one(session: &Session, lanes: Lanes, entry: Sqe) -> Result<u32, Errno> {
+    let result = transact(session, lanes, lanes.is_leader().then_some(entry));
+    #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
+    let result = (lanes.from_leader(u64::from(result.cast_unsigned())) as u32).cast_signed();
+    Errno::check(result)
+}

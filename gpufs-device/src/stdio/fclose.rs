@@ -1,0 +1,43 @@
+//! `fclose(3)`.
+
+use arrayvec::ArrayVec;
+use gpufs_core::Errno;
+use gpufs_core::session::FileIndex;
+use gpufs_core::stream::MOST_BLOCKS;
+
+use super::File;
+use super::fopen::give_back;
+use super::lock::with_lock;
+use crate::file;
+use crate::warp::Lanes;
+
+impl File {
+    /// Flushes and closes, as `fclose(3)`. The stream is closed whatever is returned; one lane closes it, once.
+    ///
+    /// # Errors
+    /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
+    #[track_caller]
+    pub fn fclose(self) -> Result<(), Errno> {
+        let lanes = Lanes::calling();
+        let session = self.session;
+        // One lane at a time: of several that name the same stream, the first closes it and the others meet EBADF.
+        let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {
+            with_lock(self, alone, |held| {
+                let flushed = held.flush();
+                let stream = held.stream;
+                let count = stream.block_count.peek() as usize;
+                let buffers: ArrayVec<u32, MOST_BLOCKS> =
+                    stream.blocks.iter().take(count).map(|block| block.buffer.peek()).collect();
+                let file = FileIndex(stream.file.peek());
+                // ORDERING: acquire and release, device, partner `with_lock`'s look at the generation.
+                stream.generation.add(1);
+                Ok((flushed, file, buffers))
+            })
+        });
+        let descriptor = closed.as_ref().ok().map(|(_, file, _)| *file);
+        let result = file::close(self.fs(), lanes, descriptor);
+        let (flushed, _, buffers) = closed?;
+        give_back(session, self.index, &buffers);
+        flushed.and(result)
+    }
+}

@@ -1,0 +1,35 @@
+//! `feof(3)`, `ferror(3)`, `clearerr(3)`.
+
+use gpufs_core::stream::Stream;
+
+use super::File;
+use super::lock::with_lock;
+use crate::warp::Lanes;
+
+impl File {
+    /// Whether the end of the file was met, as `feof(3)`. Any lane; no other need call.
+    #[must_use]
+    pub fn feof(self) -> bool {
+        self.has(Stream::END)
+    }
+    /// Whether a transfer failed, as `ferror(3)`. Any lane; no other need call.
+    #[must_use]
+    pub fn ferror(self) -> bool {
+        self.has(Stream::ERROR)
+    }
+    /// Clears both, as `clearerr(3)`.
+    #[track_caller]
+    pub fn clearerr(self) {
+        Lanes::calling().grouped(self.key(), |group| {
+            // On a closed stream there is nothing to clear.
+            let _ = with_lock(self, group, |held| {
+                held.lower(Stream::END | Stream::ERROR);
+                Ok(())
+            });
+        });
+    }
+    fn has(self, flag: u32) -> bool {
+        let stream = self.stream();
+        stream.generation.peek() == self.generation && stream.flags.peek() & flag != 0
+    }
+}

@@ -1,0 +1,107 @@
+//! `fflush(3)`, and what every change of direction needs: everything reserved is in the file.
+
+use gpufs_core::Errno;
+use gpufs_core::session::OpenFile;
+use gpufs_core::stream::{Direction, Stream};
+
+use super::File;
+use super::lock::{Held, with_lock};
+use crate::Fs;
+use crate::file;
+use crate::warp::Lanes;
+
+impl Held {
+    /// Writes everything accepted; an error kept from before is tried again first. Convergent.
+    pub(super) fn flush(&self) -> Result<(), Errno> {
+        if self.stream.direction() != Direction::Writing {
+            return Ok(());
+        }
+        self.update(Stream::forget_error);
+        let ring = self.ring;
+        self.advance(|stream| stream.flush_step(self.session, ring))
+    }
+
+    /// From writing to idle: flushes, and notes where the file's position then is. On an error the stream stays writing.
+    pub(super) fn leave_writing(&self) -> Result<(), Errno> {
+        if self.stream.direction() != Direction::Writing {
+            return Ok(());
+        }
+        self.flush()?;
+        let position = self.written_position()?;
+        self.update(|stream| {
+            stream.position.set(position);
+            stream.direction.set(Direction::Idle as u32);
+        });
+        Ok(())
+    }
+
+    /// The position behind everything accepted, of a stream that is writing.
+    pub(super) fn written_position(&self) -> Result<u64, Errno> {
+        let flags = self.file_flags();
+        if flags & OpenFile::SEEKABLE == 0 {
+            return Ok(0);
+        }
+        if flags & OpenFile::APPEND != 0 {
+            return Ok(self.size()? + self.stream.unwritten());
+        }
+        Ok(self.stream.base.peek() + self.stream.reserved())
+    }
+
+    /// The file's size.
+    pub(super) fn size(&self) -> Result<u64, Errno> {
+        let lanes = self.lanes;
+        let size = file::size(self.session, lanes, lanes.is_leader().then(|| self.descriptor()));
+        let word = lanes
+            .from_leader(size.unwrap_or_else(|errno| u64::MAX - u64::from(errno.number().cast_unsigned())));
+        if word > u64::MAX - 4096 {
+            #[allow(clippy::cast_possible_truncation, reason = "an errno")]
+            return Err(Errno::from_number((u64::MAX - word) as i32));
+        }
+        Ok(word)
+    }
+}
+
+impl File {
+    /// Writes what is buffered, as `fflush(3)`; on a stream that is reading, does nothing.
+    ///
+    /// # Errors
+    /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
+    /// flush. `EBADF` for a closed stream.
+    #[track_caller]
+    pub fn fflush(self) -> Result<(), Errno> {
+        flush(self, Lanes::calling())
+    }
+}
+
+fn flush(file: File, lanes: Lanes) -> Result<(), Errno> {
+    lanes.grouped(file.key(), |group| {
+        with_lock(file, group, |held| held.flush().or_else(|errno| held.fail(errno)))
+    })
+}
+
+impl Fs {
+    /// Flushes every open stream, as `fflush(NULL)`.
+    ///
+    /// # Errors
+    /// The first error met; the other streams are flushed all the same.
+    #[track_caller]
+    pub fn fflush_all(self) -> Result<(), Errno> {
+        let lanes = Lanes::calling();
+        let session = self.session();
+        let mut outcome = Ok(());
+        for (index, stream) in (0..).zip(session.streams()) {
+            // ORDERING: acquire, device, partner `set_up`. The leader's look decides for all.
+            let generation = lanes.from_leader(u64::from(stream.generation.observe()));
+            #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
+            let generation = generation as u32;
+            if generation % 2 == 1 {
+                let flushed = flush(File { session, index, generation }, lanes);
+                // Closed by another meanwhile: then it was flushed.
+                if flushed != Err(Errno::BADF) {
+                    outcome = outcome.and(flushed);
+                }
+            }
+        }
+        outcome
+    }
+}

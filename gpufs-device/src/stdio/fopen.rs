@@ -1,0 +1,130 @@
+//! `fopen(3)`.
+
+use core::ffi::CStr;
+
+use arrayvec::ArrayVec;
+use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::stream::{Buffering, MOST_BLOCKS};
+use gpufs_core::{Claim, Errno};
+
+use super::File;
+use crate::Fs;
+use crate::file::{
+    self, Descriptor, O_APPEND, O_CLOEXEC, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY,
+};
+use crate::io::slot_hint;
+use crate::warp::Lanes;
+
+/// Read and write for all, less the process's umask (`fopen(3)`).
+const MODE: u32 = 0o666;
+
+type Buffers = ArrayVec<u32, MOST_BLOCKS>;
+
+impl Fs {
+    /// Opens a stream, as `fopen(3)`. `mode` is `"r"`, `"w"` or `"a"`, then any of `+` (read and write), `x` (fail if the file
+    /// exists), `e` (close on exec), `b` (no effect).
+    ///
+    /// # Errors
+    /// `EINVAL` for another mode; `EMFILE` if the session has no stream or file entry left, `ENOMEM` if it has no stream buffer left
+    /// (all set by the session's builder); the system call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
+    #[track_caller]
+    pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
+        let lanes = Lanes::calling();
+        let session = self.session();
+        let flags = open_flags(mode.to_bytes());
+        let claimed = flags.and_then(|flags| claim(session, flags));
+        let request = match (flags, &claimed) {
+            (Ok(flags), Ok(_)) => Ok((path, flags, MODE)),
+            (Err(errno), _) => Err(errno),
+            (_, Err(errno)) => Err(*errno),
+        };
+        let opened = file::open(self, lanes, request);
+        // A stream that only appends stands at the end from the start.
+        let at_end = matches!(flags, Ok(flags) if flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
+        let appending = match opened {
+            Ok(descriptor) if at_end => {
+                Some(session.files()[descriptor.0 as usize].descriptor.peek().cast_signed())
+            }
+            _ => None,
+        };
+        let end = file::size(session, lanes, appending);
+        // From here on each lane is on its own.
+        let (index, buffers) = claimed?;
+        let descriptor = match opened {
+            Ok(descriptor) => descriptor,
+            Err(errno) => {
+                give_back(session, index, &buffers);
+                return Err(errno);
+            }
+        };
+        Ok(stream_on(session, index, &buffers, descriptor, end.unwrap_or(0)))
+    }
+}
+
+/// The system call's flags for a mode (C11 7.21.5.3, and glibc's `e`).
+fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
+    let mut flags = match mode.first() {
+        Some(b'r') => O_RDONLY,
+        Some(b'w') => O_WRONLY | O_CREAT | O_TRUNC,
+        Some(b'a') => O_WRONLY | O_CREAT | O_APPEND,
+        _ => return Err(Errno::INVAL),
+    };
+    for letter in &mode[1..] {
+        match letter {
+            b'+' => flags = flags & !3 | O_RDWR,
+            b'x' => flags |= O_EXCL,
+            b'e' => flags |= O_CLOEXEC,
+            b'b' => {}
+            _ => return Err(Errno::INVAL),
+        }
+    }
+    Ok(flags)
+}
+
+/// A stream entry and its buffers: one for a stream that only reads, as many as the session says for one that writes.
+fn claim(session: &Session, flags: u32) -> Result<(u32, Buffers), Errno> {
+    let hint = slot_hint(0);
+    let entry = session.streams_free.claim(1, hint).ok_or(Errno::MFILE)?;
+    let wanted = if flags & 3 == O_RDONLY { 1 } else { session.blocks_per_stream.min(MOST_BLOCKS as u32) };
+    let mut buffers = Buffers::new();
+    // Ends: each round adds a buffer or is the last.
+    while (buffers.len() as u32) < wanted {
+        let Some(claim) = session.stream_buffers.free.claim(wanted - buffers.len() as u32, hint) else {
+            break;
+        };
+        buffers.extend((0..claim.count()).map(|rank| claim.item(rank)));
+    }
+    if buffers.is_empty() {
+        session.streams_free.release(entry);
+        return Err(Errno::NOMEM);
+    }
+    let kept = 1 << buffers.len().ilog2();
+    for buffer in buffers.drain(kept..) {
+        session.stream_buffers.free.release(Claim::single(buffer));
+    }
+    Ok((entry.item(0), buffers))
+}
+
+/// Lets a stream entry and its buffers go.
+pub(super) fn give_back(session: &Session, index: u32, buffers: &[u32]) {
+    for buffer in buffers {
+        session.stream_buffers.free.release(Claim::single(*buffer));
+    }
+    session.streams_free.release(Claim::single(index));
+}
+
+fn stream_on(
+    session: &'static Session,
+    index: u32,
+    buffers: &[u32],
+    descriptor: Descriptor,
+    position: u64,
+) -> File {
+    let stream = &session.streams()[index as usize];
+    let file_flags = session.files()[descriptor.0 as usize].flags.peek();
+    let terminal = file_flags & OpenFile::TERMINAL != 0;
+    let buffering = if terminal { Buffering::Line } else { Buffering::Full };
+    stream.set_up(descriptor.0, file_flags, buffers, session.stream_buffers.buffer_bytes, buffering);
+    stream.position.set(position);
+    File { session, index, generation: stream.generation.peek() }
+}

@@ -1,0 +1,229 @@
+//! The read path: the first block's buffer holds a piece of the file, and lanes take from it in lane order under the lock.
+#![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
+
+use gpufs_core::Errno;
+use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::stream::{Buffering, Direction, Stream};
+
+use super::lock::{Held, with_lock};
+use super::{File, Transfer};
+use crate::io::transact_one;
+use crate::warp::Lanes;
+
+impl Held {
+    /// Makes the stream ready to give bytes: access and direction.
+    pub(super) fn prepare_reading(&self) -> Result<(), Errno> {
+        if self.file_flags() & OpenFile::READABLE == 0 {
+            return self.fail(Errno::BADF);
+        }
+        if self.stream.direction() == Direction::Writing
+            && let Err(errno) = self.leave_writing()
+        {
+            return self.fail(errno);
+        }
+        if self.stream.direction() == Direction::Idle {
+            self.update(|stream| {
+                stream.read_next.set(0);
+                stream.read_end.set(0);
+                stream.direction.set(Direction::Reading as u32);
+            });
+        }
+        Ok(())
+    }
+
+    /// From reading to idle: the position is where the reader stood, what was read ahead and pushed back is dropped.
+    pub(super) fn leave_reading(&self) {
+        let position = self.read_position();
+        let reading = self.stream.direction() == Direction::Reading;
+        self.update(|stream| {
+            if reading {
+                stream.position.set(position);
+                stream.direction.set(Direction::Idle as u32);
+            }
+            stream.pushed_count.set(0);
+        });
+    }
+
+    /// The position of a stream that is not writing.
+    pub(super) fn read_position(&self) -> u64 {
+        let ahead = match self.stream.direction() {
+            Direction::Reading => u64::from(self.stream.read_next.peek()),
+            _ => 0,
+        };
+        (self.stream.position.peek() + ahead).saturating_sub(u64::from(self.stream.pushed_count.peek()))
+    }
+
+    /// Address and length of what can be taken at once, refilling the buffer if it is empty; `None` at the end of the file.
+    /// `wanted` bounds what an unbuffered stream asks for. Convergent; valid in all.
+    pub(super) fn available(&self, wanted: u64) -> Result<Option<(u64, u64)>, Errno> {
+        let stream = self.stream;
+        if stream.read_next.peek() == stream.read_end.peek() {
+            // The end of the file is sticky until it is cleared (C11 7.21.7.1).
+            if stream.flags.peek() & Stream::END != 0 {
+                return Ok(None);
+            }
+            let bytes = match stream.buffering() {
+                Buffering::None => wanted.min(stream.block_bytes()),
+                _ => stream.block_bytes(),
+            };
+            let count = self.refill(bytes)?;
+            if count == 0 {
+                self.raise(Stream::END);
+                return Ok(None);
+            }
+        }
+        let (next, end) = (stream.read_next.peek(), stream.read_end.peek());
+        Ok(Some((self.buffer() + u64::from(next), u64::from(end - next))))
+    }
+
+    /// Address of the buffer.
+    fn buffer(&self) -> u64 {
+        self.session.stream_buffers.address(self.stream.blocks[0].buffer.peek())
+    }
+
+    /// Reads up to `bytes` behind what was read before.
+    fn refill(&self, bytes: u64) -> Result<u32, Errno> {
+        let stream = self.stream;
+        let position = stream.position.peek() + u64::from(stream.read_end.peek());
+        let offset = OpenFile::offset(self.file_flags(), position, false);
+        #[allow(clippy::cast_possible_truncation, reason = "at most a block")]
+        let bytes = bytes as u32;
+        // Ends: an interrupted read is asked again; the kernel interrupts a read once for each signal.
+        let outcome = loop {
+            let sqe = Session::pool_transfer(
+                &self.session.stream_buffers,
+                false,
+                self.descriptor(),
+                self.buffer(),
+                bytes,
+                offset,
+            );
+            match transact_one(self.session, self.lanes, sqe) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        match outcome {
+            Ok(count) => {
+                if self.lanes.is_leader() {
+                    // ORDERING: relaxed: a counter.
+                    self.session.queues()[self.ring as usize].counters().bytes_read.draw(u64::from(count));
+                }
+                self.update(|stream| {
+                    stream.position.set(position);
+                    stream.read_next.set(0);
+                    stream.read_end.set(count);
+                });
+                Ok(count)
+            }
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    /// Takes `count` bytes: they were copied out.
+    pub(super) fn take(&self, count: u64) {
+        #[allow(clippy::cast_possible_truncation, reason = "within the buffer")]
+        let count = count as u32;
+        self.update(|stream| stream.read_next.set(stream.read_next.peek() + count));
+    }
+
+    /// Takes the byte that `ungetc` pushed back last, if there is one.
+    pub(super) fn take_pushed(&self) -> Option<u8> {
+        let (count, bytes) = (self.stream.pushed_count.peek(), self.stream.pushed.peek());
+        if count == 0 {
+            return None;
+        }
+        self.update(|stream| {
+            stream.pushed_count.set(count - 1);
+            stream.pushed.set(bytes >> 8);
+        });
+        #[allow(clippy::cast_possible_truncation, reason = "the lowest byte")]
+        Some(bytes as u8)
+    }
+}
+
+/// Reads into every lane's memory from its file, lanes in order. Convergent; called by `lanes`.
+pub(super) fn read(file: File, lanes: Lanes, memory: *mut u8, bytes: u64) -> Transfer {
+    lanes.grouped(file.key(), |group| {
+        let before = group.scan(bytes);
+        let total = group.broadcast(before + bytes, group.mask().last());
+        if total == 0 {
+            return Transfer { bytes: 0, error: None };
+        }
+        let mut done = 0;
+        let outcome = with_lock(file, group, |held| read_held(held, memory, before, bytes, total, &mut done));
+        let mine = done.saturating_sub(before).min(bytes);
+        let error = if mine < bytes { outcome.err() } else { None };
+        Transfer { bytes: usize::try_from(mine).unwrap_or(usize::MAX), error }
+    })
+}
+
+fn read_held(
+    held: &Held,
+    memory: *mut u8,
+    before: u64,
+    bytes: u64,
+    total: u64,
+    done: &mut u64,
+) -> Result<(), Errno> {
+    held.prepare_reading()?;
+    // Ends: each round takes bytes, or meets the end or an error.
+    while *done < total {
+        if let Some(byte) = held.take_pushed() {
+            if (before..before + bytes).contains(done) {
+                copy_out(memory, *done - before, &[byte]);
+            }
+            *done += 1;
+            continue;
+        }
+        let Some((address, length)) = held.available(total - *done)? else { return Ok(()) };
+        let count = length.min(total - *done);
+        let (start, end) = (before.max(*done), (before + bytes).min(*done + count));
+        if start < end {
+            // SAFETY:
+            // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in
+            //   flight
+            let piece = unsafe {
+                core::slice::from_raw_parts(
+                    (address + (start - *done)) as *const u8,
+                    usize::try_from(end - start).unwrap_or(0),
+                )
+            };
+            copy_out(memory, start - before, piece);
+        }
+        held.take(count);
+        *done += count;
+    }
+    Ok(())
+}
+
+/// Copies to the caller's memory at `at`.
+fn copy_out(memory: *mut u8, at: u64, piece: &[u8]) {
+    // SAFETY:
+    // - `memory` came from a `&mut [u8]` of the calling lane, and `at + piece.len()` is within it: it is a part of the lane's share
+    // - the stream's buffer is not the caller's memory
+    unsafe {
+        core::ptr::copy_nonoverlapping(
+            piece.as_ptr(),
+            memory.add(usize::try_from(at).unwrap_or(usize::MAX)),
+            piece.len(),
+        );
+    }
+}
+
+impl File {
+    /// Reads bytes, as `fread(3)` with a size of 1: how many; fewer than asked only at the end of the file.
+    ///
+    /// # Errors
+    /// `EBADF` (closed, or not open for reading), `EISDIR`, `EIO`, `EAGAIN` …
+    #[track_caller]
+    pub fn fread(self, into: &mut [u8]) -> Result<usize, Errno> {
+        read(self, Lanes::calling(), into.as_mut_ptr(), into.len() as u64).result()
+    }
+
+    /// As [`File::fread`], with the count also when there is an error.
+    #[track_caller]
+    pub fn fread_counted(self, into: &mut [u8]) -> Transfer {
+        read(self, Lanes::calling(), into.as_mut_ptr(), into.len() as u64)
+    }
+}

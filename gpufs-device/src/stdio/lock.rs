@@ -1,0 +1,142 @@
+//! The stream's lock: everything but the fast path of `fwrite` runs under it, alone on the stream.
+
+use gpufs_core::Errno;
+use gpufs_core::session::{OpenFile, Session, Stage};
+use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
+
+use super::File;
+use crate::io::{Patience, drain, ring_of_warp};
+use crate::warp::Lanes;
+
+/// A stream held by a group of lanes that called together. Its methods are convergent, called by exactly that group.
+pub(super) struct Held {
+    pub(super) session: &'static Session,
+    pub(super) stream: &'static Stream,
+    pub(super) lanes: Lanes,
+    pub(super) ring: u32,
+}
+
+/// Runs `body` with the stream held by `lanes`, which all name the same `file`. Convergent; called by `lanes`.
+///
+/// # Errors
+/// `EBADF` if the stream is closed; else what `body` says.
+pub(super) fn with_lock<T>(
+    file: File,
+    lanes: Lanes,
+    body: impl FnOnce(&Held) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let (session, stream) = (file.session, file.stream());
+    let held = Held { session, stream, lanes, ring: ring_of_warp(session) };
+    let ticket = if lanes.is_leader() { stream.lock.draw() } else { 0 };
+    let mut patience = Patience::new(session);
+    // Ends: first come first served, and a holder waits only for the kernel (last proof of the core, (e)).
+    while !lanes.any(lanes.is_leader() && stream.lock.is_served(ticket)) {
+        let drained = drain(session, lanes, held.ring);
+        patience.wait(drained, Stage::StreamLock, held.ring, u64::from(file.index));
+    }
+    // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
+    if stream.generation.peek() != file.generation {
+        lanes.sync();
+        if lanes.is_leader() {
+            stream.lock.release();
+        }
+        return Err(Errno::BADF);
+    }
+    if lanes.is_leader() {
+        stream.close_cursor();
+    }
+    let mut patience = Patience::new(session);
+    // Ends: a warp between reserving and committing waits for nothing.
+    while !lanes.any(lanes.is_leader() && stream.is_quiet()) {
+        let drained = drain(session, lanes, held.ring);
+        patience.wait(drained, Stage::StreamFill, held.ring, stream.reserved());
+    }
+    let outcome = body(&held);
+    lanes.sync();
+    if lanes.is_leader() {
+        let open = stream.generation.peek() == file.generation;
+        if open && stream.direction() == Direction::Writing && stream.buffering() == Buffering::Full {
+            stream.open_cursor();
+        }
+        stream.lock.release();
+    }
+    outcome
+}
+
+impl Held {
+    /// The open file below the stream.
+    pub(super) fn file(&self) -> &'static OpenFile {
+        &self.session.files()[self.stream.file.peek() as usize]
+    }
+    /// The file's flags.
+    pub(super) fn file_flags(&self) -> u32 {
+        self.file().flags.peek()
+    }
+    /// The process's descriptor.
+    pub(super) fn descriptor(&self) -> i32 {
+        self.file().descriptor.peek().cast_signed()
+    }
+    /// Changes the stream's fields: `change` runs in the leader, between barriers.
+    pub(super) fn update(&self, change: impl FnOnce(&Stream)) {
+        self.lanes.sync();
+        if self.lanes.is_leader() {
+            change(self.stream);
+        }
+        self.lanes.sync();
+    }
+    /// Sets stream flags.
+    pub(super) fn raise(&self, flags: u32) {
+        self.update(|stream| stream.flags.set(stream.flags.peek() | flags));
+    }
+    /// Clears stream flags.
+    pub(super) fn lower(&self, flags: u32) {
+        self.update(|stream| stream.flags.set(stream.flags.peek() & !flags));
+    }
+    /// Notes an error: `ferror` will say so.
+    pub(super) fn fail<T>(&self, errno: Errno) -> Result<T, Errno> {
+        self.raise(Stream::ERROR);
+        Err(errno)
+    }
+    /// Calls `step` in the leader until it says `Done` or `Failed`, draining in between.
+    pub(super) fn advance(&self, mut step: impl FnMut(&Stream) -> Progress) -> Result<(), Errno> {
+        let mut patience = Patience::new(self.session);
+        // Ends: what is in flight completes, and this loop drains (last proof of the core, (a), (b), (d)).
+        loop {
+            let word = if self.lanes.is_leader() { pack(step(self.stream)) } else { 0 };
+            match unpack(self.lanes.from_leader(word)) {
+                Progress::Done => return Ok(()),
+                Progress::Failed(errno) => return Err(errno),
+                Progress::Wait(ring) => {
+                    let drained = drain(self.session, self.lanes, ring);
+                    patience.wait(drained, Stage::StreamBlock, ring, self.stream.reserved());
+                }
+                Progress::NoSlot => {
+                    let drained = drain(self.session, self.lanes, self.ring);
+                    patience.wait(drained, Stage::Slot, self.ring, self.stream.reserved());
+                }
+            }
+        }
+    }
+}
+
+/// A progress as a number that lanes can pass on.
+pub(super) fn pack(progress: Progress) -> u64 {
+    match progress {
+        Progress::Done => 0,
+        Progress::Wait(ring) => 1 << 32 | u64::from(ring),
+        Progress::NoSlot => 2 << 32,
+        Progress::Failed(errno) => 3 << 32 | u64::from(errno.number().cast_unsigned()),
+    }
+}
+
+/// The progress of a number.
+pub(super) fn unpack(word: u64) -> Progress {
+    #[allow(clippy::cast_possible_truncation, reason = "the low half")]
+    let low = word as u32;
+    match word >> 32 {
+        0 => Progress::Done,
+        1 => Progress::Wait(low),
+        2 => Progress::NoSlot,
+        _ => Progress::Failed(Errno::from_number(low.cast_signed())),
+    }
+}

@@ -1,0 +1,102 @@
+//! Streams: C11 7.21 on a `FILE` that the whole grid shares.
+//!
+//! One call's bytes are never torn or interleaved with another's; a thread's calls appear in its program order; where a call starts
+//! after another returned, its bytes come later. Lanes that call together are served in lane order.
+//!
+//! What differs from a CPU's stdio:
+//!
+//! | call | difference |
+//! |---|---|
+//! | writing, fully buffered | a full buffer is written behind the caller's back: its error is reported by the next call on the stream that meets it (`fwrite`, `fflush`, `fclose` …), and the bytes are kept and tried again |
+//! | writing to a seekable file not in append mode | buffers go out at once, each at its own offset: another reader of the growing file may see a later one first (open with `"a"` for a log that is followed) |
+//! | `ungetc` | up to 8 bytes |
+//! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least |
+//! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
+
+mod chars;
+mod fclose;
+mod flags;
+mod flush;
+mod fopen;
+mod input;
+mod lines;
+mod lock;
+mod output;
+mod printf;
+mod seek;
+mod setvbuf;
+
+use gpufs_core::Errno;
+use gpufs_core::session::Session;
+use gpufs_core::stream::Stream;
+
+use crate::Fs;
+
+pub use crate::file::Whence;
+pub use gpufs_core::stream::Buffering;
+pub use lines::NEWLINE;
+
+/// An open stream: a small handle, copied freely, valid in every kernel and warp of the session until it is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct File {
+    session: &'static Session,
+    index: u32,
+    generation: u32,
+}
+
+/// What a transfer came to: C's short count with its errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Transfer {
+    /// Bytes transferred.
+    pub bytes: usize,
+    /// Why not all were; `None` also at the end of the file.
+    pub error: Option<Errno>,
+}
+
+impl Transfer {
+    /// The bytes, or the error if there was one.
+    ///
+    /// # Errors
+    /// The transfer's, even if some bytes were transferred before it.
+    pub fn result(self) -> Result<usize, Errno> {
+        self.error.map_or(Ok(self.bytes), Err)
+    }
+}
+
+impl File {
+    fn stream(self) -> &'static Stream {
+        &self.session.streams()[self.index as usize]
+    }
+    /// Tells streams apart within a warp.
+    fn key(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+    /// The session that opened it.
+    #[must_use]
+    pub fn fs(self) -> Fs {
+        Fs::new(self.session)
+    }
+}
+
+impl Fs {
+    /// The standard input, stream 0.
+    #[must_use]
+    pub fn stdin(self) -> File {
+        self.standard(0)
+    }
+    /// The standard output, stream 1: line buffered if it is a terminal.
+    #[must_use]
+    pub fn stdout(self) -> File {
+        self.standard(1)
+    }
+    /// The standard error, stream 2: not buffered.
+    #[must_use]
+    pub fn stderr(self) -> File {
+        self.standard(2)
+    }
+    fn standard(self, index: u32) -> File {
+        // Opened by the host before the first launch: generation 1.
+        File { session: self.session(), index, generation: 1 }
+    }
+}

@@ -1,0 +1,295 @@
+//! The write path (stages 2 and 3): lanes' records become one reservation, go into the stream's blocks, and full blocks go out.
+#![allow(unsafe_code, reason = "writes into the stream's blocks")]
+
+use gpufs_core::Errno;
+use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::stream::{Buffering, Direction, Progress, Reservation, Stream};
+
+use super::lock::{Held, pack, unpack, with_lock};
+use super::{File, Transfer};
+use crate::io::{Patience, drain, ring_of_warp};
+use crate::warp::Lanes;
+
+/// What one lane writes in one call.
+pub(super) trait Record {
+    /// Its length in bytes.
+    fn bytes(&self) -> u64;
+    /// Puts its bytes from `skip` on into the whole of `into`.
+    fn emit(&self, skip: u64, into: &mut [u8]);
+    /// Whether it may hold a newline.
+    fn has_newline(&self) -> bool;
+}
+
+impl Record for &[u8] {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+    fn emit(&self, skip: u64, into: &mut [u8]) {
+        #[allow(clippy::cast_possible_truncation, reason = "below the slice's length")]
+        let start = skip as usize;
+        into.copy_from_slice(&self[start..start + into.len()]);
+    }
+    fn has_newline(&self) -> bool {
+        memchr::memchr(b'\n', self).is_some()
+    }
+}
+
+/// Where a lane's record lies among those of its group.
+struct Part<'a, R> {
+    record: &'a R,
+    /// Bytes of lower lanes.
+    before: u64,
+    /// Bytes of the whole group.
+    total: u64,
+}
+
+/// Writes every lane's record to its file. Convergent; called by `lanes`.
+pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
+    lanes.grouped(file.key(), |group| {
+        let before = group.scan(record.bytes());
+        let total = group.broadcast(before + record.bytes(), group.mask().last());
+        if total == 0 {
+            return Transfer { bytes: 0, error: None };
+        }
+        let part = Part { record, before, total };
+        if write_fast(file, group, &part) {
+            return Transfer { bytes: to_usize(record.bytes()), error: None };
+        }
+        let mut accepted = 0;
+        let outcome = with_lock(file, group, |held| write_held(held, &part, &mut accepted));
+        // The group wrote a prefix of all its bytes: a lane's share is what of it is its own.
+        let mine = accepted.saturating_sub(before).min(record.bytes());
+        // Where everything was taken, the error is the flush's, and concerns every lane of the call.
+        let error = if mine < record.bytes() || accepted == total { outcome.err() } else { None };
+        Transfer { bytes: to_usize(mine), error }
+    })
+}
+
+/// Without the lock; whether it could. Convergent.
+fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
+    /// A reservation as a number: positions stay below.
+    const CLOSED: u64 = u64::MAX;
+    const BUSY: u64 = u64::MAX - 1;
+    let (session, stream) = (file.session, file.stream());
+    let ring = ring_of_warp(session);
+    let mut patience = Patience::new(session);
+    // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)).
+    loop {
+        let word = if !lanes.is_leader() {
+            0
+        } else if stream.generation.peek() != file.generation {
+            CLOSED
+        } else {
+            match stream.try_reserve(part.total) {
+                Reservation::At(position) => position,
+                Reservation::Closed => CLOSED,
+                Reservation::Busy => BUSY,
+            }
+        };
+        match lanes.from_leader(word) {
+            CLOSED => return false,
+            BUSY => {
+                let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
+                let (ring, progress) = match unpack(lanes.from_leader(word)) {
+                    // The lock's way reports the error.
+                    Progress::Failed(_) => return false,
+                    Progress::Wait(ring) => (ring, false),
+                    Progress::NoSlot => (ring, false),
+                    Progress::Done => (ring, true),
+                };
+                let drained = drain(session, lanes, ring);
+                patience.wait(progress || drained, Stage::StreamBlock, ring, part.total);
+            }
+            position => {
+                // From here to the last commit inside `fill` nothing is waited for (decision 13).
+                fill(file, lanes, ring, part, 0, part.total, position);
+                return true;
+            }
+        }
+    }
+}
+
+/// Copies the group's bytes [`from`, `to`) to the reserved positions from `position` on, counts them in, and starts each block that
+/// this made full. Convergent.
+fn fill<R: Record>(
+    file: File,
+    lanes: Lanes,
+    ring: u32,
+    part: &Part<'_, R>,
+    from: u64,
+    to: u64,
+    position: u64,
+) {
+    let (session, stream) = (file.session, file.stream());
+    // This lane's share of the range.
+    let start = part.before.max(from);
+    let end = (part.before + part.record.bytes()).min(to);
+    let mut at = start;
+    while at < end {
+        let (address, room) = stream.address(session, position + (at - from));
+        let count = room.min(end - at);
+        // SAFETY:
+        // - the range is reserved for this lane alone until it is committed
+        // - the block's buffer is valid for its whole length
+        let into = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, to_usize(count)) };
+        part.record.emit(at - part.before, into);
+        at += count;
+    }
+    lanes.sync();
+    let shift = stream.block_shift.peek();
+    let (first, last) = (position >> shift, (position + (to - from) - 1) >> shift);
+    let mut full = 0_u64;
+    if lanes.is_leader() {
+        for number in first..=last {
+            let block_start = (number << shift).max(position);
+            let block_end = ((number + 1) << shift).min(position + (to - from));
+            #[allow(clippy::cast_possible_truncation, reason = "within one block")]
+            if stream.commit(number, (block_end - block_start) as u32) {
+                full |= 1 << (number - first);
+            }
+        }
+    }
+    let full = lanes.from_leader(full);
+    if full != 0 {
+        start_blocks(file, lanes, ring, first, full);
+    }
+}
+
+/// Starts the full blocks `first + i` for each bit `i`. Convergent.
+fn start_blocks(file: File, lanes: Lanes, ring: u32, first: u64, full: u64) {
+    let (session, stream) = (file.session, file.stream());
+    let mut rest = full;
+    let mut patience = Patience::new(session);
+    // Ends: each round starts a block or waits for a slot, which comes (last proof of the core, (b)).
+    while rest != 0 {
+        let number = first + u64::from(rest.trailing_zeros());
+        let word = if lanes.is_leader() { pack(stream.start(session, ring, number)) } else { 0 };
+        if unpack(lanes.from_leader(word)) == Progress::NoSlot {
+            // Slots may all be held by write-behind of this very stream.
+            if lanes.is_leader() {
+                let _ = stream.reap_all(session, ring);
+            }
+            let drained = drain(session, lanes, ring);
+            patience.wait(drained, Stage::Slot, ring, number);
+        } else {
+            rest &= rest - 1;
+        }
+    }
+}
+
+/// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took.
+fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
+    prepare(held)?;
+    let Held { session, stream, lanes, ring } = *held;
+    let start = stream.reserved();
+    let mut done = 0;
+    let mut patience = Patience::new(session);
+    // Ends: each round takes bytes in, or waits for a block, which comes or fails (last proof of the core, (d)).
+    while done < part.total {
+        let position = stream.reserved();
+        lanes.sync();
+        let taken = if lanes.is_leader() { stream.reserve_locked(part.total - done) } else { 0 };
+        let taken = lanes.from_leader(taken);
+        if taken == 0 {
+            let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
+            let ring = match unpack(lanes.from_leader(word)) {
+                Progress::Failed(errno) => {
+                    *accepted = done;
+                    return held.fail(errno);
+                }
+                Progress::Wait(ring) => ring,
+                Progress::NoSlot | Progress::Done => ring,
+            };
+            let drained = drain(session, lanes, ring);
+            patience.wait(drained, Stage::StreamBlock, ring, position);
+            continue;
+        }
+        let file = File { session, index: stream_index(held), generation: stream.generation.peek() };
+        fill(file, lanes, ring, part, done, done + taken, position);
+        done += taken;
+    }
+    *accepted = done;
+    let flush = match stream.buffering() {
+        Buffering::Full => false,
+        Buffering::Line => lanes.any(part.record.has_newline()),
+        Buffering::None => true,
+    };
+    if !flush {
+        return Ok(());
+    }
+    match held.flush() {
+        Ok(()) => Ok(()),
+        Err(errno) => {
+            if stream.buffering() == Buffering::None {
+                // Without a buffer, what was not written was not accepted.
+                let reached = stream.first_unwritten();
+                *accepted = reached.saturating_sub(start).min(part.total);
+                held.restart_writing(reached);
+            }
+            held.fail(errno)
+        }
+    }
+}
+
+/// Makes the stream ready to take bytes: access, direction, kept errors.
+fn prepare(held: &Held) -> Result<(), Errno> {
+    if held.file_flags() & OpenFile::WRITABLE == 0 {
+        return held.fail(Errno::BADF);
+    }
+    if held.stream.direction() != Direction::Writing {
+        held.leave_reading();
+        held.begin_writing();
+    } else if held.stream.failed().is_some()
+        && let Err(errno) = held.flush()
+    {
+        return held.fail(errno);
+    }
+    Ok(())
+}
+
+impl Held {
+    /// From idle to writing at the position.
+    pub(super) fn begin_writing(&self) {
+        let offset = self.stream.position.peek();
+        self.update(|stream| stream.begin_writing(offset));
+    }
+    /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped.
+    fn restart_writing(&self, reached: u64) {
+        let offset = self.stream.base.peek() + reached;
+        self.update(|stream| {
+            stream.forget_error();
+            stream.begin_writing(offset);
+        });
+    }
+}
+
+/// The index of a held stream in its session's table.
+fn stream_index(held: &Held) -> u32 {
+    let offset = core::ptr::from_ref(held.stream).addr() - held.session.streams.addr();
+    #[allow(clippy::cast_possible_truncation, reason = "the table has fewer than 2³² entries")]
+    {
+        (offset / size_of::<Stream>()) as u32
+    }
+}
+
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+impl File {
+    /// Writes bytes, as `fwrite(3)` with a size of 1: all of them, or an error.
+    ///
+    /// # Errors
+    /// `EBADF` (closed, or not open for writing), or what a write met: `ENOSPC`, `EPIPE`, `EFBIG`, `EIO` … See the table at
+    /// [`crate::stdio`] for errors of earlier calls.
+    #[track_caller]
+    pub fn fwrite(self, bytes: &[u8]) -> Result<usize, Errno> {
+        write(self, Lanes::calling(), &bytes).result()
+    }
+
+    /// As [`File::fwrite`], with the count also when there is an error.
+    #[track_caller]
+    pub fn fwrite_counted(self, bytes: &[u8]) -> Transfer {
+        write(self, Lanes::calling(), &bytes)
+    }
+}

@@ -1,0 +1,1 @@
+//! `printf(3)` and its relatives on streams.

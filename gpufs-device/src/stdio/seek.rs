@@ -1,0 +1,80 @@
+//! `fseek(3)`, `ftell(3)`, `rewind(3)`.
+
+use gpufs_core::Errno;
+use gpufs_core::session::OpenFile;
+use gpufs_core::stream::{Direction, Stream};
+
+use super::lock::{Held, with_lock};
+use super::{File, Whence};
+use crate::file::moved;
+use crate::warp::Lanes;
+
+impl File {
+    /// Moves the position, as `fseek(3)`, after writing what is buffered; clears the end-of-file flag and what `ungetc` pushed back.
+    /// Lanes that call together are served in lane order.
+    ///
+    /// # Errors
+    /// `ESPIPE` for what has no position; `EINVAL` for a position before the start, `EOVERFLOW` beyond 63 bits; what flushing met.
+    #[track_caller]
+    pub fn fseek(self, offset: i64, whence: Whence) -> Result<(), Errno> {
+        let lanes = Lanes::calling();
+        lanes.grouped(u64::from(lanes.lane()), |alone| {
+            with_lock(self, alone, |held| seek(held, offset, whence))
+        })
+    }
+
+    /// The position in bytes from the start, as `ftell(3)`.
+    ///
+    /// # Errors
+    /// `ESPIPE` for what has no position; `EBADF` for a closed stream.
+    #[track_caller]
+    pub fn ftell(self) -> Result<u64, Errno> {
+        Lanes::calling().grouped(self.key(), |group| {
+            with_lock(self, group, |held| match held.file_flags() {
+                flags if flags & OpenFile::POSITIONLESS != 0 => Ok(0),
+                flags if flags & OpenFile::SEEKABLE == 0 => Err(Errno::SPIPE),
+                _ if held.stream.direction() == Direction::Writing => held.written_position(),
+                _ => Ok(held.read_position()),
+            })
+        })
+    }
+
+    /// Moves to the start and clears the error flag, as `rewind(3)`.
+    #[track_caller]
+    pub fn rewind(self) {
+        let lanes = Lanes::calling();
+        lanes.grouped(u64::from(lanes.lane()), |alone| {
+            // rewind(3) has no result: a failed move shows in the position.
+            let _ = with_lock(self, alone, |held| {
+                let outcome = seek(held, 0, Whence::Set);
+                held.lower(Stream::ERROR | Stream::END);
+                outcome
+            });
+        });
+    }
+}
+
+fn seek(held: &Held, offset: i64, whence: Whence) -> Result<(), Errno> {
+    let flags = held.file_flags();
+    if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
+        return Err(Errno::SPIPE);
+    }
+    if held.stream.direction() == Direction::Writing
+        && let Err(errno) = held.leave_writing()
+    {
+        return held.fail(errno);
+    }
+    let start = match whence {
+        Whence::Set => 0,
+        Whence::Current => held.read_position(),
+        Whence::End => held.size()?,
+    };
+    let target = if flags & OpenFile::POSITIONLESS != 0 { 0 } else { moved(start, offset)? };
+    held.leave_reading();
+    held.update(|stream| {
+        stream.position.set(target);
+        stream.direction.set(Direction::Idle as u32);
+        stream.flags.set(stream.flags.peek() & !Stream::END);
+    });
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! `setvbuf(3)`.
+
+use gpufs_core::Errno;
+use gpufs_core::session::OpenFile;
+use gpufs_core::stream::{Buffering, Direction};
+
+use super::File;
+use super::lock::with_lock;
+use crate::warp::Lanes;
+
+/// log₂ of the smallest buffer.
+const LEAST_SHIFT: u32 = 4;
+
+impl File {
+    /// Sets when the stream flushes, and the size of its buffers in bytes (0 keeps it), as `setvbuf(3)`. The memory is the
+    /// session's; the size is rounded down to a power of two, to 16 at least and the session's buffer size at most.
+    ///
+    /// # Errors
+    /// `EINVAL` where bytes already read ahead from a pipe or terminal would be lost; what flushing met; `EBADF`.
+    #[track_caller]
+    pub fn setvbuf(self, buffering: Buffering, bytes: usize) -> Result<(), Errno> {
+        Lanes::calling().grouped(self.key(), |group| {
+            with_lock(self, group, |held| {
+                held.leave_writing()?;
+                let stream = held.stream;
+                let reading = stream.direction() == Direction::Reading;
+                if reading
+                    && held.file_flags() & OpenFile::SEEKABLE == 0
+                    && stream.read_next.peek() != stream.read_end.peek()
+                {
+                    return Err(Errno::INVAL);
+                }
+                held.leave_reading();
+                let most = held.session.stream_buffers.buffer_bytes.trailing_zeros();
+                let shift = match bytes {
+                    0 => stream.block_shift.peek(),
+                    _ => bytes.ilog2().clamp(LEAST_SHIFT, most),
+                };
+                held.update(|stream| {
+                    stream.buffering.set(buffering as u32);
+                    stream.block_shift.set(shift);
+                });
+                Ok(())
+            })
+        })
+    }
+}
