@@ -85,9 +85,9 @@ impl FreeSet {
     }
 
     fn word(&self, index: u32) -> &DeviceWord64 {
-        debug_assert!(index < self.word_count);
+        assert!(index < self.word_count, "an item is below the size of its set");
         // SAFETY:
-        // - `index` is below `word_count`: every caller reduces it or takes it from a claim of this set
+        // - the index was checked
         // - the words are valid, by `FreeSet::new`'s contract
         #[allow(unsafe_code, reason = "a shared table behind a pointer")]
         unsafe {
@@ -97,20 +97,27 @@ impl FreeSet {
 
     /// Claims up to `wanted` items (1 to 64) of one word, beginning the search at word `hint`; `None` if none was found free.
     ///
-    /// Any one lane. Looks at each word once: it waits for nothing.
+    /// Any one lane. Goes over the words once and waits for nothing: a word is tried again only while others take from it what
+    /// this call reached for.
     pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
         for step in 0..self.word_count {
-            let word = hint.wrapping_add(step) % self.word_count;
+            // Reduced before the sum: past 2³² the remainders would jump and pass over words.
+            let word = (hint % self.word_count + step) % self.word_count;
             // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
-            let seen = self.word(word).peek();
-            let bits = lowest(seen, wanted);
-            if bits == 0 {
-                continue;
-            }
-            // ORDERING: acquire, device, partner `release`: what the items' last owner did comes before.
-            let bits = self.word(word).claim_bits(bits) & bits;
-            if bits != 0 {
-                return Some(Claim { word, bits });
+            let mut seen = self.word(word).peek();
+            // Ends: bounded. A round that takes nothing has lost each item it reached for to another claim.
+            for _ in 0..WORD_BITS {
+                let bits = lowest(seen, wanted);
+                if bits == 0 {
+                    break;
+                }
+                // ORDERING: acquire, device, partner `release`: what the items' last owner did comes before.
+                let before = self.word(word).claim_bits(bits);
+                let taken = before & bits;
+                if taken != 0 {
+                    return Some(Claim { word, bits: taken });
+                }
+                seen = before;
             }
         }
         None

@@ -6,7 +6,8 @@
 //! # The rules
 //!
 //! Code cites them by number. "Happens before" is that of the C++ memory model; the kernel is one more agent, which loads the
-//! SQ tail with acquire, stores the CQ tail with release, and loads the CQ head with acquire (`io_uring(7)`).
+//! SQ tail with acquire, stores the CQ tail with release, and writes no entry before it has loaded a CQ head that frees it (the
+//! kernel relies on that control dependency; the tests' kernels acquire).
 //!
 //! **Who may touch what**
 //!
@@ -29,7 +30,10 @@
 //!
 //! *No unread SQE is overwritten.* Suppose ticket *t* is written while the SQE of *t − entries* is unread. The kernel reads in
 //! order, so none of the *entries + 1* tickets *t − entries … t* has completed, and by rule 2 each holds a slot of its own: more
-//! slots than there are. ∎ (The hot path therefore never reads the SQ head.)
+//! slots than there are. ∎ (The hot path therefore never reads the SQ head.) The same in terms of "happens before": two of those
+//! tickets had one slot, so whoever drew the later one had acquired the earlier one's completion, and with it the kernel's read of
+//! every SQE up to it; and drawing a ticket acquires what every earlier drawer knew. That edge is needed: the slot of ticket *t*
+//! itself may have been claimed before any of this.
 //!
 //! *The CQ never overflows.* One SQE gives one CQE (no multishot). A CQE that lies in the ring, or is still to be posted, belongs
 //! to a slot that is not yet free: by rule 6 the CQ head is stored past an entry before its slot is told, and by release and

@@ -306,8 +306,10 @@ impl Queue {
     /// Draws `count` tickets. One lane, holding as many claimed slots. Rule 3.
     #[must_use]
     pub fn reserve(&self, count: u32) -> Ticket {
-        // ORDERING: relaxed: only its being counted matters; the caller's slots carry the order.
-        Ticket(self.words().ticket.0.draw(count))
+        // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
+        // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not
+        // carry that: they may have been free since before those tickets were drawn.
+        Ticket(self.words().ticket.0.add(count))
     }
 
     /// Writes the SQE of one ticket. The lane that holds it.

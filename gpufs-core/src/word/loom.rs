@@ -41,7 +41,7 @@ macro_rules! device_word {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ident) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
-                pub struct $name($atomic);
+        pub struct $name($atomic);
 
         impl $name {
             /// A word holding `value`.
@@ -69,7 +69,7 @@ macro_rules! device_word {
             pub fn publish(&self, value: $int) {
                 self.0.store(value, Ordering::Release);
             }
-            /// Adds `value` without ordering anything (tickets, counters); the value before.
+            /// Adds `value` without ordering anything (counters); the value before.
             #[inline]
             pub fn draw(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
