@@ -5,6 +5,7 @@
 pub mod abi;
 pub mod errno;
 pub mod lanes;
+mod sqe;
 pub mod word;
 
 pub use errno::Errno;
