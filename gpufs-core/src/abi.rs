@@ -45,15 +45,6 @@ pub struct Sqe {
 }
 const_assert_eq!(size_of::<Sqe>(), 64);
 
-impl Sqe {
-    /// The same entry with another `user_data`.
-    #[must_use]
-    pub const fn with_user_data(mut self, user_data: u64) -> Self {
-        self.user_data = user_data;
-        self
-    }
-}
-
 /// A completion queue entry, 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
@@ -204,6 +195,73 @@ pub struct Statx {
 const_assert_eq!(size_of::<Statx>(), 256);
 const_assert!(align_of::<Statx>() == 8);
 
+/// What `IORING_REGISTER_FILES_UPDATE` takes (`struct io_uring_rsrc_update`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct FilesUpdate {
+    /// First slot to change.
+    pub offset: u32,
+    /// Zero.
+    pub resv: u32,
+    /// Address of the descriptors, `i32` each; -1 empties a slot.
+    pub data: u64,
+}
+const_assert_eq!(size_of::<FilesUpdate>(), 16);
+
+/// What the kernel says of one opcode (`struct io_uring_probe_op`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct ProbeOp {
+    /// The opcode.
+    pub op: u8,
+    /// Zero.
+    pub resv: u8,
+    /// [`IO_URING_OP_SUPPORTED`].
+    pub flags: u16,
+    /// Zero.
+    pub resv2: u32,
+}
+const_assert_eq!(size_of::<ProbeOp>(), 8);
+
+/// Opcodes that [`Probe`] has room for.
+pub const PROBE_OPS: usize = 128;
+
+/// What `IORING_REGISTER_PROBE` fills (`struct io_uring_probe`, with room for [`PROBE_OPS`] opcodes).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Probe {
+    /// The last opcode that the kernel knows.
+    pub last_op: u8,
+    /// Members of `ops` that the kernel filled.
+    pub ops_len: u8,
+    /// Zero.
+    pub resv: u16,
+    /// Zero.
+    pub resv2: [u32; 3],
+    /// One for each opcode, in order.
+    pub ops: [ProbeOp; PROBE_OPS],
+}
+
+impl Probe {
+    /// An empty probe, as the kernel wants it.
+    pub const EMPTY: Self = Self {
+        last_op: 0,
+        ops_len: 0,
+        resv: 0,
+        resv2: [0; 3],
+        ops: [ProbeOp { op: 0, resv: 0, flags: 0, resv2: 0 }; PROBE_OPS],
+    };
+
+    /// Whether the kernel that filled this serves `opcode`.
+    #[must_use]
+    pub const fn supports(&self, opcode: u8) -> bool {
+        let index = opcode as usize;
+        index < self.ops_len as usize
+            && index < PROBE_OPS
+            && self.ops[index].flags as u32 & IO_URING_OP_SUPPORTED != 0
+    }
+}
+
 /// `off` that stands for the file's own position (`io_uring_prep_read(3)`: -1).
 pub const CURRENT_POSITION: u64 = u64::MAX;
 
@@ -259,6 +317,9 @@ constants! {
     IORING_UNREGISTER_FILES = 3, "Lets registered files go.";
     IORING_REGISTER_FILES_UPDATE = 6, "Changes registered files.";
     IORING_REGISTER_PROBE = 8, "Asks which opcodes there are.";
+    IO_URING_OP_SUPPORTED = 1 << 0, "The kernel serves this opcode.";
+    IORING_FSYNC_DATASYNC = 1 << 0, "`fdatasync(2)` rather than `fsync(2)`.";
+    IORING_FILE_INDEX_ALLOC = u32::MAX, "The kernel picks a free slot of the registered files.";
     IOSQE_FIXED_FILE = 1 << 0, "`fd` is an index of the registered files.";
     IOSQE_ASYNC = 1 << 4, "Always run in a worker.";
 }
@@ -267,3 +328,5 @@ constants! {
 pub const IORING_OFF_SQ_RING: u64 = 0;
 /// Offset of the SQEs in the ring's descriptor, for `mmap(2)`.
 pub const IORING_OFF_SQES: u64 = 0x1000_0000;
+/// `dirfd` that stands for the working directory (`openat(2)`).
+pub const AT_FDCWD: i32 = -100;

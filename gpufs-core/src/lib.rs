@@ -77,6 +77,7 @@ pub mod lanes;
 pub mod pool;
 mod queue;
 pub mod session;
+mod sqe;
 pub mod stream;
 pub mod word;
 

@@ -58,6 +58,15 @@ impl TicketLock {
     }
 }
 
+/// How an SQE names a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The process's descriptor, or the index of a registered file.
+    pub fd: i32,
+    /// Which of the two.
+    pub fixed: bool,
+}
+
 /// One open file. All words but `position` are constant while it is open; `position` is guarded by `lock`.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -89,6 +98,19 @@ impl OpenFile {
     pub const HOST_OWNED: u32 = 1 << 6;
     /// A character device whose position is always 0 (`/dev/null` and its kin): seeking succeeds and does nothing.
     pub const POSITIONLESS: u32 = 1 << 7;
+
+    /// The rings have it registered under its index.
+    pub const FIXED: u32 = 1 << 8;
+
+    /// How an SQE names the file.
+    #[must_use]
+    pub fn target(&self, index: FileIndex) -> Target {
+        if self.flags.peek() & Self::FIXED != 0 {
+            Target { fd: index.0.cast_signed(), fixed: true }
+        } else {
+            Target { fd: self.descriptor.peek().cast_signed(), fixed: false }
+        }
+    }
 
     /// Where a sequential transfer goes, given the position: there, or wherever the kernel's own rules put it.
     #[must_use]
@@ -236,44 +258,29 @@ impl Session {
             inside.then(|| region.buffer_index.peek())
         })
     }
-    /// A read or write SQE of pool memory.
+    /// A read or write SQE of a pool's memory. See [`Session::transfer`].
     #[must_use]
-    pub fn pool_transfer(
-        pool: &Pool,
-        writing: bool,
-        descriptor: i32,
-        address: u64,
-        bytes: u32,
-        offset: u64,
-    ) -> Sqe {
-        Self::transfer(
-            (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index),
-            writing,
-            descriptor,
-            address,
-            bytes,
-            offset,
-        )
+    pub fn pool_transfer(pool: &Pool, writing: bool, target: Target, memory: (u64, u32), offset: u64) -> Sqe {
+        let index = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+        Self::transfer(index, writing, target, memory, offset)
     }
-    /// A read or write SQE, of registered memory where `buffer_index` says so.
+    /// A read or write SQE of `memory`, an address and a length in bytes, registered under `buffer_index` if there is one.
     #[must_use]
     pub fn transfer(
         buffer_index: Option<u32>,
         writing: bool,
-        descriptor: i32,
-        address: u64,
-        bytes: u32,
+        target: Target,
+        (address, bytes): (u64, u32),
         offset: u64,
     ) -> Sqe {
-        use crate::abi::{IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_WRITE, IORING_OP_WRITE_FIXED};
-        let opcode = match (writing, buffer_index.is_some()) {
-            (false, false) => IORING_OP_READ,
-            (false, true) => IORING_OP_READ_FIXED,
-            (true, false) => IORING_OP_WRITE,
-            (true, true) => IORING_OP_WRITE_FIXED,
+        let entry = match buffer_index {
+            #[allow(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
+            Some(index) if writing => Sqe::write_fixed(target.fd, address, bytes, offset, index as u16),
+            #[allow(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
+            Some(index) => Sqe::read_fixed(target.fd, address, bytes, offset, index as u16),
+            None if writing => Sqe::write(target.fd, address, bytes, offset),
+            None => Sqe::read(target.fd, address, bytes, offset),
         };
-        #[allow(clippy::cast_possible_truncation, reason = "the host registers at most 2¹⁴ buffers")]
-        let buf_index = buffer_index.unwrap_or(0) as u16;
-        Sqe { opcode, fd: descriptor, addr: address, len: bytes, off: offset, buf_index, ..Sqe::default() }
+        if target.fixed { entry.with_fixed_file() } else { entry }
     }
 }

@@ -32,7 +32,7 @@
 
 use crate::Errno;
 use crate::queue::{Operation, Outcome};
-use crate::session::{OpenFile, Session, TicketLock};
+use crate::session::{FileIndex, OpenFile, Session, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, wake_fence};
 
 /// Blocks that a stream can have.
@@ -282,11 +282,12 @@ impl Stream {
             self.base.peek() + (number << self.block_shift.peek()) + u64::from(from)
         };
         let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
-        let descriptor = session.files()[self.file.peek() as usize].descriptor.peek().cast_signed();
+        let file = FileIndex(self.file.peek());
+        let target = session.files()[file.0 as usize].target(file);
         let operation = queue.arm(crate::queue::Slot(slot));
-        let sqe =
-            Session::pool_transfer(&session.stream_buffers, true, descriptor, address, to - from, offset)
-                .with_user_data(operation.token());
+        let pool = &session.stream_buffers;
+        let sqe = Session::pool_transfer(pool, true, target, (address, to - from), offset)
+            .with_user_data(operation.token());
         let ticket = queue.reserve(1);
         // SAFETY:
         // - the ticket was just drawn, for this lane alone

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use gpufs_core::abi::{IORING_OP_CLOSE, IORING_OP_OPENAT, IORING_OP_STATX, Sqe, Statx};
+use gpufs_core::abi::{Sqe, Statx};
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::{Claim, Errno};
 
@@ -67,14 +67,7 @@ pub(crate) fn open(
         let mut sqe = None;
         if let (Some(stage), Ok((path, flags, mode))) = (stage, request) {
             stage.put(0, path.to_bytes_with_nul());
-            sqe = Some(Sqe {
-                opcode: IORING_OP_OPENAT,
-                fd: AT_FDCWD,
-                addr: stage.address,
-                len: mode,
-                op_flags: flags,
-                ..Sqe::default()
-            });
+            sqe = Some(Sqe::openat(AT_FDCWD, stage.address, flags, mode));
         }
         let result = Errno::check(transact(session, lanes, sqe));
         // What kind of file it is decides about positions and buffering.
@@ -114,11 +107,7 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
                 let flags = file.flags.peek();
                 if flags & OpenFile::OPEN != 0 && file.flags.replace(flags, 0).is_ok() {
                     if flags & OpenFile::HOST_OWNED == 0 {
-                        sqe = Some(Sqe {
-                            opcode: IORING_OP_CLOSE,
-                            fd: file.descriptor.peek().cast_signed(),
-                            ..Sqe::default()
-                        });
+                        sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));
                     } else {
                         // The host closes what it opened; here it only leaves the table.
                         session.files_free.release(Claim::single(descriptor.0));
@@ -157,15 +146,8 @@ pub(crate) fn size(session: &Session, lanes: Lanes, descriptor: Option<i32>) -> 
 /// A `statx` of an open descriptor, its result at the start of the staging memory.
 fn statx_entry(descriptor: i32, stage: StagingArea) -> Sqe {
     stage.put(EMPTY_PATH_AT, &[0]);
-    Sqe {
-        opcode: IORING_OP_STATX,
-        fd: descriptor,
-        addr: stage.address + u64::from(EMPTY_PATH_AT),
-        len: STATX_BASIC_STATS,
-        off: stage.address,
-        op_flags: AT_EMPTY_PATH,
-        ..Sqe::default()
-    }
+    let path = stage.address + u64::from(EMPTY_PATH_AT);
+    Sqe::statx(descriptor, path, AT_EMPTY_PATH, STATX_BASIC_STATS, stage.address)
 }
 
 /// The entry's flags, from how the file was opened and what it is.

@@ -73,7 +73,7 @@ impl Fs {
             let position = file.position.peek();
             let offset = OpenFile::offset(flags, position, writing);
             let number = file.descriptor.peek().cast_signed();
-            let request = Request { descriptor: number, memory, bytes, offset };
+            let request = Request { target: file.target(descriptor), memory, bytes, offset };
             let count = transfer(session, lanes, writing, Some(request))?;
             if writing
                 && flags & (OpenFile::APPEND | OpenFile::SEEKABLE) == OpenFile::APPEND | OpenFile::SEEKABLE

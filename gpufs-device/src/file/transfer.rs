@@ -1,7 +1,7 @@
 //! `pread(2)`, `pwrite(2)`, `fsync(2)`, `ftruncate(2)`: no position, no lock.
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{IORING_OP_FSYNC, IORING_OP_FTRUNCATE, Sqe};
+use gpufs_core::abi::Sqe;
 use gpufs_core::session::OpenFile;
 
 use super::Descriptor;
@@ -47,7 +47,7 @@ impl Fs {
             if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
                 return Err(Errno::SPIPE);
             }
-            Ok(Request { descriptor: file.descriptor.peek().cast_signed(), memory, bytes, offset })
+            Ok(Request { target: file.target(descriptor), memory, bytes, offset })
         });
         let outcome = transfer(session, lanes, writing, request.ok());
         request.and(outcome).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
@@ -59,11 +59,7 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     #[track_caller]
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(), descriptor, |number| Sqe {
-            opcode: IORING_OP_FSYNC,
-            fd: number,
-            ..Sqe::default()
-        })
+        self.simple(Lanes::calling(), descriptor, |number| Sqe::fsync(number, 0))
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
@@ -72,12 +68,7 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     #[track_caller]
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
-        self.simple(Lanes::calling(), descriptor, |number| Sqe {
-            opcode: IORING_OP_FTRUNCATE,
-            fd: number,
-            off: length,
-            ..Sqe::default()
-        })
+        self.simple(Lanes::calling(), descriptor, |number| Sqe::ftruncate(number, length))
     }
 
     fn simple(self, lanes: Lanes, descriptor: Descriptor, entry: impl Fn(i32) -> Sqe) -> Result<(), Errno> {

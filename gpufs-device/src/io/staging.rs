@@ -4,7 +4,7 @@
 use gpufs_core::Errno;
 use gpufs_core::abi::CURRENT_POSITION;
 use gpufs_core::pool::{Pool, Staged};
-use gpufs_core::session::{Session, Stage};
+use gpufs_core::session::{Session, Stage, Target};
 
 use super::{Patience, drain, ring_of_warp, slot_hint, transact};
 use crate::warp::Lanes;
@@ -101,8 +101,8 @@ pub(crate) fn staged(
 /// One lane's transfer.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
-    /// The process's descriptor.
-    pub(crate) descriptor: i32,
+    /// The file.
+    pub(crate) target: Target,
     /// The caller's memory.
     pub(crate) memory: u64,
     /// How many bytes.
@@ -167,7 +167,7 @@ pub(crate) fn transfer(
         let offset =
             if request.offset == CURRENT_POSITION { CURRENT_POSITION } else { request.offset + done };
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
-        Session::transfer(index, writing, request.descriptor, address, count as u32, offset)
+        Session::transfer(index, writing, request.target, (address, count as u32), offset)
     };
     // Registered memory is used in place: one operation a lane. Ends: only an interruption asks again.
     loop {

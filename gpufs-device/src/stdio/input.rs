@@ -90,14 +90,8 @@ impl Held {
         let bytes = bytes as u32;
         // Ends: an interrupted read is asked again; the kernel interrupts a read once for each signal.
         let outcome = loop {
-            let sqe = Session::pool_transfer(
-                &self.session.stream_buffers,
-                false,
-                self.descriptor(),
-                self.buffer(),
-                bytes,
-                offset,
-            );
+            let pool = &self.session.stream_buffers;
+            let sqe = Session::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
             match transact_one(self.session, self.lanes, sqe) {
                 Err(Errno::INTR) => {}
                 other => break other,

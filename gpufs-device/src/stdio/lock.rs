@@ -1,7 +1,7 @@
 //! The stream's lock: everything but the fast path of `fwrite` runs under it, alone on the stream.
 
 use gpufs_core::Errno;
-use gpufs_core::session::{OpenFile, Session, Stage};
+use gpufs_core::session::{FileIndex, OpenFile, Session, Stage, Target};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 
 use super::File;
@@ -71,6 +71,10 @@ impl Held {
     /// The file's flags.
     pub(super) fn file_flags(&self) -> u32 {
         self.file().flags.peek()
+    }
+    /// How an SQE names the file.
+    pub(super) fn target(&self) -> Target {
+        self.file().target(FileIndex(self.stream.file.peek()))
     }
     /// The process's descriptor.
     pub(super) fn descriptor(&self) -> i32 {
