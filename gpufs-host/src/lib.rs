@@ -1,1 +1,15 @@
-//! The host half of gpufs.
+//! The host half of gpufs: rings a GPU can reach, sessions, and the CPU-lane runtime.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`session`] | what a program opens: tables, buffers, launches, the flush at the end |
+//! | [`ring`] | rings, who serves them, and the attendant that wakes them (stage 6) |
+//! | [`cpu`] | lanes as fibers, for machines without a GPU |
+#![deny(unsafe_code)]
+
+pub mod cpu;
+pub mod ring;
+pub mod session;
+
+pub use cpu::{CpuOptions, Grid, Schedule};
+pub use session::{Builder, RegisteredBuffer, Session, Statistics};

@@ -1,0 +1,245 @@
+//! Choosing a session's sizes and opening it.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use gpufs_core::stream::MOST_BLOCKS;
+
+use super::Session;
+use crate::cpu::CpuOptions;
+use crate::ring::{Mode, RingConfig, RingError, RingMemory};
+
+/// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(super) rings: u32,
+    pub(super) ring_entries: u32,
+    pub(super) mode: Mode,
+    pub(super) exact_mode: bool,
+    pub(super) memory: RingMemory,
+    pub(super) idle: Duration,
+    pub(super) staging_bytes: usize,
+    pub(super) stream_bytes: usize,
+    pub(super) stream_buffer_bytes: u32,
+    pub(super) blocks_per_stream: u32,
+    pub(super) files: u32,
+    pub(super) streams: u32,
+    pub(super) regions: u32,
+    pub(super) deadline: Option<Duration>,
+}
+
+/// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
+pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
+/// Slots that a ring has beyond those that write-behind may hold (rule 8).
+const SLOTS_BESIDE_STREAMS: u32 = 64;
+
+impl Default for Builder {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            // A ring's SQPOLL thread keeps a core busy while kernels do I/O.
+            rings: u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(1, 4),
+            ring_entries: 1024,
+            mode: Mode::Sqpoll,
+            exact_mode: false,
+            memory: RingMemory::Kernel,
+            idle: Duration::from_secs(1),
+            staging_bytes: 16 << 20,
+            stream_bytes: 16 << 20,
+            stream_buffer_bytes: 64 << 10,
+            blocks_per_stream: 4,
+            files: 1024,
+            streams: 256,
+            regions: 64,
+            deadline: None,
+        }
+    }
+}
+
+/// Why a session could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A size does not fit what it is for; the text says which and what would.
+    Size(String),
+    /// The machine refuses the rings, and how to help it.
+    Ring(RingError),
+    /// The system refuses memory or a thread.
+    System(std::io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(text) => f.write_str(text),
+            Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
+            Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Size(_) => None,
+            Self::Ring(error) => Some(error),
+            Self::System(error) => Some(error),
+        }
+    }
+}
+
+impl Builder {
+    /// Rings, 1 to 64. Default: half the cores, 1 to 4. Each keeps up to a core busy while kernels do I/O.
+    #[must_use]
+    pub fn rings(mut self, rings: u32) -> Self {
+        self.rings = rings;
+        self
+    }
+    /// Submission entries of a ring, a power of two: operations in flight at once. Default 1,024.
+    #[must_use]
+    pub fn ring_entries(mut self, entries: u32) -> Self {
+        self.ring_entries = entries;
+        self
+    }
+    /// Who serves the rings, and no other. Default: the best that works here, from `sqpoll` on.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self.exact_mode = true;
+        self
+    }
+    /// Who allocates the rings. Default: the kernel.
+    #[must_use]
+    pub fn ring_memory(mut self, memory: RingMemory) -> Self {
+        self.memory = memory;
+        self
+    }
+    /// How long an idle SQPOLL thread keeps looking before it sleeps. Default one second.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+    /// Pinned memory for data in all, in bytes: half for calls in progress, half for the buffers of streams. Default 32 MiB.
+    #[must_use]
+    pub fn buffers(mut self, bytes: usize) -> Self {
+        self.staging_bytes = bytes / 2;
+        self.stream_bytes = bytes / 2;
+        self
+    }
+    /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: what one write of a fully buffered stream takes. Default
+    /// 64 KiB.
+    #[must_use]
+    pub fn stream_buffer(mut self, bytes: u32) -> Self {
+        self.stream_buffer_bytes = bytes;
+        self
+    }
+    /// Buffers that a writing stream asks for: 1, 2, 4 or 8. Default 4.
+    #[must_use]
+    pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
+        self.blocks_per_stream = blocks;
+        self
+    }
+    /// Files that can be open at once, the three standard ones included. Default 1,024.
+    #[must_use]
+    pub fn files(mut self, files: u32) -> Self {
+        self.files = files;
+        self
+    }
+    /// Streams that can be open at once, the three standard ones included. Default 256.
+    #[must_use]
+    pub fn streams(mut self, streams: u32) -> Self {
+        self.streams = streams;
+        self
+    }
+    /// Buffers that the host can register. Default 64.
+    #[must_use]
+    pub fn registered_buffers(mut self, regions: u32) -> Self {
+        self.regions = regions;
+        self
+    }
+    /// After how long without progress a wait on the device gives up, saying where it waited. Default: never. For tests: what was
+    /// waited for stays in flight.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Opens a session whose kernels run on CPU lanes.
+    ///
+    /// # Errors
+    /// A size that does not fit; what the machine lacks, and how to get it.
+    pub fn cpu(self) -> Result<Session, OpenError> {
+        self.cpu_with(CpuOptions::default())
+    }
+
+    /// Opens a session whose kernels run on CPU lanes, with a say in how.
+    ///
+    /// # Errors
+    /// As [`Builder::cpu`].
+    pub fn cpu_with(self, options: CpuOptions) -> Result<Session, OpenError> {
+        self.check()?;
+        Session::open(&self, options)
+    }
+
+    /// Stream buffers in the whole session.
+    pub(super) fn stream_buffers(&self) -> u32 {
+        u32::try_from(self.stream_bytes / self.stream_buffer_bytes as usize).unwrap_or(u32::MAX)
+    }
+    /// Staging buffers in the whole session.
+    pub(super) fn staging_buffers(&self) -> u32 {
+        u32::try_from(self.staging_bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
+    }
+
+    fn check(&self) -> Result<(), OpenError> {
+        let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
+        rule((1..=64).contains(&self.rings), format!("rings: {} asked for; 1 to 64 are possible", self.rings))?;
+        rule(
+            self.ring_entries.is_power_of_two() && self.ring_entries <= 32_768,
+            format!("ring_entries: {} is not a power of two up to 32768", self.ring_entries),
+        )?;
+        rule(
+            self.stream_buffer_bytes.is_power_of_two() && (4096..=1 << 20).contains(&self.stream_buffer_bytes),
+            format!("stream_buffer: {} is not a power of two from 4096 to 1048576", self.stream_buffer_bytes),
+        )?;
+        rule(
+            self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= MOST_BLOCKS,
+            format!("blocks_per_stream: {} is not 1, 2, 4 or 8", self.blocks_per_stream),
+        )?;
+        rule(
+            self.stream_buffers() >= 3,
+            format!("buffers: the streams' half, {} bytes, holds fewer than the three buffers that the standard streams need; raise it to {} at least, or lower stream_buffer", self.stream_bytes, 6 * u64::from(self.stream_buffer_bytes)),
+        )?;
+        rule(
+            self.staging_buffers() >= 16,
+            format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
+        )?;
+        rule(self.files >= 3 && self.streams >= 3, "files and streams: at least the three standard ones".to_owned())?;
+        rule(self.regions <= 1024, format!("registered_buffers: {} is more than 1024", self.regions))?;
+        rule(
+            self.ring_entries >= SLOTS_BESIDE_STREAMS + self.stream_buffers(),
+            format!(
+                "ring_entries: {} is too few for {} stream buffers, each of which can have a write in flight; raise it to {}, or \
+                 lower buffers",
+                self.ring_entries,
+                self.stream_buffers(),
+                (SLOTS_BESIDE_STREAMS + self.stream_buffers()).next_power_of_two()
+            ),
+        )
+    }
+
+    /// What each ring is asked to be.
+    pub(super) fn ring_config(&self) -> RingConfig {
+        RingConfig {
+            entries: self.ring_entries,
+            cq_entries: self.ring_entries * 2,
+            mode: self.mode,
+            memory: self.memory,
+            // 0 would be the kernel's default.
+            idle_ms: u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX).max(1),
+            ..RingConfig::default()
+        }
+    }
+}

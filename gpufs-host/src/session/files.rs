@@ -1,0 +1,217 @@
+//! Files and buffers that the host gives to kernels.
+#![allow(unsafe_code, reason = "registers memory with the kernel")]
+
+use std::fmt;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+
+use gpufs_core::session::{FileIndex, OpenFile, Session};
+use gpufs_core::{Claim, Errno};
+
+use super::Session as HostSession;
+use crate::ring::{CpuMemory, MemorySource};
+
+/// Page-aligned memory that kernels and the system both use in place, without a copy. Freed with its session.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisteredBuffer {
+    pub(super) address: NonNull<u8>,
+    pub(super) bytes: usize,
+}
+
+// SAFETY:
+// - the buffer is plain shared memory; who touches it when is the contract of its two accessors
+unsafe impl Send for RegisteredBuffer {}
+// SAFETY:
+// - as for `Send`
+unsafe impl Sync for RegisteredBuffer {}
+
+impl RegisteredBuffer {
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+    /// Whether it has no bytes: never.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+    /// The first byte. Kernels and host share the address.
+    #[must_use]
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.address.as_ptr()
+    }
+    /// A part of the buffer, for one lane or thread to use.
+    ///
+    /// # Safety
+    /// While the slice lives, nobody else touches that part, the kernel's operations included, and the session is open.
+    ///
+    /// # Panics
+    /// If the part does not lie in the buffer.
+    #[must_use]
+    pub unsafe fn part<'a>(&self, offset: usize, bytes: usize) -> &'a mut [u8] {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "a part lies within its buffer");
+        // SAFETY:
+        // - in bounds, as checked; the memory lives as long as the session
+        // - exclusive, by this function's contract
+        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), bytes) }
+    }
+}
+
+/// Why a file or buffer could not be registered.
+#[derive(Debug)]
+pub struct RegisterError {
+    pub(super) what: &'static str,
+    pub(super) source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.source)
+    }
+}
+
+impl std::error::Error for RegisterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+/// What the table says of a descriptor that the host opened.
+pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
+    // SAFETY:
+    // - no memory is involved
+    let status = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    if status < 0 {
+        return Err(last_errno());
+    }
+    let mut flags = OpenFile::OPEN | OpenFile::HOST_OWNED;
+    flags |= match status & libc::O_ACCMODE {
+        libc::O_RDONLY => OpenFile::READABLE,
+        libc::O_WRONLY => OpenFile::WRITABLE,
+        _ => OpenFile::READABLE | OpenFile::WRITABLE,
+    };
+    if status & libc::O_APPEND != 0 {
+        flags |= OpenFile::APPEND;
+    }
+    // SAFETY:
+    // - `stat` is plain numbers, and fstat fills it
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY:
+    // - `stat` is valid for writing
+    if unsafe { libc::fstat(descriptor, &raw mut stat) } < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY:
+    // - no memory is involved
+    let terminal = unsafe { libc::isatty(descriptor) } == 1;
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR => flags |= OpenFile::SEEKABLE,
+        libc::S_IFCHR if terminal => flags |= OpenFile::TERMINAL,
+        libc::S_IFCHR if libc::major(stat.st_rdev) == 1 => flags |= OpenFile::POSITIONLESS,
+        _ => {}
+    }
+    Ok(flags)
+}
+
+fn last_errno() -> Errno {
+    let number = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    Errno::from_number(number)
+}
+
+/// Where the position of a file that the host opened stands.
+pub(super) fn position_of(descriptor: RawFd) -> u64 {
+    // SAFETY:
+    // - no memory is involved
+    let position = unsafe { libc::lseek(descriptor, 0, libc::SEEK_CUR) };
+    u64::try_from(position).unwrap_or(0)
+}
+
+/// Enters a descriptor in the table at `index`, which is claimed.
+pub(super) fn enter(tables: &Session, index: u32, descriptor: RawFd, flags: u32) {
+    let file = &tables.files()[index as usize];
+    file.descriptor.set(descriptor.cast_unsigned());
+    file.position.set(position_of(descriptor));
+    // ORDERING: release, device, partner `Session::file`.
+    file.flags.publish(flags);
+}
+
+impl HostSession {
+    /// Gives a file that the host has opened to kernels, registered with every ring. It stays open as long as the session.
+    ///
+    /// # Errors
+    /// `EMFILE` where the session's file table is full; the system's refusal.
+    pub fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
+        let file = file.into();
+        let failed = |errno: Errno| RegisterError { what: "registering a file", source: Box::new(errno) };
+        let flags = flags_of(file.as_raw_fd()).map_err(failed)?;
+        let claim = self.tables.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
+        let index = claim.item(0);
+        let fixed = self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
+        enter(self.tables, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
+        self.host_files.push((index, file));
+        Ok(FileIndex(index))
+    }
+
+    /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not a file that the host registered.
+    pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
+        let place = self.host_files.iter().position(|(entry, _)| *entry == index.0);
+        let Some(place) = place else {
+            return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BADF) });
+        };
+        self.host_files.swap_remove(place);
+        // ORDERING: release, device: no kernel uses it, by this function's contract.
+        self.tables.files()[index.0 as usize].flags.publish(0);
+        if self.fixed_files {
+            for ring in &self.rings {
+                // The slot is overwritten by its next user in any case.
+                let _ = ring.update_file(index.0, -1);
+            }
+        }
+        self.tables.files_free.release(Claim::single(index.0));
+        Ok(())
+    }
+
+    /// Makes a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
+    ///
+    /// # Errors
+    /// No memory, the table of registered buffers is full (see the builder), or kernels are running.
+    pub fn register_buffer(&mut self, bytes: usize) -> Result<RegisteredBuffer, RegisterError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| RegisterError {
+            what: "registering a buffer",
+            source,
+        };
+        if !self.launches.is_empty() {
+            return Err(failed("kernels are running; call synchronize first".into()));
+        }
+        let place = self.buffers.len();
+        if place >= self.tables.regions().len() {
+            return Err(failed("the session's table of registered buffers is full; see Builder::registered_buffers".into()));
+        }
+        let bytes = bytes.max(1).next_multiple_of(4096);
+        let address = CpuMemory.allocate(bytes, 4096).map_err(|error| failed(error.into()))?;
+        let buffer = RegisteredBuffer { address, bytes };
+        self.buffers.push(buffer);
+        if self.fixed_buffers
+            && let Err(error) = self.register_all_buffers()
+        {
+            self.buffers.pop();
+            // SAFETY:
+            // - allocated above, and no ring has it: registering failed
+            unsafe { CpuMemory.free(address, bytes) };
+            self.fixed_buffers = self.register_all_buffers().is_ok();
+            return Err(failed(error.into()));
+        }
+        let region = &self.tables.regions()[place];
+        region.address.set(address.as_ptr() as u64);
+        region.buffer_index.set(u32::try_from(place).unwrap_or(u32::MAX) + 2);
+        if self.fixed_buffers {
+            // Where rings cannot register memory, its use is still right, with a copy.
+            region.bytes.set(bytes as u64);
+        }
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,74 @@
+//! What a kernel left in its streams goes to the files when the session synchronizes (decision 14).
+//!
+//! The host acts as a warp of one, through the same rings and the same steps (`gpufs_core::stream`). Only while no kernel runs.
+
+use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
+
+use gpufs_core::Errno;
+use gpufs_core::session::{FileIndex, Session};
+use gpufs_core::stream::{Direction, Progress, Stream};
+
+/// A stream whose bytes could not all be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamError {
+    /// Where the stream writes: a path, as far as the system knows one.
+    pub file: String,
+    /// What the write met.
+    pub errno: Errno,
+    /// Bytes that were accepted and are not in the file. They are kept, and tried again at the next synchronization.
+    pub unwritten: u64,
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes for {} could not be written: {}", self.unwritten, self.file, self.errno)
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+/// A pipe that nobody reads, say, must not hold the host for ever without a word.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
+pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError> {
+    let mut outcome = Ok(());
+    for stream in session.streams() {
+        // ORDERING: acquire, device, partner `set_up`; no kernel runs, and joining its threads put all it did before.
+        let open = stream.generation.observe() % 2 == 1;
+        if open && stream.direction() == Direction::Writing && stream.unwritten() > 0 {
+            outcome = outcome.and(flush_stream(session, stream));
+        }
+    }
+    outcome
+}
+
+fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), StreamError> {
+    stream.forget_error();
+    let started = Instant::now();
+    // Ends: what is in flight completes and is drained here, or the time is up.
+    let errno = loop {
+        let ring = match stream.flush_step(session, 0) {
+            Progress::Done => return Ok(()),
+            Progress::Failed(errno) => break errno,
+            Progress::Wait(ring) => ring,
+            Progress::NoSlot => 0,
+        };
+        if session.queues()[ring as usize].drain_alone(64) == 0 {
+            if started.elapsed() > PATIENCE {
+                break Errno::TIMEDOUT;
+            }
+            thread::sleep(Duration::from_micros(20));
+        }
+    };
+    Err(StreamError { file: path_of(session, stream), errno, unwritten: stream.unwritten() })
+}
+
+/// A path for messages.
+fn path_of(session: &Session, stream: &Stream) -> String {
+    let file = FileIndex(stream.file.peek());
+    let descriptor = session.files()[file.0 as usize].descriptor.peek();
+    fs::read_link(format!("/proc/self/fd/{descriptor}"))
+        .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string())
+}

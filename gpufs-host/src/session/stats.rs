@@ -1,0 +1,71 @@
+//! What a session has done so far.
+
+use gpufs_core::session::Session;
+
+
+/// What one ring has done since the session began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingStatistics {
+    /// Operations submitted.
+    pub operations: u64,
+    /// Stores of the SQ tail: batches, or several batches at once.
+    pub publications: u64,
+    /// Completions drained.
+    pub completions: u64,
+    /// Looks at the completion queue that found it empty.
+    pub empty_looks: u64,
+    /// Completions that no operation waited for. Not zero only if the protocol was broken.
+    pub stale: u64,
+    /// Times that a warp found no free slot.
+    pub slot_waits: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Times that the sleeping SQPOLL thread was woken.
+    pub wake_ups: u64,
+}
+
+/// What a session has done since it began. Exact while no kernel runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// One entry for each ring.
+    pub rings: Vec<RingStatistics>,
+}
+
+impl Statistics {
+    /// The sum over all rings.
+    #[must_use]
+    pub fn total(&self) -> RingStatistics {
+        self.rings.iter().fold(RingStatistics::default(), |sum, ring| RingStatistics {
+            operations: sum.operations + ring.operations,
+            publications: sum.publications + ring.publications,
+            completions: sum.completions + ring.completions,
+            empty_looks: sum.empty_looks + ring.empty_looks,
+            stale: sum.stale + ring.stale,
+            slot_waits: sum.slot_waits + ring.slot_waits,
+            bytes_read: sum.bytes_read + ring.bytes_read,
+            bytes_written: sum.bytes_written + ring.bytes_written,
+            wake_ups: sum.wake_ups + ring.wake_ups,
+        })
+    }
+}
+
+pub(super) fn gather(session: &Session, wake_ups: &[u64]) -> Statistics {
+    let one = |(queue, wake_ups): (&gpufs_core::Queue, &u64)| {
+        let counters = queue.counters();
+        // ORDERING: relaxed: statistics.
+        RingStatistics {
+            operations: counters.operations.peek(),
+            publications: counters.publications.peek(),
+            completions: counters.completions.peek(),
+            empty_looks: counters.empty_looks.peek(),
+            stale: counters.stale.peek(),
+            slot_waits: counters.slot_waits.peek(),
+            bytes_read: counters.bytes_read.peek(),
+            bytes_written: counters.bytes_written.peek(),
+            wake_ups: *wake_ups,
+        }
+    };
+    Statistics { rings: session.queues().iter().zip(wake_ups).map(one).collect() }
+}
