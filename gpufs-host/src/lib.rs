@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod cpu;
+#[allow(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;
 
