@@ -33,8 +33,8 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
         let mut index = 0;
         while index < residents.len() {
             let resident = &mut residents[index];
-            resident.visit(&mut tools, give_up);
-            progress |= resident.warp.progress.take();
+            let is_busy = resident.visit(&mut tools, give_up);
+            progress |= is_busy | resident.warp.progress.take();
             nap_ns = nap_ns.min(resident.warp.nap_ns.replace(u32::MAX));
             if resident.has_ended() {
                 spare.push(residents.swap_remove(index));

@@ -4,6 +4,8 @@
 //! spread over its OS threads. Lanes switch only inside warp operations (`gpufs_core::lanes`), never between them, so:
 //!
 //! - a lane that waits for another must call `nap` in its loop;
+//! - a lane must not hold a lock of the OS thread's (`std::sync::Mutex`) over a warp operation: another lane of the same thread may want
+//!   it; and thread-locals belong to all lanes of a thread together;
 //! - lanes of one warp never race with each other in memory, but lanes of different warps do.
 //!
 //! Warps start in order of their blocks. A block's warps are resident together as soon as they wait for each other, on as many

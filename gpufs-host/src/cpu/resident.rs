@@ -44,11 +44,11 @@ impl Resident {
     }
 
     /// Runs lanes until all that are left nap or wait for one that naps, or until others should get their turn. Naps end when
-    /// this begins; with `give_up` the lanes that nap are unwound instead.
+    /// this begins; with `give_up` the lanes that nap are unwound instead. Whether a lane could still run.
     ///
     /// `calling` closes a group only when no lane can run any more: whoever can still come has come. Lanes that nap are asked
     /// once more before, and then do not count, as what they wait for may be a lane that is parked.
-    pub(super) fn visit(&mut self, tools: &mut Tools<'_>, give_up: bool) {
+    pub(super) fn visit(&mut self, tools: &mut Tools<'_>, give_up: bool) -> bool {
         if give_up {
             self.give_up_napping(tools);
         }
@@ -70,9 +70,10 @@ impl Resident {
                 }
             } else {
                 debug_assert!(self.has_ended() || !self.warp.napping.is_empty());
-                break;
+                return false;
             }
         }
+        true
     }
 
     /// Resumes `lane`, which is ready, until it suspends or ends.

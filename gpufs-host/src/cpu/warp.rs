@@ -411,7 +411,7 @@ impl Warp {
                     below
                 });
             }
-            Collective::Sync => {}
+            Collective::Sync => self.deliver(mask, |_| 0),
         }
     }
 
