@@ -1,0 +1,51 @@
+//! The fast scheduler: each OS thread visits its warps in turn, and takes more when those it has wait.
+
+use super::backoff::Backoff;
+use super::resident::{Resident, Tools};
+use super::stack::StackPool;
+use super::work::Work;
+
+/// Runs warps of `work` on this thread, up to `limit` at a time, until no more are to be had and all have ended.
+pub(super) fn run(work: &Work<'_>, limit: usize) {
+    let mut tools = Tools { work, stacks: StackPool::new(work.stack_bytes) };
+    let mut residents: Vec<Box<Resident>> = Vec::new();
+    let mut spare: Vec<Box<Resident>> = Vec::new();
+    let mut backoff = Backoff::default();
+    let mut all_taken = false;
+    loop {
+        let mut progress = false;
+        // One more for each pass: a kernel that never waits runs warp after warp on the same few warm stacks.
+        if !all_taken && residents.len() < limit {
+            if let Some(new) = work.take() {
+                let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work.width, false)));
+                resident.warp.begin(new.origin, new.lanes);
+                residents.push(resident);
+                progress = true;
+            } else {
+                all_taken = true;
+            }
+        }
+        if residents.is_empty() {
+            return;
+        }
+        let give_up = work.is_past_grace();
+        let mut nap_ns = u32::MAX;
+        let mut index = 0;
+        while index < residents.len() {
+            let resident = &mut residents[index];
+            let is_busy = resident.visit(&mut tools, give_up);
+            progress |= is_busy | resident.warp.progress.take();
+            nap_ns = nap_ns.min(resident.warp.nap_ns.replace(u32::MAX));
+            if resident.has_ended() {
+                spare.push(residents.swap_remove(index));
+            } else {
+                index += 1;
+            }
+        }
+        if progress {
+            backoff.reset();
+        } else {
+            backoff.pause(nap_ns);
+        }
+    }
+}

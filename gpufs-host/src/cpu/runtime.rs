@@ -1,0 +1,77 @@
+//! The table that device code calls through, and the thread-local that says which lane runs.
+#![allow(unsafe_code, reason = "the thread-local points at the running lane's warp")]
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpufs_core::lanes::{LaneRuntime, ONE_LANE};
+
+use super::warp::Warp;
+
+/// The lane that runs on an OS thread.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    warp: NonNull<Warp>,
+    lane: u32,
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+}
+
+/// Calls `resume`, which switches to `lane` of `warp` and returns when the lane suspends or ends.
+#[inline]
+pub(super) fn while_running<R>(warp: &Warp, lane: u32, resume: impl FnOnce() -> R) -> R {
+    // `resume` does not unwind (it catches), so the thread-local never outlives the call.
+    RUNNING.set(Some(Running { warp: NonNull::from(warp), lane }));
+    let result = resume();
+    RUNNING.set(None);
+    result
+}
+
+/// Does `inside` for the calling lane, or `outside` on a thread that runs none.
+#[inline]
+fn on_lane<R>(inside: impl FnOnce(&Warp, u32) -> R, outside: impl FnOnce() -> R) -> R {
+    // A copy: no borrow of the thread-local is held while the lane is suspended.
+    match RUNNING.get() {
+        // SAFETY:
+        // - `while_running` is above this on the OS thread and borrows the warp until the lane suspends; whoever resumes the lane
+        //   calls `while_running` again with the same warp, which lives until its lanes have ended
+        // - the warp is only ever borrowed shared
+        Some(Running { warp, lane }) => inside(unsafe { warp.as_ref() }, lane),
+        None => outside(),
+    }
+}
+
+/// The longest that a thread without lanes sleeps in a nap.
+const LONGEST_NAP: Duration = Duration::from_micros(50);
+
+/// A nap on a thread that runs no lane.
+fn nap_outside(nanoseconds: u32) {
+    if nanoseconds < 1_000 {
+        thread::yield_now();
+    } else {
+        thread::sleep(Duration::from_nanos(nanoseconds.into()).min(LONGEST_NAP));
+    }
+}
+
+static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The runtime of CPU lanes. A thread that runs no lane is a warp of one.
+pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
+    width: || on_lane(|warp, _| warp.width, || 1),
+    lane: || on_lane(|_, lane| lane, || 0),
+    position: || on_lane(Warp::position, || (ONE_LANE.position)()),
+    calling: |site| on_lane(|warp, lane| warp.calling(lane, site), || 1),
+    collective: |mask, what, value, argument| {
+        on_lane(
+            |warp, lane| warp.collective(lane, mask, what, value, argument),
+            || (ONE_LANE.collective)(mask, what, value, argument),
+        )
+    },
+    nap: |nanoseconds| on_lane(|warp, lane| warp.nap(lane, nanoseconds), || nap_outside(nanoseconds)),
+    clock: || u64::try_from(CLOCK_START.elapsed().as_nanos()).unwrap_or(u64::MAX),
+};
