@@ -1,1 +1,3 @@
 //! The host half of gpufs.
+
+pub mod ring;
