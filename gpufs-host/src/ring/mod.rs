@@ -2,7 +2,7 @@
 //!
 //! A [`Ring`] is the memory of one io_uring: a submission ring that the device fills and a completion ring that it drains.
 //! Three [`Mode`]s say who is behind it; the words, the entries and their meaning are the same in all, so the device cannot
-//! tell. An [`Attendant`] is the one host thread
+//! tell. [`choose`] takes the best that works here and says why not a better one. An [`Attendant`] is the one host thread
 //! that a session needs beside its rings.
 //!
 //! | mode | consumes the SQ | needs of the host while kernels run |
@@ -14,6 +14,7 @@
 //! This module does not submit anything: what an entry says, and that its memory stays until its CQE is seen, is its
 //! producer's business (`gpufs_core::word::EntryCell::write` is where that promise is made).
 
+mod choose;
 mod error;
 mod kernel;
 mod memory;
@@ -34,6 +35,7 @@ use gpufs_core::abi::{
 };
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
 
+pub use choose::{Chosen, choose};
 pub use error::{MissingOpcode, RingError};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use serve::{Attendant, Attention, Report, RingReport};
@@ -76,7 +78,7 @@ pub struct RingConfig {
     pub entries: u32,
     /// Entries of the completion ring: a power of two, `entries` to 65,536.
     pub cq_entries: u32,
-    /// Who serves it.
+    /// Who serves it. For [`choose`], the best to try.
     pub mode: Mode,
     /// Who allocates it. Of no meaning to [`Mode::Threads`], whose memory always comes from `source`.
     pub memory: RingMemory,

@@ -7,3 +7,4 @@ mod attendant;
 mod client;
 mod memory;
 mod operations;
+mod refusals;
