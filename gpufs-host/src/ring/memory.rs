@@ -1,0 +1,240 @@
+//! Where a ring's memory comes from, and how the device gets to see it.
+//!
+//! Either the kernel allocates the rings and they are mapped here, or the host supplies the memory
+//! (`IORING_SETUP_NO_MMAP`). Both ways the memory is then shared with the device by its [`MemorySource`]; on a machine whose
+//! lanes run on the CPU there is nothing to share with, and [`CpuMemory`] is the source.
+
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::sys;
+
+/// Who allocates the memory of a ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RingMemory {
+    /// The kernel; the host maps it and shares the mapping with the device. Works on every kernel.
+    #[default]
+    Kernel,
+    /// The host, from its [`MemorySource`]. Since Linux 6.5; before 6.10, a ring of more than one page needs
+    /// contiguous memory (huge pages).
+    Caller,
+}
+
+/// Memory that a device can reach: where it comes from, and how the device is told.
+///
+/// # Safety
+/// The implementation promises that
+/// - `allocate` returns `bytes` bytes of zeroed memory at a multiple of `align`, readable and writable, that nobody else uses
+///   until `free`, and that other mappings of the process do not move or discard;
+/// - `share` leaves the memory where it is for the host, and the address that it returns reaches the same bytes from the
+///   device until `unshare`.
+///
+/// It may rely on each `free` and `unshare` matching one earlier `allocate` and `share`, in the reverse order.
+pub unsafe trait MemorySource: Debug + Send + Sync {
+    /// Zeroed memory of `bytes` bytes, both a multiple of the page size, aligned to `align`, a power of two.
+    ///
+    /// # Errors
+    /// The system's, where there is no memory.
+    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>>;
+
+    /// Gives back what [`MemorySource::allocate`] returned.
+    ///
+    /// # Safety
+    /// `memory` and `bytes` come from one `allocate` of this source, nothing refers to it any more, and it is not shared.
+    unsafe fn free(&self, memory: NonNull<u8>, bytes: usize);
+
+    /// Makes memory of this process reachable from the device; its address there.
+    ///
+    /// # Errors
+    /// The device's, where it refuses.
+    ///
+    /// # Safety
+    /// `memory` is `bytes` bytes, page-aligned, mapped until [`MemorySource::unshare`].
+    unsafe fn share(&self, memory: NonNull<u8>, bytes: usize) -> io::Result<NonNull<u8>>;
+
+    /// Undoes [`MemorySource::share`].
+    ///
+    /// # Safety
+    /// `memory` and `bytes` come from one `share` of this source, and the device no longer uses it.
+    unsafe fn unshare(&self, memory: NonNull<u8>, bytes: usize);
+}
+
+/// Ordinary memory, for lanes that run on the CPU: anonymous, shared, populated, in the system's ordinary pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuMemory;
+
+// SAFETY:
+// - an anonymous mapping is zeroed, page-aligned (`allocate` refuses more), and ours until unmapped
+// - sharing changes nothing: the lanes are threads of this process
+unsafe impl MemorySource for CpuMemory {
+    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+        if align > sys::page_bytes() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // SAFETY:
+        // - a new mapping at an address of the kernel's choice
+        unsafe { map(bytes, flags, -1, 0) }
+    }
+    unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
+        // SAFETY:
+        // - the mapping is `allocate`'s and nothing refers to it, by this function's contract
+        unsafe { unmap(memory, bytes) };
+    }
+    unsafe fn share(&self, memory: NonNull<u8>, _bytes: usize) -> io::Result<NonNull<u8>> {
+        Ok(memory)
+    }
+    unsafe fn unshare(&self, _memory: NonNull<u8>, _bytes: usize) {}
+}
+
+/// `mmap(2)`, readable and writable.
+///
+/// # Safety
+/// `flags` ask for no fixed address.
+unsafe fn map(bytes: usize, flags: i32, fd: i32, offset: i64) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY:
+    // - no existing mapping is replaced, by this function's contract
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, offset) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// `munmap(2)`.
+///
+/// # Safety
+/// The mapping is whole and nothing refers to it.
+unsafe fn unmap(memory: NonNull<u8>, bytes: usize) {
+    // SAFETY:
+    // - the mapping is the caller's to drop, by this function's contract
+    let result = unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
+    debug_assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
+/// Who gets a [`Region`] back.
+#[derive(Debug)]
+enum Origin {
+    Source,
+    Mapping,
+}
+
+/// One stretch of memory that the device shares; given back on drop.
+#[derive(Debug)]
+pub(super) struct Region {
+    /// Where the host sees it.
+    pub(super) host: NonNull<u8>,
+    /// Where the device sees it, once shared.
+    device: Option<NonNull<u8>>,
+    bytes: usize,
+    origin: Origin,
+    source: Arc<dyn MemorySource>,
+}
+
+// SAFETY:
+// - the region owns its memory and never touches it; those who do say themselves how
+unsafe impl Send for Region {}
+// SAFETY:
+// - as for `Send`
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// `bytes` bytes (rounded up to pages) from the source.
+    pub(super) fn allocate(source: &Arc<dyn MemorySource>, bytes: usize) -> io::Result<Self> {
+        let page = sys::page_bytes();
+        let bytes = bytes.next_multiple_of(page);
+        let host = source.allocate(bytes, page)?;
+        Self { host, device: None, bytes, origin: Origin::Source, source: source.clone() }.shared()
+    }
+    /// `bytes` bytes (rounded up to pages) of the ring `descriptor`, from `offset` (`IORING_OFF_*`) on.
+    pub(super) fn map(
+        source: &Arc<dyn MemorySource>,
+        descriptor: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+    ) -> io::Result<Self> {
+        let bytes = bytes.next_multiple_of(sys::page_bytes());
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY:
+        // - a new mapping at an address of the kernel's choice
+        let host = unsafe { map(bytes, flags, descriptor.as_raw_fd(), offset.cast_signed()) }?;
+        Self { host, device: None, bytes, origin: Origin::Mapping, source: source.clone() }.shared()
+    }
+    /// Shares the memory with the device. On an error the memory is given back.
+    fn shared(mut self) -> io::Result<Self> {
+        // SAFETY:
+        // - the memory is whole pages, and stays until this region's drop, which unshares it first
+        self.device = Some(unsafe { self.source.share(self.host, self.bytes) }?);
+        Ok(self)
+    }
+    /// Where the device sees it.
+    pub(super) fn device(&self) -> NonNull<u8> {
+        self.device.unwrap_or(self.host)
+    }
+    /// Bytes, whole pages.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if self.device.is_some() {
+            // SAFETY:
+            // - `shared` shared exactly this, and the device is done with a ring that is dropped (`Ring::open`)
+            unsafe { self.source.unshare(self.host, self.bytes) };
+        }
+        match self.origin {
+            // SAFETY:
+            // - the memory came from this source's `allocate`, is not shared (any more), and the ring that used it is gone
+            Origin::Source => unsafe { self.source.free(self.host, self.bytes) },
+            // SAFETY:
+            // - the mapping is this region's, and the ring that used it is gone
+            Origin::Mapping => unsafe { unmap(self.host, self.bytes) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Says what was asked of it, and refuses to share.
+    #[derive(Debug, Default)]
+    struct Refusing(Mutex<Vec<&'static str>>);
+
+    // SAFETY:
+    // - memory is `CpuMemory`'s, and none is ever shared
+    unsafe impl MemorySource for Refusing {
+        fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+            self.0.lock().unwrap().push("allocate");
+            CpuMemory.allocate(bytes, align)
+        }
+        unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
+            self.0.lock().unwrap().push("free");
+            // SAFETY:
+            // - from `allocate`
+            unsafe { CpuMemory.free(memory, bytes) };
+        }
+        unsafe fn share(&self, _memory: NonNull<u8>, _bytes: usize) -> io::Result<NonNull<u8>> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        unsafe fn unshare(&self, _memory: NonNull<u8>, _bytes: usize) {
+            self.0.lock().unwrap().push("unshare");
+        }
+    }
+
+    #[test]
+    fn a_refused_region_is_freed_and_not_unshared() {
+        let refusing = Arc::new(Refusing::default());
+        let source: Arc<dyn MemorySource> = refusing.clone();
+        assert_eq!(Region::allocate(&source, 1).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(*refusing.0.lock().unwrap(), ["allocate", "free"]);
+        assert_eq!(Arc::strong_count(&source), 2, "the region let its source go");
+    }
+}

@@ -1,0 +1,361 @@
+//! What one submission entry asks for, done with ordinary system calls: the kernel's part where there is no io_uring.
+//!
+//! Results are those of `io_uring_enter(2)`. What is not served here (links, drains, selected buffers, other opcodes)
+//! completes with `EINVAL`, as it would on a kernel without it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+use gpufs_core::Errno;
+use gpufs_core::abi::{
+    CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FALLOCATE,
+    IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT,
+    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT,
+    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, Sqe,
+};
+
+use super::sys::{self, signed};
+use super::threads::lock;
+
+/// A slot of the registered files is left alone (`IORING_REGISTER_FILES_SKIP`).
+const SKIP: RawFd = -2;
+
+/// Slots of the registered files; none where no files are registered.
+type Files = Option<Vec<Option<Arc<OwnedFd>>>>;
+
+/// Address and length of each registered buffer; none where no buffers are registered.
+type Buffers = Option<Vec<(u64, u64)>>;
+
+/// The registered files and buffers of a ring that threads serve.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    files: Mutex<Files>,
+    buffers: Mutex<Buffers>,
+}
+
+impl Tables {
+    pub(super) fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
+        let mut table = lock(&self.files);
+        if table.is_some() {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        *table = Some(files.iter().map(|&file| reference(file)).collect::<io::Result<_>>()?);
+        Ok(())
+    }
+    pub(super) fn update_file(&self, index: u32, file: RawFd) -> io::Result<()> {
+        let held = reference(file)?;
+        let mut table = lock(&self.files);
+        let slots = table.as_mut().ok_or_else(|| io::Error::from_raw_os_error(libc::ENXIO))?;
+        let slot = slots.get_mut(index as usize).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        if file != SKIP {
+            *slot = held;
+        }
+        Ok(())
+    }
+    pub(super) fn register_buffers(&self, buffers: &[(NonNull<u8>, usize)]) -> io::Result<()> {
+        let mut table = lock(&self.buffers);
+        if table.is_some() {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        let range =
+            |&(base, bytes): &(NonNull<u8>, usize)| (base.as_ptr().expose_provenance() as u64, bytes as u64);
+        *table = Some(buffers.iter().map(range).collect());
+        Ok(())
+    }
+    /// The file that an entry names. Held for as long as the operation runs, as the kernel does.
+    fn file(&self, sqe: &Sqe) -> Result<File, Errno> {
+        if sqe.flags & flag(IOSQE_FIXED_FILE) == 0 {
+            return Ok(File::Plain(sqe.fd));
+        }
+        let table = lock(&self.files);
+        let slot = usize::try_from(sqe.fd).ok().and_then(|index| table.as_ref()?.get(index)?.clone());
+        slot.map(File::Registered).ok_or(Errno::BADF)
+    }
+    /// Whether the registered buffer that an entry names holds the entry's bytes.
+    fn check_buffer(&self, sqe: &Sqe) -> Result<(), Errno> {
+        let table = lock(&self.buffers);
+        let buffer = table.as_ref().and_then(|buffers| buffers.get(usize::from(sqe.buf_index)));
+        let &(base, bytes) = buffer.ok_or(Errno::FAULT)?;
+        let end = sqe.addr.checked_add(sqe.len.into()).ok_or(Errno::OVERFLOW)?;
+        if sqe.addr >= base && end <= base + bytes { Ok(()) } else { Err(Errno::FAULT) }
+    }
+    /// Puts a fresh descriptor into the slot that an open names; the open's result.
+    fn install(&self, file: OwnedFd, file_index: u32) -> Result<i32, Errno> {
+        let mut table = lock(&self.files);
+        let slots = table.as_mut().ok_or(Errno::NXIO)?;
+        let file = Some(Arc::new(file));
+        if file_index == IORING_FILE_INDEX_ALLOC {
+            let free = slots.iter().position(Option::is_none).ok_or(Errno::NFILE)?;
+            slots[free] = file;
+            return i32::try_from(free).map_err(|_| Errno::NFILE);
+        }
+        *slots.get_mut(file_index as usize - 1).ok_or(Errno::INVAL)? = file;
+        Ok(0)
+    }
+    fn close_slot(&self, slot: u32) -> Result<i32, Errno> {
+        let mut table = lock(&self.files);
+        let slots = table.as_mut().ok_or(Errno::NXIO)?;
+        let held = slots.get_mut(slot as usize).ok_or(Errno::INVAL)?.take();
+        held.map(|_| 0).ok_or(Errno::BADF)
+    }
+    fn update_files(&self, sqe: &Sqe) -> Result<i32, Errno> {
+        let first = u32::try_from(sqe.off).map_err(|_| Errno::INVAL)?;
+        let mut done = 0;
+        while done < sqe.len {
+            let address = sqe.addr.checked_add(u64::from(done) * 4).ok_or(Errno::FAULT)?;
+            let index = first.checked_add(done).ok_or(Errno::INVAL)?;
+            let result = read_descriptor(address)
+                .and_then(|file| self.update_file(index, file).map_err(|error| errno(&error)));
+            match result {
+                Ok(()) => done += 1,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(done.cast_signed())
+    }
+}
+
+/// A file that an operation holds.
+enum File {
+    Plain(RawFd),
+    Registered(Arc<OwnedFd>),
+}
+
+impl File {
+    fn raw(&self) -> RawFd {
+        match self {
+            Self::Plain(fd) => *fd,
+            Self::Registered(file) => file.as_raw_fd(),
+        }
+    }
+}
+
+fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().filter(|number| (1..=4095).contains(number)).map_or(Errno::IO, Errno::from_number)
+}
+
+/// A reference of our own to an open file; none for -1 and for [`SKIP`].
+fn reference(file: RawFd) -> io::Result<Option<Arc<OwnedFd>>> {
+    if file == -1 || file == SKIP {
+        return Ok(None);
+    }
+    if file < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY:
+    // - `fcntl` answers EBADF for a descriptor that is not open, and the borrow ends with this call
+    let copy = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, 0) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY:
+    // - the kernel has just made this descriptor, and nobody else owns it
+    Ok(Some(Arc::new(unsafe { OwnedFd::from_raw_fd(copy) })))
+}
+
+/// The descriptor at an address that the device gave: read through the kernel, so that a bad one is `EFAULT`.
+fn read_descriptor(address: u64) -> Result<RawFd, Errno> {
+    let mut value: RawFd = -1;
+    let bytes = size_of::<RawFd>() as u64;
+    let local = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<RawFd>() };
+    let remote = [address, bytes];
+    let [local, remote] = [(&raw const local).expose_provenance(), (&raw const remote).expose_provenance()];
+    let arguments = [u64::from(std::process::id()), local as u64, 1, remote as u64, 1, 0];
+    // SAFETY:
+    // - the kernel writes `value`, which is alive; what it reads it checks
+    // - an `iovec` is an address and a length, 8 bytes each
+    let read = unsafe { sys::call(libc::SYS_process_vm_readv, arguments) }?;
+    if read == size_of::<RawFd>() as i32 { Ok(value) } else { Err(Errno::FAULT) }
+}
+
+const fn flag(flag: u32) -> u8 {
+    #[allow(clippy::cast_possible_truncation, reason = "an IOSQE flag is one bit of a byte")]
+    {
+        flag as u8
+    }
+}
+
+/// Does what `sqe` asks for: a count, or a negated errno. `stop` becomes readable when the ring closes, and ends a wait
+/// for a pipe or socket with `ECANCELED`.
+///
+/// # Safety
+/// The entry was published on the ring: its producer vouches for its addresses until the CQE is posted.
+pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -> i32 {
+    let served = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC);
+    if sqe.flags & !served != 0 {
+        return -Errno::INVAL.number();
+    }
+    let result = match sqe.opcode {
+        IORING_OP_NOP => Ok(0),
+        // SAFETY:
+        // - by this function's contract
+        IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED => unsafe {
+            transfer(sqe, tables, stop)
+        },
+        IORING_OP_FSYNC | IORING_OP_FTRUNCATE | IORING_OP_FALLOCATE => on_file(sqe, tables),
+        IORING_OP_CLOSE => close(sqe, tables),
+        IORING_OP_FILES_UPDATE => tables.update_files(sqe),
+        // SAFETY:
+        // - by this function's contract
+        IORING_OP_OPENAT | IORING_OP_STATX | IORING_OP_UNLINKAT | IORING_OP_RENAMEAT => unsafe {
+            on_path(sqe, tables)
+        },
+        _ => Err(Errno::INVAL),
+    };
+    result.unwrap_or_else(|errno| -errno.number())
+}
+
+/// Operations on an open file that touch no memory.
+fn on_file(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
+    let file = tables.file(sqe)?;
+    let fd = signed(file.raw());
+    let (number, arguments) = match sqe.opcode {
+        IORING_OP_FSYNC if sqe.op_flags == 0 => (libc::SYS_fsync, [fd, 0, 0, 0, 0, 0]),
+        IORING_OP_FSYNC if sqe.op_flags == IORING_FSYNC_DATASYNC => {
+            (libc::SYS_fdatasync, [fd, 0, 0, 0, 0, 0])
+        }
+        IORING_OP_FTRUNCATE => (libc::SYS_ftruncate, [fd, sqe.off, 0, 0, 0, 0]),
+        IORING_OP_FALLOCATE => (libc::SYS_fallocate, [fd, sqe.len.into(), sqe.off, sqe.addr, 0, 0]),
+        _ => return Err(Errno::INVAL),
+    };
+    // SAFETY:
+    // - these calls take numbers only
+    unsafe { sys::call(number, arguments) }
+}
+
+fn close(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
+    match sqe.file_index {
+        0 if sqe.flags & flag(IOSQE_FIXED_FILE) != 0 => Err(Errno::BADF),
+        // SAFETY:
+        // - the call takes a number; that the descriptor is the program's to close, its producer vouches for
+        0 => unsafe { sys::call(libc::SYS_close, [signed(sqe.fd), 0, 0, 0, 0, 0]) },
+        _ if sqe.fd != 0 => Err(Errno::INVAL),
+        slot => tables.close_slot(slot - 1),
+    }
+}
+
+/// Operations on a path. They take no registered file.
+///
+/// # Safety
+/// As for [`perform`].
+unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
+    if sqe.flags & flag(IOSQE_FIXED_FILE) != 0 {
+        return Err(Errno::BADF);
+    }
+    let (dirfd, path) = (signed(sqe.fd), sqe.addr);
+    let (len, op_flags) = (u64::from(sqe.len), u64::from(sqe.op_flags));
+    let (number, arguments) = match sqe.opcode {
+        IORING_OP_OPENAT if sqe.file_index != 0 => (libc::SYS_openat, {
+            if sqe.op_flags & libc::O_CLOEXEC.cast_unsigned() != 0 {
+                return Err(Errno::INVAL);
+            }
+            [dirfd, path, op_flags | u64::from(libc::O_CLOEXEC.cast_unsigned()), len, 0, 0]
+        }),
+        IORING_OP_OPENAT => (libc::SYS_openat, [dirfd, path, op_flags, len, 0, 0]),
+        IORING_OP_STATX => (libc::SYS_statx, [dirfd, path, op_flags, len, sqe.off, 0]),
+        IORING_OP_UNLINKAT => (libc::SYS_unlinkat, [dirfd, path, op_flags, 0, 0, 0]),
+        IORING_OP_RENAMEAT => {
+            (libc::SYS_renameat2, [dirfd, path, signed(sqe.len.cast_signed()), sqe.off, op_flags, 0])
+        }
+        _ => return Err(Errno::INVAL),
+    };
+    // SAFETY:
+    // - the kernel checks the addresses it is given, and their producer vouches for what they hold
+    let result = unsafe { sys::call(number, arguments) }?;
+    if sqe.opcode == IORING_OP_OPENAT && sqe.file_index != 0 {
+        // SAFETY:
+        // - the kernel has just made this descriptor, and nobody else owns it
+        let file = unsafe { OwnedFd::from_raw_fd(result) };
+        return tables.install(file, sqe.file_index);
+    }
+    Ok(result)
+}
+
+/// A read or a write.
+///
+/// # Safety
+/// As for [`perform`].
+unsafe fn transfer(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -> Result<i32, Errno> {
+    let (reads, registered) = match sqe.opcode {
+        IORING_OP_READ => (true, false),
+        IORING_OP_READ_FIXED => (true, true),
+        IORING_OP_WRITE => (false, false),
+        IORING_OP_WRITE_FIXED => (false, true),
+        _ => return Err(Errno::INVAL),
+    };
+    if registered {
+        tables.check_buffer(sqe)?;
+    }
+    let file = tables.file(sqe)?;
+    let number = if reads { libc::SYS_preadv2 } else { libc::SYS_pwritev2 };
+    let vector = [sqe.addr, u64::from(sqe.len)];
+    let vector = (&raw const vector).expose_provenance() as u64;
+    let go = |off: u64, more_flags: i32| {
+        let rw_flags = u64::from(sqe.op_flags | more_flags.cast_unsigned());
+        // SAFETY:
+        // - the kernel reads one `iovec` (address and length, 8 bytes each), which is alive
+        // - the bytes are the producer's until the CQE, by `perform`'s contract; the kernel checks that they are mapped
+        unsafe { sys::call(number, [signed(file.raw()), vector, 1, off, 0, rw_flags]) }
+    };
+    if sqe.off != CURRENT_POSITION {
+        match go(sqe.off, 0) {
+            // A pipe or socket has no offset, and io_uring passes over the one that is given.
+            Err(Errno::SPIPE) => {}
+            done => return done,
+        }
+    }
+    if !may_wait(file.raw())? {
+        return go(CURRENT_POSITION, 0);
+    }
+    loop {
+        let result = go(CURRENT_POSITION, libc::RWF_NOWAIT);
+        if !matches!(result, Err(Errno::AGAIN | Errno::OPNOTSUPP)) {
+            return result;
+        }
+        wait_for(file.raw(), reads, stop)?;
+        if result == Err(Errno::OPNOTSUPP) {
+            return go(CURRENT_POSITION, 0);
+        }
+        // Each round ends a wait for the file to become ready; another reader or writer may have been faster.
+    }
+}
+
+/// Whether a transfer on `fd` may have to wait for another party: pipes, sockets, terminals, unless non-blocking.
+fn may_wait(fd: RawFd) -> Result<bool, Errno> {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY:
+    // - the kernel writes one `stat`, which is alive; it answers EBADF for a descriptor that is not open
+    if unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
+        return Err(errno(&io::Error::last_os_error()));
+    }
+    // SAFETY:
+    // - filled by the kernel, and all-zero is valid besides
+    let kind = unsafe { status.assume_init() }.st_mode & libc::S_IFMT;
+    if matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR) {
+        return Ok(false);
+    }
+    // SAFETY:
+    // - this `fcntl` takes a number and touches no memory
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    Ok(flags >= 0 && flags & libc::O_NONBLOCK == 0)
+}
+
+/// Waits until `fd` can be read or written, or `stop` is readable.
+fn wait_for(fd: RawFd, reads: bool, stop: BorrowedFd<'_>) -> Result<(), Errno> {
+    let events = if reads { libc::POLLIN } else { libc::POLLOUT };
+    let mut wanted = [
+        libc::pollfd { fd, events, revents: 0 },
+        libc::pollfd { fd: stop.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 },
+    ];
+    // SAFETY:
+    // - the kernel reads and writes two `pollfd`s, which are borrowed for the call
+    let ready = unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) };
+    match (ready, wanted[1].revents) {
+        (..0, _) => Err(errno(&io::Error::last_os_error())),
+        (_, 0) => Ok(()),
+        _ => Err(Errno::CANCELED),
+    }
+}

@@ -1,0 +1,160 @@
+//! The attendant: wakes, parks, loses no wake-up, and is cheap.
+
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use gpufs_core::abi::{CURRENT_POSITION, IORING_SQ_NEED_WAKEUP, Sqe};
+use gpufs_host::ring::{Attendant, Mode, Ring, RingConfig};
+
+use super::client::{Client, address, kinds, open};
+
+/// Waits for something that is bound to happen.
+fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !happened() {
+        assert!(started.elapsed() < Duration::from_secs(20), "{what} never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_sleeping_kernel_thread_is_woken() {
+    for (name, config) in kinds().into_iter().filter(|(_, config)| config.mode == Mode::Sqpoll) {
+        let Some(ring) = open(name, &RingConfig { idle_ms: 2, ..config }) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let mut client = Client::new(&ring);
+        let flags = ring.parts().sq_flags;
+        for round in 1..=3 {
+            let asleep = |client: &Client| client.word(flags).observe() & IORING_SQ_NEED_WAKEUP != 0;
+            // Asleep, and staying so: past its last reading of the tail, and with the attendant parked.
+            until("sleep", || asleep(&client));
+            std::thread::sleep(Duration::from_millis(10));
+            assert!(asleep(&client));
+            let entry = client.push(Sqe::nop());
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!client.is_done(entry), "nobody may have woken it");
+            let attention = attendant.attention();
+            assert_eq!(client.wait(entry), 0);
+            assert!(attendant.report().rings[0].wake_ups >= round);
+            drop(attention);
+        }
+        println!("{name}: {:?}", attendant.report());
+    }
+}
+
+#[test]
+fn it_parks_when_nothing_runs() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &config) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        attendant.begin();
+        attendant.begin();
+        attendant.end();
+        let looks = attendant.report().looks;
+        until("a look, as one `begin` is open", || attendant.report().looks > looks + 2);
+        attendant.end();
+        std::thread::sleep(Duration::from_millis(20));
+        let looks = attendant.report().looks;
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(attendant.report().looks <= looks + 1, "{name}: it polls while nothing runs");
+    }
+}
+
+#[test]
+fn no_begin_is_lost() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &RingConfig { idle_ms: 1, ..config }) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let mut client = Client::new(&ring);
+        for round in 0..300 {
+            // Lengths that shift against the attendant's own, so that every stage of its parking is met.
+            let pause = Instant::now();
+            while pause.elapsed() < Duration::from_micros(round % 100) {
+                std::hint::spin_loop();
+            }
+            let _attention = attendant.attention();
+            assert_eq!(client.run(Sqe::nop()), 0);
+        }
+    }
+}
+
+#[test]
+fn what_was_published_before_the_end_is_served() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &RingConfig { idle_ms: 1, ..config }) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let mut client = Client::new(&ring);
+        for _ in 0..100 {
+            attendant.begin();
+            let entries = [client.push(Sqe::nop()), client.push(Sqe::nop())];
+            attendant.end();
+            assert_eq!(entries.map(|entry| client.wait(entry)), [0, 0]);
+        }
+    }
+}
+
+#[test]
+fn what_is_in_flight_completes_while_it_is_parked() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &config) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let mut client = Client::new(&ring);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut byte = 0_u8;
+        let read = Sqe::read(reader.as_raw_fd(), address(&raw mut byte), 1, CURRENT_POSITION);
+        let attention = attendant.attention();
+        let entry = client.push(read);
+        assert_eq!(client.run(Sqe::nop()), 0);
+        drop(attention);
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(!client.is_done(entry));
+        writer.write_all(b"x").unwrap();
+        assert_eq!(client.wait(entry), 1, "{name}");
+    }
+}
+
+#[test]
+fn one_attendant_serves_rings_of_all_kinds() {
+    let rings: Vec<Ring> = kinds().iter().filter_map(|(name, config)| open(name, config)).collect();
+    let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).unwrap();
+    assert!(Attendant::start(&[&rings[0]]).is_err(), "a ring has one attendant");
+    let _attention = attendant.attention();
+    let mut clients: Vec<Client> = rings.iter().map(Client::new).collect();
+    for _ in 0..50 {
+        let entries: Vec<u64> = clients.iter_mut().map(|client| client.push(Sqe::nop())).collect();
+        for (client, entry) in clients.iter_mut().zip(entries) {
+            assert_eq!(client.wait(entry), 0);
+        }
+    }
+}
+
+#[test]
+fn a_ring_survives_being_let_go_before_its_attendant() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &config) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        attendant.begin();
+        ring.close();
+        std::thread::sleep(Duration::from_millis(2));
+        attendant.end();
+    }
+}
+
+/// Prints what watching costs; the bound is far above it, for machines that are busy otherwise.
+#[test]
+fn watching_idle_rings_is_cheap() {
+    for (name, config) in kinds() {
+        let Some(ring) = open(name, &config) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let attention = attendant.attention();
+        let (before, started) = (attendant.report(), Instant::now());
+        std::thread::sleep(Duration::from_millis(500));
+        let (after, elapsed) = (attendant.report(), started.elapsed());
+        drop(attention);
+        let share = (after.cpu_time - before.cpu_time).as_secs_f64() / elapsed.as_secs_f64();
+        let looks = (after.looks - before.looks) as f64 / elapsed.as_secs_f64();
+        println!("{name}: {:.1} % of a core, {looks:.0} looks/s", share * 100.0);
+        assert!(share < 0.15, "{name}: {share}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The client: submits, waits, and knows nothing of who serves the ring.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gpufs_core::abi::Sqe;
+use gpufs_core::word::SharedWord;
+use gpufs_host::ring::{Attendant, Mode, Ring, RingConfig, RingMemory, RingParts};
+
+/// No operation here takes long; one that does is lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One producer and consumer of a ring.
+pub(crate) struct Client {
+    parts: RingParts,
+    /// SQEs published.
+    tail: u32,
+    /// CQEs consumed.
+    head: u32,
+    results: HashMap<u64, i32>,
+}
+
+impl Client {
+    pub(crate) fn new(ring: &Ring) -> Self {
+        Self::of(ring.parts())
+    }
+    pub(crate) fn of(parts: RingParts) -> Self {
+        Self { parts, tail: 0, head: 0, results: HashMap::new() }
+    }
+    pub(crate) fn word(&self, word: *const SharedWord) -> &SharedWord {
+        // SAFETY:
+        // - a word of the ring's, which every test keeps open while it has a client
+        unsafe { &*word }
+    }
+    /// Publishes an entry; the `user_data` that it was given. Waits for room in the SQ only, so that a test can exceed its
+    /// credits.
+    pub(crate) fn push(&mut self, sqe: Sqe) -> u64 {
+        let started = Instant::now();
+        // ORDERING: acquire; partner: the service's publish of the SQ head. It has read the entry to be overwritten.
+        while self.tail.wrapping_sub(self.word(self.parts.sq_head).observe()) >= self.parts.sq_entries {
+            assert!(started.elapsed() < PATIENCE, "the SQ is full and nobody consumes it");
+            std::thread::yield_now();
+        }
+        let user_data = u64::from(self.tail) | 0xabcd << 32;
+        let index = self.tail & (self.parts.sq_entries - 1);
+        // SAFETY:
+        // - masked, so in the ring
+        // - consumed (the head was observed past it), so this producer's alone until the tail is published
+        unsafe { (*self.parts.sqes.wrapping_add(index as usize)).write(sqe.with_user_data(user_data)) };
+        self.tail = self.tail.wrapping_add(1);
+        // ORDERING: release; partner: the service's observe of the tail.
+        self.word(self.parts.sq_tail).publish(self.tail);
+        user_data
+    }
+    /// Consumes what has been posted.
+    pub(crate) fn drain(&mut self) {
+        // ORDERING: acquire; partner: the service's publish of the CQ tail.
+        let tail = self.word(self.parts.cq_tail).observe();
+        while self.head != tail {
+            let index = self.head & (self.parts.cq_entries - 1);
+            // SAFETY:
+            // - masked, so in the ring
+            // - posted (the tail was observed past it) and not given back yet
+            let cqe = unsafe { (*self.parts.cqes.wrapping_add(index as usize)).read() };
+            assert_eq!(cqe.flags, 0);
+            assert_eq!(self.results.insert(cqe.user_data, cqe.res), None, "one SQE gives one CQE");
+            self.head = self.head.wrapping_add(1);
+        }
+        // ORDERING: release; partner: the service's observe of the CQ head.
+        self.word(self.parts.cq_head).publish(self.head);
+    }
+    pub(crate) fn is_done(&mut self, user_data: u64) -> bool {
+        self.drain();
+        self.results.contains_key(&user_data)
+    }
+    /// The result of an entry.
+    pub(crate) fn wait(&mut self, user_data: u64) -> i32 {
+        let started = Instant::now();
+        while !self.is_done(user_data) {
+            assert!(started.elapsed() < PATIENCE, "entry {user_data:#x} was never completed");
+            std::thread::yield_now();
+        }
+        self.results.remove(&user_data).expect("it is done")
+    }
+    pub(crate) fn run(&mut self, sqe: Sqe) -> i32 {
+        let user_data = self.push(sqe);
+        self.wait(user_data)
+    }
+}
+
+/// Every kind of ring, by name.
+pub(crate) fn kinds() -> Vec<(&'static str, RingConfig)> {
+    let kind =
+        |mode, memory| RingConfig { mode, memory, entries: 64, cq_entries: 128, ..RingConfig::default() };
+    let with_array = RingConfig { index_array: true, ..kind(Mode::Sqpoll, RingMemory::Kernel) };
+    let own_with_array = RingConfig { index_array: true, ..kind(Mode::Enter, RingMemory::Caller) };
+    vec![
+        ("sqpoll, kernel memory", kind(Mode::Sqpoll, RingMemory::Kernel)),
+        ("sqpoll, caller memory", kind(Mode::Sqpoll, RingMemory::Caller)),
+        ("sqpoll, kernel memory, index array", with_array),
+        ("enter, kernel memory", kind(Mode::Enter, RingMemory::Kernel)),
+        ("enter, caller memory", kind(Mode::Enter, RingMemory::Caller)),
+        ("enter, caller memory, index array", own_with_array),
+        ("threads", kind(Mode::Threads, RingMemory::Caller)),
+    ]
+}
+
+/// Opens a ring, or says why this machine has none.
+pub(crate) fn open(name: &str, config: &RingConfig) -> Option<Ring> {
+    match Ring::open(config) {
+        Ok(ring) => {
+            assert_eq!(
+                (ring.parts().sq_entries, ring.parts().cq_entries),
+                (config.entries, config.cq_entries)
+            );
+            Some(ring)
+        }
+        Err(error) => {
+            println!("SKIP {name}: {error}");
+            assert_ne!(config.mode, Mode::Threads, "threads work everywhere: {error}");
+            None
+        }
+    }
+}
+
+/// Runs `test` on every kind of ring, changed by `adapt`, with an attendant that is busy.
+pub(crate) fn on_every_kind(
+    adapt: impl Fn(&mut RingConfig),
+    test: impl Fn(&str, &Ring, &mut Client, &Attendant),
+) {
+    for (name, mut config) in kinds() {
+        adapt(&mut config);
+        let Some(ring) = open(name, &config) else { continue };
+        println!("{name}");
+        let attendant = Attendant::start(&[&ring]).expect("a fresh ring has no attendant");
+        let attention = attendant.attention();
+        test(name, &ring, &mut Client::new(&ring), &attendant);
+        drop(attention);
+        let report = attendant.report();
+        assert_eq!(report.rings[0].failures, 0, "{report:?}");
+    }
+}
+
+/// A folder of a test's own, removed in the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ring-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("the target folder is writable");
+        Self(path)
+    }
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+    /// The path as an entry wants it.
+    pub(crate) fn c_path(&self, name: &str) -> CString {
+        CString::new(self.path(name).into_os_string().into_encoded_bytes()).expect("no NUL in a path")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The address of something, as an entry wants it.
+pub(crate) fn address<T: ?Sized>(of: *const T) -> u64 {
+    of.cast::<u8>().expose_provenance() as u64
+}

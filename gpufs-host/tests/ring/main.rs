@@ -1,0 +1,10 @@
+//! Rings in every mode and memory, driven by a blocking client with one producer: the same operations must give the same
+//! results whoever serves them.
+//!
+//! What the machine forbids is printed as `SKIP kind: reason`.
+
+mod attendant;
+mod client;
+mod memory;
+mod operations;
+mod refusals;

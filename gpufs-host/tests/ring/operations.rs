@@ -1,0 +1,348 @@
+//! What operations give, in every mode.
+
+use std::fs::File;
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+use gpufs_core::Errno;
+use gpufs_core::abi::{AT_FDCWD, CURRENT_POSITION, IORING_FSYNC_DATASYNC, IORING_OP_FTRUNCATE, Sqe, Statx};
+use gpufs_host::ring::{Mode, Ring};
+
+use super::client::{Client, Folder, address, on_every_kind};
+
+fn negated(errno: Errno) -> i32 {
+    -errno.number()
+}
+
+const CREATE: u32 = (libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC).cast_unsigned();
+
+#[test]
+fn nothing_and_errors() {
+    on_every_kind(
+        |_| {},
+        |_, _, client, _| {
+            assert_eq!(client.run(Sqe::nop()), 0);
+            assert_eq!(client.run(Sqe { opcode: 250, ..Sqe::nop() }), negated(Errno::INVAL));
+            let absent = c"/nonexistent/file";
+            let open = Sqe::openat(AT_FDCWD, address(absent.as_ptr()), 0, 0);
+            assert_eq!(client.run(open), negated(Errno::NOENT));
+            assert_eq!(client.run(Sqe::close(1 << 20)), negated(Errno::BADF));
+            let mut byte = 0_u8;
+            assert_eq!(client.run(Sqe::read(1 << 20, address(&raw mut byte), 1, 0)), negated(Errno::BADF));
+            assert_eq!(client.run(Sqe::read(0, 0, 1, 0).with_fixed_file()), negated(Errno::BADF));
+            assert_eq!(client.run(Sqe::openat(AT_FDCWD, 8, 0, 0)), negated(Errno::FAULT));
+        },
+    );
+}
+
+#[test]
+fn the_life_of_a_file() {
+    let folder = Folder::new("life");
+    on_every_kind(
+        |_| {},
+        |_, ring, client, _| {
+            let (path, renamed) = (folder.c_path("file"), folder.c_path("renamed"));
+            let fd = client.run(Sqe::openat(AT_FDCWD, address(path.as_ptr()), CREATE, 0o640));
+            assert!(fd >= 0, "{fd}");
+            writes_and_reads(client, fd);
+            sizes(ring, client, fd, address(path.as_ptr()));
+
+            let (from, to) = (address(path.as_ptr()), address(renamed.as_ptr()));
+            assert_eq!(client.run(Sqe::renameat(AT_FDCWD, from, AT_FDCWD, to, 0)), 0);
+            assert_eq!(client.run(Sqe::unlinkat(AT_FDCWD, from, 0)), negated(Errno::NOENT));
+            assert!(folder.path("renamed").exists());
+            assert_eq!(client.run(Sqe::unlinkat(AT_FDCWD, to, 0)), 0);
+            assert!(!folder.path("renamed").exists());
+            assert_eq!(client.run(Sqe::close(fd)), 0);
+        },
+    );
+}
+
+fn writes_and_reads(client: &mut Client, fd: i32) {
+    let text = *b"hello, ring";
+    let mut back = [0_u8; 64];
+    let into = address(&raw mut back);
+    assert_eq!(client.run(Sqe::write(fd, address(&raw const text), 11, 0)), 11);
+    assert_eq!(client.run(Sqe::read(fd, into, 5, 7)), 4, "short at the end of the file");
+    assert_eq!(&back[..5], b"ring\0");
+    assert_eq!(client.run(Sqe::read(fd, into, 64, 11)), 0, "at the end of the file");
+    assert_eq!(client.run(Sqe::read(fd, into, 6, CURRENT_POSITION)), 6, "pread moved no position");
+    assert_eq!(&back[..6], b"hello,");
+    assert_eq!(client.run(Sqe::read(fd, into, 64, CURRENT_POSITION)), 5);
+    assert_eq!(client.run(Sqe::write(fd, address(&raw const text), 2, CURRENT_POSITION)), 2);
+    assert_eq!(client.run(Sqe::read(fd, 8, 64, 0)), negated(Errno::FAULT));
+    assert_eq!(client.run(Sqe::fsync(fd, 0)), 0);
+    assert_eq!(client.run(Sqe::fsync(fd, IORING_FSYNC_DATASYNC)), 0);
+}
+
+fn sizes(ring: &Ring, client: &mut Client, fd: i32, path: u64) {
+    let mut statx = Statx::default();
+    let into = address(&raw mut statx);
+    assert_eq!(client.run(Sqe::statx(AT_FDCWD, path, 0, libc::STATX_SIZE | libc::STATX_MODE, into)), 0);
+    assert_eq!((statx.stx_size, statx.stx_mode & 0o777), (13, 0o640));
+    assert_eq!(client.run(Sqe::fallocate(fd, 0, 0, 8192)), 0);
+    let empty = address(c"".as_ptr());
+    let of_fd = Sqe::statx(fd, empty, libc::AT_EMPTY_PATH.cast_unsigned(), libc::STATX_SIZE, into);
+    assert_eq!(client.run(of_fd), 0);
+    assert_eq!(statx.stx_size, 8192);
+    if ring.lacks().iter().any(|lack| lack.opcode == IORING_OP_FTRUNCATE) {
+        println!("SKIP ftruncate: {}", ring.lacks()[0]);
+        return assert_eq!(client.run(Sqe::ftruncate(fd, 3)), negated(Errno::INVAL));
+    }
+    assert_eq!(client.run(Sqe::ftruncate(fd, 3)), 0);
+    assert_eq!(client.run(of_fd), 0);
+    assert_eq!(statx.stx_size, 3);
+}
+
+#[test]
+fn registered_files() {
+    let folder = Folder::new("files");
+    on_every_kind(
+        |_| {},
+        |_, ring, client, _| {
+            std::fs::write(folder.path("a"), "alpha").unwrap();
+            std::fs::write(folder.path("b"), "beta").unwrap();
+            let (a, b) = (File::open(folder.path("a")).unwrap(), File::open(folder.path("b")).unwrap());
+            assert_eq!(ring.update_file(0, a.as_raw_fd()).unwrap_err().errno(), Some(Errno::NXIO));
+            ring.register_files(&[a.as_raw_fd(), -1, -1]).unwrap();
+            assert_eq!(ring.register_files(&[-1]).unwrap_err().errno(), Some(Errno::BUSY));
+            ring.update_file(1, b.as_raw_fd()).unwrap();
+            assert_eq!(ring.update_file(3, b.as_raw_fd()).unwrap_err().errno(), Some(Errno::INVAL));
+            assert_eq!(ring.update_file(2, 1 << 20).unwrap_err().errno(), Some(Errno::BADF));
+            drop((a, b));
+
+            let mut back = [0_u8; 8];
+            let into = address(&raw mut back);
+            let read = |slot| Sqe::read(slot, into, 8, 0).with_fixed_file();
+            assert_eq!(client.run(read(0)), 5, "the ring has a reference of its own");
+            assert_eq!(&back[..5], b"alpha");
+            assert_eq!(client.run(read(1)), 4);
+            for unused in [2, 3, -1] {
+                assert_eq!(client.run(read(unused)), negated(Errno::BADF));
+            }
+            let by_slot = Sqe::statx(0, address(c"".as_ptr()), libc::AT_EMPTY_PATH.cast_unsigned(), 0, into);
+            assert_eq!(client.run(by_slot.with_fixed_file()), negated(Errno::BADF));
+            ring.update_file(0, -1).unwrap();
+            assert_eq!(client.run(read(0)), negated(Errno::BADF));
+            opened_into_slots(client, &folder);
+        },
+    );
+}
+
+fn opened_into_slots(client: &mut Client, folder: &Folder) {
+    let path = folder.c_path("direct");
+    let open = Sqe::openat(AT_FDCWD, address(path.as_ptr()), CREATE, 0o600);
+    assert_eq!(client.run(open.with_target_slot(2)), 0);
+    assert_eq!(client.run(open.with_target_slot(3)), negated(Errno::INVAL));
+    let cloexec = Sqe { op_flags: open.op_flags | libc::O_CLOEXEC.cast_unsigned(), ..open };
+    assert_eq!(
+        client.run(cloexec.with_target_slot(2)),
+        negated(Errno::INVAL),
+        "no descriptor to close on exec"
+    );
+    let word = *b"direct";
+    let write = Sqe::write(2, address(&raw const word), 6, 0).with_fixed_file();
+    assert_eq!(client.run(write), 6);
+    assert_eq!(client.run(Sqe::close_slot(2)), 0);
+    assert_eq!(client.run(Sqe::close_slot(2)), negated(Errno::BADF));
+    assert_eq!(client.run(Sqe::close_slot(3)), negated(Errno::INVAL));
+    assert_eq!(client.run(write), negated(Errno::BADF));
+    assert_eq!(std::fs::read(folder.path("direct")).unwrap(), word);
+
+    let file = File::options().write(true).open(folder.path("direct")).unwrap();
+    let descriptors = [file.as_raw_fd(), -1];
+    assert_eq!(client.run(Sqe::files_update(address(&raw const descriptors), 2, 1)), 2);
+    let write = Sqe::write(1, address(&raw const word), 6, 6).with_fixed_file();
+    assert_eq!(client.run(write), 6);
+    assert_eq!(client.run(Sqe::files_update(8, 1, 1)), negated(Errno::FAULT));
+}
+
+#[test]
+fn registered_buffers() {
+    let folder = Folder::new("buffers");
+    on_every_kind(
+        |_| {},
+        |_, ring, client, _| {
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(folder.path("file"))
+                .unwrap();
+            let fd = file.as_raw_fd();
+            // The kernel uses it behind the compiler's back, so it is only touched through its pointer.
+            let buffer = NonNull::from(Box::leak(Box::new([0_u8; 4096]))).cast::<u8>();
+            let fill = |byte| {
+                // SAFETY:
+                // - 4096 bytes that no operation uses at this moment
+                unsafe { buffer.write_bytes(byte, 4096) };
+            };
+            // SAFETY:
+            // - leaked, so it stays
+            unsafe { ring.register_buffers(&[(buffer, 4096)]) }.unwrap();
+            fill(b'x');
+            let base = address(buffer.as_ptr());
+            assert_eq!(client.run(Sqe::write_fixed(fd, base + 96, 4000, 0, 0)), 4000);
+            fill(0);
+            assert_eq!(client.run(Sqe::read_fixed(fd, base, 4096, 1000, 0)), 3000);
+            // SAFETY:
+            // - 4096 bytes that no operation uses at this moment
+            let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr(), 4096) };
+            assert!(
+                bytes[..3000].iter().all(|&byte| byte == b'x') && bytes[3000..].iter().all(|&byte| byte == 0)
+            );
+            let beyond = [Sqe::read_fixed(fd, base + 1, 4096, 0, 0), Sqe::write_fixed(fd, base - 1, 1, 0, 0)];
+            for sqe in beyond.into_iter().chain([Sqe::read_fixed(fd, base, 1, 0, 1)]) {
+                assert_eq!(client.run(sqe), negated(Errno::FAULT));
+            }
+        },
+    );
+}
+
+#[test]
+fn many_laps_of_a_small_ring() {
+    on_every_kind(
+        |config| (config.entries, config.cq_entries) = (8, 8),
+        |_, ring, client, _| {
+            for _ in 0..40 {
+                let batch: Vec<u64> = (0..8).map(|_| client.push(Sqe::nop())).collect();
+                for entry in batch {
+                    assert_eq!(client.wait(entry), 0);
+                }
+            }
+            assert_eq!(ring.overflow(), 0);
+        },
+    );
+}
+
+#[test]
+fn many_operations_in_flight() {
+    const BLOCK: usize = 512;
+    let folder = Folder::new("many");
+    on_every_kind(
+        |config| (config.entries, config.cq_entries) = (256, 256),
+        |name, ring, client, _| {
+            let path = folder.path(name);
+            let file = File::create_new(&path).unwrap();
+            let data: Vec<u8> = (0..256 * BLOCK).map(|i| (i * 7 / BLOCK) as u8).collect();
+            for lap in 0..3 {
+                let entries: Vec<u64> = (0..256)
+                    .map(|i| {
+                        let off = (i * BLOCK) as u64;
+                        let from = address(data[i * BLOCK..].as_ptr());
+                        client.push(Sqe::write(
+                            file.as_raw_fd(),
+                            from,
+                            BLOCK as u32,
+                            lap * 256 * BLOCK as u64 + off,
+                        ))
+                    })
+                    .collect();
+                for entry in entries.into_iter().rev() {
+                    assert_eq!(client.wait(entry), BLOCK as i32);
+                }
+            }
+            assert_eq!(std::fs::read(&path).unwrap(), data.repeat(3));
+            assert_eq!(ring.overflow(), 0);
+        },
+    );
+}
+
+fn pipes(count: usize) -> Vec<(PipeReader, PipeWriter)> {
+    (0..count).map(|_| std::io::pipe().unwrap()).collect()
+}
+
+#[test]
+fn operations_that_wait_hold_up_no_others() {
+    on_every_kind(
+        |_| {},
+        |_, _, client, _| {
+            let mut pipes = pipes(12);
+            let mut bytes = [0_u8; 12];
+            let into = bytes.as_mut_ptr();
+            let reads: Vec<u64> = pipes
+                .iter()
+                .enumerate()
+                .map(|(i, (reader, _))| {
+                    client.push(Sqe::read(
+                        reader.as_raw_fd(),
+                        address(into.wrapping_add(i)),
+                        1,
+                        CURRENT_POSITION,
+                    ))
+                })
+                .collect();
+            for _ in 0..100 {
+                assert_eq!(client.run(Sqe::nop()), 0);
+            }
+            for (i, (_, writer)) in pipes.iter_mut().enumerate().rev() {
+                assert!(!client.is_done(reads[i]));
+                writer.write_all(&[i as u8 + 1]).unwrap();
+                assert_eq!(client.wait(reads[i]), 1);
+                // SAFETY:
+                // - in `bytes`, and its read is done
+                assert_eq!(unsafe { into.wrapping_add(i).read() }, i as u8 + 1);
+            }
+        },
+    );
+}
+
+#[test]
+fn pipes_end_and_break() {
+    on_every_kind(
+        |_| {},
+        |_, _, client, _| {
+            let mut byte = 0_u8;
+            let at = address(&raw mut byte);
+            let (reader, writer) = std::io::pipe().unwrap();
+            assert_eq!(
+                client.run(Sqe::write(writer.as_raw_fd(), at, 1, 0)),
+                1,
+                "a pipe's offset does not count"
+            );
+            assert_eq!(client.run(Sqe::read(reader.as_raw_fd(), at, 1, 0)), 1);
+            drop(writer);
+            assert_eq!(client.run(Sqe::read(reader.as_raw_fd(), at, 1, CURRENT_POSITION)), 0);
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let write = Sqe::write(writer.as_raw_fd(), at, 1, CURRENT_POSITION);
+            assert_eq!(client.run(write), negated(Errno::PIPE));
+        },
+    );
+}
+
+#[test]
+fn closing_does_not_wait_for_a_silent_pipe() {
+    let mut byte = 0_u8;
+    let pipe = std::io::pipe().unwrap();
+    on_every_kind(
+        |_| {},
+        |_, _, client, _| {
+            let read = Sqe::read(pipe.0.as_raw_fd(), address(&raw const byte), 1, CURRENT_POSITION);
+            let reads = [client.push(read), client.push(read)];
+            assert_eq!(client.run(Sqe::nop()), 0);
+            assert!(!reads.iter().any(|&read| client.is_done(read)));
+            // The ring is closed on return, with both reads waiting.
+        },
+    );
+    byte += 1;
+    assert_eq!(byte, 1);
+}
+
+#[test]
+fn completions_beyond_the_cq_are_kept_and_come() {
+    on_every_kind(
+        |config| (config.entries, config.cq_entries) = (4, 4),
+        |name, ring, client, attendant| {
+            let entries: Vec<u64> = (0..12).map(|_| client.push(Sqe::nop())).collect();
+            for entry in entries {
+                assert_eq!(client.wait(entry), 0);
+            }
+            let report = attendant.report();
+            println!("{name}: {} kept back, {:?}", ring.overflow(), report.rings[0]);
+            assert!(ring.mode() == Mode::Threads || report.rings[0].flushes > 0);
+        },
+    );
+}
