@@ -4,7 +4,7 @@
 //! completes with `EINVAL`, as it would on a kernel without it.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -178,12 +178,14 @@ const fn flag(flag: u32) -> u8 {
     }
 }
 
-/// Does what `sqe` asks for: a count, or a negated errno. `stop` becomes readable when the ring closes, and ends a wait
-/// for a pipe or socket with `ECANCELED`.
+/// Waits until a descriptor is ready for `POLLIN` or `POLLOUT`, or until the operation is called off (`ECANCELED`).
+pub(super) type Wait<'a> = &'a dyn Fn(RawFd, i16) -> Result<(), Errno>;
+
+/// Does what `sqe` asks for: a count, or a negated errno. Where that means waiting for a pipe or socket, `wait` does it.
 ///
 /// # Safety
 /// The entry was published on the ring: its producer vouches for its addresses until the CQE is posted.
-pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -> i32 {
+pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> i32 {
     let served = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC);
     if sqe.flags & !served != 0 {
         return -Errno::INVAL.number();
@@ -193,7 +195,7 @@ pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -
         // SAFETY:
         // - by this function's contract
         IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED => unsafe {
-            transfer(sqe, tables, stop)
+            transfer(sqe, tables, wait)
         },
         IORING_OP_FSYNC | IORING_OP_FTRUNCATE | IORING_OP_FALLOCATE => on_file(sqe, tables),
         IORING_OP_CLOSE => close(sqe, tables),
@@ -278,7 +280,7 @@ unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
 ///
 /// # Safety
 /// As for [`perform`].
-unsafe fn transfer(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -> Result<i32, Errno> {
+unsafe fn transfer(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> Result<i32, Errno> {
     let (reads, registered) = match sqe.opcode {
         IORING_OP_READ => (true, false),
         IORING_OP_READ_FIXED => (true, true),
@@ -315,7 +317,7 @@ unsafe fn transfer(sqe: &Sqe, tables: &Tables, stop: BorrowedFd<'_>) -> Result<i
         if !matches!(result, Err(Errno::AGAIN | Errno::OPNOTSUPP)) {
             return result;
         }
-        wait_for(file.raw(), reads, stop)?;
+        wait(file.raw(), if reads { libc::POLLIN } else { libc::POLLOUT })?;
         if result == Err(Errno::OPNOTSUPP) {
             return go(CURRENT_POSITION, 0);
         }
@@ -341,21 +343,4 @@ fn may_wait(fd: RawFd) -> Result<bool, Errno> {
     // - this `fcntl` takes a number and touches no memory
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     Ok(flags >= 0 && flags & libc::O_NONBLOCK == 0)
-}
-
-/// Waits until `fd` can be read or written, or `stop` is readable.
-fn wait_for(fd: RawFd, reads: bool, stop: BorrowedFd<'_>) -> Result<(), Errno> {
-    let events = if reads { libc::POLLIN } else { libc::POLLOUT };
-    let mut wanted = [
-        libc::pollfd { fd, events, revents: 0 },
-        libc::pollfd { fd: stop.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 },
-    ];
-    // SAFETY:
-    // - the kernel reads and writes two `pollfd`s, which are borrowed for the call
-    let ready = unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) };
-    match (ready, wanted[1].revents) {
-        (..0, _) => Err(errno(&io::Error::last_os_error())),
-        (_, 0) => Ok(()),
-        _ => Err(Errno::CANCELED),
-    }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -75,16 +75,79 @@ pub(super) struct Pool {
     work: Condvar,
     /// Held while a CQE is posted: the CQ has one producer at a time.
     post: Mutex<()>,
-    /// An eventfd, readable once the pool stops.
-    stop: OwnedFd,
+}
+
+/// An entry that a worker has begun.
+#[derive(Debug)]
+struct Running {
+    user_data: u64,
+    stage: Stage,
+    /// The worker's own event, which ends its wait.
+    event: Arc<Event>,
+}
+
+/// How far an entry is. `Busy` and `Waiting` alternate; `Cancelled` follows `Waiting` and is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// In a system call, which runs to its end.
+    Busy,
+    /// Waiting for a pipe or socket.
+    Waiting,
+    /// Its event was raised; the worker has yet to notice.
+    Cancelled,
+}
+
+/// An `eventfd(2)`.
+#[derive(Debug)]
+struct Event(OwnedFd);
+
+impl Event {
+    fn new() -> io::Result<Self> {
+        // SAFETY:
+        // - `eventfd` touches no memory of ours
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY:
+        // - the kernel has just made this descriptor, and nobody else owns it
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+    /// Makes it readable.
+    fn raise(&self) {
+        let one = 1_u64;
+        // SAFETY:
+        // - the kernel reads eight bytes, which are alive
+        let written = unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+        debug_assert_eq!(written, 8);
+    }
+    /// Makes it unreadable.
+    fn lower(&self) {
+        let mut count = 0_u64;
+        // SAFETY:
+        // - the kernel writes eight bytes, which are alive; where the event is not raised it answers EAGAIN
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+    /// Waits until this is readable or `fd` is ready for `events`.
+    fn wait_or(&self, fd: RawFd, events: i16) -> Result<(), Errno> {
+        let own = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut wanted = [libc::pollfd { fd, events, revents: 0 }, own];
+        // SAFETY:
+        // - the kernel reads and writes two `pollfd`s, which are borrowed for the call
+        if unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) } < 0 {
+            let number = io::Error::last_os_error().raw_os_error();
+            return Err(number.map_or(Errno::IO, Errno::from_number));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
 struct Queue {
     /// Entries taken off the SQ and not begun; at most `cq_entries`.
     waiting: VecDeque<Sqe>,
-    /// The `user_data` of each entry begun and not posted.
-    running: Vec<u64>,
+    /// Each entry begun and not posted; at most one a worker.
+    running: Vec<Running>,
     /// Workers that wait for work.
     idle: usize,
     workers: Vec<JoinHandle<()>>,
@@ -99,12 +162,6 @@ impl Pool {
     /// # Safety
     /// The parts lie in zeroed memory that stays until [`Pool::stop`] has returned, and nobody else serves them.
     pub(super) unsafe fn start(parts: RingParts) -> io::Result<Arc<Self>> {
-        // SAFETY:
-        // - `eventfd` touches no memory of ours
-        let stop = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if stop < 0 {
-            return Err(io::Error::last_os_error());
-        }
         let queue = Queue {
             waiting: VecDeque::new(),
             running: Vec::new(),
@@ -119,9 +176,6 @@ impl Pool {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             post: Mutex::new(()),
-            // SAFETY:
-            // - the kernel has just made this descriptor, and nobody else owns it
-            stop: unsafe { OwnedFd::from_raw_fd(stop) },
         });
         for _ in 0..WORKERS_AT_FIRST {
             if let Err(error) = pool.add_worker(&mut lock(&pool.queue)) {
@@ -133,8 +187,9 @@ impl Pool {
     }
 
     fn add_worker(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
-        let pool = self.clone();
-        let worker = std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work())?;
+        let (pool, event) = (self.clone(), Arc::new(Event::new()?));
+        let worker =
+            std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work(&event))?;
         queue.workers.push(worker);
         queue.moved = Instant::now();
         Ok(())
@@ -202,35 +257,31 @@ impl Pool {
     }
 
     /// A worker's life.
-    fn work(&self) {
+    fn work(&self, event: &Arc<Event>) {
         sys::block_signals();
-        while let Some(sqe) = self.next() {
+        while let Some(sqe) = self.next(event) {
             let result = if sqe.opcode == IORING_OP_ASYNC_CANCEL {
                 self.cancel(sqe.addr)
             } else {
                 // SAFETY:
                 // - the entry came off the SQ, so its producer published it
-                unsafe { perform(&sqe, &self.tables, self.stop.as_fd()) }
+                unsafe { perform(&sqe, &self.tables, &|fd, events| self.wait(event, fd, events)) }
             };
-            {
-                let mut queue = lock(&self.queue);
-                if let Some(place) = queue.running.iter().position(|&user_data| user_data == sqe.user_data) {
-                    queue.running.swap_remove(place);
-                }
-            }
+            lock(&self.queue).running.retain(|running| !Arc::ptr_eq(&running.event, event));
             self.post(sqe.user_data, result);
         }
     }
 
     /// The next entry to carry out; none when the pool stops.
-    fn next(&self) -> Option<Sqe> {
+    fn next(&self, event: &Arc<Event>) -> Option<Sqe> {
         let mut queue = lock(&self.queue);
         loop {
             if queue.stopped {
                 return None;
             }
             if let Some(sqe) = queue.waiting.pop_front() {
-                queue.running.push(sqe.user_data);
+                let running = Running { user_data: sqe.user_data, stage: Stage::Busy, event: event.clone() };
+                queue.running.push(running);
                 queue.moved = Instant::now();
                 return Some(sqe);
             }
@@ -240,17 +291,47 @@ impl Pool {
         }
     }
 
-    /// Cancels an entry that no worker has begun; what begun runs to its end.
+    /// A worker's wait for a pipe or socket, in which its entry can be cancelled.
+    fn wait(&self, event: &Arc<Event>, fd: RawFd, events: i16) -> Result<(), Errno> {
+        // Moves the worker's own entry to `next`; the stage before, or none where the pool stops.
+        let advance = |next: Stage| {
+            let mut queue = lock(&self.queue);
+            if queue.stopped {
+                return None;
+            }
+            let own = queue.running.iter_mut().find(|running| Arc::ptr_eq(&running.event, event))?;
+            Some(std::mem::replace(&mut own.stage, next))
+        };
+        advance(Stage::Waiting).ok_or(Errno::CANCELED)?;
+        let ended = event.wait_or(fd, events);
+        match advance(Stage::Busy) {
+            Some(Stage::Waiting) => ended,
+            Some(_) => {
+                event.lower();
+                Err(Errno::CANCELED)
+            }
+            None => Err(Errno::CANCELED),
+        }
+    }
+
+    /// Cancels an entry that waits, for a worker or for a pipe; the result for who asked.
     fn cancel(&self, user_data: u64) -> i32 {
         let mut queue = lock(&self.queue);
-        let Some(place) = queue.waiting.iter().position(|sqe| sqe.user_data == user_data) else {
-            let running = queue.running.contains(&user_data);
-            return if running { -libc::EALREADY } else { -Errno::NOENT.number() };
-        };
-        queue.waiting.remove(place);
-        drop(queue);
-        self.post(user_data, -Errno::CANCELED.number());
-        0
+        if let Some(place) = queue.waiting.iter().position(|sqe| sqe.user_data == user_data) {
+            queue.waiting.remove(place);
+            drop(queue);
+            self.post(user_data, -Errno::CANCELED.number());
+            return 0;
+        }
+        match queue.running.iter_mut().find(|running| running.user_data == user_data) {
+            None => -Errno::NOENT.number(),
+            Some(running) if running.stage == Stage::Waiting => {
+                running.stage = Stage::Cancelled;
+                running.event.raise();
+                0
+            }
+            Some(_) => -libc::EALREADY,
+        }
     }
 
     /// Posts a CQE. Waits for room first; a producer that keeps to its credits always leaves some.
@@ -284,13 +365,10 @@ impl Pool {
             let mut queue = lock(&self.queue);
             queue.stopped = true;
             queue.waiting.clear();
+            queue.running.iter().for_each(|running| running.event.raise());
             std::mem::take(&mut queue.workers)
         };
         self.work.notify_all();
-        let one = 1_u64;
-        // SAFETY:
-        // - the kernel reads eight bytes, which are alive
-        let _ = unsafe { libc::write(self.stop.as_raw_fd(), (&raw const one).cast(), 8) };
         for worker in workers {
             // A worker that panicked has said so already.
             let _ = worker.join();

@@ -290,6 +290,34 @@ fn operations_that_wait_hold_up_no_others() {
 }
 
 #[test]
+fn what_waits_can_be_cancelled() {
+    on_every_kind(
+        |_| {},
+        |_, _, client, _| {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let mut byte = 0_u8;
+            let read = Sqe::read(reader.as_raw_fd(), address(&raw mut byte), 1, CURRENT_POSITION);
+            for _ in 0..50 {
+                let entry = client.push(read);
+                // The read may not have come to its wait yet; then it is asked again.
+                let cancelled = loop {
+                    match client.run(Sqe::async_cancel(entry)) {
+                        result if result == negated(Errno::NOENT) || result == -libc::EALREADY => {}
+                        result => break result,
+                    }
+                };
+                assert_eq!(cancelled, 0);
+                assert_eq!(client.wait(entry), negated(Errno::CANCELED));
+                assert_eq!(client.run(Sqe::async_cancel(entry)), negated(Errno::NOENT));
+            }
+            let entry = client.push(read);
+            writer.write_all(b"x").unwrap();
+            assert_eq!(client.wait(entry), 1, "a cancelled read took nothing with it");
+        },
+    );
+}
+
+#[test]
 fn pipes_end_and_break() {
     on_every_kind(
         |_| {},
