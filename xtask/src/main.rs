@@ -1,2 +1,53 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask <command>`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `checks.rs` | every check as a named step; `test` runs them all, each also runs alone |
+//! | `demo.rs` | the main job on real input |
+//! | `step.rs` | running a command under a time limit, and collecting what was skipped |
+
+mod checks;
+mod demo;
+mod step;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  demo           run the examples on this machine and say what they did
+  test           every check below, with a summary of what passed, failed and was skipped
+
+  lint           rustfmt, clippy and rustdoc, warnings denied
+  suites         unit, property, whole-stack and documentation tests
+  loom           the ring protocol under loom
+  differential   printf against the system's (10 million cases), streams against the system's stdio (100,000 sequences)
+  sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
+  miri           the core's tests under Miri, where it is installed
+  targets        the core and the device crate for NVPTX and AMDGCN
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    if let Some(extra) = arguments.next() {
+        eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
+        return ExitCode::from(2);
+    }
+    let passed = match command.as_str() {
+        "demo" => demo::run(),
+        "test" => checks::all(),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            true
+        }
+        other => match checks::one(other) {
+            Some(passed) => passed,
+            None => {
+                eprint!("there is no command '{other}'\n\n{HELP}");
+                return ExitCode::from(2);
+            }
+        },
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,161 @@
+//! Every check of the project as a named step.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::step::{self, Report};
+
+/// The command that runs a set of checks, and the set.
+type Check = (&'static str, fn() -> Vec<Report>);
+
+/// All of them, cheapest first.
+const CHECKS: &[Check] = &[
+    ("lint", lint),
+    ("suites", suites),
+    ("loom", loom),
+    ("targets", targets),
+    ("sanitize", sanitize),
+    ("miri", miri),
+    ("differential", differential),
+];
+
+/// Runs everything; whether nothing failed.
+pub(crate) fn all() -> bool {
+    step::summarize(&CHECKS.iter().flat_map(|(_, check)| check()).collect::<Vec<_>>())
+}
+
+/// Runs the checks of this name; whether nothing failed, or `None` if there is no such name.
+pub(crate) fn one(name: &str) -> Option<bool> {
+    CHECKS.iter().find(|(known, _)| *known == name).map(|(_, check)| step::summarize(&check()))
+}
+
+const fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(60 * minutes)
+}
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// `cargo` with these arguments, in the workspace's root.
+fn cargo(arguments: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments.split_whitespace()).current_dir(root());
+    command
+}
+
+fn lint() -> Vec<Report> {
+    vec![
+        step::run("rustfmt", &mut cargo("fmt --all --check"), minutes(2)),
+        step::run("clippy", &mut cargo("clippy --workspace --all-targets -- -D warnings"), minutes(10)),
+        step::run(
+            "rustdoc",
+            cargo("doc --workspace --no-deps --document-private-items").env("RUSTDOCFLAGS", "-D warnings"),
+            minutes(10),
+        ),
+    ]
+}
+
+fn suites() -> Vec<Report> {
+    vec![step::run(
+        "unit and whole-stack tests",
+        &mut cargo("test --workspace --release --no-fail-fast -- --show-output"),
+        minutes(20),
+    )]
+}
+
+fn loom() -> Vec<Report> {
+    let mut command = cargo("test -p gpufs-core --test loom --release --target-dir target/loom");
+    vec![step::run("loom", command.env("RUSTFLAGS", "--cfg loom"), minutes(10))]
+}
+
+fn differential() -> Vec<Report> {
+    vec![
+        step::run(
+            "printf, 10 million cases",
+            cargo("test -p gpufs-device --release --test snprintf_differential -- --nocapture")
+                .env("GPUFS_CASES", "10000000"),
+            minutes(15),
+        ),
+        step::run(
+            "streams, 100,000 sequences",
+            cargo("test -p gpufs-tests --release --test stdio_differential -- --nocapture")
+                .env("GPUFS_SEQUENCES", "100000"),
+            minutes(15),
+        ),
+    ]
+}
+
+/// The stable toolchain ships the sanitizers' runtimes; only the flag that uses them is unstable.
+fn sanitize() -> Vec<Report> {
+    let sanitizer = |name: &'static str, flag: &str, tests: &str| {
+        let mut command = cargo(&format!(
+            "test -p gpufs-core --target x86_64-unknown-linux-gnu --target-dir target/{flag} {tests}"
+        ));
+        command
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", format!("-Zsanitizer={flag} -Cunsafe-allow-abi-mismatch=sanitizer"));
+        step::run(name, &mut command, minutes(10))
+    };
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return vec![Report::skipped("sanitizers", "only set up for x86_64 Linux")];
+    }
+    vec![
+        sanitizer("AddressSanitizer", "address", "--lib --tests"),
+        sanitizer("ThreadSanitizer", "thread", "--test threads"),
+    ]
+}
+
+fn miri() -> Vec<Report> {
+    let installed = cargo("miri --version").output().is_ok_and(|output| output.status.success());
+    if !installed {
+        let reason = "cargo miri is not installed (it comes with a nightly toolchain: rustup +nightly component add miri)";
+        return vec![Report::skipped("Miri", reason)];
+    }
+    vec![step::run("Miri", &mut cargo("miri test -p gpufs-core"), minutes(20))]
+}
+
+/// A toolchain that can build `core` for a GPU: its `cargo` and `rustc`.
+fn device_toolchain() -> Result<(PathBuf, PathBuf), String> {
+    // A distribution's own Rust with its sources: /usr/lib/rustlib/src.
+    let (cargo, rustc) = (PathBuf::from("/usr/bin/cargo"), PathBuf::from("/usr/bin/rustc"));
+    let sysroot = Command::new(&rustc).args(["--print", "sysroot"]).output();
+    if let Ok(output) = sysroot {
+        let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+        if cargo.exists() && sysroot.join("lib/rustlib/src/rust/library/core").exists() {
+            return Ok((cargo, rustc));
+        }
+    }
+    Err("no toolchain with the sources of core: install Debian's rustc-web, cargo-web and rust-web-src, or nightly Rust with \
+         the component rust-src"
+        .to_owned())
+}
+
+fn targets() -> Vec<Report> {
+    const TARGETS: &[(&str, &str, &str, &str)] = &[
+        ("core for NVPTX", "gpufs-core", "nvptx64-nvidia-cuda", "sm_70"),
+        ("core for AMDGCN (wave64)", "gpufs-core", "amdgcn-amd-amdhsa", "gfx90a"),
+        ("core for AMDGCN (wave32)", "gpufs-core", "amdgcn-amd-amdhsa", "gfx1100"),
+    ];
+    let toolchain = device_toolchain();
+    TARGETS
+        .iter()
+        .map(|(name, package, target, cpu)| match &toolchain {
+            Err(reason) => Report::skipped(name, reason.clone()),
+            Ok((cargo, rustc)) => {
+                let mut command = Command::new(cargo);
+                command
+                    .args(["rustc", "-p", package, "--release", "-Z", "build-std=core", "--target", target, "--lib"])
+                    .arg("--target-dir")
+                    .arg(format!("target/device-{cpu}"))
+                    .env("RUSTC_BOOTSTRAP", "1")
+                    .env("RUSTC", rustc)
+                    .env("RUSTFLAGS", format!("-C target-cpu={cpu}"))
+                    .current_dir(root());
+                step::run(name, &mut command, minutes(10))
+            }
+        })
+        .collect()
+}

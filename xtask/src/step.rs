@@ -1,0 +1,120 @@
+//! Running one command: shown as it runs, killed when it overstays, and searched for what it skipped.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All is well.
+    Passed,
+    /// It said no, or took too long.
+    Failed(String),
+    /// It could not run here, for this reason.
+    Skipped(String),
+}
+
+/// What a step came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) name: &'static str,
+    pub(crate) outcome: Outcome,
+    pub(crate) took: Duration,
+    /// `SKIP name: reason` lines of its tests.
+    pub(crate) skips: Vec<String>,
+    /// Tests that it counted as passed, from `cargo test`'s closing lines.
+    pub(crate) tests: u64,
+}
+
+impl Report {
+    /// A step that cannot run here.
+    pub(crate) fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
+        let outcome = Outcome::Skipped(reason.into());
+        Self { name, outcome, took: Duration::ZERO, skips: Vec::new(), tests: 0 }
+    }
+}
+
+/// Runs `command` for at most `limit`.
+pub(crate) fn run(name: &'static str, command: &mut Command, limit: Duration) -> Report {
+    println!("\n== {name}: {}", shown(command));
+    let started = Instant::now();
+    let mut skips = Vec::new();
+    let mut tests = 0;
+    let mut limited = Command::new("timeout");
+    limited.args(["-s", "KILL", &limit.as_secs().to_string()]);
+    limited.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(key, value),
+            None => limited.env_remove(key),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        limited.current_dir(directory);
+    }
+    let outcome = match limited.stdout(Stdio::piped()).spawn() {
+        Err(error) => Outcome::Failed(format!("could not be started: {error}")),
+        Ok(mut child) => {
+            if let Some(output) = child.stdout.take() {
+                for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                    let line = String::from_utf8_lossy(&line).into_owned();
+                    note(&line, &mut skips, &mut tests);
+                    let _ = writeln!(std::io::stdout(), "{line}");
+                }
+            }
+            match child.wait() {
+                Ok(status) if status.success() => Outcome::Passed,
+                Ok(_) if started.elapsed() >= limit => Outcome::Failed(format!("killed after {} s", limit.as_secs())),
+                Ok(status) => Outcome::Failed(status.to_string()),
+                Err(error) => Outcome::Failed(error.to_string()),
+            }
+        }
+    };
+    Report { name, outcome, took: started.elapsed(), skips, tests }
+}
+
+/// Notes what a line of output says of skips and counts.
+fn note(line: &str, skips: &mut Vec<String>, tests: &mut u64) {
+    if let Some(skip) = line.trim_start().strip_prefix("SKIP ") {
+        skips.push(skip.to_owned());
+    }
+    let counted = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed"));
+    if let Some((count, _)) = counted {
+        *tests += count.parse::<u64>().unwrap_or(0);
+    }
+}
+
+/// The command as one would type it.
+fn shown(command: &Command) -> String {
+    let environment = command.get_envs().filter_map(|(key, value)| {
+        Some(format!("{}={}", key.to_string_lossy(), value?.to_string_lossy()))
+    });
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    environment.chain(words.map(|word| word.to_string_lossy().into_owned())).collect::<Vec<_>>().join(" ")
+}
+
+/// Prints a table of what the steps came to; whether none failed.
+pub(crate) fn summarize(reports: &[Report]) -> bool {
+    println!("\n{:<28} {:>8} {:>7}  result", "step", "seconds", "tests");
+    for report in reports {
+        let result = match &report.outcome {
+            Outcome::Passed => "passed".to_owned(),
+            Outcome::Failed(why) => format!("FAILED: {why}"),
+            Outcome::Skipped(why) => format!("SKIP: {why}"),
+        };
+        println!("{:<28} {:>8.1} {:>7}  {result}", report.name, report.took.as_secs_f64(), report.tests);
+    }
+    for report in reports {
+        for skip in &report.skips {
+            println!("SKIP in {}: {skip}", report.name);
+        }
+    }
+    let count = |wanted: fn(&Outcome) -> bool| reports.iter().filter(|report| wanted(&report.outcome)).count();
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)))
+        + reports.iter().map(|report| report.skips.len()).sum::<usize>();
+    let passed = count(|outcome| *outcome == Outcome::Passed);
+    println!("steps: {passed} passed, {failed} failed, {skipped} skipped");
+    failed == 0
+}
