@@ -1,1 +1,5 @@
 //! Formatting: `printf` and its relatives (stage 1).
+
+mod sink;
+
+pub use sink::{CountSink, Sink, SinkWriter, SliceSink, WindowSink};
