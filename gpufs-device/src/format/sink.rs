@@ -152,3 +152,32 @@ impl<S: Sink + ?Sized> fmt::Write for SinkWriter<'_, S> {
         Ok(())
     }
 }
+
+/// A sink together with how many bytes went into it: what the converters write to.
+pub(super) struct Output<'a, S: Sink + ?Sized> {
+    sink: &'a mut S,
+    count: u64,
+}
+
+impl<'a, S: Sink + ?Sized> Output<'a, S> {
+    pub(super) const fn new(sink: &'a mut S) -> Self {
+        Self { sink, count: 0 }
+    }
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+    #[inline]
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.count += bytes.len() as u64;
+            self.sink.write(bytes);
+        }
+    }
+    #[inline]
+    pub(super) fn fill(&mut self, byte: u8, count: u64) {
+        if count != 0 {
+            self.count += count;
+            self.sink.fill(byte, count as usize);
+        }
+    }
+}
