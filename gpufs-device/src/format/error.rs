@@ -39,7 +39,7 @@ pub enum What {
         kind: Kind,
     },
     /// The format has fewer conversions than there are arguments. C allows it, and so does a format at run time;
-    /// a format that the compiler checks does not.
+    /// [`check`](super::check) does not.
     Unused {
         /// The index of the first argument that nothing prints.
         argument: usize,

@@ -29,6 +29,7 @@
 
 mod argument;
 mod big;
+mod check;
 mod convert;
 mod error;
 mod float;
@@ -38,6 +39,7 @@ mod sink;
 mod text;
 
 pub use argument::{Argument, ArgumentType, Arguments, Kind};
+pub use check::{Literal, check, checked};
 pub use convert::format;
 pub use error::{FormatError, What};
 pub use sink::{CountSink, Sink, SinkWriter, SliceSink, WindowSink};
