@@ -1,0 +1,286 @@
+//! The formatting engine by itself: errors, limits, sinks, and what is not C's.
+
+use gpufs_device::format::{
+    Argument, CountSink, FormatError, Kind, Sink, SinkWriter, SliceSink, What, WindowSink, check, format,
+    snprintf,
+};
+use gpufs_device::{format_arguments, snprintf};
+use proptest::prelude::*;
+
+/// What a format prints.
+fn printed(format: &[u8], arguments: &[Argument<'_>]) -> Result<Vec<u8>, FormatError> {
+    let mut buffer = vec![0; 4096];
+    let length = snprintf(&mut buffer, format, arguments)?;
+    assert!(length < buffer.len());
+    buffer.truncate(length);
+    Ok(buffer)
+}
+
+/// A sink that must not be written to.
+struct Untouched;
+
+impl Sink for Untouched {
+    fn write(&mut self, bytes: &[u8]) {
+        panic!("wrote {bytes:?}");
+    }
+    fn fill(&mut self, byte: u8, count: usize) {
+        panic!("filled {count} times {byte}");
+    }
+}
+
+#[test]
+fn a_failed_call_says_where_and_writes_nothing() {
+    let one = [Argument::from(1)];
+    let mixed = [Argument::from(1), Argument::from(1.5), Argument::from("text")];
+    let mismatch = |argument, kind| What::Mismatch { argument, kind };
+    let cases: &[(&[u8], &[Argument<'_>], usize, What)] = &[
+        (b"ab%y", &one, 2, What::Unknown),
+        (b"ab%", &one, 2, What::Unfinished),
+        (b"%d %-+ #0*.*ll", &one, 3, What::Unfinished),
+        (b"%d%n", &one, 2, What::Unsupported),
+        (b"%lc", &one, 0, What::Unsupported),
+        (b"%ls", &mixed[2..], 0, What::Unsupported),
+        (b"%1$d", &one, 0, What::Unsupported),
+        (b"%hf", &mixed[1..], 0, What::Modifier),
+        (b"%Ld", &one, 0, What::Modifier),
+        (b"%hhs", &mixed[2..], 0, What::Modifier),
+        (b"%zp", &one, 0, What::Modifier),
+        (b"%d%d", &one, 2, What::Missing { argument: 1 }),
+        (b"%*d", &one, 0, What::Missing { argument: 1 }),
+        (b"%d%d", &mixed, 2, mismatch(1, Kind::Double)),
+        (b"%f", &one, 0, mismatch(0, Kind::Signed)),
+        (b"%s", &one, 0, mismatch(0, Kind::Signed)),
+        (b"%p", &one, 0, mismatch(0, Kind::Signed)),
+        (b"%.*f", &mixed[1..], 0, mismatch(0, Kind::Double)),
+        (b"%d%f%d", &mixed, 4, mismatch(2, Kind::Bytes)),
+        (b"%2147483648d", &one, 0, What::Overflow),
+        (b"%.99999999999999999999d", &one, 0, What::Overflow),
+        (b"%2147483647dx", &one, 13, What::Overflow),
+        (b"%.2147483647f", &mixed[1..], 13, What::Overflow),
+    ];
+    for &(text, arguments, offset, what) in cases {
+        let result = format(&mut Untouched, text, arguments);
+        assert_eq!(result, Err(FormatError { offset, what }), "{}", text.escape_ascii());
+    }
+    let width = [Argument::from(i32::MIN), Argument::from(1)];
+    assert_eq!(format(&mut Untouched, b"%*d", &width), Err(FormatError { offset: 0, what: What::Overflow }));
+    let mut buffer = *b"kept";
+    assert!(snprintf(&mut buffer, b"%d%y", &one).is_err());
+    assert_eq!(&buffer, b"kept");
+}
+
+#[test]
+fn errors_read_well() {
+    let error = printed(b"%d %s", &[Argument::from(1), Argument::from(2)]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "an argument does not fit its conversion: argument 2 is a signed integer (at byte 3 of the format)"
+    );
+    assert_eq!(error.errno().number(), libc::EINVAL);
+    assert_eq!(printed(b"%2147483648d", &[]).unwrap_err().errno().number(), libc::EOVERFLOW);
+}
+
+#[test]
+fn the_longest_outputs_cost_nothing_but_their_sink() {
+    let double = [Argument::from(1.5)];
+    let count = |format_: &[u8], arguments: &[Argument<'_>]| {
+        let mut sink = CountSink::new();
+        let length = format(&mut sink, format_, arguments).unwrap();
+        assert_eq!(sink.count(), length);
+        length
+    };
+    let longest = u64::from(i32::MAX.unsigned_abs());
+    assert_eq!(count(b"%2147483647d", &[Argument::from(1)]), longest);
+    assert_eq!(count(b"%.2147483647d", &[Argument::from(1)]), longest);
+    assert_eq!(count(b"%.2147483645f", &double), longest);
+    assert_eq!(count(b"%.2147483641e", &double), longest);
+    assert_eq!(count(b"%.2147483640a", &double), longest);
+    assert_eq!(count(b"%#.2147483646g", &double), longest);
+    assert_eq!(count(b"%.2147483647g", &double), 3);
+    assert_eq!(count(b"%.2147483647s", &[Argument::from("text")]), 4);
+}
+
+#[test]
+fn strings_and_characters_that_c_does_not_have() {
+    assert_eq!(
+        printed(b"%s|%.3s", &[Argument::from("a\0b"), Argument::from(b"bytes")]).unwrap(),
+        b"a\0b|byt"
+    );
+    assert_eq!(
+        printed(b"%c%3c%c", &[Argument::from('x'), Argument::from('é'), Argument::from(b'y')]).unwrap(),
+        "x éy".as_bytes()
+    );
+    assert_eq!(printed(b"%s%.5s", &[Argument::from(None), Argument::from(None)]).unwrap(), b"(null)");
+    assert_eq!(printed(b"%d%u", &[Argument::from(true), Argument::from(-1i8)]).unwrap(), b"14294967295");
+    assert_eq!(
+        printed(b"%f %g", &[Argument::from(1.5f32), Argument::from(0.1f32)]).unwrap(),
+        b"1.500000 0.1"
+    );
+    let text = "text";
+    assert_eq!(printed(b"%p", &[Argument::from(text)]).unwrap(), format!("{:p}", text.as_ptr()).as_bytes());
+}
+
+#[test]
+fn a_precision_stands_in_for_the_nul() {
+    let unterminated = Box::new(*b"abc");
+    // SAFETY:
+    // - the precision is the number of bytes
+    let argument = unsafe { Argument::c_string(unterminated.as_ptr()) };
+    assert_eq!(printed(b"%.3s %.2s", &[argument, argument]).unwrap(), b"abc ab");
+}
+
+#[test]
+fn snprintf_terminates_within_the_buffer() {
+    let mut buffer = [b'#'; 4];
+    assert_eq!(snprintf!(&mut buffer[..0], c"%d", 12345), Ok(5));
+    assert_eq!(&buffer, b"####");
+    assert_eq!(snprintf!(&mut buffer[..1], c"%d", 12345), Ok(5));
+    assert_eq!(&buffer, b"\0###");
+    assert_eq!(snprintf!(&mut buffer[..3], c"%d", 12345), Ok(5));
+    assert_eq!(&buffer, b"12\0#");
+    assert_eq!(snprintf!(&mut buffer, c"%d", 123), Ok(3));
+    assert_eq!(&buffer, b"123\0");
+    assert_eq!(snprintf!(&mut buffer, c""), Ok(0));
+    assert_eq!(&buffer, b"\x0023\0");
+}
+
+#[test]
+fn the_macros_take_any_format() {
+    let mut buffer = [0; 64];
+    let chosen = if buffer.is_empty() { c"%d" } else { c"%s:%d" };
+    assert_eq!(snprintf!(&mut buffer, chosen, "file", 7), Ok(6));
+    assert_eq!(&buffer[..6], b"file:7");
+    assert!(snprintf!(&mut buffer, chosen, 7).is_err());
+    // Temporaries live as long as the call.
+    assert_eq!(snprintf!(&mut buffer, c"%s", String::from("temporary").as_str()), Ok(9));
+    let (format, arguments) = format_arguments!(
+        c"%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d",
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    );
+    assert_eq!(printed(format, &arguments).unwrap(), b"0123456789012345");
+}
+
+#[test]
+fn the_check_counts_what_c_ignores() {
+    let unused = What::Unused { argument: 1 };
+    assert_eq!(check(b"%d", &[Kind::Signed; 2]), Err(FormatError { offset: 2, what: unused }));
+    assert_eq!(printed(b"%d", &[Argument::from(1), Argument::from(2)]).unwrap(), b"1");
+}
+
+#[test]
+fn core_fmt_writes_into_a_sink() {
+    use std::fmt::Write;
+    let mut buffer = [0; 8];
+    let mut sink = SliceSink::new(&mut buffer);
+    write!(SinkWriter(&mut sink), "{:?} cut", Some(1)).unwrap();
+    assert_eq!((sink.count(), sink.kept()), (11, 8));
+    assert_eq!(&buffer, b"Some(1) ");
+}
+
+/// An argument of any kind.
+fn argument() -> impl Strategy<Value = Argument<'static>> {
+    prop_oneof![
+        any::<i64>().prop_map(Argument::from),
+        any::<u16>().prop_map(Argument::from),
+        any::<f64>().prop_map(Argument::from),
+        any::<char>().prop_map(Argument::from),
+        any::<usize>().prop_map(|address| Argument::from(core::ptr::without_provenance::<u8>(address))),
+        prop::sample::select(vec!["", "text", "a longer text"]).prop_map(Argument::from),
+    ]
+}
+
+/// A format, most of them nearly right.
+fn any_format() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => "%[-+ #0']{0,2}([0-9]{1,2}|[*])?([.]([0-9]{0,2}|[*]))?(hh|h|l|ll|j|z|t|L)?[diouxXbBcspfFeEgGaA%]",
+        2 => "[ -$&-~]{0,9}",
+        1 => "%?[-+ #0'hljztL$n%y1-9.*]{0,9}",
+    ];
+    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+/// Arguments that a format takes, as far as it can be known: each mismatch is replaced by what fits.
+fn fitted(format: &[u8], mut arguments: Vec<Argument<'static>>) -> Vec<Argument<'static>> {
+    for _ in 0..100 {
+        let kinds: Vec<_> = arguments.iter().map(|argument| argument.kind()).collect();
+        let fitting = match check(format, &kinds).map_err(|error| error.what) {
+            Err(What::Missing { argument }) => (argument, Argument::from(7)),
+            Err(What::Mismatch { argument, kind: Kind::Double }) => (argument, Argument::from("fits")),
+            Err(What::Mismatch { argument, kind: Kind::Bytes }) => (argument, Argument::from(-12)),
+            Err(What::Mismatch { argument, .. }) => (argument, Argument::from(6.25)),
+            _ => break,
+        };
+        match arguments.get_mut(fitting.0) {
+            Some(argument) => *argument = fitting.1,
+            None => arguments.push(fitting.1),
+        }
+    }
+    arguments
+}
+
+proptest! {
+    /// Any bytes are a format or an error, and the compiler's check and the run time agree on which.
+    #[test]
+    fn the_check_and_the_run_time_agree(
+        format_ in prop_oneof![any_format(), prop::collection::vec(any::<u8>(), 0..20)],
+        arguments in prop::collection::vec(argument(), 0..5),
+    ) {
+        let kinds: Vec<_> = arguments.iter().map(|argument| argument.kind()).collect();
+        let result = format(&mut CountSink::new(), &format_, &arguments).map(|_| ());
+        match check(&format_, &kinds) {
+            Err(FormatError { what: What::Unused { .. }, .. }) => {}
+            // Only the run time sees what `*` says, and how long the output is.
+            checked => prop_assert!(
+                result == checked || matches!(result, Err(FormatError { what: What::Overflow, .. })),
+                "{result:?} {checked:?}"
+            ),
+        }
+    }
+
+    /// A record written piece by piece, wherever it is cut, is the record written at once.
+    #[test]
+    fn windows_reassemble(
+        format_ in any_format(),
+        arguments in prop::collection::vec(argument(), 0..8),
+        pieces in prop::collection::vec(0usize..40, 0..20),
+    ) {
+        // `*` with a huge argument makes a huge output.
+        prop_assume!(!format_.contains(&b'*'));
+        let arguments = fitted(&format_, arguments);
+        let mut whole = vec![0; 4096];
+        let mut sink = SliceSink::new(&mut whole);
+        let Ok(length) = format(&mut sink, &format_, &arguments) else { return Ok(()) };
+        prop_assert_eq!(sink.count(), length);
+        let kept = sink.kept();
+        prop_assert_eq!(kept as u64, length);
+        whole.truncate(kept);
+
+        let mut reassembled = Vec::new();
+        // After the pieces that were drawn, one that reaches behind the end.
+        for piece in pieces.into_iter().chain([4096]) {
+            let mut slice = vec![0; piece];
+            let mut window = WindowSink::new(&mut slice, reassembled.len() as u64);
+            prop_assert_eq!(format(&mut window, &format_, &arguments), Ok(length));
+            prop_assert_eq!(window.count(), length);
+            let kept = window.kept();
+            prop_assert_eq!(kept, piece.min(whole.len() - reassembled.len()));
+            reassembled.extend_from_slice(&slice[..kept]);
+        }
+        prop_assert_eq!(reassembled, whole);
+    }
+}
