@@ -251,8 +251,8 @@ impl Session {
     /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.
     #[must_use]
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
-        self.regions().iter().find_map(|region| {
-            // ORDERING: relaxed: regions change only while no kernel runs.
+        // The table is filled from its start. ORDERING: relaxed: regions change only while no kernel runs.
+        self.regions().iter().take_while(|region| region.address.peek() != 0).find_map(|region| {
             let (start, length) = (region.address.peek(), region.bytes.peek());
             let inside = address.checked_sub(start)?.checked_add(bytes)? <= length;
             inside.then(|| region.buffer_index.peek())
