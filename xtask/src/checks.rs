@@ -147,7 +147,17 @@ fn targets() -> Vec<Report> {
             Ok((cargo, rustc)) => {
                 let mut command = Command::new(cargo);
                 command
-                    .args(["rustc", "-p", package, "--release", "-Z", "build-std=core", "--target", target, "--lib"])
+                    .args([
+                        "rustc",
+                        "-p",
+                        package,
+                        "--release",
+                        "-Z",
+                        "build-std=core",
+                        "--target",
+                        target,
+                        "--lib",
+                    ])
                     .arg("--target-dir")
                     .arg(format!("target/device-{cpu}"))
                     .env("RUSTC_BOOTSTRAP", "1")

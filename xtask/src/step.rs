@@ -65,7 +65,9 @@ pub(crate) fn run(name: &'static str, command: &mut Command, limit: Duration) ->
             }
             match child.wait() {
                 Ok(status) if status.success() => Outcome::Passed,
-                Ok(_) if started.elapsed() >= limit => Outcome::Failed(format!("killed after {} s", limit.as_secs())),
+                Ok(_) if started.elapsed() >= limit => {
+                    Outcome::Failed(format!("killed after {} s", limit.as_secs()))
+                }
                 Ok(status) => Outcome::Failed(status.to_string()),
                 Err(error) => Outcome::Failed(error.to_string()),
             }
@@ -87,9 +89,9 @@ fn note(line: &str, skips: &mut Vec<String>, tests: &mut u64) {
 
 /// The command as one would type it.
 fn shown(command: &Command) -> String {
-    let environment = command.get_envs().filter_map(|(key, value)| {
-        Some(format!("{}={}", key.to_string_lossy(), value?.to_string_lossy()))
-    });
+    let environment = command
+        .get_envs()
+        .filter_map(|(key, value)| Some(format!("{}={}", key.to_string_lossy(), value?.to_string_lossy())));
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     environment.chain(words.map(|word| word.to_string_lossy().into_owned())).collect::<Vec<_>>().join(" ")
 }
@@ -110,7 +112,8 @@ pub(crate) fn summarize(reports: &[Report]) -> bool {
             println!("SKIP in {}: {skip}", report.name);
         }
     }
-    let count = |wanted: fn(&Outcome) -> bool| reports.iter().filter(|report| wanted(&report.outcome)).count();
+    let count =
+        |wanted: fn(&Outcome) -> bool| reports.iter().filter(|report| wanted(&report.outcome)).count();
     let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)))
         + reports.iter().map(|report| report.skips.len()).sum::<usize>();

@@ -49,7 +49,9 @@ impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
     }
     fn has_newline(&self) -> bool {
         // Of a long record the end is not at hand; flushing once too often is harmless.
-        !self.is_whole() || memchr(NEWLINE, &self.scratch[..usize::try_from(self.bytes).unwrap_or(SCRATCH_BYTES)]).is_some()
+        !self.is_whole()
+            || memchr(NEWLINE, &self.scratch[..usize::try_from(self.bytes).unwrap_or(SCRATCH_BYTES)])
+                .is_some()
     }
 }
 
@@ -130,8 +132,8 @@ impl Fs {
     }
 }
 
-/// `fprintf!(file, c"format", arguments …)`: prints to a [`File`], as `fprintf(3)`; the format, a literal, and its arguments are checked
-/// by the compiler. Gives `Result<usize, Errno>`, the bytes printed.
+/// `fprintf!(file, c"format", arguments …)`: prints to a [`File`], as `fprintf(3)`. A format that is a literal is checked by
+/// the compiler against its arguments, any other when it is printed. Gives `Result<usize, Errno>`, the bytes printed.
 ///
 /// ```
 /// # use gpufs_device::{File, Errno, fprintf};
@@ -149,16 +151,17 @@ impl Fs {
 /// ```
 #[macro_export]
 macro_rules! fprintf {
-    ($file:expr, $format:literal $(, $argument:expr)* $(,)?) => {{
-        let (format, arguments) = $crate::format_arguments!($format $(, $argument)*);
-        $file.fprintf(format, &arguments)
-    }};
+    ($file:expr, $($format:tt)+) => {
+        match $crate::format_arguments!($($format)+) {
+            (format, arguments) => $file.fprintf(format, &arguments),
+        }
+    };
 }
 
 /// `printf!(fs, c"format", arguments …)`: prints to the standard output of an [`Fs`]. See [`fprintf!`](crate::fprintf).
 #[macro_export]
 macro_rules! printf {
-    ($fs:expr, $format:literal $(, $argument:expr)* $(,)?) => {
-        $crate::fprintf!($fs.stdout(), $format $(, $argument)*)
+    ($fs:expr, $($format:tt)+) => {
+        $crate::fprintf!($fs.stdout(), $($format)+)
     };
 }
