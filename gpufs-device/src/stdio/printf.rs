@@ -148,6 +148,7 @@ impl Fs {
 /// fn report(out: File) {
 ///     let _ = fprintf!(out, c"%s\n", 1); // argument 1 is an integer
 /// }
+/// # fn main() { let _: fn(File) = report; } // unused code is not checked
 /// ```
 #[macro_export]
 macro_rules! fprintf {
