@@ -162,6 +162,14 @@ impl FreeSet {
         debug_assert_eq!(before & claim.bits, 0, "an item was released twice");
     }
 
+    /// Makes the first `items` free, in a set whose words are zero: what a new set begins with. Its only user so far.
+    pub fn release_all(&self, items: u32) {
+        for word in 0..Self::words_for(items) {
+            // ORDERING: relaxed: whoever is told of the set is told after.
+            self.word(word).set(Self::initial_word(items, word));
+        }
+    }
+
     /// How many items are free. Stale as soon as it is returned; exact while nobody claims or releases.
     #[must_use]
     pub fn free(&self) -> u32 {

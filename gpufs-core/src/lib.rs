@@ -73,6 +73,7 @@
 pub mod abi;
 pub mod errno;
 mod free_set;
+pub mod kernel;
 pub mod lanes;
 pub mod pool;
 mod queue;

@@ -492,6 +492,10 @@ impl Queue {
         self.parts.free.release(claim);
     }
 
+    /// Makes every slot free, in a queue whose words are zero: what a new queue begins with. Its only user so far.
+    pub fn release_all(&self) {
+        self.parts.free.release_all(self.parts.capacity);
+    }
     /// Free slots, as [`FreeSet::free`] says it.
     #[must_use]
     pub fn free_slots(&self) -> u32 {

@@ -200,7 +200,7 @@ pub struct Session {
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
     pub blocks_per_stream: u32,
     /// Where a wait gave up.
-    pub stall: Stall,
+    pub stall: *const Stall,
 }
 
 // SAFETY:
@@ -238,6 +238,13 @@ impl Session {
         // SAFETY:
         // - valid for `region_count`, by the host's construction
         unsafe { core::slice::from_raw_parts(self.regions, self.region_count as usize) }
+    }
+    /// Where a wait gave up, if one did.
+    #[must_use]
+    pub const fn stall(&self) -> &Stall {
+        // SAFETY:
+        // - valid, by the host's construction
+        unsafe { &*self.stall }
     }
     /// The open file of an index.
     ///

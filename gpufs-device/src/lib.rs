@@ -16,6 +16,7 @@ pub mod file;
 pub mod format;
 pub mod fs;
 mod io;
+pub mod kernel;
 pub mod stdio;
 pub mod warp;
 

@@ -5,9 +5,12 @@
 //! | [`session`] | what a program opens: tables, buffers, launches, the flush at the end |
 //! | [`ring`] | rings, who serves them, and the attendant that wakes them (stage 6) |
 //! | [`cpu`] | lanes as fibers, for machines without a GPU |
+//! | `cuda` | NVIDIA GPUs, with the feature of that name |
 #![deny(unsafe_code)]
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 #[allow(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;

@@ -41,7 +41,7 @@ impl<'a> Patience<'a> {
 
     #[cold]
     fn give_up(&self, stage: Stage, ring: u32, object: u64) -> ! {
-        let stall = &self.session.stall;
+        let stall = self.session.stall();
         if stall.stage.replace(0, 1 + stage as u32).is_ok() {
             stall.ring.set(ring);
             stall.object.set(object);

@@ -28,6 +28,8 @@ pub enum LaunchError {
         /// What the panic said.
         message: String,
     },
+    /// The session's kernels run on a GPU, which cannot run a closure.
+    NotHere,
     /// The system refused a thread or a lane's stack.
     System(io::Error),
 }
@@ -48,6 +50,9 @@ impl fmt::Display for LaunchError {
             Self::Panicked { block, thread, message } => {
                 write!(f, "thread {thread} of block {block} panicked: {message}")
             }
+            Self::NotHere => f.write_str(
+                "a closure runs on CPU lanes only, and this session has a GPU: declare a kernel with gpufs_device::kernel! and start it",
+            ),
             Self::System(_) => f.write_str("the system refused a thread or a lane's stack"),
         }
     }

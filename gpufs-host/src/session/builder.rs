@@ -2,13 +2,16 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gpufs_core::stream::MOST_BLOCKS;
 
-use super::Session;
+use super::{Backend, Session};
 use crate::cpu::CpuOptions;
-use crate::ring::{Mode, RingConfig, RingError, RingMemory};
+#[cfg(feature = "cuda")]
+use crate::cuda::{self, CudaError};
+use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
 #[derive(Clone, Debug)]
@@ -27,6 +30,7 @@ pub struct Builder {
     pub(super) streams: u32,
     pub(super) regions: u32,
     pub(super) deadline: Option<Duration>,
+    pub(super) gpu_stack_bytes: usize,
 }
 
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
@@ -53,6 +57,7 @@ impl Default for Builder {
             streams: 256,
             regions: 64,
             deadline: None,
+            gpu_stack_bytes: 8 << 10,
         }
     }
 }
@@ -67,6 +72,9 @@ pub enum OpenError {
     Ring(RingError),
     /// The system refuses memory or a thread.
     System(std::io::Error),
+    /// The GPU's driver refuses.
+    #[cfg(feature = "cuda")]
+    Cuda(CudaError),
 }
 
 impl fmt::Display for OpenError {
@@ -74,6 +82,8 @@ impl fmt::Display for OpenError {
         match self {
             Self::Size(text) => f.write_str(text),
             Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(error) => write!(f, "the GPU could not be used: {error}"),
             Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
         }
     }
@@ -85,6 +95,8 @@ impl Error for OpenError {
             Self::Size(_) => None,
             Self::Ring(error) => Some(error),
             Self::System(error) => Some(error),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(error) => Some(error),
         }
     }
 }
@@ -181,7 +193,27 @@ impl Builder {
     /// As [`Builder::cpu`].
     pub fn cpu_with(self, options: CpuOptions) -> Result<Session, OpenError> {
         self.check()?;
-        Session::open(&self, options)
+        Session::open(&self, Backend::Cpu(options))
+    }
+
+    /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` is PTX that holds them, as `cargo xtask device`
+    /// builds it.
+    ///
+    /// # Errors
+    /// As [`Builder::cpu`]; what the driver refuses.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
+        self.check()?;
+        let device = cuda::Device::open(ordinal, self.gpu_stack_bytes).map_err(OpenError::Cuda)?;
+        let module = cuda::Module::load(&device, program).map_err(OpenError::Cuda)?;
+        Session::open(&self, Backend::Cuda { device, module })
+    }
+
+    /// Bytes of stack for each thread of a GPU kernel. Default 8 KiB.
+    #[must_use]
+    pub fn gpu_stack(mut self, bytes: usize) -> Self {
+        self.gpu_stack_bytes = bytes;
+        self
     }
 
     /// Stream buffers in the whole session.
@@ -242,12 +274,13 @@ impl Builder {
     }
 
     /// What each ring is asked to be.
-    pub(super) fn ring_config(&self) -> RingConfig {
+    pub(super) fn ring_config(&self, source: &Arc<dyn MemorySource>) -> RingConfig {
         RingConfig {
             entries: self.ring_entries,
             cq_entries: self.ring_entries * 2,
             mode: self.mode,
             memory: self.memory,
+            source: Arc::clone(source),
             // 0 would be the kernel's default.
             idle_ms: u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX).max(1),
             ..RingConfig::default()

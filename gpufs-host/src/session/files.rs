@@ -8,8 +8,7 @@ use std::ptr::NonNull;
 use gpufs_core::session::{FileIndex, OpenFile, Session};
 use gpufs_core::{Claim, Errno};
 
-use super::Session as HostSession;
-use crate::ring::{CpuMemory, MemorySource};
+use super::{Session as HostSession, allocate_shared, free_shared};
 
 /// Page-aligned memory that kernels and the system both use in place, without a copy. Freed with its session.
 #[derive(Clone, Copy, Debug)]
@@ -145,11 +144,11 @@ impl HostSession {
         let file = file.into();
         let failed = |errno: Errno| RegisterError { what: "registering a file", source: Box::new(errno) };
         let flags = flags_of(file.as_raw_fd()).map_err(failed)?;
-        let claim = self.tables.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
+        let claim = self.tables.host.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
         let index = claim.item(0);
         let fixed = self.fixed_files
             && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
-        enter(self.tables, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
+        enter(self.tables.host, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
         self.host_files.push((index, file));
         Ok(FileIndex(index))
     }
@@ -165,14 +164,14 @@ impl HostSession {
         };
         self.host_files.swap_remove(place);
         // ORDERING: release, device: no kernel uses it, by this function's contract.
-        self.tables.files()[index.0 as usize].flags.publish(0);
+        self.tables.host.files()[index.0 as usize].flags.publish(0);
         if self.fixed_files {
             for ring in &self.rings {
                 // The slot is overwritten by its next user in any case.
                 let _ = ring.update_file(index.0, -1);
             }
         }
-        self.tables.files_free.release(Claim::single(index.0));
+        self.tables.host.files_free.release(Claim::single(index.0));
         Ok(())
     }
 
@@ -185,17 +184,17 @@ impl HostSession {
             what: "registering a buffer",
             source,
         };
-        if !self.launches.is_empty() {
+        if !self.launches.is_empty() || self.gpu_launches > 0 {
             return Err(failed("kernels are running; call synchronize first".into()));
         }
         let place = self.buffers.len();
-        if place >= self.tables.regions().len() {
+        if place >= self.tables.host.regions().len() {
             return Err(failed(
                 "the session's table of registered buffers is full; see Builder::registered_buffers".into(),
             ));
         }
         let bytes = bytes.max(1).next_multiple_of(4096);
-        let address = CpuMemory.allocate(bytes, 4096).map_err(|error| failed(error.into()))?;
+        let address = allocate_shared(&*self.source, bytes).map_err(|error| failed(error.into()))?;
         let buffer = RegisteredBuffer { address, bytes };
         self.buffers.push(buffer);
         if self.fixed_buffers
@@ -204,11 +203,11 @@ impl HostSession {
             self.buffers.pop();
             // SAFETY:
             // - allocated above, and no ring has it: registering failed
-            unsafe { CpuMemory.free(address, bytes) };
+            unsafe { free_shared(&*self.source, address, bytes) };
             self.fixed_buffers = self.register_all_buffers().is_ok();
             return Err(failed(error.into()));
         }
-        let region = &self.tables.regions()[place];
+        let region = &self.tables.host.regions()[place];
         region.address.set(address.as_ptr() as u64);
         region.buffer_index.set(u32::try_from(place).unwrap_or(u32::MAX) + 2);
         if self.fixed_buffers {

@@ -17,23 +17,28 @@ mod tables;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gpufs_core::Claim;
+use gpufs_core::kernel::Kernel;
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Session as Tables};
+use gpufs_core::session::{OpenFile, Session as View};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
+#[cfg(feature = "cuda")]
+use crate::cuda::{self, CudaError};
 use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError};
 
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use stats::{RingStatistics, Statistics};
+pub(crate) use tables::DeviceMemory;
 
 use builder::STAGING_BUFFER_BYTES;
-use tables::{PoolMemory, Sizes};
+use tables::{PoolMemory, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers.
 #[derive(Debug)]
@@ -42,17 +47,35 @@ struct PoolRegion {
     bytes: usize,
 }
 
+/// Where kernels run.
+#[derive(Debug)]
+pub(super) enum Backend {
+    /// On CPU lanes.
+    Cpu(CpuOptions),
+    /// On an NVIDIA GPU.
+    #[cfg(feature = "cuda")]
+    Cuda {
+        /// The GPU.
+        device: Arc<cuda::Device>,
+        /// The program that holds the kernels.
+        module: cuda::Module,
+    },
+}
+
 /// A running session. See the module's head.
 #[derive(Debug)]
 pub struct Session {
-    tables: &'static Tables,
+    tables: Tables,
     // Dropped in this order: nobody serves or submits before the rings go.
     launches: Vec<Launched>,
     attendant: Option<Attendant>,
     rings: Vec<Ring>,
     mode: Mode,
     refused: Vec<(Mode, RingError)>,
-    cpu: CpuOptions,
+    backend: Backend,
+    /// Kernels started on a GPU since the last synchronization.
+    gpu_launches: usize,
+    source: Arc<dyn MemorySource>,
     fixed_files: bool,
     fixed_buffers: bool,
     host_files: Vec<(u32, OwnedFd)>,
@@ -71,6 +94,11 @@ unsafe impl Send for Session {}
 pub enum SyncError {
     /// A kernel did not end well: a lane's panic, a wait past its deadline.
     Kernel(LaunchError),
+    /// A kernel did not end well on a GPU; what its streams had buffered is lost with the device's memory.
+    #[cfg(feature = "cuda")]
+    Cuda(CudaError),
+    /// The tables could not be copied to or from the device.
+    Tables(std::io::Error),
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
     Stream(StreamError),
 }
@@ -79,6 +107,9 @@ impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(error) => write!(f, "{error}"),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(error) => write!(f, "{error}"),
+            Self::Tables(error) => write!(f, "the session's tables could not be copied: {error}"),
             Self::Stream(error) => write!(f, "{error}"),
         }
     }
@@ -88,6 +119,9 @@ impl std::error::Error for SyncError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Kernel(error) => Some(error),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(error) => Some(error),
+            Self::Tables(error) => Some(error),
             Self::Stream(error) => Some(error),
         }
     }
@@ -100,8 +134,13 @@ impl Session {
         Builder::default()
     }
 
-    fn open(builder: &Builder, cpu: CpuOptions) -> Result<Self, OpenError> {
-        let config = builder.ring_config();
+    fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
+        let source: Arc<dyn MemorySource> = match &backend {
+            Backend::Cpu(_) => Arc::new(CpuMemory),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda { device, .. } => Arc::new(cuda::Pinned(Arc::clone(device))),
+        };
+        let config = builder.ring_config(&source);
         let (mode, rings, refused) = if builder.exact_mode {
             let rings: Result<_, _> = (0..builder.rings).map(|_| Ring::open(&config)).collect();
             (builder.mode, rings.map_err(OpenError::Ring)?, Vec::new())
@@ -114,7 +153,7 @@ impl Session {
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
         let stream_bytes = builder.stream_buffers() as usize * builder.stream_buffer_bytes as usize;
         let bytes = (pool_split + stream_bytes).next_multiple_of(4096);
-        let address = CpuMemory.allocate(bytes, 4096).map_err(OpenError::System)?;
+        let address = allocate_shared(&*source, bytes).map_err(OpenError::System)?;
         let pool = PoolRegion { address, bytes };
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
@@ -147,7 +186,9 @@ impl Session {
             buffer_bytes: builder.stream_buffer_bytes,
             buffer_index: index(1),
         };
-        let tables = tables::build(&rings, sizes, staging, stream_buffers);
+        let tables =
+            Tables::build(&rings, sizes, staging, stream_buffers, |bytes| backend.device_memory(bytes))
+                .map_err(OpenError::System)?;
         let session = Self {
             tables,
             launches: Vec::new(),
@@ -155,7 +196,9 @@ impl Session {
             rings,
             mode,
             refused,
-            cpu,
+            backend,
+            gpu_launches: 0,
+            source,
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
@@ -169,7 +212,7 @@ impl Session {
 
     /// Files and streams 0, 1 and 2. A descriptor that the process has closed gives a stream whose calls fail with `EBADF`.
     fn open_standard_streams(&self) {
-        let tables = self.tables;
+        let tables = self.tables.host;
         for index in 0..3 {
             let file = tables.files_free.claim(1, 0);
             let stream = tables.streams_free.claim(1, 0);
@@ -205,8 +248,8 @@ impl Session {
 
     /// The tables, as kernels see them.
     #[must_use]
-    pub fn tables(&self) -> &'static Tables {
-        self.tables
+    pub fn tables(&self) -> &'static View {
+        self.tables.host
     }
     /// Who serves the rings.
     #[must_use]
@@ -224,7 +267,7 @@ impl Session {
         let wake_ups = self.attendant.as_ref().map_or_else(Vec::new, |attendant| {
             attendant.report().rings.iter().map(|ring| ring.wake_ups).collect()
         });
-        stats::gather(self.tables, &wake_ups)
+        stats::gather(self.tables.host, &wake_ups)
     }
 
     /// Starts a kernel: `kernel` runs once for each thread of `grid`, with the session's tables as its argument. Several may run
@@ -234,13 +277,14 @@ impl Session {
     /// What is wrong with the grid or the options; the system's refusal of a thread.
     pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(&'static Tables) + Send + Sync + 'static,
+        F: Fn(&'static View) + Send + Sync + 'static,
     {
-        let tables = self.tables;
+        let tables = self.tables.host;
+        let options = self.cpu_options()?.clone();
         if let Some(attendant) = &self.attendant {
             attendant.begin();
         }
-        match cpu::spawn(grid, &self.cpu, move || kernel(tables)) {
+        match cpu::spawn(grid, &options, move || kernel(tables)) {
             Ok(launched) => {
                 self.launches.push(launched);
                 Ok(())
@@ -251,6 +295,56 @@ impl Session {
                 }
                 Err(error)
             }
+        }
+    }
+
+    fn cpu_options(&self) -> Result<&CpuOptions, LaunchError> {
+        match &self.backend {
+            Backend::Cpu(options) => Ok(options),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda { .. } => Err(LaunchError::NotHere),
+        }
+    }
+
+    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once.
+    ///
+    /// # Errors
+    /// What is wrong with the grid; the system's or the driver's refusal.
+    pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
+        match &self.backend {
+            Backend::Cpu(_) => {
+                self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel)
+            }
+            #[cfg(feature = "cuda")]
+            Backend::Cuda { module, .. } => {
+                if self.gpu_launches == 0 {
+                    self.tables.push().map_err(SyncError::Tables)?;
+                }
+                let mut arguments = arguments;
+                if let Some(attendant) = &self.attendant {
+                    attendant.begin();
+                }
+                self.gpu_launches += 1;
+                // SAFETY:
+                // - the kernel of that name was declared with these arguments, which the macro that made both guarantees
+                // - the tables stay as long as the session, which synchronizes before it goes
+                unsafe {
+                    module.launch(K::NAME, grid, self.tables.device_address, (&raw mut arguments).cast())
+                }
+                .map_err(SyncError::Cuda)
+            }
+        }
+    }
+
+    /// What the kernels run on.
+    #[must_use]
+    pub fn device_name(&self) -> String {
+        match &self.backend {
+            Backend::Cpu(options) => {
+                format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
+            }
+            #[cfg(feature = "cuda")]
+            Backend::Cuda { device, .. } => device.name(),
         }
     }
 
@@ -266,13 +360,13 @@ impl Session {
     /// As [`Session::launch`] and [`Session::synchronize`].
     pub fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(&'static Tables) + Sync,
+        F: Fn(&'static View) + Sync,
     {
-        let tables = self.tables;
-        let ran = {
+        let tables = self.tables.host;
+        let ran = self.cpu_options().and_then(|options| {
             let _attention = self.attendant.as_ref().map(Attendant::attention);
-            cpu::launch(grid, &self.cpu, || kernel(tables))
-        };
+            cpu::launch(grid, options, || kernel(tables))
+        });
         let synchronized = self.synchronize();
         ran.map_err(SyncError::Kernel).and(synchronized)
     }
@@ -290,14 +384,24 @@ impl Session {
                 attendant.end();
             }
         }
+        #[cfg(feature = "cuda")]
+        if let (Backend::Cuda { device, .. }, true) = (&self.backend, self.gpu_launches > 0) {
+            let ended = device.synchronize().map_err(SyncError::Cuda);
+            for _ in 0..std::mem::take(&mut self.gpu_launches) {
+                if let Some(attendant) = &self.attendant {
+                    attendant.end();
+                }
+            }
+            outcome = outcome.and(ended).and(self.tables.pull().map_err(SyncError::Tables));
+        }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
-        outcome.and(flush::flush_streams(self.tables).map_err(SyncError::Stream))
+        outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
     }
 
     /// Registers the pools and all buffers with every ring, in place of what was registered.
     fn register_all_buffers(&self) -> Result<(), RingError> {
-        let stream_bytes = self.tables.stream_buffers.buffer_bytes as usize
-            * ((self.pool.bytes - self.pool_split) / self.tables.stream_buffers.buffer_bytes as usize);
+        let stream_bytes = self.tables.host.stream_buffers.buffer_bytes as usize
+            * ((self.pool.bytes - self.pool_split) / self.tables.host.stream_buffers.buffer_bytes as usize);
         let mut all =
             vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), stream_bytes)];
         all.extend(self.buffers.iter().map(|buffer| (buffer.address, buffer.bytes)));
@@ -314,7 +418,7 @@ impl Session {
     fn settle(&self) -> bool {
         let started = Instant::now();
         loop {
-            let idle = self.tables.queues().iter().all(|queue| {
+            let idle = self.tables.host.queues().iter().all(|queue| {
                 queue.drain_alone(64);
                 queue.free_slots() == queue.capacity()
             });
@@ -330,7 +434,7 @@ impl Session {
 
     /// Makes every handle that outlives the session meet closed tables.
     fn close_tables(&self) {
-        let tables = self.tables;
+        let tables = self.tables.host;
         while tables.streams_free.claim(64, 0).is_some() {}
         while tables.files_free.claim(64, 0).is_some() {}
         for stream in tables.streams() {
@@ -349,6 +453,57 @@ impl Session {
                 unsafe { libc::close(file.descriptor.peek().cast_signed()) };
             }
         }
+    }
+}
+
+impl Backend {
+    /// The device's own memory for the tables, where it has some.
+    fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
+        match self {
+            Self::Cpu(_) => {
+                let _ = bytes;
+                Ok(None)
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda { device, .. } => Ok(Some(Box::new(cuda::Tables::allocate(device, bytes)?))),
+        }
+    }
+}
+
+/// Memory that the host, the kernel and the device reach at one address.
+fn allocate_shared(source: &dyn MemorySource, bytes: usize) -> std::io::Result<NonNull<u8>> {
+    let address = source.allocate(bytes, 4096)?;
+    // SAFETY:
+    // - allocated above, and freed by `free_shared`, which undoes this first
+    let shared = unsafe { source.share(address, bytes) };
+    match shared {
+        Ok(device) if device == address => Ok(address),
+        other => {
+            // SAFETY:
+            // - allocated above; unshared if it was shared; nobody has seen it
+            unsafe {
+                if other.is_ok() {
+                    source.unshare(address, bytes);
+                }
+                source.free(address, bytes);
+            }
+            Err(other.err().unwrap_or_else(|| {
+                std::io::Error::other("the device sees host memory at another address than the host; gpufs needs one address for both")
+            }))
+        }
+    }
+}
+
+/// Undoes [`allocate_shared`].
+///
+/// # Safety
+/// The memory came from `allocate_shared` with the same source and size, and nobody uses it any more.
+unsafe fn free_shared(source: &dyn MemorySource, address: NonNull<u8>, bytes: usize) {
+    // SAFETY:
+    // - by this function's contract
+    unsafe {
+        source.unshare(address, bytes);
+        source.free(address, bytes);
     }
 }
 
@@ -382,7 +537,7 @@ impl Drop for Session {
         for (address, bytes) in regions.chain([(self.pool.address, self.pool.bytes)]) {
             // SAFETY:
             // - allocated by this session; the rings are closed, nothing is in flight, and no kernel runs
-            unsafe { CpuMemory.free(address, bytes) };
+            unsafe { free_shared(&*self.source, address, bytes) };
         }
     }
 }

@@ -1,9 +1,17 @@
-//! The tables that the device sees: made once for a session, of fixed size.
+//! The tables that the device sees: made once for a session, of fixed size, in one stretch of memory, the *image*.
 //!
-//! They are never freed. A handle that a kernel's code kept beyond its session then meets tables in which everything is closed and
-//! nothing is free, and gets `EBADF` or `EMFILE`, where it would otherwise read freed memory. What is large, the rings and the pools,
-//! is freed.
+//! Where the device has memory of its own, the image exists twice: on the device, and as the host's mirror. [`Tables::push`] and
+//! [`Tables::pull`] copy it, while no kernel runs. Pointers differ between the two, so each has its own [`Session`] and [`Queue`]s;
+//! the words that they point to have the same offset in both. On CPU lanes there is one image and one view.
+//!
+//! The host's image is never freed. A handle that a kernel's code kept beyond its session then meets tables in which everything is
+//! closed and nothing is free, and gets `EBADF` or `EMFILE`, where it would otherwise read freed memory. What is large, the rings and
+//! the pools, is freed.
 #![allow(unsafe_code, reason = "makes the tables that the device reads through pointers")]
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::io;
+use std::ptr::NonNull;
 
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Region, Session, Stall};
@@ -11,7 +19,7 @@ use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64};
 use gpufs_core::{FreeSet, Queue, QueueParts, QueueWords};
 
-use crate::ring::Ring;
+use crate::ring::{Ring, RingParts};
 
 /// Sizes of the tables.
 #[derive(Clone, Copy, Debug)]
@@ -26,94 +34,246 @@ pub(super) struct Sizes {
 /// A pool's memory and how it is cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolMemory {
+    /// Where the device and the kernel reach it.
     pub(super) base: u64,
     pub(super) buffers: u32,
     pub(super) buffer_bytes: u32,
     pub(super) buffer_index: u32,
 }
 
-/// A table of default items that lives as long as the process.
-fn table<T: Default>(items: u32) -> &'static [T] {
-    Vec::leak((0..items).map(|_| T::default()).collect())
+/// Memory of a device, as far as a session's tables need it.
+pub(crate) trait DeviceMemory: std::fmt::Debug + Send {
+    /// Where it begins, for the device.
+    fn address(&self) -> u64;
+    /// Copies the whole of `image` to the device. No kernel runs.
+    fn write(&self, image: &[u8]) -> io::Result<()>;
+    /// Copies the whole of the device's memory into `image`. No kernel runs.
+    fn read(&self, image: &mut [u8]) -> io::Result<()>;
 }
 
-/// A set of `items`, all free, over words that live as long as the process.
-fn free_set(items: u32) -> FreeSet {
-    let count = FreeSet::words_for(items);
-    let words: &'static [DeviceWord64] =
-        Vec::leak((0..count).map(|word| DeviceWord64::new(FreeSet::initial_word(items, word))).collect());
-    // SAFETY:
-    // - `count` words, never freed
-    unsafe { FreeSet::new(words.as_ptr(), count) }
-}
-
-/// The queue over a ring that was just opened.
-fn queue(ring: &Ring) -> Queue {
-    let parts = ring.parts();
-    let capacity = parts.sq_entries.min(parts.cq_entries);
-    let words: &'static QueueWords = Box::leak(Box::default());
-    // A ring's indices begin at 0, and so do ours.
-    let ready: &'static [DeviceWord] = table(parts.sq_entries);
-    let slots: &'static [DeviceWord64] = table(capacity);
-    // SAFETY:
-    // - the ring's words and entries stay mapped until the session closes it, after the last use; what outlives the session meets
-    //   closed tables first (see the head of the file)
-    // - the other words are never freed; all are zero, as the ring's indices are
-    unsafe {
-        Queue::new(QueueParts {
-            sq_tail: parts.sq_tail,
-            cq_head: parts.cq_head,
-            cq_tail: parts.cq_tail,
-            sqes: parts.sqes,
-            cqes: parts.cqes,
-            sq_entries: parts.sq_entries,
-            cq_entries: parts.cq_entries,
-            words,
-            ready: ready.as_ptr(),
-            slots: slots.as_ptr(),
-            free: free_set(capacity),
-            capacity,
-        })
-    }
-}
-
-fn pool(memory: PoolMemory) -> Pool {
-    Pool {
-        base: memory.base,
-        buffer_bytes: memory.buffer_bytes,
-        buffer_index: memory.buffer_index,
-        free: free_set(memory.buffers),
-    }
-}
-
-/// Makes the session's tables.
-pub(super) fn build(
-    rings: &[Ring],
+/// What the tables hold, for every view of them.
+struct Contents<'a> {
+    rings: &'a [Ring],
     sizes: Sizes,
     staging: PoolMemory,
     stream_buffers: PoolMemory,
-) -> &'static Session {
-    let queues: &'static [Queue] = Vec::leak(rings.iter().map(queue).collect());
-    let files: &'static [OpenFile] = table(sizes.files);
-    let streams: &'static [Stream] = table(sizes.streams);
-    let regions: &'static [Region] = table(sizes.regions);
-    Box::leak(Box::new(Session {
-        queues: queues.as_ptr(),
-        queue_count: count(queues),
-        file_count: sizes.files,
-        files: files.as_ptr(),
-        files_free: free_set(sizes.files),
-        streams: streams.as_ptr(),
-        streams_free: free_set(sizes.streams),
-        stream_count: sizes.streams,
-        region_count: sizes.regions,
-        regions: regions.as_ptr(),
-        staging: pool(staging),
-        stream_buffers: pool(stream_buffers),
-        deadline_ns: sizes.deadline_ns,
-        blocks_per_stream: sizes.blocks_per_stream,
-        stall: Stall::default(),
-    }))
+}
+
+/// Hands out places in an image. Both views are laid out by the same calls, so their offsets agree.
+struct Cutter {
+    base: u64,
+    next: u64,
+}
+
+/// Alignment of an image and of each table in it.
+const ALIGN: u64 = 256;
+
+impl Cutter {
+    fn table<T>(&mut self, items: u32) -> *const T {
+        let address = self.base + self.next;
+        self.next = (self.next + u64::from(items) * size_of::<T>() as u64).next_multiple_of(ALIGN);
+        address as *const T
+    }
+    fn free_set(&mut self, items: u32) -> FreeSet {
+        let count = FreeSet::words_for(items);
+        // SAFETY:
+        // - `count` words of the image, which stays as long as it is used
+        unsafe { FreeSet::new(self.table::<DeviceWord64>(count), count) }
+    }
+    fn pool(&mut self, memory: PoolMemory) -> Pool {
+        Pool {
+            base: memory.base,
+            buffer_bytes: memory.buffer_bytes,
+            buffer_index: memory.buffer_index,
+            free: self.free_set(memory.buffers),
+        }
+    }
+    fn queue(&mut self, parts: &RingParts) -> Queue {
+        let capacity = parts.sq_entries.min(parts.cq_entries);
+        // SAFETY:
+        // - the ring's words and entries stay mapped until the session closes it, after the last use; what outlives the session
+        //   meets closed tables first (see the head of the file)
+        // - the other words lie in the image; all are zero, as the new ring's indices are
+        unsafe {
+            Queue::new(QueueParts {
+                sq_tail: parts.sq_tail,
+                cq_head: parts.cq_head,
+                cq_tail: parts.cq_tail,
+                sqes: parts.sqes,
+                cqes: parts.cqes,
+                sq_entries: parts.sq_entries,
+                cq_entries: parts.cq_entries,
+                words: self.table::<QueueWords>(1),
+                ready: self.table::<DeviceWord>(parts.sq_entries),
+                slots: self.table::<DeviceWord64>(capacity),
+                free: self.free_set(capacity),
+                capacity,
+            })
+        }
+    }
+    /// The session and its queues as seen from `base`, where the queues themselves lie at the image's start.
+    fn view(&mut self, contents: &Contents<'_>, parts: impl Fn(&Ring) -> RingParts) -> (Session, Vec<Queue>) {
+        let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
+        self.table::<Session>(1);
+        let queue_table = self.table::<Queue>(count(contents.rings));
+        let queues = contents.rings.iter().map(|ring| self.queue(&parts(ring))).collect();
+        let session = Session {
+            queues: queue_table,
+            queue_count: count(contents.rings),
+            file_count: files,
+            files: self.table::<OpenFile>(files),
+            files_free: self.free_set(files),
+            streams: self.table::<Stream>(streams),
+            streams_free: self.free_set(streams),
+            stream_count: streams,
+            region_count: regions,
+            regions: self.table::<Region>(regions),
+            staging: self.pool(contents.staging),
+            stream_buffers: self.pool(contents.stream_buffers),
+            deadline_ns,
+            blocks_per_stream,
+            stall: self.table::<Stall>(1),
+        };
+        (session, queues)
+    }
+}
+
+/// A session's tables.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// The host's view.
+    pub(super) host: &'static Session,
+    /// The address of the device's view.
+    pub(super) device_address: u64,
+    image: NonNull<u8>,
+    bytes: usize,
+    /// The device's copy of the image, where it has one.
+    device: Option<Box<dyn DeviceMemory>>,
+    /// The device's view, put in place of the host's while the image is copied.
+    device_view: Option<(Session, Vec<Queue>)>,
+}
+
+// SAFETY:
+// - the image is reached through the session's own rules, and copied only while no kernel runs
+unsafe impl Send for Tables {}
+
+impl Tables {
+    /// Makes the tables. `allocate` gives the device's memory for an image of so many bytes, or `None` where it shares the host's.
+    pub(super) fn build(
+        rings: &[Ring],
+        sizes: Sizes,
+        staging: PoolMemory,
+        stream_buffers: PoolMemory,
+        allocate: impl FnOnce(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
+    ) -> io::Result<Self> {
+        let contents = Contents { rings, sizes, staging, stream_buffers };
+        // A first pass over addresses that nobody uses tells the size.
+        let mut measure = Cutter { base: ALIGN, next: 0 };
+        let _ = measure.view(&contents, Ring::parts);
+        let bytes = usize::try_from(measure.next).unwrap_or(usize::MAX);
+        let image = allocate_image(bytes);
+
+        let mut cutter = Cutter { base: image.as_ptr() as u64, next: 0 };
+        let host_view = cutter.view(&contents, Ring::parts);
+        let device = allocate(bytes)?;
+        let device_view = device.as_ref().map(|device| {
+            let mut cutter = Cutter { base: device.address(), next: 0 };
+            cutter.view(&contents, Ring::device_parts)
+        });
+        let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
+        // SAFETY:
+        // - the image begins with the session, is as long as the cutter says, zeroed and aligned, and never freed
+        // - every table is zero, which is what its default is: no file, no stream, no slot in flight
+        let host: &'static Session = unsafe {
+            place(image, host_view);
+            image.cast::<Session>().as_ref()
+        };
+        for (set, items) in [
+            (&host.files_free, sizes.files),
+            (&host.streams_free, sizes.streams),
+            (&host.staging.free, staging.buffers),
+            (&host.stream_buffers.free, stream_buffers.buffers),
+        ] {
+            set.release_all(items);
+        }
+        for queue in host.queues() {
+            queue.release_all();
+        }
+        Ok(Self { host, device_address, image, bytes, device, device_view })
+    }
+
+    /// Makes the device see what the host has changed. No kernel runs.
+    pub(super) fn push(&mut self) -> io::Result<()> {
+        let (Some(device), Some(view)) = (&self.device, &self.device_view) else { return Ok(()) };
+        // SAFETY:
+        // - `copy` is as long as the image; nobody writes the image while it is copied, since no kernel runs and `self` is borrowed
+        let mut copy = unsafe { core::slice::from_raw_parts(self.image.as_ptr(), self.bytes) }.to_vec();
+        put_view(&mut copy, view);
+        device.write(&copy)
+    }
+
+    /// Makes the host see what the device has changed. No kernel runs.
+    pub(super) fn pull(&mut self) -> io::Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
+        let mut copy = vec![0; self.bytes];
+        device.read(&mut copy)?;
+        let head = head_bytes(self.host.queues().len());
+        // SAFETY:
+        // - behind the session and its queues the image holds only words, which are interior-mutable, and nobody touches them now:
+        //   no kernel runs and `self` is borrowed mutably
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                copy.as_ptr().add(head),
+                self.image.as_ptr().add(head),
+                self.bytes - head,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the session and its queues at the image's start: what differs between the views.
+fn head_bytes(queues: usize) -> usize {
+    let align = |bytes: usize| bytes.next_multiple_of(ALIGN as usize);
+    align(size_of::<Session>()) + align(queues * size_of::<Queue>())
+}
+
+/// Puts a session and its queues at the start of an image.
+///
+/// # Safety
+/// The image is valid, aligned to `ALIGN`, and at least `head_bytes` long.
+unsafe fn place(image: NonNull<u8>, (session, queues): (Session, Vec<Queue>)) {
+    let first = size_of::<Session>().next_multiple_of(ALIGN as usize);
+    for (index, queue) in queues.into_iter().enumerate() {
+        // SAFETY:
+        // - within the head, aligned, by this function's contract
+        unsafe { image.add(first).cast::<Queue>().add(index).write(queue) };
+    }
+    // SAFETY:
+    // - as above
+    unsafe { image.cast::<Session>().write(session) };
+}
+
+/// Puts copies of a view at the start of a copied image.
+fn put_view(copy: &mut [u8], (session, queues): &(Session, Vec<Queue>)) {
+    let first = size_of::<Session>().next_multiple_of(ALIGN as usize);
+    let mut put = |at: usize, from: *const u8, bytes: usize| {
+        // SAFETY:
+        // - `from` is a whole value of that size
+        copy[at..at + bytes].copy_from_slice(unsafe { core::slice::from_raw_parts(from, bytes) });
+    };
+    put(0, core::ptr::from_ref(session).cast(), size_of::<Session>());
+    for (index, queue) in queues.iter().enumerate() {
+        put(first + index * size_of::<Queue>(), core::ptr::from_ref(queue).cast(), size_of::<Queue>());
+    }
+}
+
+fn allocate_image(bytes: usize) -> NonNull<u8> {
+    let layout = Layout::from_size_align(bytes, ALIGN as usize).unwrap_or(Layout::new::<u64>());
+    // SAFETY:
+    // - the layout is not empty: it holds a session at least
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
 fn count<T>(items: &[T]) -> u32 {
