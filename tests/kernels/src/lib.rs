@@ -1,0 +1,36 @@
+//! Kernels of the whole-stack tests that run on every device. What they share with the host lies in a registered buffer.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+#![allow(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
+
+use core::ffi::CStr;
+
+use gpufs_device::warp::global_thread;
+use gpufs_device::{Errno, File, fprintf, kernel};
+
+/// Where in the shared buffer [`open`] leaves its result, behind the path.
+pub const RESULT_AT: usize = 4096;
+
+kernel! {
+    /// Opens the file whose path, ended by a NUL, lies at `shared`, for writing, and leaves a `Result<File, Errno>` behind it.
+    pub fn open(fs: Fs, shared: u64) {
+        // SAFETY:
+        // - the host put a path there, and reads the result after the kernel has ended
+        let path = unsafe { CStr::from_ptr(shared as *const _) };
+        let opened: Result<File, Errno> = fs.fopen(path, c"w");
+        // SAFETY:
+        // - within the buffer, whose pages are aligned
+        unsafe { ((shared + RESULT_AT as u64) as *mut Result<File, Errno>).write(opened) };
+    }
+}
+
+kernel! {
+    /// Every thread prints `rounds` lines to `file`.
+    pub fn print(fs: Fs, file: gpufs_device::File, rounds: u32) {
+        let _ = fs;
+        let thread = global_thread();
+        for round in 0..rounds {
+            let _ = fprintf!(file, c"thread %lu iter %u value %f\n", thread, round, thread as f64 * 0.5);
+        }
+    }
+}
