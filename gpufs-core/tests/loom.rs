@@ -17,6 +17,7 @@
 //! | the publisher subtracts before it scans | `publish_publish publish_three lap` |
 //! | the publisher leaves with commits unserved | `publish_publish publish_three lap` |
 //! | `publications` is added to, or subtracted from, relaxed | `publish_publish publish_three lap` |
+//! | commits left behind are adopted by two; `orphaned` is stored relaxed | `adopt_adopt` |
 //! | every committer publishes | `publish_publish publish_three lap` |
 //! | no poller's lock, or it is given back relaxed | `drain_drain` |
 //! | `drained` is stored after the lock is given back | `drain_drain` |
@@ -135,6 +136,8 @@ fn publish_publish() {
         let (_, head) = read_new(rig, head);
         first.join().unwrap();
         second.join().unwrap();
+        // A publisher may have left one to whoever waits.
+        rig.queue.adopt();
         let (_, head) = read_new(rig, head);
         assert_eq!(head, 3, "a ready batch stays unpublished");
     };
@@ -149,7 +152,25 @@ fn publish_three() {
         submit_batch(rig, 2, 1);
         let (_, head) = read_new(rig, 0);
         others.into_iter().for_each(|other| other.join().unwrap());
+        rig.queue.adopt();
         assert_eq!(read_new(rig, head).1, 3, "a ready batch stays unpublished");
+    };
+    explore(3, model, Shape::square(4));
+}
+
+/// What a publisher left behind is adopted once, while another commits.
+#[test]
+fn adopt_adopt() {
+    let model = |rig: &Arc<Rig>| {
+        let committer = spawn(rig, |rig| submit_batch(rig, 0, 1));
+        let adopter = spawn(rig, |rig| rig.queue.adopt());
+        submit_batch(rig, 1, 1);
+        rig.queue.adopt();
+        let (_, head) = read_new(rig, 0);
+        committer.join().unwrap();
+        adopter.join().unwrap();
+        rig.queue.adopt();
+        assert_eq!(read_new(rig, head).1, 2, "a ready batch stays unpublished");
     };
     explore(3, model, Shape::square(4));
 }
@@ -175,6 +196,7 @@ fn lap() {
         serve_briefly(rig, 3);
         let submitted = twice.join().unwrap() + 1;
         once.join().unwrap();
+        rig.queue.adopt();
         assert_eq!(rig.sq_tail().peek(), submitted, "a ready batch stays unpublished");
     };
     explore(3, model, Shape::square(2));
