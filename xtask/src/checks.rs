@@ -40,7 +40,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// `cargo` with these arguments, in the workspace's root.
-fn cargo(arguments: &str) -> Command {
+pub(crate) fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments.split_whitespace()).current_dir(root());
     command
