@@ -168,7 +168,7 @@ fn visit(directory: &Path, files: &mut Vec<PathBuf>) {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => visit(&path, files),
             Ok(kind) if kind.is_file() && !path.as_os_str().as_encoded_bytes().contains(&b'\n') => {
-                files.push(path)
+                files.push(path);
             }
             _ => {}
         }
