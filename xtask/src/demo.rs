@@ -10,6 +10,8 @@ use crate::checks::{cargo, root};
 
 /// The least number of files that `grep` searches.
 const FILES: usize = 10_000;
+/// Where it stops looking for more.
+const MOST_FILES: usize = 20_000;
 /// What it searches for.
 const PATTERN: &str = "Result";
 /// Bytes of the file that `copy` copies.
@@ -152,9 +154,7 @@ fn find_files() -> io::Result<Vec<PathBuf>> {
     );
     let mut files = Vec::new();
     for place in places {
-        if files.len() < FILES {
-            visit(&place, &mut files);
-        }
+        visit(&place, &mut files);
     }
     Ok(files)
 }
@@ -164,6 +164,9 @@ fn visit(directory: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
+        if files.len() >= MOST_FILES {
+            return;
+        }
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => visit(&path, files),
