@@ -1,1 +1,166 @@
-//! `printf(3)` and its relatives on streams.
+//! `fprintf(3)`, `printf(3)` and Rust's `write!` on streams.
+//!
+//! A lane formats once, into scratch memory of its own; only then do the lanes of the call meet, reserve, and copy. A record longer
+//! than the scratch memory is formatted again, straight into its places in the stream's blocks.
+
+use core::fmt::{self, Write as _};
+
+use gpufs_core::Errno;
+use memchr::memchr;
+
+use super::File;
+use super::lines::NEWLINE;
+use super::output::{Record, write};
+use crate::Fs;
+use crate::format::{Argument, SinkWriter, SliceSink, WindowSink, format};
+use crate::warp::Lanes;
+
+/// Bytes of a lane's scratch memory: longer records are formatted twice.
+const SCRATCH_BYTES: usize = 256;
+
+/// A formatted record: its beginning in scratch memory, and how to make it again.
+struct Formatted<F> {
+    scratch: [u8; SCRATCH_BYTES],
+    bytes: u64,
+    again: F,
+}
+
+impl<F: Fn(&mut WindowSink<'_>)> Formatted<F> {
+    /// Whether the scratch memory holds all of it.
+    const fn is_whole(&self) -> bool {
+        self.bytes <= SCRATCH_BYTES as u64
+    }
+}
+
+impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn emit(&self, skip: u64, into: &mut [u8]) {
+        if self.is_whole() {
+            (&self.scratch[..]).emit(skip, into);
+            return;
+        }
+        let mut window = WindowSink::new(into, skip);
+        (self.again)(&mut window);
+        let kept = window.kept();
+        // Only a `Display` that prints something else the second time leaves a gap; its bytes are reserved.
+        into[kept..].fill(b' ');
+    }
+    fn has_newline(&self) -> bool {
+        // Of a long record the end is not at hand; flushing once too often is harmless.
+        !self.is_whole()
+            || memchr(NEWLINE, &self.scratch[..usize::try_from(self.bytes).unwrap_or(SCRATCH_BYTES)])
+                .is_some()
+    }
+}
+
+/// Prints to every lane's file. Convergent from here on; called by any lanes.
+fn print<F: Fn(&mut WindowSink<'_>)>(
+    file: File,
+    lanes: Lanes,
+    record: Result<Formatted<F>, Errno>,
+) -> Result<usize, Errno> {
+    match record {
+        Ok(record) => write(file, lanes, &record).result(),
+        Err(errno) => {
+            // The others wait for this lane; it brings nothing.
+            let nothing: &[u8] = &[];
+            let _ = write(file, lanes, &nothing);
+            Err(errno)
+        }
+    }
+}
+
+impl File {
+    /// Prints `arguments` as `format` says, as `fprintf(3)`: how many bytes. [`fprintf!`](crate::fprintf) checks a literal format at
+    /// compile time; this checks it at run time. See [`crate::format`] for the conversions.
+    ///
+    /// # Errors
+    /// `EINVAL` for a format or an argument that does not fit, `EOVERFLOW` for an output longer than an `int` can say: nothing is
+    /// written then. Else as [`File::fwrite`].
+    #[track_caller]
+    pub fn fprintf(self, format_bytes: &[u8], arguments: &[Argument<'_>]) -> Result<usize, Errno> {
+        let mut scratch = [0; SCRATCH_BYTES];
+        let mut sink = SliceSink::new(&mut scratch);
+        let record = match format(&mut sink, format_bytes, arguments) {
+            Ok(bytes) => Ok(Formatted {
+                scratch,
+                bytes,
+                again: |window: &mut WindowSink<'_>| {
+                    // It did not fail the first time.
+                    let _ = format(window, format_bytes, arguments);
+                },
+            }),
+            Err(error) => Err(error.errno()),
+        };
+        print(self, Lanes::calling(), record)
+    }
+
+    /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record.
+    ///
+    /// # Errors
+    /// `EINVAL` if a value's `Display` fails; else as [`File::fwrite`].
+    #[track_caller]
+    pub fn write_fmt(self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
+        let mut scratch = [0; SCRATCH_BYTES];
+        let mut sink = SliceSink::new(&mut scratch);
+        let formatted = SinkWriter(&mut sink).write_fmt(arguments);
+        let bytes = sink.count();
+        let record = match formatted {
+            Ok(()) => Ok(Formatted {
+                scratch,
+                bytes,
+                again: |window: &mut WindowSink<'_>| {
+                    let _ = SinkWriter(window).write_fmt(arguments);
+                },
+            }),
+            Err(fmt::Error) => Err(Errno::INVAL),
+        };
+        print(self, Lanes::calling(), record).map(|_| ())
+    }
+}
+
+impl Fs {
+    /// Prints to the standard output, as `printf(3)`. See [`File::fprintf`]; [`printf!`](crate::printf) checks a literal format.
+    ///
+    /// # Errors
+    /// As [`File::fprintf`].
+    #[track_caller]
+    pub fn printf(self, format_bytes: &[u8], arguments: &[Argument<'_>]) -> Result<usize, Errno> {
+        self.stdout().fprintf(format_bytes, arguments)
+    }
+}
+
+/// `fprintf!(file, c"format", arguments …)`: prints to a [`File`], as `fprintf(3)`; the format, a literal, and its arguments are checked
+/// by the compiler. Gives `Result<usize, Errno>`, the bytes printed.
+///
+/// ```
+/// # use gpufs_device::{File, Errno, fprintf};
+/// fn report(out: File, thread: u32, value: f64) -> Result<(), Errno> {
+///     fprintf!(out, c"thread %u saw %.3f\n", thread, value)?;
+///     Ok(())
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use gpufs_device::{File, fprintf};
+/// fn report(out: File) {
+///     let _ = fprintf!(out, c"%s\n", 1); // argument 1 is an integer
+/// }
+/// ```
+#[macro_export]
+macro_rules! fprintf {
+    ($file:expr, $format:literal $(, $argument:expr)* $(,)?) => {{
+        let (format, arguments) = $crate::format_arguments!($format $(, $argument)*);
+        $file.fprintf(format, &arguments)
+    }};
+}
+
+/// `printf!(fs, c"format", arguments …)`: prints to the standard output of an [`Fs`]. See [`fprintf!`](crate::fprintf).
+#[macro_export]
+macro_rules! printf {
+    ($fs:expr, $format:literal $(, $argument:expr)* $(,)?) => {
+        $crate::fprintf!($fs.stdout(), $format $(, $argument)*)
+    };
+}

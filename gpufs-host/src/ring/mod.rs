@@ -30,8 +30,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpufs_core::abi::{
-    Cqe, FilesUpdate, IORING_REGISTER_BUFFERS, IORING_REGISTER_FILES, IORING_REGISTER_FILES_UPDATE, Params,
-    Sqe,
+    Cqe, FilesUpdate, IORING_REGISTER_BUFFERS, IORING_REGISTER_FILES, IORING_REGISTER_FILES_UPDATE,
+    IORING_UNREGISTER_BUFFERS, Params, Sqe,
 };
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
 
@@ -419,6 +419,31 @@ impl Ring {
         };
         let need_bytes = buffers.iter().map(|&(_, bytes)| bytes).sum();
         done.map_err(|error| inner.explain("registering buffers", error, need_bytes))
+    }
+
+    /// Lets the registered buffers go (`io_uring_unregister_buffers(3)`); where there are none, does nothing.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn unregister_buffers(&self) -> Result<(), RingError> {
+        let inner = &self.inner;
+        let done = match (&inner.pool, self.descriptor()) {
+            (Some(pool), _) => {
+                pool.tables().unregister_buffers();
+                Ok(())
+            }
+            (None, Some(ring)) => {
+                // SAFETY:
+                // - the command takes no memory
+                let done = unsafe { sys::register(ring, IORING_UNREGISTER_BUFFERS, std::ptr::null(), 0) };
+                match done {
+                    Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
+                    other => other.map(drop),
+                }
+            }
+            (None, None) => unreachable!("a ring has a descriptor or a pool"),
+        };
+        done.map_err(|error| inner.explain("letting registered buffers go", error, 0))
     }
 
     /// Closes the ring, as dropping it does.

@@ -64,6 +64,9 @@ impl Tables {
         *table = Some(buffers.iter().map(range).collect());
         Ok(())
     }
+    pub(super) fn unregister_buffers(&self) {
+        *lock(&self.buffers) = None;
+    }
     /// The file that an entry names. Held for as long as the operation runs, as the kernel does.
     fn file(&self, sqe: &Sqe) -> Result<File, Errno> {
         if sqe.flags & flag(IOSQE_FIXED_FILE) == 0 {

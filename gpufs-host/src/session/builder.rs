@@ -195,13 +195,17 @@ impl Builder {
 
     fn check(&self) -> Result<(), OpenError> {
         let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
-        rule((1..=64).contains(&self.rings), format!("rings: {} asked for; 1 to 64 are possible", self.rings))?;
+        rule(
+            (1..=64).contains(&self.rings),
+            format!("rings: {} asked for; 1 to 64 are possible", self.rings),
+        )?;
         rule(
             self.ring_entries.is_power_of_two() && self.ring_entries <= 32_768,
             format!("ring_entries: {} is not a power of two up to 32768", self.ring_entries),
         )?;
         rule(
-            self.stream_buffer_bytes.is_power_of_two() && (4096..=1 << 20).contains(&self.stream_buffer_bytes),
+            self.stream_buffer_bytes.is_power_of_two()
+                && (4096..=1 << 20).contains(&self.stream_buffer_bytes),
             format!("stream_buffer: {} is not a power of two from 4096 to 1048576", self.stream_buffer_bytes),
         )?;
         rule(
@@ -210,13 +214,20 @@ impl Builder {
         )?;
         rule(
             self.stream_buffers() >= 3,
-            format!("buffers: the streams' half, {} bytes, holds fewer than the three buffers that the standard streams need; raise it to {} at least, or lower stream_buffer", self.stream_bytes, 6 * u64::from(self.stream_buffer_bytes)),
+            format!(
+                "buffers: the streams' half, {} bytes, holds fewer than the three buffers that the standard streams need; raise it to {} at least, or lower stream_buffer",
+                self.stream_bytes,
+                6 * u64::from(self.stream_buffer_bytes)
+            ),
         )?;
         rule(
             self.staging_buffers() >= 16,
             format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
         )?;
-        rule(self.files >= 3 && self.streams >= 3, "files and streams: at least the three standard ones".to_owned())?;
+        rule(
+            self.files >= 3 && self.streams >= 3,
+            "files and streams: at least the three standard ones".to_owned(),
+        )?;
         rule(self.regions <= 1024, format!("registered_buffers: {} is more than 1024", self.regions))?;
         rule(
             self.ring_entries >= SLOTS_BESIDE_STREAMS + self.stream_buffers(),

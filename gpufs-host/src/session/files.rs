@@ -147,7 +147,8 @@ impl HostSession {
         let flags = flags_of(file.as_raw_fd()).map_err(failed)?;
         let claim = self.tables.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
         let index = claim.item(0);
-        let fixed = self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
+        let fixed = self.fixed_files
+            && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
         enter(self.tables, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
         self.host_files.push((index, file));
         Ok(FileIndex(index))
@@ -189,7 +190,9 @@ impl HostSession {
         }
         let place = self.buffers.len();
         if place >= self.tables.regions().len() {
-            return Err(failed("the session's table of registered buffers is full; see Builder::registered_buffers".into()));
+            return Err(failed(
+                "the session's table of registered buffers is full; see Builder::registered_buffers".into(),
+            ));
         }
         let bytes = bytes.max(1).next_multiple_of(4096);
         let address = CpuMemory.allocate(bytes, 4096).map_err(|error| failed(error.into()))?;

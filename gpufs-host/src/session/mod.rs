@@ -130,7 +130,9 @@ impl Session {
             streams: builder.streams,
             regions: builder.regions,
             blocks_per_stream: builder.blocks_per_stream,
-            deadline_ns: builder.deadline.map_or(0, |deadline| u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)),
+            deadline_ns: builder
+                .deadline
+                .map_or(0, |deadline| u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)),
         };
         let index = |index: u32| if fixed_buffers { index } else { Pool::UNREGISTERED };
         let staging = PoolMemory {
@@ -296,7 +298,8 @@ impl Session {
     fn register_all_buffers(&self) -> Result<(), RingError> {
         let stream_bytes = self.tables.stream_buffers.buffer_bytes as usize
             * ((self.pool.bytes - self.pool_split) / self.tables.stream_buffers.buffer_bytes as usize);
-        let mut all = vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), stream_bytes)];
+        let mut all =
+            vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), stream_bytes)];
         all.extend(self.buffers.iter().map(|buffer| (buffer.address, buffer.bytes)));
         for ring in &self.rings {
             ring.unregister_buffers()?;

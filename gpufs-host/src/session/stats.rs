@@ -2,7 +2,6 @@
 
 use gpufs_core::session::Session;
 
-
 /// What one ring has done since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingStatistics {

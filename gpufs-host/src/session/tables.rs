@@ -87,7 +87,12 @@ fn pool(memory: PoolMemory) -> Pool {
 }
 
 /// Makes the session's tables.
-pub(super) fn build(rings: &[Ring], sizes: Sizes, staging: PoolMemory, stream_buffers: PoolMemory) -> &'static Session {
+pub(super) fn build(
+    rings: &[Ring],
+    sizes: Sizes,
+    staging: PoolMemory,
+    stream_buffers: PoolMemory,
+) -> &'static Session {
     let queues: &'static [Queue] = Vec::leak(rings.iter().map(queue).collect());
     let files: &'static [OpenFile] = table(sizes.files);
     let streams: &'static [Stream] = table(sizes.streams);

@@ -1,0 +1,92 @@
+//! What can be wrong with a format or its arguments.
+
+use core::fmt;
+
+use gpufs_core::Errno;
+
+use super::Kind;
+
+/// A format that cannot be printed. Nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormatError {
+    /// Where in the format, in bytes: at the `%` of the conversion, or at the end if all of it is concerned.
+    pub offset: usize,
+    /// What is wrong there.
+    pub what: What,
+}
+
+/// What is wrong with a format. Arguments are counted from 0, and a `*` takes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// No conversion has this letter.
+    Unknown,
+    /// The format ends inside the conversion.
+    Unfinished,
+    /// `%n`, `%lc`, `%ls` or a numbered argument (`%1$d`).
+    Unsupported,
+    /// The length modifier does not belong to this conversion, as in `%hf`.
+    Modifier,
+    /// There is no argument with this index.
+    Missing {
+        /// The index.
+        argument: usize,
+    },
+    /// The argument with this index does not fit the conversion, or is no integer where `*` wants one.
+    Mismatch {
+        /// The index.
+        argument: usize,
+        /// What the argument is.
+        kind: Kind,
+    },
+    /// The format has fewer conversions than there are arguments. C allows it, and so does a format at run time;
+    /// [`check`](super::check) does not.
+    Unused {
+        /// The index of the first argument that nothing prints.
+        argument: usize,
+    },
+    /// A width, a precision or the whole output is above `i32::MAX`.
+    Overflow,
+}
+
+impl What {
+    /// The message, without the index.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown conversion",
+            Self::Unfinished => "the format ends inside a conversion",
+            Self::Unsupported => "%n, %lc, %ls and numbered arguments are not supported",
+            Self::Modifier => "the length modifier does not fit the conversion",
+            Self::Missing { .. } => "the format needs more arguments than there are",
+            Self::Mismatch { .. } => "an argument does not fit its conversion",
+            Self::Unused { .. } => "the format has fewer conversions than there are arguments",
+            Self::Overflow => "a width, a precision or the output is longer than an int can say",
+        }
+    }
+}
+
+impl FormatError {
+    /// What C callers find in `errno`, as glibc has it: `EOVERFLOW` or `EINVAL`.
+    #[must_use]
+    pub const fn errno(self) -> Errno {
+        match self.what {
+            What::Overflow => Errno::OVERFLOW,
+            _ => Errno::INVAL,
+        }
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what.text())?;
+        match self.what {
+            What::Missing { argument } | What::Unused { argument } => {
+                write!(f, ": argument {}", argument + 1)
+            }
+            What::Mismatch { argument, kind } => write!(f, ": argument {} is {}", argument + 1, kind.name()),
+            _ => Ok(()),
+        }?;
+        write!(f, " (at byte {} of the format)", self.offset)
+    }
+}
+
+impl core::error::Error for FormatError {}
