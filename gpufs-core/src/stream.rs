@@ -257,10 +257,13 @@ impl Stream {
         let queue = &session.queues()[ring as usize];
         let Some(claim) = queue.claim(1, ring) else { return Progress::NoSlot };
         // ORDERING: acquire and release, device, partner `commit`: all bytes of the block come before.
-        if block.turn.observe() != number || block.operation.replace(FULL, CLAIMED).is_err() {
+        if block.operation.replace(FULL, CLAIMED).is_err() {
             queue.release(claim);
             return Progress::Done;
         }
+        // Since the look above the block may have been written, freed and filled anew: what was claimed is then its next turn,
+        // which stays put while it is claimed.
+        let number = block.turn.observe();
         if self.serial.peek() != 0 && self.serial_next.observe() != number {
             // ORDERING: release, device, partner the next `start`.
             block.operation.publish(FULL);
@@ -426,7 +429,7 @@ impl Stream {
 
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
-        // ORDERING: release (with the acquire of `commit`'s counters in `is_quiet`), device, partner `try_reserve`.
+        // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
         self.cursor.return_bits(CLOSED);
     }
     /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
@@ -449,7 +452,9 @@ impl Stream {
     /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let (end, bytes) = (self.reserved(), self.block_bytes());
+        // ORDERING: acquire, device, partner every reserver's exchange, whose release sequence `close_cursor` continues: the turns
+        // that they saw are no newer than those seen below. With an older turn, a block's next filling would pass for its last.
+        let (end, bytes) = (self.cursor.observe() & !CLOSED, self.block_bytes());
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
             // ORDERING: acquire, device, partner `free_block`, then `commit`.
