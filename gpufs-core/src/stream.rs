@@ -38,8 +38,19 @@ use crate::word::{DeviceWord, DeviceWord64, wake_fence};
 /// Blocks that a stream can have.
 pub const MOST_BLOCKS: usize = 8;
 
-/// The cursor's flag: no fast path; newcomers go to the lock.
+/// The cursor:
+///
+/// ```text
+/// 63       62 … 48    47 … 0
+/// closed   stretch    position
+/// ```
+///
+/// Closed: no fast path; newcomers go to the lock. Each [`Stream::begin_writing`] begins a stretch, so that an exchange prepared under
+/// another layout, or for the file that the entry held before, fails even where the positions are the same.
 const CLOSED: u64 = 1 << 63;
+const STRETCH: u64 = ((1 << 15) - 1) << 48;
+const NEXT_STRETCH: u64 = 1 << 48;
+const POSITION: u64 = (1 << 48) - 1;
 
 const FILLING: u64 = 0;
 const FULL: u64 = 1;
@@ -93,7 +104,7 @@ pub enum Buffering {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Stream {
-    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
+    /// CLOSED, the stretch, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
     pub cursor: DeviceWord64,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
@@ -168,17 +179,22 @@ impl Stream {
 
     // The fast path: no lock.
 
-    /// Reserves `bytes` (at least 1) for a warp. One lane. Waits for nothing.
-    pub fn try_reserve(&self, bytes: u64) -> Reservation {
+    /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
+    pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
         // ORDERING: acquire, device, partner `open_cursor`: the layout that the lock's holder set up comes before.
         let mut at = self.cursor.observe();
         // Ends: each failed exchange is another lane's success or the lock's holder closing the cursor.
         loop {
-            if at & CLOSED != 0 {
+            // Looked at after the cursor: had the stream been closed and opened anew since, the exchange would meet another stretch.
+            if at & CLOSED != 0 || self.generation.peek() != generation {
+                return Reservation::Closed;
+            }
+            let position = at & POSITION;
+            if bytes > POSITION - position {
                 return Reservation::Closed;
             }
             let shift = self.block_shift.peek();
-            let (first, last) = (at >> shift, (at + bytes - 1) >> shift);
+            let (first, last) = (position >> shift, (position + bytes - 1) >> shift);
             let count = u64::from(self.block_count.peek());
             // Under the lock a long record goes in block by block; here it would wait for many blocks to be free at once.
             if last - first > count / 2 {
@@ -193,7 +209,7 @@ impl Stream {
             // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or
             // this sees CLOSED. The turns stay: a block is freed only when all of it was reserved and committed.
             match self.cursor.replace(at, at + bytes) {
-                Ok(_) => return Reservation::At(at),
+                Ok(_) => return Reservation::At(position),
                 Err(now) => at = now,
             }
         }
@@ -447,14 +463,19 @@ impl Stream {
     #[must_use]
     pub fn reserved(&self) -> u64 {
         // ORDERING: relaxed: the cursor is closed and the lock held.
-        self.cursor.peek() & !CLOSED
+        self.cursor.peek() & POSITION
+    }
+    /// Whether positions run short, so that writing has to begin anew. The lock's holder.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.reserved() > POSITION / 2
     }
     /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         // ORDERING: acquire, device, partner every reserver's exchange, whose release sequence `close_cursor` continues: the turns
         // that they saw are no newer than those seen below. With an older turn, a block's next filling would pass for its last.
-        let (end, bytes) = (self.cursor.observe() & !CLOSED, self.block_bytes());
+        let (end, bytes) = (self.cursor.observe() & POSITION, self.block_bytes());
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
             // ORDERING: acquire, device, partner `free_block`, then `commit`.
@@ -484,7 +505,8 @@ impl Stream {
         }
         self.base.set(offset - inside);
         self.serial_next.set(0);
-        self.cursor.set(CLOSED | inside);
+        let stretch = self.cursor.peek().wrapping_add(NEXT_STRETCH) & STRETCH;
+        self.cursor.set(CLOSED | stretch | inside);
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -499,7 +521,7 @@ impl Stream {
         }
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
-        self.cursor.set(CLOSED | (at + taken));
+        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH) | (at + taken));
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -604,7 +626,7 @@ impl Stream {
     ) {
         debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
         // ORDERING: relaxed throughout: the generation's release below publishes it.
-        self.cursor.set(CLOSED);
+        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH));
         self.block_shift.set(buffer_bytes.trailing_zeros());
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
         self.block_count.set(buffers.len() as u32);

@@ -77,10 +77,8 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
     loop {
         let word = if !lanes.is_leader() {
             0
-        } else if stream.generation.peek() != file.generation {
-            CLOSED
         } else {
-            match stream.try_reserve(part.total) {
+            match stream.try_reserve(file.generation, part.total) {
                 Reservation::At(position) => position,
                 Reservation::Closed => CLOSED,
                 Reservation::Busy => BUSY,
@@ -243,6 +241,11 @@ fn prepare(held: &Held) -> Result<(), Errno> {
         && let Err(errno) = held.flush()
     {
         return held.fail(errno);
+    } else if held.stream.is_spent() {
+        if let Err(errno) = held.leave_writing() {
+            return held.fail(errno);
+        }
+        held.begin_writing();
     }
     Ok(())
 }
