@@ -176,6 +176,9 @@ impl Session {
             debug_assert!(file == Some(Claim::single(index)) && stream == Some(Claim::single(index)));
             let descriptor = index.cast_signed();
             let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
+            // The position is shared with the program, its children and its shell: the kernel's own counts, in
+            // order. With one of ours, what each writes would overwrite what the others wrote.
+            flags &= !OpenFile::SEEKABLE;
             if self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, descriptor).is_ok()) {
                 flags |= OpenFile::FIXED;
             }
