@@ -408,7 +408,7 @@ impl Stream {
     }
 
     /// Notes that a write failed and closes the fast path, so that the next caller meets the error under the lock.
-    fn fail(&self, errno: Errno) {
+    pub fn fail(&self, errno: Errno) {
         // ORDERING: relaxed: read under the lock, or as a hint.
         self.error.set(errno.number().cast_unsigned());
         // ORDERING: relaxed: as above.
@@ -488,6 +488,23 @@ impl Stream {
                 core::cmp::Ordering::Greater => true,
             }
         })
+    }
+    /// Counts in what was reserved and never committed, because the lanes that were to do so are gone: in its place the file gets
+    /// what the block held before, and what other calls put around it is not lost. While no kernel runs, of a writing stream.
+    pub fn count_in_abandoned(&self) {
+        let (end, shift) = (self.reserved(), self.block_shift.peek());
+        for block in self.blocks.iter().take(self.block_count.peek() as usize) {
+            let turn = block.turn.peek();
+            let reserved = end.saturating_sub(turn << shift).min(self.block_bytes());
+            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) < reserved {
+                #[allow(clippy::cast_possible_truncation, reason = "at most B, which is below 2³²")]
+                block.committed.set(reserved as u32);
+            }
+            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) == self.block_bytes() {
+                // ORDERING: release, device, partner `start`'s exchange.
+                block.operation.publish(FULL);
+            }
+        }
     }
     /// Begins writing at `offset` of the file. The lock's holder, with no block in use.
     pub fn begin_writing(&self, offset: u64) {
