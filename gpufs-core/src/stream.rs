@@ -660,6 +660,12 @@ impl Stream {
         self.position.set(0);
         self.read_next.set(0);
         self.read_end.set(0);
+        for (number, block) in (0..).zip(&self.blocks) {
+            block.turn.set(number);
+            block.operation.set(FILLING);
+            block.committed.set(0);
+            block.written.set(0);
+        }
         for (block, buffer) in self.blocks.iter().zip(buffers) {
             block.buffer.set(*buffer);
         }
