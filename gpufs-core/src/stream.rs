@@ -563,7 +563,8 @@ impl Stream {
     pub fn flush_step(&self, session: &Session, ring: u32) -> Progress {
         let end = self.reserved();
         let current = end >> self.block_shift.peek();
-        let oldest = (current + 1).saturating_sub(u64::from(self.block_count.peek()));
+        // At a block's very end the place of the empty current block may still hold the one K before.
+        let oldest = current.saturating_sub(u64::from(self.block_count.peek()));
         let mut progress = Progress::Done;
         for number in oldest..=current {
             let block = self.place(number);
