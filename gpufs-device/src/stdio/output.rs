@@ -77,10 +77,8 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
     loop {
         let word = if !lanes.is_leader() {
             0
-        } else if stream.generation.peek() != file.generation {
-            CLOSED
         } else {
-            match stream.try_reserve(part.total) {
+            match stream.try_reserve(file.generation, part.total) {
                 Reservation::At(position) => position,
                 Reservation::Closed => CLOSED,
                 Reservation::Busy => BUSY,
@@ -193,6 +191,13 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
         if taken == 0 {
             let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
             let ring = match unpack(lanes.from_leader(word)) {
+                // Without a buffer nothing is kept: the flush tries once more, then drops.
+                Progress::Failed(_) if stream.buffering() == Buffering::None => {
+                    if let Err(errno) = held.flush() {
+                        return drop_unwritten(held, start, part.total, accepted, errno);
+                    }
+                    continue;
+                }
                 Progress::Failed(errno) => {
                     *accepted = done;
                     return held.fail(errno);
@@ -219,16 +224,26 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     }
     match held.flush() {
         Ok(()) => Ok(()),
-        Err(errno) => {
-            if stream.buffering() == Buffering::None {
-                // Without a buffer, what was not written was not accepted.
-                let reached = stream.first_unwritten();
-                *accepted = reached.saturating_sub(start).min(part.total);
-                held.restart_writing(reached);
-            }
-            held.fail(errno)
+        Err(errno) if stream.buffering() == Buffering::None => {
+            drop_unwritten(held, start, part.total, accepted, errno)
         }
+        Err(errno) => held.fail(errno),
     }
+}
+
+/// Without a buffer, what was not written was not accepted: of `total` bytes from position `start` on, those up to the first that is
+/// not in the file are. After a flush that failed.
+fn drop_unwritten(
+    held: &Held,
+    start: u64,
+    total: u64,
+    accepted: &mut u64,
+    errno: Errno,
+) -> Result<(), Errno> {
+    let reached = held.stream.first_unwritten();
+    *accepted = reached.saturating_sub(start).min(total);
+    held.restart_writing(reached);
+    held.fail(errno)
 }
 
 /// Makes the stream ready to take bytes: access, direction, kept errors.
@@ -243,6 +258,11 @@ fn prepare(held: &Held) -> Result<(), Errno> {
         && let Err(errno) = held.flush()
     {
         return held.fail(errno);
+    } else if held.stream.is_spent() {
+        if let Err(errno) = held.leave_writing() {
+            return held.fail(errno);
+        }
+        held.begin_writing();
     }
     Ok(())
 }
