@@ -446,9 +446,14 @@ impl Stream {
         // ORDERING: relaxed: the cursor is closed and the lock held.
         self.cursor.peek() & !CLOSED
     }
-    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
+    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on. Who holds
+    /// the lock, with the cursor closed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
+        // Only a writing stream's cursor is ever open. The blocks of another may be of an earlier size.
+        if self.direction() != Direction::Writing {
+            return true;
+        }
         let (end, bytes) = (self.reserved(), self.block_bytes());
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
