@@ -524,7 +524,8 @@ impl Stream {
     pub fn flush_step(&self, session: &Session, ring: u32) -> Progress {
         let end = self.reserved();
         let current = end >> self.block_shift.peek();
-        let oldest = (current + 1).saturating_sub(u64::from(self.block_count.peek()));
+        // Where the cursor stands at the start of a block, the block K before may still be in its place.
+        let oldest = current.saturating_sub(u64::from(self.block_count.peek()));
         let mut progress = Progress::Done;
         for number in oldest..=current {
             let block = self.place(number);
