@@ -422,6 +422,23 @@ impl Stream {
         progress
     }
 
+    /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
+    /// when nothing is in flight, or `Failed`.
+    pub fn settle_step(&self, session: &Session, ring: u32) -> Progress {
+        match self.reap_all(session, ring) {
+            // A block that was freed may have started one in a place that had been looked at.
+            Progress::Done
+                if self.blocks.iter().take(self.block_count.peek() as usize).any(|block| {
+                    // ORDERING: acquire, device, partner `free_block`.
+                    block.operation.observe() != FILLING
+                }) =>
+            {
+                Progress::Wait(ring)
+            }
+            other => other,
+        }
+    }
+
     // Under the lock.
 
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
