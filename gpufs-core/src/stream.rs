@@ -441,6 +441,23 @@ impl Stream {
         progress
     }
 
+    /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
+    /// when nothing is in flight, or `Failed`.
+    pub fn settle_step(&self, session: &Session, ring: u32) -> Progress {
+        match self.reap_all(session, ring) {
+            // A block that was freed may have started one in a place that had been looked at.
+            Progress::Done
+                if self.blocks.iter().take(self.block_count.peek() as usize).any(|block| {
+                    // ORDERING: acquire, device, partner `free_block`.
+                    block.operation.observe() != FILLING
+                }) =>
+            {
+                Progress::Wait(ring)
+            }
+            other => other,
+        }
+    }
+
     // Under the lock.
 
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
@@ -470,9 +487,14 @@ impl Stream {
     pub fn is_spent(&self) -> bool {
         self.reserved() > POSITION / 2
     }
-    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
+    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on. Who holds
+    /// the lock, with the cursor closed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
+        // Only a writing stream's cursor is ever open. The blocks of another may be of an earlier size.
+        if self.direction() != Direction::Writing {
+            return true;
+        }
         // ORDERING: acquire, device, partner every reserver's exchange, whose release sequence `close_cursor` continues: the turns
         // that they saw are no newer than those seen below. With an older turn, a block's next filling would pass for its last.
         let (end, bytes) = (self.cursor.observe() & POSITION, self.block_bytes());

@@ -191,16 +191,9 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
         if taken == 0 {
             let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
             let ring = match unpack(lanes.from_leader(word)) {
-                // Without a buffer nothing is kept: the flush tries once more, then drops.
-                Progress::Failed(_) if stream.buffering() == Buffering::None => {
-                    if let Err(errno) = held.flush() {
-                        return drop_unwritten(held, start, part.total, accepted, errno);
-                    }
-                    continue;
-                }
                 Progress::Failed(errno) => {
                     *accepted = done;
-                    return held.fail(errno);
+                    return held.refuse(errno, start, accepted);
                 }
                 Progress::Wait(ring) => ring,
                 Progress::NoSlot | Progress::Done => ring,
@@ -224,26 +217,8 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     }
     match held.flush() {
         Ok(()) => Ok(()),
-        Err(errno) if stream.buffering() == Buffering::None => {
-            drop_unwritten(held, start, part.total, accepted, errno)
-        }
-        Err(errno) => held.fail(errno),
+        Err(errno) => held.refuse(errno, start, accepted),
     }
-}
-
-/// Without a buffer, what was not written was not accepted: of `total` bytes from position `start` on, those up to the first that is
-/// not in the file are. After a flush that failed.
-fn drop_unwritten(
-    held: &Held,
-    start: u64,
-    total: u64,
-    accepted: &mut u64,
-    errno: Errno,
-) -> Result<(), Errno> {
-    let reached = held.stream.first_unwritten();
-    *accepted = reached.saturating_sub(start).min(total);
-    held.restart_writing(reached);
-    held.fail(errno)
 }
 
 /// Makes the stream ready to take bytes: access, direction, kept errors.
@@ -272,6 +247,18 @@ impl Held {
     pub(super) fn begin_writing(&self) {
         let offset = self.stream.position.peek();
         self.update(|stream| stream.begin_writing(offset));
+    }
+    /// Notes that a call's bytes, accepted from position `start` on, could not all be written.
+    fn refuse(&self, errno: Errno, start: u64, accepted: &mut u64) -> Result<(), Errno> {
+        if self.stream.buffering() == Buffering::None {
+            // What is in flight ends first; what failed is not tried again.
+            let _ = self.advance(|stream| stream.flush_step(self.session, self.ring));
+            // Without a buffer, what was not written was not accepted.
+            let reached = self.stream.first_unwritten();
+            *accepted = reached.saturating_sub(start).min(*accepted);
+            self.restart_writing(reached);
+        }
+        self.fail(errno)
     }
     /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped.
     fn restart_writing(&self, reached: u64) {
