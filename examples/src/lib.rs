@@ -1,1 +1,17 @@
-//! Helpers shared by the examples.
+//! What the example programs share: their kernels, which need no `std` and run on a GPU as they are, and the host's side of them.
+//!
+//! | program | kernel | what it shows |
+//! |---|---|---|
+//! | `hello` | [`kernels::hello`] | thousands of lanes print to one stream |
+//! | `grep` | [`kernels::grep`] | many files opened and read by the device, output in order |
+//! | `copy` | [`kernels::copy`] | registered buffers: large transfers without a copy |
+//! | `follow` | [`kernels::follow`] | a log that is read while the kernel that writes it runs |
+#![cfg_attr(not(feature = "host"), no_std)]
+#![deny(unsafe_code)]
+
+#[cfg(feature = "host")]
+pub mod cli;
+#[cfg(feature = "host")]
+pub mod records;
+
+pub mod kernels;

@@ -19,7 +19,8 @@
 //! 4. *Ready, then published.* The holder of a batch writes its SQEs, then stores the batch's length at `ready[first ticket]`. The
 //!    publisher takes ready batches in ticket order, clears each mark, and stores the tail once behind the last of them.
 //! 5. *One publisher.* Each committer adds one to `publications`; the one that finds zero publishes. It leaves by subtracting what
-//!    it has served, and stays if anything remains.
+//!    it has served; if anything remains it goes on, and after a few rounds leaves the rest in `orphaned`. Whoever drains adopts it:
+//!    takes it by exchange, and is the publisher.
 //! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head, and
 //!    only then delivers the copies to their slots; it waits for nothing meanwhile.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
@@ -49,9 +50,11 @@
 //! word and is rejected as stale. ∎
 //!
 //! *Nothing ready stays unpublished.* A committer marks ready, then adds to `publications`. If it finds zero it publishes itself.
-//! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and the publisher scans again, seeing the
-//! mark through the same word. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail is
-//! stored.
+//! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and a publisher scans again, seeing the mark
+//! through the same word: the same one, or whoever adopts the remainder. While a remainder is orphaned, `publications` is not zero,
+//! so no committer becomes a second publisher, and the exchange lets one lane adopt it. Everyone who waits drains, and so adopts: what
+//! somebody waits for is published. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail
+//! is stored; and a publisher leaves after a few rounds, so no lane is held captive by the others' haste.
 //!
 //! *No wake-up is lost.* The host's attendant looks at `NEED_WAKEUP` and the tail again and again while kernels run, so a stale
 //! look is followed by a fresh one; the kernel's thread sets the flag, fences, and looks at the tail once more before it sleeps. Only

@@ -107,7 +107,8 @@ pub struct Line<T>(pub T);
 /// | word | range | written by |
 /// |---|---|---|
 /// | `ticket` | runs free | any producer's leader |
-/// | `publications` | 0 to committers present | committers; zero means there is no publisher |
+/// | `publications` | 0 to committers present | committers; zero means there is no publisher and nothing to publish |
+/// | `orphaned` | 0 to `publications` | a publisher that leaves commits behind; who adopts them stores 0 |
 /// | `published` | runs free, monotonic, at most `ticket` | the publisher |
 /// | `poller` | 0, 1 | whoever drains |
 /// | `drained` | runs free, at most the CQ tail | the poller |
@@ -118,6 +119,8 @@ pub struct QueueWords {
     pub ticket: Line<DeviceWord>,
     /// Commits not yet looked at by a publisher.
     pub publications: Line<DeviceWord>,
+    /// Commits that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
+    pub orphaned: Line<DeviceWord>,
     /// The tail, as last stored. May be stale for all but the publisher.
     pub published: Line<DeviceWord>,
     /// Whether somebody drains.
@@ -198,6 +201,9 @@ unsafe impl Sync for Queue {}
 // SAFETY:
 // - as for `Sync`: nothing in a queue belongs to a thread
 unsafe impl Send for Queue {}
+
+/// Rounds after which a publisher leaves to others what is committed meanwhile. One under loom, so that this is explored.
+const ROUNDS: u32 = if cfg!(loom) { 1 } else { 4 };
 
 const GENERATIONS: u32 = (1 << 31) - 1;
 const DONE: u64 = 1 << 32;
@@ -341,16 +347,24 @@ impl Queue {
         // ORDERING: acquire and release, device, partner `publish`'s sub: the mark is seen by a publisher that is still at work, and
         // a new publisher sees what the last one wrote.
         if self.words().publications.0.add(1) == 0 {
-            self.publish();
+            self.publish(1);
         }
     }
 
-    /// Publishes every ready batch in ticket order. The publisher.
-    fn publish(&self) {
+    /// Publishes what a publisher left behind, if there is such. Any lane that waits; `begin_drain` calls it. Waits for nothing.
+    pub fn adopt(&self) {
+        let orphaned = &self.words().orphaned.0;
+        // ORDERING: relaxed look first; then acquire, device, partner the publisher that left.
+        let left = orphaned.peek();
+        if left != 0 && orphaned.replace(left, 0).is_ok() {
+            self.publish(left);
+        }
+    }
+
+    /// Publishes every ready batch in ticket order, on behalf of `served` commits. The publisher. Rule 5.
+    fn publish(&self, mut served: u32) {
         let words = self.words();
-        let mut served = 1;
-        // Ends: each round either finds that nobody came, or serves a commit that did.
-        loop {
+        for _ in 0..ROUNDS {
             // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
             let start = words.published.0.peek();
             let mut next = start;
@@ -384,6 +398,9 @@ impl Queue {
             }
             served = before - served;
         }
+        // Others commit faster than this lane publishes: it has work of its own.
+        // ORDERING: release, device, partner `adopt`: `published` and the cleared marks come before.
+        words.orphaned.0.publish(served);
     }
 
     // Completion.
@@ -392,6 +409,7 @@ impl Queue {
     /// Rule 6.
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
         let words = self.words();
+        self.adopt();
         // ORDERING: relaxed look first, so that waiters do not fight over the word; then acquire, device, partner `end_drain`.
         if words.poller.0.peek() != 0 || words.poller.0.replace(0, 1).is_err() {
             return None;

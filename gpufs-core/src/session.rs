@@ -51,6 +51,11 @@ impl TicketLock {
         // ORDERING: acquire, device, partner `release`.
         self.serving.observe() == ticket
     }
+    /// Frees the lock of holders and comers that are gone. While no kernel runs.
+    pub fn reset(&self) {
+        // ORDERING: relaxed: the next launch publishes it.
+        self.serving.set(self.next.peek());
+    }
     /// Hands the lock to the next ticket. The holder.
     pub fn release(&self) {
         // ORDERING: release, device, partner `is_served`. Only the holder writes the word.

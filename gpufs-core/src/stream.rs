@@ -38,8 +38,19 @@ use crate::word::{DeviceWord, DeviceWord64, wake_fence};
 /// Blocks that a stream can have.
 pub const MOST_BLOCKS: usize = 8;
 
-/// The cursor's flag: no fast path; newcomers go to the lock.
+/// The cursor:
+///
+/// ```text
+/// 63       62 … 48    47 … 0
+/// closed   stretch    position
+/// ```
+///
+/// Closed: no fast path; newcomers go to the lock. Each [`Stream::begin_writing`] begins a stretch, so that an exchange prepared under
+/// another layout, or for the file that the entry held before, fails even where the positions are the same.
 const CLOSED: u64 = 1 << 63;
+const STRETCH: u64 = ((1 << 15) - 1) << 48;
+const NEXT_STRETCH: u64 = 1 << 48;
+const POSITION: u64 = (1 << 48) - 1;
 
 const FILLING: u64 = 0;
 const FULL: u64 = 1;
@@ -93,7 +104,7 @@ pub enum Buffering {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Stream {
-    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
+    /// CLOSED, the stretch, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
     pub cursor: DeviceWord64,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
@@ -168,17 +179,22 @@ impl Stream {
 
     // The fast path: no lock.
 
-    /// Reserves `bytes` (at least 1) for a warp. One lane. Waits for nothing.
-    pub fn try_reserve(&self, bytes: u64) -> Reservation {
+    /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
+    pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
         // ORDERING: acquire, device, partner `open_cursor`: the layout that the lock's holder set up comes before.
         let mut at = self.cursor.observe();
         // Ends: each failed exchange is another lane's success or the lock's holder closing the cursor.
         loop {
-            if at & CLOSED != 0 {
+            // Looked at after the cursor: had the stream been closed and opened anew since, the exchange would meet another stretch.
+            if at & CLOSED != 0 || self.generation.peek() != generation {
+                return Reservation::Closed;
+            }
+            let position = at & POSITION;
+            if bytes > POSITION - position {
                 return Reservation::Closed;
             }
             let shift = self.block_shift.peek();
-            let (first, last) = (at >> shift, (at + bytes - 1) >> shift);
+            let (first, last) = (position >> shift, (position + bytes - 1) >> shift);
             let count = u64::from(self.block_count.peek());
             // Under the lock a long record goes in block by block; here it would wait for many blocks to be free at once.
             if last - first > count / 2 {
@@ -193,7 +209,7 @@ impl Stream {
             // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or
             // this sees CLOSED. The turns stay: a block is freed only when all of it was reserved and committed.
             match self.cursor.replace(at, at + bytes) {
-                Ok(_) => return Reservation::At(at),
+                Ok(_) => return Reservation::At(position),
                 Err(now) => at = now,
             }
         }
@@ -257,10 +273,13 @@ impl Stream {
         let queue = &session.queues()[ring as usize];
         let Some(claim) = queue.claim(1, ring) else { return Progress::NoSlot };
         // ORDERING: acquire and release, device, partner `commit`: all bytes of the block come before.
-        if block.turn.observe() != number || block.operation.replace(FULL, CLAIMED).is_err() {
+        if block.operation.replace(FULL, CLAIMED).is_err() {
             queue.release(claim);
             return Progress::Done;
         }
+        // Since the look above the block may have been written, freed and filled anew: what was claimed is then its next turn,
+        // which stays put while it is claimed.
+        let number = block.turn.observe();
         if self.serial.peek() != 0 && self.serial_next.observe() != number {
             // ORDERING: release, device, partner the next `start`.
             block.operation.publish(FULL);
@@ -389,7 +408,7 @@ impl Stream {
     }
 
     /// Notes that a write failed and closes the fast path, so that the next caller meets the error under the lock.
-    fn fail(&self, errno: Errno) {
+    pub fn fail(&self, errno: Errno) {
         // ORDERING: relaxed: read under the lock, or as a hint.
         self.error.set(errno.number().cast_unsigned());
         // ORDERING: relaxed: as above.
@@ -422,11 +441,28 @@ impl Stream {
         progress
     }
 
+    /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
+    /// when nothing is in flight, or `Failed`.
+    pub fn settle_step(&self, session: &Session, ring: u32) -> Progress {
+        match self.reap_all(session, ring) {
+            // A block that was freed may have started one in a place that had been looked at.
+            Progress::Done
+                if self.blocks.iter().take(self.block_count.peek() as usize).any(|block| {
+                    // ORDERING: acquire, device, partner `free_block`.
+                    block.operation.observe() != FILLING
+                }) =>
+            {
+                Progress::Wait(ring)
+            }
+            other => other,
+        }
+    }
+
     // Under the lock.
 
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
-        // ORDERING: release (with the acquire of `commit`'s counters in `is_quiet`), device, partner `try_reserve`.
+        // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
         self.cursor.return_bits(CLOSED);
     }
     /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
@@ -444,12 +480,24 @@ impl Stream {
     #[must_use]
     pub fn reserved(&self) -> u64 {
         // ORDERING: relaxed: the cursor is closed and the lock held.
-        self.cursor.peek() & !CLOSED
+        self.cursor.peek() & POSITION
     }
-    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on.
+    /// Whether positions run short, so that writing has to begin anew. The lock's holder.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.reserved() > POSITION / 2
+    }
+    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on. Who holds
+    /// the lock, with the cursor closed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let (end, bytes) = (self.reserved(), self.block_bytes());
+        // Only a writing stream's cursor is ever open. The blocks of another may be of an earlier size.
+        if self.direction() != Direction::Writing {
+            return true;
+        }
+        // ORDERING: acquire, device, partner every reserver's exchange, whose release sequence `close_cursor` continues: the turns
+        // that they saw are no newer than those seen below. With an older turn, a block's next filling would pass for its last.
+        let (end, bytes) = (self.cursor.observe() & POSITION, self.block_bytes());
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
             // ORDERING: acquire, device, partner `free_block`, then `commit`.
@@ -462,6 +510,23 @@ impl Stream {
                 core::cmp::Ordering::Greater => true,
             }
         })
+    }
+    /// Counts in what was reserved and never committed, because the lanes that were to do so are gone: in its place the file gets
+    /// what the block held before, and what other calls put around it is not lost. While no kernel runs, of a writing stream.
+    pub fn count_in_abandoned(&self) {
+        let (end, shift) = (self.reserved(), self.block_shift.peek());
+        for block in self.blocks.iter().take(self.block_count.peek() as usize) {
+            let turn = block.turn.peek();
+            let reserved = end.saturating_sub(turn << shift).min(self.block_bytes());
+            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) < reserved {
+                #[allow(clippy::cast_possible_truncation, reason = "at most B, which is below 2³²")]
+                block.committed.set(reserved as u32);
+            }
+            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) == self.block_bytes() {
+                // ORDERING: release, device, partner `start`'s exchange.
+                block.operation.publish(FULL);
+            }
+        }
     }
     /// Begins writing at `offset` of the file. The lock's holder, with no block in use.
     pub fn begin_writing(&self, offset: u64) {
@@ -479,7 +544,8 @@ impl Stream {
         }
         self.base.set(offset - inside);
         self.serial_next.set(0);
-        self.cursor.set(CLOSED | inside);
+        let stretch = self.cursor.peek().wrapping_add(NEXT_STRETCH) & STRETCH;
+        self.cursor.set(CLOSED | stretch | inside);
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -494,7 +560,7 @@ impl Stream {
         }
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
-        self.cursor.set(CLOSED | (at + taken));
+        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH) | (at + taken));
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -519,7 +585,8 @@ impl Stream {
     pub fn flush_step(&self, session: &Session, ring: u32) -> Progress {
         let end = self.reserved();
         let current = end >> self.block_shift.peek();
-        let oldest = (current + 1).saturating_sub(u64::from(self.block_count.peek()));
+        // At a block's very end the place of the empty current block may still hold the one K before.
+        let oldest = current.saturating_sub(u64::from(self.block_count.peek()));
         let mut progress = Progress::Done;
         for number in oldest..=current {
             let block = self.place(number);
@@ -599,7 +666,7 @@ impl Stream {
     ) {
         debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
         // ORDERING: relaxed throughout: the generation's release below publishes it.
-        self.cursor.set(CLOSED);
+        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH));
         self.block_shift.set(buffer_bytes.trailing_zeros());
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
         self.block_count.set(buffers.len() as u32);
@@ -616,6 +683,12 @@ impl Stream {
         self.position.set(0);
         self.read_next.set(0);
         self.read_end.set(0);
+        for (number, block) in (0..).zip(&self.blocks) {
+            block.turn.set(number);
+            block.operation.set(FILLING);
+            block.committed.set(0);
+            block.written.set(0);
+        }
         for (block, buffer) in self.blocks.iter().zip(buffers) {
             block.buffer.set(*buffer);
         }

@@ -108,7 +108,9 @@ impl Fs {
                 let drained = drain(session, alone, ring);
                 patience.wait(drained, Stage::FileLock, ring, u64::from(ticket));
             }
-            let outcome = body(alone, file);
+            // Closed while this lane waited: the number below may be another file's by now.
+            let open = file.flags.peek() & OpenFile::OPEN != 0;
+            let outcome = if open { body(alone, file) } else { Err(Errno::BADF) };
             file.lock.release();
             outcome
         })

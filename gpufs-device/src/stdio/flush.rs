@@ -42,6 +42,9 @@ impl Held {
             return Ok(0);
         }
         if flags & OpenFile::APPEND != 0 {
+            // What is in flight may be in the file already and counted as unwritten as well: it is waited for. Where it fails, it is
+            // unwritten.
+            let _ = self.advance(|stream| stream.settle_step(self.session, self.ring));
             return Ok(self.size()? + self.stream.unwritten());
         }
         Ok(self.stream.base.peek() + self.stream.reserved())

@@ -54,7 +54,8 @@ impl Held {
     }
 
     /// Address and length of what can be taken at once, refilling the buffer if it is empty; `None` at the end of the file.
-    /// `wanted` bounds what an unbuffered stream asks for. Convergent; valid in all.
+    /// `wanted` is what the call can still take: an unbuffered stream asks for no more, another for its buffer at least. Convergent; valid
+    /// in all.
     pub(super) fn available(&self, wanted: u64) -> Result<Option<(u64, u64)>, Errno> {
         let stream = self.stream;
         if stream.read_next.peek() == stream.read_end.peek() {
@@ -62,9 +63,11 @@ impl Held {
             if stream.flags.peek() & Stream::END != 0 {
                 return Ok(None);
             }
+            // What is wanted now may come in pieces of the session's buffer size, however small the stream's own was set.
+            let wanted = wanted.min(u64::from(self.session.stream_buffers.buffer_bytes));
             let bytes = match stream.buffering() {
-                Buffering::None => wanted.min(stream.block_bytes()),
-                _ => stream.block_bytes(),
+                Buffering::None => wanted,
+                _ => wanted.max(stream.block_bytes()),
             };
             let count = self.refill(bytes)?;
             if count == 0 {

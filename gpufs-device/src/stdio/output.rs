@@ -77,10 +77,8 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
     loop {
         let word = if !lanes.is_leader() {
             0
-        } else if stream.generation.peek() != file.generation {
-            CLOSED
         } else {
-            match stream.try_reserve(part.total) {
+            match stream.try_reserve(file.generation, part.total) {
                 Reservation::At(position) => position,
                 Reservation::Closed => CLOSED,
                 Reservation::Busy => BUSY,
@@ -195,7 +193,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             let ring = match unpack(lanes.from_leader(word)) {
                 Progress::Failed(errno) => {
                     *accepted = done;
-                    return held.fail(errno);
+                    return held.refuse(errno, start, accepted);
                 }
                 Progress::Wait(ring) => ring,
                 Progress::NoSlot | Progress::Done => ring,
@@ -219,15 +217,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     }
     match held.flush() {
         Ok(()) => Ok(()),
-        Err(errno) => {
-            if stream.buffering() == Buffering::None {
-                // Without a buffer, what was not written was not accepted.
-                let reached = stream.first_unwritten();
-                *accepted = reached.saturating_sub(start).min(part.total);
-                held.restart_writing(reached);
-            }
-            held.fail(errno)
-        }
+        Err(errno) => held.refuse(errno, start, accepted),
     }
 }
 
@@ -243,6 +233,11 @@ fn prepare(held: &Held) -> Result<(), Errno> {
         && let Err(errno) = held.flush()
     {
         return held.fail(errno);
+    } else if held.stream.is_spent() {
+        if let Err(errno) = held.leave_writing() {
+            return held.fail(errno);
+        }
+        held.begin_writing();
     }
     Ok(())
 }
@@ -252,6 +247,18 @@ impl Held {
     pub(super) fn begin_writing(&self) {
         let offset = self.stream.position.peek();
         self.update(|stream| stream.begin_writing(offset));
+    }
+    /// Notes that a call's bytes, accepted from position `start` on, could not all be written.
+    fn refuse(&self, errno: Errno, start: u64, accepted: &mut u64) -> Result<(), Errno> {
+        if self.stream.buffering() == Buffering::None {
+            // What is in flight ends first; what failed is not tried again.
+            let _ = self.advance(|stream| stream.flush_step(self.session, self.ring));
+            // Without a buffer, what was not written was not accepted.
+            let reached = self.stream.first_unwritten();
+            *accepted = reached.saturating_sub(start).min(*accepted);
+            self.restart_writing(reached);
+        }
+        self.fail(errno)
     }
     /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped.
     fn restart_writing(&self, reached: u64) {

@@ -13,7 +13,8 @@ const LEAST_SHIFT: u32 = 4;
 
 impl File {
     /// Sets when the stream flushes, and the size of its buffers in bytes (0 keeps it), as `setvbuf(3)`. The memory is the
-    /// session's; the size is rounded down to a power of two, to 16 at least and the session's buffer size at most.
+    /// session's; the size is rounded down to a power of two, to 16 at least and the session's buffer size at most, and ignored
+    /// where nothing is buffered.
     ///
     /// # Errors
     /// `EINVAL` where bytes already read ahead from a pipe or terminal would be lost; what flushing met; `EBADF`.
@@ -32,8 +33,10 @@ impl File {
                 }
                 held.leave_reading();
                 let most = held.session.stream_buffers.buffer_bytes.trailing_zeros();
-                let shift = match bytes {
-                    0 => stream.block_shift.peek(),
+                let shift = match (buffering, bytes) {
+                    // Long records go out in large pieces.
+                    (Buffering::None, _) => most,
+                    (_, 0) => stream.block_shift.peek(),
                     _ => bytes.ilog2().clamp(LEAST_SHIFT, most),
                 };
                 held.update(|stream| {

@@ -162,9 +162,16 @@ impl HostSession {
         let Some(place) = place else {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BADF) });
         };
-        self.host_files.swap_remove(place);
+        let (_, file) = self.host_files.swap_remove(place);
+        let entry = &self.tables.host.files()[index.0 as usize];
+        let ours = entry.flags.peek() & OpenFile::HOST_OWNED != 0
+            && entry.descriptor.peek() == file.as_raw_fd().cast_unsigned();
+        if !ours {
+            // A kernel closed it: the entry is free, or holds another file.
+            return Ok(());
+        }
         // ORDERING: release, device: no kernel uses it, by this function's contract.
-        self.tables.host.files()[index.0 as usize].flags.publish(0);
+        entry.flags.publish(0);
         if self.fixed_files {
             for ring in &self.rings {
                 // The slot is overwritten by its next user in any case.

@@ -28,8 +28,27 @@ impl fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// A pipe that nobody reads, say, must not hold the host for ever without a word.
+/// A pipe that nobody reads, say, must not hold the host for ever without a word. A session with a deadline has that instead.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Frees what lanes that were unwound still held. Only while no kernel runs.
+///
+/// A stream whose lanes were unwound while they read keeps its lock: its buffer belongs to a read that may still be in flight.
+pub(super) fn let_go(session: &'static Session) {
+    for file in session.files() {
+        file.lock.reset();
+    }
+    for stream in session.streams() {
+        match stream.direction() {
+            Direction::Reading => {}
+            Direction::Idle => stream.lock.reset(),
+            Direction::Writing => {
+                stream.lock.reset();
+                stream.count_in_abandoned();
+            }
+        }
+    }
+}
 
 /// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
 pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError> {
@@ -45,7 +64,11 @@ pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError
 }
 
 fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), StreamError> {
+    // The next writer comes by the lock, and opens the fast path again or meets the error there.
+    stream.close_cursor();
     stream.forget_error();
+    let patience =
+        if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) };
     let started = Instant::now();
     // Ends: what is in flight completes and is drained here, or the time is up.
     let errno = loop {
@@ -56,7 +79,9 @@ fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), Stream
             Progress::NoSlot => 0,
         };
         if session.queues()[ring as usize].drain_alone(64) == 0 {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > patience {
+                // Noted, so that the next writer first waits for what is in flight.
+                stream.fail(Errno::TIMEDOUT);
                 break Errno::TIMEDOUT;
             }
             thread::sleep(Duration::from_micros(20));

@@ -219,6 +219,9 @@ impl Session {
             debug_assert!(file == Some(Claim::single(index)) && stream == Some(Claim::single(index)));
             let descriptor = index.cast_signed();
             let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
+            // The position is shared with the program, its children and its shell: the kernel's own counts, in
+            // order. With one of ours, what each writes would overwrite what the others wrote.
+            flags &= !OpenFile::SEEKABLE;
             if self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, descriptor).is_ok()) {
                 flags |= OpenFile::FIXED;
             }
@@ -367,8 +370,7 @@ impl Session {
             let _attention = self.attendant.as_ref().map(Attendant::attention);
             cpu::launch(grid, options, || kernel(tables))
         });
-        let synchronized = self.synchronize();
-        ran.map_err(SyncError::Kernel).and(synchronized)
+        self.finish(ran)
     }
 
     /// Waits until every kernel has ended, then writes what their streams hold.
@@ -377,12 +379,20 @@ impl Session {
     /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
     /// all streams are written as far as they can be, in any case.
     pub fn synchronize(&mut self) -> Result<(), SyncError> {
-        let mut outcome = Ok(());
+        self.finish(Ok(()))
+    }
+
+    /// [`Session::synchronize`], after a kernel that has ended so.
+    fn finish(&mut self, ran: Result<(), LaunchError>) -> Result<(), SyncError> {
+        let mut outcome = ran.map_err(SyncError::Kernel);
         for launched in self.launches.drain(..) {
             outcome = outcome.and(launched.join().map_err(SyncError::Kernel));
             if let Some(attendant) = &self.attendant {
                 attendant.end();
             }
+        }
+        if outcome.is_err() {
+            flush::let_go(self.tables.host);
         }
         #[cfg(feature = "cuda")]
         if let (Backend::Cuda { device, .. }, true) = (&self.backend, self.gpu_launches > 0) {

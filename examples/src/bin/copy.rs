@@ -1,0 +1,230 @@
+//! `copy SOURCE TARGET`: a file copied by lanes, through buffers that the host registered.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use gpufs_core::word::DeviceWord64;
+use gpufs_device::Fs;
+use gpufs_examples::cli::{self, Failure, Options};
+use gpufs_examples::kernels::copy::{self, Call};
+use gpufs_examples::kernels::{Handoff, Parts};
+use gpufs_host::Session;
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+Usage: copy [--piece BYTES] [--check] [--beside-cp [--rounds N]] SOURCE TARGET
+
+Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
+
+  --piece BYTES  what a lane reads and writes at once, such as 256K
+  --check        read both files afterwards and compare their checksums (CRC-32)
+  --beside-cp    also let cp copy SOURCE, to TARGET.beside-cp, which is then removed; SOURCE is read once before,
+                 so that both find it in memory
+  --rounds N     with --beside-cp: do all of it N times (default 3)
+";
+
+/// What the command line says.
+struct Task {
+    options: Options,
+    piece: usize,
+    check: bool,
+    /// Rounds beside `cp`; none: just copy.
+    rounds: Option<u32>,
+    source: PathBuf,
+    target: PathBuf,
+}
+
+fn main() -> ExitCode {
+    cli::run("copy", 1, |parser| match command(parser)? {
+        Some(task) => work(&task),
+        None => Ok(ExitCode::SUCCESS),
+    })
+}
+
+/// Reads the command line; `None` if it only asks for help.
+fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
+    let mut options = Options::new(4, 8);
+    options.cpu.width = 8;
+    let (mut piece, mut check, mut beside_cp, mut rounds) = (256 << 10, false, false, 3);
+    let mut operands = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("help") => {
+                println!("{HELP}\n{}", cli::HELP);
+                return Ok(None);
+            }
+            Long("piece") => piece = cli::size("piece", &mut parser)?,
+            Long("check") => check = true,
+            Long("beside-cp") => beside_cp = true,
+            Long("rounds") => rounds = cli::number("rounds", &mut parser)?,
+            Value(value) => operands.push(PathBuf::from(value)),
+            Long(name) => {
+                let name = name.to_owned();
+                if !options.take(&name, &mut parser)? {
+                    return Err(format!("--{name}: no such option; see copy --help").into());
+                }
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if piece == 0 {
+        return Err("--piece: at least 1 byte".into());
+    }
+    let Ok([source, mut target]) = <[PathBuf; 2]>::try_from(operands) else {
+        return Err("one SOURCE and one TARGET are wanted; see copy --help".into());
+    };
+    if target.is_dir() {
+        let name = source.file_name().ok_or_else(|| cli::about(&source, "is not a file's name"))?;
+        target.push(name);
+    }
+    let rounds = beside_cp.then_some(rounds);
+    Ok(Some(Task { options, piece, check, rounds, source, target }))
+}
+
+fn work(task: &Task) -> Result<ExitCode, Failure> {
+    let Some(rounds) = task.rounds else {
+        let (bytes, elapsed) = copy_file(task)?;
+        println!("{}", speed("copied", bytes, elapsed));
+        check(task)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut beside = task.target.clone().into_os_string();
+    beside.push(".beside-cp");
+    let beside = PathBuf::from(beside);
+    checksum(&task.source)?;
+    for _ in 0..rounds {
+        remove(&task.target)?;
+        remove(&beside)?;
+        let (bytes, elapsed) = copy_file(task)?;
+        println!("{}", speed("copied", bytes, elapsed));
+        // Both times: a target that does not exist yet, and no other new pages.
+        if task.check {
+            check(task)?;
+        }
+        let started = Instant::now();
+        let status = Command::new("cp").arg("--").arg(&task.source).arg(&beside).status();
+        let elapsed = started.elapsed();
+        match status {
+            Ok(status) if status.success() => println!("{}", speed("cp:   ", bytes, elapsed)),
+            Ok(status) => return Err(format!("cp ended with {status}").into()),
+            Err(error) => return Err(format!("cp: {}", cli::reason(&error)).into()),
+        }
+        remove(&beside)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(cli::about(path, cli::reason(&error))),
+        _ => Ok(()),
+    }
+}
+
+fn speed(what: &str, bytes: u64, elapsed: Duration) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    let megabytes = bytes as f64 / 1e6;
+    format!(
+        "{what} {bytes} bytes in {:.3} s: {:.0} MB/s",
+        elapsed.as_secs_f64(),
+        megabytes / elapsed.as_secs_f64()
+    )
+}
+
+/// Opens both files; what the source is like.
+fn open(task: &Task) -> Result<(File, File, u64), Failure> {
+    let Task { source, target, .. } = task;
+    let of_source = |error: std::io::Error| cli::about(source, cli::reason(&error));
+    let of_target = |error: std::io::Error| cli::about(target, cli::reason(&error));
+    let from = File::open(source).map_err(of_source)?;
+    let status = from.metadata().map_err(of_source)?;
+    if !status.is_file() {
+        return Err(cli::about(source, "is not a regular file: only such are copied"));
+    }
+    if let Ok(there) = fs::metadata(target)
+        && (there.dev(), there.ino()) == (status.dev(), status.ino())
+    {
+        return Err(cli::about(target, "is the same file as the source"));
+    }
+    // The process's umask applies, as with cp.
+    let mode = status.mode() & 0o777;
+    let to = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode)
+        .open(target)
+        .map_err(of_target)?;
+    // Lanes write behind each other's backs: the length is settled first.
+    to.set_len(status.len()).map_err(of_target)?;
+    Ok((from, to, status.len()))
+}
+
+/// Copies: how many bytes, and how long the kernel took, from opening the files on.
+fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
+    let Task { options, source, target, .. } = task;
+    let mut session = options.open(Session::builder().buffers(1 << 20).stream_buffer(4096))?;
+    let memory = session.register_buffer(task.piece * options.all_lanes() as usize)?;
+    let started = Instant::now();
+    let (from, to, bytes) = open(task)?;
+    #[allow(unsafe_code, reason = "memory that the kernel uses")]
+    // SAFETY:
+    // - only the kernel uses it, through the job, while it runs
+    let buffers = unsafe { memory.part(0, memory.len()) };
+    let job = copy::Job {
+        source: session.register_file(from)?,
+        target: session.register_file(to)?,
+        bytes,
+        buffers: Parts::new(buffers, task.piece),
+        next: DeviceWord64::new(0),
+        failure: Handoff::default(),
+    };
+    session.run(options.grid(), |tables| copy::copy(Fs::new(tables), &job))?;
+    let elapsed = started.elapsed();
+    options.report(&session);
+    if let Some(trouble) = job.failure.get() {
+        let (path, verb) = match trouble.call {
+            Call::Read => (source, "read"),
+            Call::Write => (target, "write"),
+        };
+        let why = trouble.errno.map_or("the file ends there: was it cut meanwhile?", gpufs_core::Errno::text);
+        return Err(cli::about(path, format!("cannot {verb} at byte {}: {why}", trouble.offset)));
+    }
+    Ok((bytes, elapsed))
+}
+
+/// Compares the two files, if that was asked for.
+fn check(task: &Task) -> Result<(), Failure> {
+    if !task.check {
+        return Ok(());
+    }
+    let (source, target) = (checksum(&task.source)?, checksum(&task.target)?);
+    if source != target {
+        let text =
+            format!("differs from the source: {target:08x?} instead of {source:08x?} (CRC-32, length)");
+        return Err(cli::about(&task.target, text));
+    }
+    println!("checked: both have CRC-32 {:08x} and {} bytes", source.0, source.1);
+    Ok(())
+}
+
+/// A file's CRC-32 and length.
+fn checksum(path: &Path) -> Result<(u32, u64), Failure> {
+    let failed = |error: std::io::Error| cli::about(path, cli::reason(&error));
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut length = 0;
+    loop {
+        let count = file.read(&mut buffer).map_err(failed)?;
+        if count == 0 {
+            return Ok((hasher.finalize(), length));
+        }
+        hasher.update(&buffer[..count]);
+        length += count as u64;
+    }
+}

@@ -1,0 +1,60 @@
+//! One value that one lane leaves for all others: a stream that a first, small kernel opens for the one after it.
+#![allow(unsafe_code, reason = "a value behind a flag")]
+
+use core::cell::UnsafeCell;
+use core::fmt;
+
+use gpufs_core::word::DeviceWord;
+
+const EMPTY: u32 = 0;
+const TAKEN: u32 = 1;
+const FULL: u32 = 2;
+
+/// A place for one value, filled once. In device memory.
+pub struct Handoff<T> {
+    /// EMPTY → TAKEN → FULL.
+    state: DeviceWord,
+    /// Written by who took the place; constant from FULL on.
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY:
+// - the value is written by one lane only, between TAKEN and FULL, and only copied out after FULL
+unsafe impl<T: Copy + Send> Sync for Handoff<T> {}
+
+impl<T> fmt::Debug for Handoff<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handoff").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl<T> Default for Handoff<T> {
+    fn default() -> Self {
+        Self { state: DeviceWord::new(EMPTY), value: UnsafeCell::new(None) }
+    }
+}
+
+impl<T: Copy> Handoff<T> {
+    /// Leaves a value, if none was left before.
+    pub fn put(&self, value: T) {
+        // ORDERING: acquire and release, device: of several lanes, one goes on.
+        if self.state.replace(EMPTY, TAKEN).is_ok() {
+            // SAFETY:
+            // - this lane alone took the place, and nobody reads before FULL
+            unsafe { *self.value.get() = Some(value) };
+            // ORDERING: release, device, partner `get`.
+            self.state.publish(FULL);
+        }
+    }
+    /// The value, once it is there.
+    #[must_use]
+    pub fn get(&self) -> Option<T> {
+        // ORDERING: acquire, device, partner `put`.
+        if self.state.observe() != FULL {
+            return None;
+        }
+        // SAFETY:
+        // - constant from FULL on
+        unsafe { *self.value.get() }
+    }
+}

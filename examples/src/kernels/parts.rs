@@ -1,0 +1,108 @@
+//! Memory that the host made and hands to a kernel, divided among its lanes or warps: device code does not allocate.
+#![allow(unsafe_code, reason = "slices of memory that lanes share")]
+
+use core::marker::PhantomData;
+use core::slice;
+
+use gpufs_core::word::DeviceWord;
+
+/// A stretch of memory in equal parts, each given out once in a launch.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    base: *mut u8,
+    /// Bytes of a part.
+    bytes: usize,
+    count: u32,
+    /// The next part to give out, or more.
+    next: DeviceWord,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY:
+// - each part is given to one owner only
+unsafe impl Send for Parts<'_> {}
+// SAFETY:
+// - as for `Send`
+unsafe impl Sync for Parts<'_> {}
+
+impl<'a> Parts<'a> {
+    /// Divides `memory`; what is left over is not used.
+    ///
+    /// # Panics
+    /// If `bytes` is 0.
+    #[must_use]
+    pub fn new(memory: &'a mut [u8], bytes: usize) -> Self {
+        let count = u32::try_from(memory.len() / bytes).unwrap_or(u32::MAX);
+        Self { base: memory.as_mut_ptr(), bytes, count, next: DeviceWord::new(0), memory: PhantomData }
+    }
+    /// A part that nobody else has; `None` when all are given out. One lane.
+    pub fn claim(&self) -> Option<Part<'_>> {
+        // ORDERING: relaxed: the number is the claim.
+        let index = self.next.draw(1);
+        (index < self.count).then(|| {
+            // SAFETY:
+            // - within the memory, as `index < count`
+            let base = unsafe { self.base.add(index as usize * self.bytes) };
+            Part { base, bytes: self.bytes, memory: PhantomData }
+        })
+    }
+}
+
+/// One part: its claimer's alone. A warp whose leader claimed it shares it by [`Part::address`] and [`Part::shared`].
+#[derive(Debug)]
+pub struct Part<'a> {
+    base: *mut u8,
+    bytes: usize,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Part<'a> {
+    /// All of it, for the lane that claimed it.
+    #[must_use]
+    pub fn into_slice(self) -> &'a mut [u8] {
+        // SAFETY:
+        // - valid and given to this claimer only (`Parts::claim`); `self` is consumed
+        unsafe { slice::from_raw_parts_mut(self.base, self.bytes) }
+    }
+    /// What the leader tells the other lanes.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.base as u64
+    }
+    /// The part that the warp's leader claimed.
+    ///
+    /// # Safety
+    /// `address` is that of a part of `parts` that the caller's warp claimed, and nobody turned it into a slice.
+    #[must_use]
+    pub const unsafe fn shared(parts: &'a Parts<'_>, address: u64) -> Self {
+        Self { base: address as *mut u8, bytes: parts.bytes, memory: PhantomData }
+    }
+    /// Bytes [`from`, `to`) for reading.
+    ///
+    /// # Safety
+    /// While the slice lives, no lane writes there.
+    ///
+    /// # Panics
+    /// If they do not lie in the part.
+    #[must_use]
+    pub unsafe fn read(&self, from: usize, to: usize) -> &'a [u8] {
+        assert!(from <= to && to <= self.bytes);
+        // SAFETY:
+        // - in bounds, as checked; unchanged, by this function's contract
+        unsafe { slice::from_raw_parts(self.base.add(from), to - from) }
+    }
+    /// Bytes [`from`, `to`) for writing.
+    ///
+    /// # Safety
+    /// While the slice lives, no other lane reads or writes there.
+    ///
+    /// # Panics
+    /// If they do not lie in the part.
+    #[must_use]
+    pub unsafe fn write(&self, from: usize, to: usize) -> &'a mut [u8] {
+        assert!(from <= to && to <= self.bytes);
+        // SAFETY:
+        // - in bounds, as checked; the caller's alone, by this function's contract
+        unsafe { slice::from_raw_parts_mut(self.base.add(from), to - from) }
+    }
+}

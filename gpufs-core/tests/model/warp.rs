@@ -1,0 +1,234 @@
+//! A warp whose every step is taken separately, the steps of its lanes in any order.
+
+use crate::chance::Chance;
+use crate::rig::{Rig, sqe_of};
+use crate::world::{Known, Model, Stage, WarpPlan};
+use gpufs_core::abi::Cqe;
+use gpufs_core::{Claim, Delivery, Drain, Operation, Outcome, Slot, Ticket};
+
+/// One lane's operation of the batch at hand.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    slot: Slot,
+    operation: Option<Operation>,
+    filled: bool,
+    done: bool,
+}
+
+/// What the warp does next, while it is not draining.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Claim,
+    Arm,
+    Fill(Ticket),
+    Wait,
+    Release(Claim),
+    Finished,
+}
+
+/// A drain under way.
+#[derive(Debug)]
+struct Draining {
+    drain: Drain,
+    copies: Vec<Option<Cqe>>,
+    advanced: bool,
+    delivered: Vec<bool>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Warp {
+    plan: WarpPlan,
+    phase: Phase,
+    claim: Option<Claim>,
+    lanes: Vec<Lane>,
+    draining: Option<Draining>,
+    /// An operation of an earlier batch.
+    former: Option<Operation>,
+}
+
+impl Warp {
+    pub(crate) fn new(plan: WarpPlan) -> Self {
+        let (phase, claim, lanes) = (Phase::Claim, None, Vec::new());
+        Self { plan, phase, claim, lanes, draining: None, former: None }
+    }
+    pub(crate) const fn add(&mut self, operations: u32) {
+        self.plan.operations += operations;
+    }
+    /// Operations not yet begun.
+    pub(crate) const fn left(&self) -> u32 {
+        self.plan.operations
+    }
+    pub(crate) const fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished) && self.draining.is_none()
+    }
+
+    /// One step.
+    pub(crate) fn step(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        if let Some(former) = self.former {
+            assert_eq!(rig.queue.outcome(former), model.outcome(former), "of an earlier operation");
+        }
+        if self.draining.is_some() {
+            return self.go_on_draining(rig, model, chance);
+        }
+        match self.phase {
+            Phase::Claim => self.claim(rig, model, chance),
+            Phase::Arm => self.arm(rig, model, chance),
+            Phase::Fill(ticket) => self.fill(rig, model, chance, ticket),
+            Phase::Wait => self.wait(rig, model, chance),
+            Phase::Release(claim) => self.release(rig, model, chance, claim),
+            Phase::Finished => {}
+        }
+    }
+
+    fn claim(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        let wanted = self.plan.width.min(self.plan.operations);
+        let Some(claim) = rig.queue.claim(wanted, self.plan.hint) else {
+            assert!(model.free.is_empty(), "a claim fails only while no slot is free");
+            return self.begin_to_drain(rig, chance);
+        };
+        assert!(claim.count() <= wanted);
+        let slots = (0..claim.count()).map(|rank| Slot(claim.item(rank)));
+        for slot in slots.clone() {
+            assert!(model.free.remove(&slot.0), "a slot is claimed only while it is free");
+        }
+        self.claim = Some(claim);
+        self.begin_batch(slots.collect());
+    }
+
+    fn begin_batch(&mut self, slots: Vec<Slot>) {
+        self.plan.operations -= u32::try_from(slots.len()).expect("at most 64");
+        self.lanes = slots
+            .into_iter()
+            .map(|slot| Lane { slot, operation: None, filled: false, done: false })
+            .collect();
+        self.phase = Phase::Arm;
+    }
+
+    fn arm(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        if let Some(index) = chance.index_where(&self.lanes, |lane| lane.operation.is_none()) {
+            let lane = &mut self.lanes[index];
+            let operation = rig.queue.arm(lane.slot);
+            let before = model.armed.insert(lane.slot.0, operation);
+            let before = before.map_or(rig.shape.generation, |former| former.generation);
+            let expected = if before == super::GENERATIONS { 1 } else { before + 1 };
+            assert_eq!(operation, Operation { slot: lane.slot, generation: expected });
+            assert_eq!(rig.queue.outcome(operation), Outcome::InFlight);
+            lane.operation = Some(operation);
+            return;
+        }
+        let ticket = rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64"));
+        let drawn = u32::try_from(model.operations.len()).expect("few operations");
+        assert_eq!(ticket, Ticket(rig.shape.first_ticket).plus(drawn), "tickets are drawn in order");
+        for (rank, lane) in (0..).zip(&self.lanes) {
+            let operation = lane.operation.expect("armed");
+            let sqe = sqe_of(operation, ticket.plus(rank));
+            let other = model.by_token.insert(operation.token(), model.operations.len());
+            assert!(other.is_none(), "a token stands for one operation");
+            model.operations.push(Known { operation, sqe, stage: Stage::Reserved, res: 0 });
+        }
+        self.phase = Phase::Fill(ticket);
+    }
+
+    fn fill(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, ticket: Ticket) {
+        let rank_of = |index| ticket.plus(u32::try_from(index).expect("at most 64"));
+        if let Some(index) = chance.index_where(&self.lanes, |lane| !lane.filled) {
+            let known = model.of_ticket(rank_of(index).0);
+            // SAFETY:
+            // - the ticket is this lane's, drawn and not committed
+            unsafe { rig.queue.fill(rank_of(index), known.sqe) };
+            known.stage = Stage::Filled;
+            self.lanes[index].filled = true;
+            return;
+        }
+        // For the model first: the commit may publish at once.
+        (0..self.lanes.len()).for_each(|index| model.of_ticket(rank_of(index).0).stage = Stage::Committed);
+        // SAFETY:
+        // - the tickets were drawn together, and each has been filled
+        unsafe { rig.queue.commit(ticket, u32::try_from(self.lanes.len()).expect("at most 64")) };
+        self.phase = Phase::Wait;
+    }
+
+    fn wait(&mut self, rig: &Rig, model: &Model, chance: &mut Chance) {
+        let Some(index) = chance.index_where(&self.lanes, |lane| !lane.done) else {
+            return self.end_batch(chance);
+        };
+        if chance.once_in(3) {
+            return self.begin_to_drain(rig, chance);
+        }
+        let operation = self.lanes[index].operation.expect("armed");
+        let outcome = rig.queue.outcome(operation);
+        assert_eq!(outcome, model.outcome(operation));
+        assert_ne!(outcome, Outcome::Stale, "a slot is its operation's until it is released");
+        self.lanes[index].done = outcome != Outcome::InFlight;
+    }
+
+    /// Goes on in the same slots, or gives them back.
+    fn end_batch(&mut self, chance: &mut Chance) {
+        self.former = self.lanes[chance.below(self.lanes.len())].operation;
+        if self.plan.keeps && self.plan.operations as usize >= self.lanes.len() && !chance.once_in(4) {
+            return self.begin_batch(self.lanes.iter().map(|lane| lane.slot).collect());
+        }
+        self.phase = Phase::Release(self.claim.take().expect("claimed"));
+    }
+
+    /// Gives everything left of a claim back, or one item of it.
+    fn release(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, claim: Claim) {
+        let rank = u32::try_from(chance.below(claim.count() as usize)).expect("below 64");
+        let part = if chance.once_in(3) { Claim::single(claim.item(rank)) } else { claim };
+        rig.queue.release(part);
+        model.free.extend((0..part.count()).map(|rank| part.item(rank)));
+        self.phase = match claim.bits ^ part.bits {
+            bits if bits != 0 => Phase::Release(Claim { bits, ..claim }),
+            _ if self.plan.operations == 0 => Phase::Finished,
+            _ => Phase::Claim,
+        };
+    }
+
+    fn begin_to_drain(&mut self, rig: &Rig, chance: &mut Chance) {
+        let most = u32::try_from(chance.below(self.plan.width as usize)).expect("below 64") + 1;
+        self.draining = rig.queue.begin_drain(most).map(|drain| {
+            assert!((1..=most).contains(&drain.count));
+            let count = drain.count as usize;
+            Draining { drain, copies: vec![None; count], advanced: false, delivered: vec![false; count] }
+        });
+    }
+
+    fn go_on_draining(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        let draining = self.draining.as_mut().expect("draining");
+        assert!(rig.queue.begin_drain(1).is_none(), "one polls at a time");
+        if let Some(index) = chance.index_where(&draining.copies, Option::is_none) {
+            let offset = u32::try_from(index).expect("below 64");
+            let cqe = rig.queue.entry(draining.drain, offset);
+            let at = draining.drain.head.wrapping_add(offset);
+            let posted =
+                model.completions.remove(&at).expect("a completion is copied once, after it was posted");
+            assert_eq!(cqe, posted, "a completion is copied as it was posted");
+            draining.copies[index] = Some(posted);
+        } else if !draining.advanced {
+            rig.queue.advance(draining.drain);
+            draining.advanced = true;
+        } else if let Some(index) = chance.index_where(&draining.delivered, |delivered| !delivered) {
+            draining.delivered[index] = true;
+            deliver(rig, model, draining.copies[index].expect("copied"));
+        } else {
+            rig.queue.end_drain(draining.drain);
+            self.draining = None;
+        }
+    }
+}
+
+/// The first completion of an operation is delivered and no other. Which of two in one drain is first, the lanes decide.
+fn deliver(rig: &Rig, model: &mut Model, cqe: Cqe) {
+    let known = model.by_token.get(&cqe.user_data).map(|index| &mut model.operations[*index]);
+    let expected = match known.filter(|known| known.stage == Stage::Posted) {
+        Some(known) => {
+            assert_eq!(cqe.res, known.res);
+            known.stage = Stage::Delivered;
+            Delivery::Delivered
+        }
+        None => Delivery::Stale,
+    };
+    assert_eq!(rig.queue.deliver(cqe), expected, "of {cqe:?}");
+    model.drained += 1;
+    model.stale += u64::from(expected == Delivery::Stale);
+}
