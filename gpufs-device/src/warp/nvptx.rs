@@ -2,7 +2,9 @@
 //!
 //! Every operation that names lanes is an LLVM intrinsic: those are convergent, that is, the compiler neither duplicates one
 //! nor makes it depend on a branch it did not depend on, and inline assembly is not. Each `.sync` instruction waits until all lanes of
-//! its mask have come, so a lane that the hardware runs later than the others is waited for.
+//! its mask have come, so a lane that the hardware runs later than the others is waited for. (LLVM 22 does copy a `bar.warp.sync`
+//! into the branches before it, in `io::drain` for one. That is harmless here: from sm_70 on, lanes may meet at different
+//! `bar.warp.sync` instructions of the same mask.)
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
 //! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
