@@ -6,19 +6,7 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Where a thread stands in its launch. Counts are at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Position {
-    /// Index of the thread in its block.
-    pub thread: u32,
-    /// Index of the block in the grid.
-    pub block: u32,
-    /// Threads in a block.
-    pub block_threads: u32,
-    /// Blocks in the grid.
-    pub grid_blocks: u32,
-}
+pub use crate::Position;
 
 /// What the lanes named in a mask do together. All of them must come with the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

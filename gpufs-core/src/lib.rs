@@ -71,14 +71,17 @@
 //! file: (e) ends. ∎ (An operation that the kernel itself cannot finish, such as a read of a pipe that nobody writes,
 //! holds its slot and its lock as long as it would hold a thread on a CPU.)
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 #![deny(unsafe_code)]
 
 pub mod abi;
 pub mod errno;
 mod free_set;
 pub mod kernel;
+#[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
 pub mod pool;
+mod position;
 mod queue;
 pub mod session;
 mod sqe;
@@ -87,6 +90,7 @@ pub mod word;
 
 pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
+pub use position::Position;
 pub use queue::{
     Counters, Delivery, Drain, Line, Operation, Outcome, Queue, QueueParts, QueueWords, Slot, Ticket,
 };

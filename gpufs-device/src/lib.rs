@@ -10,6 +10,15 @@
 //!
 //! Every call may be made by any lanes of any warp at once. Errors are the kernel's errno.
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(
+    any(target_arch = "nvptx64", target_arch = "amdgpu"),
+    feature(abi_unadjusted, core_intrinsics, link_llvm_intrinsics)
+)]
+#![cfg_attr(
+    any(target_arch = "nvptx64", target_arch = "amdgpu"),
+    allow(internal_features, reason = "compiler intrinsics")
+)]
+#![cfg_attr(target_arch = "amdgpu", feature(gpu_intrinsics))]
 #![deny(unsafe_code)]
 
 pub mod file;
@@ -17,6 +26,8 @@ pub mod format;
 pub mod fs;
 mod io;
 pub mod kernel;
+#[cfg(all(any(target_arch = "nvptx64", target_arch = "amdgpu"), feature = "runtime"))]
+mod runtime;
 pub mod stdio;
 pub mod warp;
 

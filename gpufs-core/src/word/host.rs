@@ -1,8 +1,13 @@
-//! The words on a CPU, where one coherent memory serves device, kernel and host: `core` atomics and plain cells.
+//! The words on a CPU, where one coherent memory serves device, kernel and host, and on AMD GPUs: `core` atomics and plain cells.
+//!
+//! On AMDGCN an atomic of `core` has system scope, with the waits and cache actions of LLVM's memory model for it (looked at for
+//! gfx90a, gfx942 and gfx1100 by `cargo xtask device`). Device words would do with less: what they cost beyond that is a write-back of
+//! the second-level cache, and that `claim_bits` and `return_bits` become loops of compare-and-swap, as PCIe has no atomic *and* and *or*.
 #![allow(clippy::disallowed_types, reason = "this file is the one that wraps them")]
 #![allow(unsafe_code, reason = "the entry cells")]
 
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// A 32-bit word in memory shared with the kernel. Plain loads and stores only.
@@ -84,7 +89,8 @@ macro_rules! device_word {
             /// Subtracts `value`, acquire and release; the value before.
             #[inline]
             pub fn sub(&self, value: $int) -> $int {
-                self.0.fetch_sub(value, Ordering::AcqRel)
+                // Not `fetch_sub`, which AMDGCN makes a loop of.
+                self.0.fetch_add(value.wrapping_neg(), Ordering::AcqRel)
             }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
             #[inline]
@@ -117,7 +123,8 @@ device_word! {
     DeviceWord64, AtomicU64, u64
 }
 
-/// One ring entry (SQE or CQE): plain memory, handed over by the word that publishes it.
+/// One ring entry (SQE or CQE): plain memory, handed over by the word that publishes it. Its type is a multiple of 16 bytes, and so
+/// aligned.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct EntryCell<T>(UnsafeCell<T>);
@@ -127,7 +134,15 @@ pub struct EntryCell<T>(UnsafeCell<T>);
 //   forbids concurrent conflicting access.
 unsafe impl<T: Send> Sync for EntryCell<T> {}
 
+/// What is stored at once. `MaybeUninit`, as an entry may have padding.
+type Quad = [MaybeUninit<u64>; 2];
+
 impl<T: Copy> EntryCell<T> {
+    const QUADS: usize = {
+        assert!(size_of::<T>().is_multiple_of(size_of::<Quad>()) && align_of::<T>() >= size_of::<Quad>());
+        size_of::<T>() / size_of::<Quad>()
+    };
+
     /// A cell holding `value`.
     #[must_use]
     pub const fn new(value: T) -> Self {
@@ -145,16 +160,23 @@ impl<T: Copy> EntryCell<T> {
         // - no concurrent writer, by this function's contract
         unsafe { self.0.get().read() }
     }
-    /// Writes the entry.
+    /// Writes the entry, in wide words: as a structure, AMDGCN would store it field by field, and each store may cross PCIe alone.
     ///
     /// # Safety
     /// No one reads or writes the entry at the same time: it is the caller's alone until published.
     #[inline]
     pub unsafe fn write(&self, value: T) {
-        // SAFETY:
-        // - the pointer is valid and aligned, coming from the cell
-        // - no concurrent reader or writer, by this function's contract
-        unsafe { self.0.get().write(value) };
+        let to = self.0.get().cast::<Quad>();
+        let from = core::ptr::from_ref(&value).cast::<Quad>();
+        for index in 0..Self::QUADS {
+            // SAFETY:
+            // - 16 bytes within `value`, aligned as `QUADS` asserts; any bytes are valid for a `MaybeUninit`
+            let quad = unsafe { from.add(index).read() };
+            // SAFETY:
+            // - 16 bytes within the cell, aligned as `QUADS` asserts
+            // - no concurrent reader or writer, by this function's contract
+            unsafe { to.add(index).write(quad) };
+        }
     }
 }
 

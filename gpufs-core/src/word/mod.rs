@@ -17,14 +17,24 @@
 //! | `return_bits` | release read-modify-write | none | device |
 //! | `add`, `sub`, `replace` | acquire and release | none | device |
 //!
-//! A caller's `// ORDERING:` line names the partner. Back ends: `host.rs` (`core` atomics, which also serve AMDGCN, where they
-//! come out with the right waits and cache actions), `loom.rs` (model checking). The NVPTX back end enters here as a third
-//! file with the same items.
+//! A caller's `// ORDERING:` line names the partner. Back ends:
+//!
+//! | file | for | how |
+//! |---|---|---|
+//! | `host.rs` | CPUs | `core` atomics |
+//! | `host.rs` | AMDGCN | the same: they come out with the waits and cache actions of system scope, also where device scope would do (`gpufs-device/tests/golden`) |
+//! | `nvptx.rs` | NVPTX | inline assembly: there `core` atomics lose their order |
+//! | `loom.rs` | model checking | loom's atomics |
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, target_arch = "nvptx64")))]
 mod host;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, target_arch = "nvptx64")))]
 use host as backend;
+
+#[cfg(target_arch = "nvptx64")]
+mod nvptx;
+#[cfg(target_arch = "nvptx64")]
+use nvptx as backend;
 
 #[cfg(loom)]
 mod loom;

@@ -11,6 +11,8 @@ use super::{LaneMask, Warp};
 pub struct Machine;
 
 impl Warp for Machine {
+    const INDEPENDENT_LANES: bool = true;
+
     #[inline]
     fn width() -> u32 {
         (runtime().width)()

@@ -2,10 +2,20 @@
 //!
 //! Everything above this module is written once. A new target is one more file that implements [`Warp`].
 
-mod cpu;
+#[cfg(target_arch = "amdgpu")]
+#[path = "amdgcn.rs"]
+mod machine;
+#[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+#[path = "cpu.rs"]
+mod machine;
+#[cfg(target_arch = "nvptx64")]
+#[path = "nvptx.rs"]
+mod machine;
+#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu", test))]
+mod scan;
 
-pub use cpu::Machine;
-pub use gpufs_core::lanes::Position;
+pub use gpufs_core::Position;
+pub use machine::Machine;
 
 /// A set of lanes of one warp: bit `i` stands for lane `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +88,9 @@ impl LaneMask {
 /// Where a function takes `lanes`: convergent; called by exactly the lanes in the mask, all with the same mask, each lane in it
 /// the caller's own among them; the result is valid in all of them. What a lane did before is visible to the others after.
 pub trait Warp {
+    /// Whether a lane makes progress while others of its warp run or wait elsewhere. Where not, lanes that part come together again
+    /// where their branches end, and one that waits inside a branch keeps the others waiting at its end.
+    const INDEPENDENT_LANES: bool;
     /// Lanes in a warp: 1 to 64. Any lane; the same everywhere.
     fn width() -> u32;
     /// The calling lane's index, below [`Warp::width`]. Any lane.
@@ -206,6 +219,15 @@ impl Lanes {
     /// Runs `body` once for each distinct `key`, with the lanes that hold it; the result of the caller's own group.
     #[inline]
     pub fn grouped<T>(self, key: u64, body: impl FnOnce(Self) -> T) -> T {
+        if Machine::INDEPENDENT_LANES {
+            self.grouped_apart(key, body)
+        } else {
+            self.grouped_in_turn(key, body)
+        }
+    }
+    /// [`Lanes::grouped`]: no group waits for another.
+    #[inline]
+    fn grouped_apart<T>(self, key: u64, body: impl FnOnce(Self) -> T) -> T {
         let mut rest = self;
         // Ends: each round serves at least the leader.
         loop {
@@ -216,6 +238,28 @@ impl Lanes {
             }
             rest = rest.subset(rest.mask.without(group));
         }
+    }
+    /// [`Lanes::grouped`]: one group after the other, all leaving together.
+    ///
+    /// A loop that groups left one by one would not do: lanes that leave a loop come together at its end, so that the groups would run
+    /// their bodies at the same time, and the one that first got a lock would wait for the one that waits for it.
+    #[inline]
+    fn grouped_in_turn<T>(self, key: u64, body: impl FnOnce(Self) -> T) -> T {
+        let mut rest = self.mask;
+        let mut body = Some(body);
+        let mut result = None;
+        // Ends: each round serves at least the lowest lane left. The condition is the same in all lanes.
+        while !rest.is_empty() {
+            let group = self.ballot(key == self.broadcast(key, rest.first()));
+            if group.contains(self.lane)
+                && let Some(body) = body.take()
+            {
+                result = Some(body(self.subset(group)));
+            }
+            rest = rest.without(group);
+        }
+        let Some(result) = result else { unreachable!("each lane is in the group of its key") };
+        result
     }
     /// The part of the set in `subset`, for a call made by exactly those lanes.
     ///
@@ -233,7 +277,7 @@ impl Lanes {
 #[inline]
 #[must_use]
 pub fn position() -> Position {
-    cpu::position()
+    machine::position()
 }
 
 /// The calling thread's index in the whole grid. Any lane.

@@ -1,0 +1,150 @@
+//! NVIDIA GPUs, sm_70 or newer: a warp is 32 lanes, and each lane makes progress of its own.
+//!
+//! Every operation that names lanes is an LLVM intrinsic: those are convergent, that is, the compiler neither duplicates one
+//! nor makes it depend on a branch it did not depend on, and inline assembly is not. Each `.sync` instruction waits until all lanes of
+//! its mask have come, so a lane that the hardware runs later than the others is waited for. (LLVM 22 does copy a `bar.warp.sync`
+//! into the branches before it, in `io::drain` for one. That is harmless here: from sm_70 on, lanes may meet at different
+//! `bar.warp.sync` instructions of the same mask.)
+//!
+//! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
+//! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
+//! compiler.
+#![allow(unsafe_code, reason = "compiler intrinsics")]
+
+use gpufs_core::Position;
+
+use super::scan::scan_by_shuffles;
+use super::{LaneMask, Warp};
+
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.activemask"]
+    safe fn activemask() -> u32;
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    fn bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    fn vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+    fn shfl_sync_idx(mask: u32, value: u32, from: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.nanosleep"]
+    safe fn nanosleep(nanoseconds: u32);
+    #[link_name = "llvm.nvvm.read.ptx.sreg.globaltimer"]
+    safe fn globaltimer() -> u64;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
+    safe fn laneid() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.x"]
+    safe fn tid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.y"]
+    safe fn tid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.z"]
+    safe fn tid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.x"]
+    safe fn ntid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.y"]
+    safe fn ntid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.z"]
+    safe fn ntid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.x"]
+    safe fn ctaid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.y"]
+    safe fn ctaid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.z"]
+    safe fn ctaid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.x"]
+    safe fn nctaid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.y"]
+    safe fn nctaid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.z"]
+    safe fn nctaid_z() -> u32;
+}
+
+/// Shuffles see the warp as one segment of 32 lanes (PTX ISA, "shfl.sync", operand c).
+const WHOLE_WARP: u32 = 0x1f;
+/// `nanosleep` takes at most a millisecond.
+const LONGEST_NAP_NS: u32 = 1_000_000;
+
+/// The machine that this build runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+/// The low half of a mask: a warp has 32 lanes.
+#[allow(clippy::cast_possible_truncation, reason = "lanes 32 to 63 do not exist")]
+const fn hardware(lanes: LaneMask) -> u32 {
+    lanes.0 as u32
+}
+
+/// [`Warp::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+fn shuffle_halves(lanes: LaneMask, value: u64, from: u32) -> u64 {
+    // SAFETY:
+    // - the caller is one of `lanes`, and all of them call
+    let low = unsafe { shfl_sync_idx(hardware(lanes), value as u32, from, WHOLE_WARP) };
+    // SAFETY:
+    // - as above
+    let high = unsafe { shfl_sync_idx(hardware(lanes), (value >> 32) as u32, from, WHOLE_WARP) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+impl Warp for Machine {
+    const INDEPENDENT_LANES: bool = true;
+
+    #[inline]
+    fn width() -> u32 {
+        32
+    }
+    #[inline]
+    fn lane() -> u32 {
+        laneid()
+    }
+    #[inline]
+    fn calling() -> LaneMask {
+        // Not all lanes that could come together need to; whichever do get one mask, that of the instruction they execute together.
+        LaneMask(u64::from(activemask()))
+    }
+    #[inline]
+    fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
+        Self::sync(lanes);
+        // SAFETY:
+        // - the caller is one of `lanes`, and all of them call
+        LaneMask(u64::from(unsafe { vote_ballot_sync(hardware(lanes), predicate) }))
+    }
+    #[inline]
+    fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
+        Self::sync(lanes);
+        shuffle_halves(lanes, value, from)
+    }
+    #[inline]
+    fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
+        Self::shuffle(lanes, value, from)
+    }
+    #[inline]
+    fn scan(lanes: LaneMask, value: u64) -> u64 {
+        Self::sync(lanes);
+        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_halves(lanes, value, from))
+    }
+    #[inline]
+    fn sync(lanes: LaneMask) {
+        // SAFETY:
+        // - the caller is one of `lanes`, and all of them call
+        unsafe { bar_warp_sync(hardware(lanes)) };
+    }
+    #[inline]
+    fn nap(nanoseconds: u32) {
+        nanosleep(nanoseconds.min(LONGEST_NAP_NS));
+    }
+    #[inline]
+    fn clock() -> u64 {
+        globaltimer()
+    }
+}
+
+/// Where the calling thread stands in its launch; blocks and grids of more than one dimension are counted x first.
+#[inline]
+pub(super) fn position() -> Position {
+    Position {
+        thread: (tid_z() * ntid_y() + tid_y()) * ntid_x() + tid_x(),
+        block: (ctaid_z() * nctaid_y() + ctaid_y()) * nctaid_x() + ctaid_x(),
+        block_threads: ntid_x() * ntid_y() * ntid_z(),
+        grid_blocks: nctaid_x() * nctaid_y() * nctaid_z(),
+    }
+}
