@@ -1,1 +1,4 @@
 //! Helpers shared by the whole-stack tests.
+
+pub mod differential;
+pub mod random;

@@ -2,6 +2,14 @@
 //!
 //! A descriptor is an index of the session's file table, valid in every kernel and warp of the session. Each call is made by any
 //! lanes at once, each for itself; a warp's calls go to the kernel as one batch.
+//!
+//! What differs from the system calls, because io_uring does:
+//!
+//! | call | difference |
+//! |---|---|
+//! | `read`, `write` of no bytes | 0 on a directory or device too (`read(2)` may fail, as with `EISDIR`) |
+//! | `read` from a device such as `/dev/zero` | may be short after any page |
+//! | `open` with a wrong path and wrong flags | the path's error (`open(2)`: `EINVAL`) |
 
 mod open;
 mod position;

@@ -75,7 +75,9 @@ impl Fs {
             let number = file.descriptor.peek().cast_signed();
             let request = Request { target: file.target(descriptor), memory, bytes, offset };
             let count = transfer(session, lanes, writing, Some(request))?;
-            if writing
+            if count == 0 {
+                // Nothing moved, an appending write's position neither.
+            } else if writing
                 && flags & (OpenFile::APPEND | OpenFile::SEEKABLE) == OpenFile::APPEND | OpenFile::SEEKABLE
             {
                 // After an appending write the position is the end (POSIX write()).

@@ -39,11 +39,10 @@ impl Fs {
         offset: u64,
     ) -> Result<usize, Errno> {
         let session = self.session();
-        let request = session.file(descriptor).and_then(|file| {
+        // The offset is looked at before the descriptor, as the system call does.
+        let offset_fits = if offset > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(()) };
+        let request = offset_fits.and_then(|()| session.file(descriptor)).and_then(|file| {
             let flags = file.flags.peek();
-            if offset > i64::MAX.cast_unsigned() {
-                return Err(Errno::INVAL);
-            }
             if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
                 return Err(Errno::SPIPE);
             }
@@ -59,7 +58,7 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     #[track_caller]
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(), descriptor, |number| Sqe::fsync(number, 0))
+        self.simple(Lanes::calling(), Ok(descriptor), |number| Sqe::fsync(number, 0))
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
@@ -68,12 +67,18 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     #[track_caller]
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
+        let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
         self.simple(Lanes::calling(), descriptor, |number| Sqe::ftruncate(number, length))
     }
 
-    fn simple(self, lanes: Lanes, descriptor: Descriptor, entry: impl Fn(i32) -> Sqe) -> Result<(), Errno> {
+    fn simple(
+        self,
+        lanes: Lanes,
+        descriptor: Result<Descriptor, Errno>,
+        entry: impl Fn(i32) -> Sqe,
+    ) -> Result<(), Errno> {
         let session = self.session();
-        let file = session.file(descriptor);
+        let file = descriptor.and_then(|descriptor| session.file(descriptor));
         let sqe = file.ok().map(|file| entry(file.descriptor.peek().cast_signed()));
         let result = Errno::check(transact(session, lanes, sqe));
         file.and(result.map(|_| ()))

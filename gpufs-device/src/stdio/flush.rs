@@ -65,7 +65,8 @@ impl Held {
 }
 
 impl File {
-    /// Writes what is buffered, as `fflush(3)`; on a stream that is reading, does nothing.
+    /// Writes what is buffered, as `fflush(3)`. On a stream that is reading a seekable file, forgets what was read ahead and pushed
+    /// back (POSIX), so that the next read sees the file as it then is; the position stays.
     ///
     /// # Errors
     /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
@@ -78,7 +79,12 @@ impl File {
 
 fn flush(file: File, lanes: Lanes) -> Result<(), Errno> {
     lanes.grouped(file.key(), |group| {
-        with_lock(file, group, |held| held.flush().or_else(|errno| held.fail(errno)))
+        with_lock(file, group, |held| {
+            if held.stream.direction() == Direction::Reading && held.file_flags() & OpenFile::SEEKABLE != 0 {
+                held.leave_reading();
+            }
+            held.flush().or_else(|errno| held.fail(errno))
+        })
     })
 }
 

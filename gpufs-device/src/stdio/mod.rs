@@ -10,7 +10,12 @@
 //! | writing, fully buffered | a full buffer is written behind the caller's back: its error is reported by the next call on the stream that meets it (`fwrite`, `fflush`, `fclose` …), and the bytes are kept and tried again |
 //! | writing to a seekable file not in append mode | buffers go out at once, each at its own offset: another reader of the growing file may see a later one first (open with `"a"` for a log that is followed) |
 //! | `ungetc` | up to 8 bytes |
-//! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least |
+//! | `fopen` | a letter of the mode that it does not know is `EINVAL` (POSIX allows it; glibc passes over it) |
+//! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
+//! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
+//! | `fseek`, `ftell` on a device without a position | the position is always 0 |
+//! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
+//! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time |
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
 
 mod chars;

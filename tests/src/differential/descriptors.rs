@@ -1,0 +1,357 @@
+//! Descriptors against the system calls.
+#![allow(unsafe_code, reason = "calls the C library")]
+
+use gpufs_device::file::{self, Descriptor, Whence};
+use gpufs_device::{Errno, Fs};
+
+use super::places::{Kind, NAMES, Place, VERY_LONG, content};
+use super::streams::Sides;
+use super::{Difference, Outcome, Step};
+use crate::random::{Random, text};
+
+/// Descriptors that a sequence has at once.
+const PLACES: usize = 3;
+
+/// One call; `on` is one of the sequence's descriptors, open or not.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "named as the system calls")]
+pub enum Call {
+    Open {
+        on: usize,
+        name: usize,
+        flags: u32,
+    },
+    Read {
+        on: usize,
+        bytes: usize,
+    },
+    Write {
+        on: usize,
+        salt: u64,
+        bytes: usize,
+    },
+    Pread {
+        on: usize,
+        bytes: usize,
+        offset: u64,
+    },
+    Pwrite {
+        on: usize,
+        salt: u64,
+        bytes: usize,
+        offset: u64,
+    },
+    Lseek {
+        on: usize,
+        offset: i64,
+        whence: Whence,
+    },
+    Ftruncate {
+        on: usize,
+        length: u64,
+    },
+    Fsync {
+        on: usize,
+    },
+    Close {
+        on: usize,
+    },
+    /// Looks at the content of the file that most calls work on.
+    Look,
+}
+
+/// One side: the system's descriptors, or this project's.
+trait Side {
+    fn place(&self) -> &Place;
+    fn is_open(&self, on: usize) -> bool;
+    fn open(&mut self, on: usize, name: usize, flags: u32) -> Result<i64, i32>;
+    fn read(&mut self, on: usize, into: &mut [u8], offset: Option<u64>) -> Result<i64, i32>;
+    fn write(&mut self, on: usize, from: &[u8], offset: Option<u64>) -> Result<i64, i32>;
+    fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32>;
+    fn ftruncate(&mut self, on: usize, length: u64) -> Result<i64, i32>;
+    fn fsync(&mut self, on: usize) -> Result<i64, i32>;
+    fn close(&mut self, on: usize) -> Result<i64, i32>;
+
+    fn call(&mut self, call: &Call) -> Outcome {
+        let mut memory = Vec::new();
+        let result = match *call {
+            Call::Open { on, name, flags } => self.open(on, name, flags),
+            Call::Read { on, bytes } => {
+                memory = vec![0xee; bytes];
+                self.read(on, &mut memory, None)
+            }
+            Call::Pread { on, bytes, offset } => {
+                memory = vec![0xee; bytes];
+                self.read(on, &mut memory, Some(offset))
+            }
+            Call::Write { on, salt, bytes } => self.write(on, &text(salt, bytes), None),
+            Call::Pwrite { on, salt, bytes, offset } => self.write(on, &text(salt, bytes), Some(offset)),
+            Call::Lseek { on, offset, whence } => self.lseek(on, offset, whence),
+            Call::Ftruncate { on, length } => self.ftruncate(on, length),
+            Call::Fsync { on } => self.fsync(on),
+            Call::Close { on } => self.close(on),
+            Call::Look => {
+                let content = content(&self.place().path("a"));
+                return Outcome { content, ..Outcome::default() };
+            }
+        };
+        let outcome = result.map_or_else(Outcome::failed, Outcome::of);
+        Outcome { bytes: memory, ..outcome }
+    }
+}
+
+/// The system's side: −1 is a descriptor that is not open.
+struct System<'a> {
+    place: &'a Place,
+    numbers: [i32; PLACES],
+}
+
+fn checked(result: i64) -> Result<i64, i32> {
+    if result == -1 { Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(result) }
+}
+
+impl Side for System<'_> {
+    fn place(&self) -> &Place {
+        self.place
+    }
+    fn is_open(&self, on: usize) -> bool {
+        self.numbers[on] >= 0
+    }
+    fn open(&mut self, on: usize, name: usize, flags: u32) -> Result<i64, i32> {
+        let path = self.place.c_path(NAMES[name].0);
+        // SAFETY: a string that ends.
+        let number = unsafe { libc::open(path.as_ptr(), flags.cast_signed(), 0o666) };
+        self.numbers[on] = number;
+        checked(i64::from(number)).map(|_| 0)
+    }
+    fn read(&mut self, on: usize, into: &mut [u8], offset: Option<u64>) -> Result<i64, i32> {
+        let (number, memory, bytes) = (self.numbers[on], into.as_mut_ptr().cast(), into.len());
+        // SAFETY: memory of that length.
+        let count = unsafe {
+            match offset {
+                None => libc::read(number, memory, bytes),
+                Some(offset) => libc::pread(number, memory, bytes, offset.cast_signed()),
+            }
+        };
+        checked(count as i64)
+    }
+    fn write(&mut self, on: usize, from: &[u8], offset: Option<u64>) -> Result<i64, i32> {
+        let (number, memory, bytes) = (self.numbers[on], from.as_ptr().cast(), from.len());
+        // SAFETY: memory of that length.
+        let count = unsafe {
+            match offset {
+                None => libc::write(number, memory, bytes),
+                Some(offset) => libc::pwrite(number, memory, bytes, offset.cast_signed()),
+            }
+        };
+        checked(count as i64)
+    }
+    fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32> {
+        let whence = match whence {
+            Whence::Set => libc::SEEK_SET,
+            Whence::Current => libc::SEEK_CUR,
+            Whence::End => libc::SEEK_END,
+        };
+        // SAFETY: no memory is involved.
+        checked(unsafe { libc::lseek(self.numbers[on], offset, whence) })
+    }
+    fn ftruncate(&mut self, on: usize, length: u64) -> Result<i64, i32> {
+        // SAFETY: no memory is involved.
+        checked(i64::from(unsafe { libc::ftruncate(self.numbers[on], length.cast_signed()) }))
+    }
+    fn fsync(&mut self, on: usize) -> Result<i64, i32> {
+        // SAFETY: no memory is involved.
+        checked(i64::from(unsafe { libc::fsync(self.numbers[on]) }))
+    }
+    fn close(&mut self, on: usize) -> Result<i64, i32> {
+        let number = std::mem::replace(&mut self.numbers[on], -1);
+        // SAFETY: the descriptor is this side's own, or −1.
+        checked(i64::from(unsafe { libc::close(number) }))
+    }
+}
+
+/// This project's side.
+struct Device<'a> {
+    fs: Fs,
+    place: &'a Place,
+    descriptors: [Option<Descriptor>; PLACES],
+}
+
+/// An index beyond any session's table.
+const NOT_OPEN: Descriptor = Descriptor(u32::MAX);
+
+fn number<T>(result: Result<T, Errno>, value: impl FnOnce(T) -> i64) -> Result<i64, i32> {
+    result.map(value).map_err(Errno::number)
+}
+
+impl Device<'_> {
+    fn descriptor(&self, on: usize) -> Descriptor {
+        self.descriptors[on].unwrap_or(NOT_OPEN)
+    }
+}
+
+impl Side for Device<'_> {
+    fn place(&self) -> &Place {
+        self.place
+    }
+    fn is_open(&self, on: usize) -> bool {
+        self.descriptors[on].is_some()
+    }
+    fn open(&mut self, on: usize, name: usize, flags: u32) -> Result<i64, i32> {
+        let opened = self.fs.open(&self.place.c_path(NAMES[name].0), flags, 0o666);
+        self.descriptors[on] = opened.ok();
+        number(opened, |_| 0)
+    }
+    fn read(&mut self, on: usize, into: &mut [u8], offset: Option<u64>) -> Result<i64, i32> {
+        let descriptor = self.descriptor(on);
+        let count = match offset {
+            None => self.fs.read(descriptor, into),
+            Some(offset) => self.fs.pread(descriptor, into, offset),
+        };
+        number(count, |count| count as i64)
+    }
+    fn write(&mut self, on: usize, from: &[u8], offset: Option<u64>) -> Result<i64, i32> {
+        let descriptor = self.descriptor(on);
+        let count = match offset {
+            None => self.fs.write(descriptor, from),
+            Some(offset) => self.fs.pwrite(descriptor, from, offset),
+        };
+        number(count, |count| count as i64)
+    }
+    fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32> {
+        number(self.fs.lseek(self.descriptor(on), offset, whence), u64::cast_signed)
+    }
+    fn ftruncate(&mut self, on: usize, length: u64) -> Result<i64, i32> {
+        number(self.fs.ftruncate(self.descriptor(on), length), |()| 0)
+    }
+    fn fsync(&mut self, on: usize) -> Result<i64, i32> {
+        number(self.fs.fsync(self.descriptor(on)), |()| 0)
+    }
+    fn close(&mut self, on: usize) -> Result<i64, i32> {
+        let descriptor = self.descriptor(on);
+        self.descriptors[on] = None;
+        number(self.fs.close(descriptor), |()| 0)
+    }
+}
+
+/// Makes up a sequence from `seed` and runs it on both sides. Where they first differ. Convergent as its calls are.
+#[must_use]
+pub fn run(fs: Fs, sides: &Sides, seed: u64) -> Option<Difference<Call>> {
+    let mut random = Random::new(seed);
+    // As `run_again` begins.
+    let (salt, amount) = (random.bits(), random.below(10_000));
+    let mut calls = vec![Call::Open { on: 0, name: 0, flags: file::O_RDWR }];
+    for _ in 0..5 + random.below(40) {
+        calls.push(propose(&mut random));
+    }
+    both(fs, sides, (salt, amount), &calls)
+}
+
+/// Runs a given list of calls on both sides, from the start that `seed` gives. Convergent as its calls are.
+#[must_use]
+pub fn run_again(fs: Fs, sides: &Sides, seed: u64, calls: &[Call]) -> Option<Difference<Call>> {
+    let mut random = Random::new(seed);
+    let start = (random.bits(), random.below(10_000));
+    both(fs, sides, start, calls)
+}
+
+fn both(fs: Fs, sides: &Sides, (salt, amount): (u64, usize), calls: &[Call]) -> Option<Difference<Call>> {
+    sides.system.reset(salt, amount);
+    sides.here.reset(salt, amount);
+    let mut system = System { place: &sides.system, numbers: [-1; PLACES] };
+    let mut device = Device { fs, place: &sides.here, descriptors: [None; PLACES] };
+    let mut kinds = [Kind::File; PLACES];
+    let mut steps = Vec::new();
+    let mut difference = None;
+    for call in calls {
+        if !allowed(call, &system, &mut kinds) {
+            continue;
+        }
+        let expected = system.call(call);
+        let got = device.call(call);
+        let differs = got != expected;
+        steps.push(Step { call: call.clone(), expected, compared: true });
+        if differs {
+            difference = Some(Difference { steps, got });
+            break;
+        }
+    }
+    for on in 0..PLACES {
+        let closed = system.is_open(on).then(|| system.close(on));
+        let closed_here = device.is_open(on).then(|| device.close(on));
+        debug_assert!(difference.is_some() || closed == closed_here);
+    }
+    difference
+}
+
+/// Everything is allowed but to forget an open descriptor, and what is said below.
+fn allowed(call: &Call, system: &System<'_>, kinds: &mut [Kind; PLACES]) -> bool {
+    let is_file = |on: usize| kinds[on] == Kind::File || !system.is_open(on);
+    match *call {
+        Call::Open { on, name, flags } => {
+            // Where flags and path are both wrong, the system call looks at the flags first, and io_uring at the path.
+            let both_wrong = matches!(NAMES[name].0, VERY_LONG | "")
+                && flags & file::O_CREAT != 0
+                && flags & file::O_DIRECTORY != 0;
+            let free = !system.is_open(on) && !both_wrong;
+            if free {
+                kinds[on] = NAMES[name].1;
+            }
+            free
+        }
+        // io_uring does not ask a driver or a directory for a transfer of nothing; and it may end a device's transfer after any page,
+        // where the system call goes on (the kernel's `read_iter_zero` under `IOCB_NOWAIT`).
+        Call::Read { on, bytes } | Call::Write { on, bytes, .. } => {
+            is_file(on) || (1..=4096).contains(&bytes)
+        }
+        // A directory's positions are its file system's own; a device's are its driver's.
+        Call::Lseek { on, .. }
+        | Call::Ftruncate { on, .. }
+        | Call::Pread { on, .. }
+        | Call::Pwrite { on, .. } => is_file(on),
+        _ => true,
+    }
+}
+
+fn propose(random: &mut Random) -> Call {
+    let on = random.pick(&[0, 0, 0, 1, 1, 2]);
+    let bytes = random.pick(&[0, 1, 7, 100, 1000, 4095, 4096, 4097, 9000, 70_000]);
+    let offset = random.pick(&[0, 1, 100, 4096, 5000, 20_000]);
+    let salt = random.bits();
+    match random.below(100) {
+        0..20 => Call::Open { on, name: random.below(NAMES.len()), flags: flags(random) },
+        20..32 => Call::Read { on, bytes },
+        32..44 => Call::Write { on, salt, bytes },
+        44..54 => Call::Pread { on, bytes, offset: if random.one_in(20) { u64::MAX - 3 } else { offset } },
+        54..64 => Call::Pwrite { on, salt, bytes, offset: if random.one_in(20) { u64::MAX } else { offset } },
+        64..78 => {
+            let offset = offset.cast_signed();
+            let whence = random.pick(&[Whence::Set, Whence::Current, Whence::End]);
+            let sign = if whence == Whence::Set && !random.one_in(4) { 1 } else { random.pick(&[1, -1]) };
+            Call::Lseek { on, offset: sign * offset, whence }
+        }
+        78..84 => Call::Ftruncate { on, length: if random.one_in(10) { u64::MAX } else { offset } },
+        84..87 => Call::Fsync { on },
+        87..95 => Call::Look,
+        _ => Call::Close { on },
+    }
+}
+
+fn flags(random: &mut Random) -> u32 {
+    let mut flags = random.pick(&[file::O_RDONLY, file::O_WRONLY, file::O_RDWR, file::O_RDWR]);
+    for (flag, rarity) in [
+        (file::O_CREAT, 2),
+        (file::O_EXCL, 8),
+        (file::O_TRUNC, 6),
+        (file::O_APPEND, 4),
+        (file::O_NONBLOCK, 20),
+        (file::O_DIRECTORY, 20),
+        (file::O_NOFOLLOW, 10),
+        (file::O_CLOEXEC, 4),
+    ] {
+        if random.one_in(rarity) {
+            flags |= flag;
+        }
+    }
+    flags
+}

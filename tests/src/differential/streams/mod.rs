@@ -1,0 +1,264 @@
+//! Streams against the C library's stdio.
+
+mod device;
+mod rules;
+mod system;
+
+use gpufs_device::Fs;
+use gpufs_device::stdio::{Buffering, Whence};
+
+use super::places::{NAMES, Place};
+use super::{Difference, Step};
+use crate::random::Random;
+use device::Device;
+use rules::Rules;
+use system::System;
+
+/// One call.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "named as in the C library")]
+pub enum Call {
+    Open {
+        name: usize,
+        mode: String,
+    },
+    Read {
+        bytes: usize,
+    },
+    Write {
+        salt: u64,
+        bytes: usize,
+    },
+    Getc,
+    Putc(u8),
+    Gets {
+        room: usize,
+    },
+    Puts {
+        salt: u64,
+        bytes: usize,
+    },
+    Ungetc(u8),
+    Printf {
+        kind: Printf,
+        number: i32,
+    },
+    Seek(i64, Whence),
+    Tell,
+    Rewind,
+    Flush,
+    Setvbuf(Buffering, usize),
+    /// Another size on this project's side only, between any other calls: it must change nothing that can be seen.
+    SetvbufHere(usize),
+    Clearerr,
+    Close,
+}
+
+/// The formats that are printed; the conversions themselves have a test of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printf {
+    /// Short, without a newline.
+    Number,
+    /// Short, with a newline.
+    Line,
+    /// Longer than the memory that a lane formats into.
+    Long,
+}
+
+/// A string for `fputs`.
+fn string(salt: u64, bytes: usize) -> std::ffi::CString {
+    let bytes = crate::random::text(salt, bytes).into_iter().map(|byte| byte.max(1)).collect::<Vec<_>>();
+    std::ffi::CString::new(bytes).expect("no NUL")
+}
+
+/// What an untouched byte of a read's memory is.
+const UNTOUCHED: u8 = 0xee;
+
+/// What a sequence begins with.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    salt: u64,
+    content: usize,
+}
+
+impl Start {
+    fn new(seed: u64) -> (Self, Random) {
+        let mut random = Random::new(seed);
+        let start = Self { salt: random.bits(), content: amount(&mut random) };
+        (start, random)
+    }
+}
+
+/// A number of bytes: mostly small, sometimes around a buffer's size.
+fn amount(random: &mut Random) -> usize {
+    match random.below(16) {
+        0 => 0,
+        1..9 => random.below(40),
+        9..12 => random.below(300),
+        12 => 4090 + random.below(12),
+        13 => random.below(10_000),
+        14 => random.pick(&[15, 16, 17, 32, 64, 1024, 4096, 8192]),
+        _ if random.one_in(4) => 65_530 + random.below(12),
+        _ if random.one_in(4) => random.below(200_000),
+        _ => 4096 * (1 + random.below(4)),
+    }
+}
+
+/// Both sides' directories, for one lane at a time.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// This project's.
+    pub here: Place,
+    /// The system's.
+    pub system: Place,
+}
+
+/// Makes up a sequence from `seed` and runs it on both sides. Where they first differ. Convergent as its calls are.
+#[must_use]
+pub fn run(fs: Fs, sides: &Sides, seed: u64) -> Option<Difference<Call>> {
+    let (start, mut random) = Start::new(seed);
+    let most = if random.one_in(4) { 120 } else { 40 };
+    let count = 3 + random.below(most);
+    let mut proposed = 0;
+    let rules = Rules::new(random.bits());
+    let next = |rules: &Rules| {
+        proposed += 1;
+        (proposed <= count * 2).then(|| propose(&mut random, rules))
+    };
+    let steps = on_system(sides, start, next, rules);
+    on_device(fs, sides, start, steps)
+}
+
+/// Runs a given list of calls on both sides, from the start that `seed` gives. Convergent as its calls are.
+#[must_use]
+pub fn run_again(fs: Fs, sides: &Sides, seed: u64, calls: &[Call]) -> Option<Difference<Call>> {
+    let (start, _) = Start::new(seed);
+    let mut calls = calls.iter();
+    let steps = on_system(sides, start, |_| calls.next().cloned(), Rules::new(0));
+    on_device(fs, sides, start, steps)
+}
+
+/// The system's answers to the calls that the rules allow.
+fn on_system(
+    sides: &Sides,
+    start: Start,
+    mut next: impl FnMut(&Rules) -> Option<Call>,
+    mut rules: Rules,
+) -> Vec<Step<Call>> {
+    sides.system.reset(start.salt, start.content);
+    let mut system = System::new(&sides.system);
+    let mut steps = Vec::new();
+    let mut ending = false;
+    loop {
+        let call = match next(&rules) {
+            Some(call) if !ending => call,
+            _ if rules.is_open() => {
+                ending = true;
+                Call::Close
+            }
+            _ => return steps,
+        };
+        if !rules.allow(&call) {
+            continue;
+        }
+        let expected = system.call(&call);
+        let compared = rules.note(&call, &expected);
+        steps.push(Step { call, expected, compared });
+    }
+}
+
+/// This project's answers, up to the first that differs.
+fn on_device(fs: Fs, sides: &Sides, start: Start, steps: Vec<Step<Call>>) -> Option<Difference<Call>> {
+    sides.here.reset(start.salt, start.content);
+    let mut device = Device::new(fs, &sides.here);
+    for (at, step) in steps.iter().enumerate() {
+        let got = device.call(&step.call);
+        if step.compared && got != step.expected {
+            device.abandon();
+            return Some(Difference { steps: steps[..=at].to_vec(), got });
+        }
+    }
+    None
+}
+
+fn propose(random: &mut Random, rules: &Rules) -> Call {
+    if !rules.is_open() {
+        return Call::Open { name: random.below(NAMES.len()), mode: mode(random) };
+    }
+    if rules.is_fresh() && random.one_in(2) {
+        return Call::Setvbuf(
+            buffering(random),
+            random.pick(&[1, 16, 17, 64, 100, 1000, 4096, 10_000, 65_536]),
+        );
+    }
+    match random.below(100) {
+        0..12 => Call::Read { bytes: amount(random) },
+        12..28 => Call::Write { salt: random.bits(), bytes: amount(random) },
+        28..34 => Call::Getc,
+        34..40 => Call::Putc(random.pick(b"\n\0\xffxyz")),
+        40..46 => Call::Gets { room: random.pick(&[0, 1, 2, 3, 8, 20, 100, 300, 5000, 70_000]) },
+        46..50 => Call::Puts { salt: random.bits(), bytes: amount(random) },
+        50..56 => Call::Ungetc(random.bits() as u8),
+        56..62 => Call::Printf {
+            kind: random.pick(&[Printf::Number, Printf::Line, Printf::Long]),
+            number: random.bits() as i32,
+        },
+        62..74 => seek(random),
+        74..82 => Call::Tell,
+        82..84 => Call::Rewind,
+        84..90 => Call::Flush,
+        90..93 => Call::SetvbufHere(random.pick(&[0, 1, 16, 64, 1000, 4096, 100_000])),
+        93..96 => Call::Clearerr,
+        _ => Call::Close,
+    }
+}
+
+fn buffering(random: &mut Random) -> Buffering {
+    random.pick(&[Buffering::Full, Buffering::Full, Buffering::Line, Buffering::None])
+}
+
+fn seek(random: &mut Random) -> Call {
+    let whence = random.pick(&[Whence::Set, Whence::Current, Whence::End]);
+    let near = amount(random) as i64;
+    let offset = match random.below(20) {
+        0 => 0,
+        1 => random.pick(&[i64::MAX, i64::MIN, 1 << 40, -(1 << 40), i64::MIN + 1]),
+        2..10 if whence != Whence::Set => -near,
+        2 => -near,
+        _ => near,
+    };
+    Call::Seek(offset, whence)
+}
+
+/// A mode, most often a valid one: the letters after the first in any order.
+fn mode(random: &mut Random) -> String {
+    if random.one_in(40) {
+        return random.pick(&["", "+", "b", "x", "R", "+r", "br", "1", " r"]).to_owned();
+    }
+    let mut mode = random.pick(&["r", "w", "a"]).to_owned();
+    let mut letters = vec!['+', '+', 'b', 'e', 'x'];
+    if !random.one_in(4) {
+        letters.pop();
+    }
+    for _ in 0..random.below(4) {
+        if letters.is_empty() {
+            break;
+        }
+        mode.push(letters.remove(random.below(letters.len())));
+    }
+    mode
+}
+
+/// Whether a call leaves all that was written in the file.
+fn shows_content(call: &Call, buffering: Buffering) -> bool {
+    match call {
+        Call::Flush => true,
+        Call::Putc(byte) => match buffering {
+            Buffering::None => true,
+            Buffering::Line => *byte == b'\n',
+            Buffering::Full => false,
+        },
+        Call::Write { .. } | Call::Puts { .. } | Call::Printf { .. } => buffering == Buffering::None,
+        _ => false,
+    }
+}
