@@ -519,7 +519,8 @@ impl Stream {
     pub fn flush_step(&self, session: &Session, ring: u32) -> Progress {
         let end = self.reserved();
         let current = end >> self.block_shift.peek();
-        let oldest = (current + 1).saturating_sub(u64::from(self.block_count.peek()));
+        // Where all blocks are full, the current one has no place yet: the oldest is still in it.
+        let oldest = current.saturating_sub(u64::from(self.block_count.peek()));
         let mut progress = Progress::Done;
         for number in oldest..=current {
             let block = self.place(number);
