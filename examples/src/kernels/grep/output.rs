@@ -80,8 +80,11 @@ impl Warp<'_> {
         self.lanes.sync();
     }
 
-    /// Prints bytes, or notes why not. One lane of the warp that has the turn.
+    /// Prints bytes, or notes why not; then nothing more. One lane of the warp that has the turn.
     pub(super) fn print(&self, bytes: &[u8]) {
+        if self.job.output_errno.peek() != 0 {
+            return;
+        }
         if let Err(errno) = self.fs.stdout().fwrite(bytes) {
             self.note(errno);
         }

@@ -1,0 +1,85 @@
+//! What the programs' tests share: made trees, and the system's own tools to compare with.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of a test's own, removed when it is dropped.
+pub(crate) struct Tree(PathBuf);
+
+impl Tree {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gpufs-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whether the system has a tool; if not, says which test does without it.
+pub(crate) fn has(tool: &str, test: &str) -> bool {
+    let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        println!("SKIP {test}: {tool} is not installed");
+    }
+    there
+}
+
+/// Runs a program in a directory, in the C locale.
+pub(crate) fn run<A: AsRef<OsStr>>(
+    program: &str,
+    directory: &Path,
+    arguments: impl IntoIterator<Item = A>,
+) -> Output {
+    Command::new(program).current_dir(directory).env("LC_ALL", "C").args(arguments).output().unwrap()
+}
+
+/// An output's standard error.
+pub(crate) fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Numbers from a seed (xorshift64*).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+    /// Text of about `bytes` bytes over few letters, so that short strings occur often; lines of up to `longest` bytes.
+    pub(crate) fn text(&mut self, bytes: usize, longest: u64, letters: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(bytes + 1);
+        while text.len() < bytes {
+            for _ in 0..self.below(longest + 1) {
+                text.push(letters[self.below(letters.len() as u64) as usize]);
+            }
+            text.push(b'\n');
+        }
+        if self.below(3) == 0 {
+            text.pop();
+        }
+        text
+    }
+}

@@ -1,0 +1,231 @@
+//! `grep`: what it prints, says and returns is what the system's `grep -F` does.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use common::{Random, Tree, errors, has, run};
+
+const GREP: &str = env!("CARGO_BIN_EXE_grep");
+
+/// Ways to ask.
+const OPTIONS: [&[&str]; 6] = [&[], &["-n"], &["-c", "-n"], &["-l"], &["-H"], &["-h", "-n"]];
+
+/// Compares with the system's `grep`, with `theirs` for it alone and `ours` for ours alone.
+fn compare(tree: &Tree, theirs: &[&str], ours: &[&str], pattern: &str, files: &[String]) {
+    for options in OPTIONS {
+        let rest = || options.iter().copied().chain(["--", pattern]).chain(files.iter().map(String::as_str));
+        let expected = run("grep", tree.path(), theirs.iter().copied().chain(rest()));
+        let found = run(GREP, tree.path(), ours.iter().copied().chain(rest()));
+        let case = format!("{ours:?} {options:?} {pattern:?}");
+        let differs = expected.stdout.iter().zip(&found.stdout).position(|(one, other)| one != other);
+        assert_eq!(errors(&found), errors(&expected), "{case}");
+        assert_eq!(differs, None, "{case}: the first byte that differs");
+        assert_eq!(found.stdout.len(), expected.stdout.len(), "{case}");
+        assert_eq!(found.status.code(), expected.status.code(), "{case}");
+    }
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+#[test]
+fn odd_files() {
+    if !has("grep", "odd_files") {
+        return;
+    }
+    let tree = Tree::new("grep-odd");
+    tree.file("text", "one foo\ntwo\nfoo foo\n\nlast foo");
+    tree.file("none", "nothing\nhere\n");
+    tree.file("empty", "");
+    tree.file("newlines", "\n\n\n");
+    tree.file("nul", "a foo\nb\0foo\nbar\0\0\nfoo");
+    tree.file("nul-only", "\0");
+    tree.file("high", b"\xff\xfe foo \x80\n\xc3\nfoo\n");
+    tree.file("crlf", "foo\r\nbar\r\n");
+    fs::create_dir(tree.path().join("directory")).unwrap();
+    let files = names([
+        "text",
+        "none",
+        "empty",
+        "missing",
+        "newlines",
+        "nul",
+        "nul-only",
+        "high",
+        "directory",
+        "crlf",
+        "text",
+    ]);
+    for pattern in ["foo", "", "last foo", "zzz", "\r"] {
+        compare(&tree, &["-F"], &["-F"], pattern, &files);
+        compare(&tree, &["-F"], &["--width", "4", "--lanes", "4", "--blocks", "2"], pattern, &files);
+    }
+    compare(&tree, &["-F"], &[], "foo", &names(["text"]));
+    compare(&tree, &["-F"], &[], "foo", &names(["directory"]));
+    compare(&tree, &["-F"], &[], "foo", &names(["nul"]));
+    compare(&tree, &["-F"], &[], "foo", &names(["missing"]));
+}
+
+#[test]
+fn long_files_and_lines() {
+    if !has("grep", "long_files_and_lines") {
+        return;
+    }
+    let tree = Tree::new("grep-long");
+    let mut random = Random::new(11);
+    let mut files = Vec::new();
+    // Around the beginning that a lane reads (32 KiB), a stretch (96 KiB) and a window (128 KiB).
+    for bytes in [32_767, 32_768, 32_769, 98_303, 98_304, 98_305, 131_072, 196_608, 700_001] {
+        for longest in [5, 300, 9_000] {
+            let name = format!("text-{bytes}-{longest}");
+            tree.file(&name, random.text(bytes, longest, b"abcd"));
+            files.push(name);
+        }
+    }
+    let long =
+        |before: usize, after: usize| [vec![b'x'; before], b"abba".to_vec(), vec![b'y'; after]].concat();
+    let tail = random.text(50_000, 80, b"abcd");
+    for (index, (before, after)) in
+        [(98_300, 10), (98_302, 200_000), (300_000, 300_000), (0, 131_072), (98_304 + 131_072, 3)]
+            .into_iter()
+            .enumerate()
+    {
+        for (ending, text) in [
+            ("cut", long(before, after)),
+            ("more", [long(before, after), b"\n".to_vec(), tail.clone()].concat()),
+        ] {
+            let name = format!("line-{index}-{ending}");
+            tree.file(&name, text);
+            files.push(name);
+        }
+    }
+    for pattern in ["abba", "", "xab"] {
+        compare(&tree, &["-F"], &[], pattern, &files);
+    }
+    let pattern = "x".repeat(20_000);
+    compare(&tree, &["-F"], &[], &pattern, &files);
+}
+
+#[test]
+fn files_that_turn_binary() {
+    if !has("grep", "files_that_turn_binary") {
+        return;
+    }
+    let tree = Tree::new("grep-binary");
+    let mut random = Random::new(13);
+    let mut files = Vec::new();
+    for at in [0, 10, 32_767, 32_768, 98_303, 98_304, 150_000, 400_000] {
+        let mut text = random.text(500_000, 60, b"abcd");
+        text[at] = 0;
+        text[at + 7] = 0;
+        let name = format!("nul-at-{at}");
+        tree.file(&name, text);
+        files.push(name);
+    }
+    for pattern in ["abba", "", "zzz"] {
+        compare(&tree, &["-F"], &[], pattern, &files);
+    }
+}
+
+#[test]
+fn classes() {
+    if !has("grep", "classes") {
+        return;
+    }
+    let tree = Tree::new("grep-class");
+    let mut random = Random::new(17);
+    tree.file("few", random.text(200_000, 50, b"abcdefghijklmnopqrstuvwxyz0-]^ABC "));
+    tree.file("nul", b"abc\n0\0]\n");
+    tree.file("high", b"\x80\n\xff\nq\n\n");
+    let files = names(["few", "nul", "high"]);
+    for class in ["[0]", "[a-z0-9]", "[^a-z]", "[]]", "[^]a-z]", "[A-C^]", "[0-]", "[-0]", "[]-a]"] {
+        compare(&tree, &[], &["--class"], class, &files);
+    }
+    for wrong in ["a-z", "[]", "[z-a]", "[[:alpha:]]", "[a]b]"] {
+        let output = run(GREP, tree.path(), ["--class", wrong, "few"]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(errors(&output).contains("not a class of bytes"), "{wrong}: {}", errors(&output));
+    }
+}
+
+#[test]
+fn many_files_from_a_list() {
+    if !has("grep", "many_files_from_a_list") {
+        return;
+    }
+    let tree = Tree::new("grep-many");
+    let mut random = Random::new(19);
+    let files: Vec<String> = (0..3_000).map(|index| format!("file-{index}")).collect();
+    for name in &files {
+        let bytes = random.below(3_000) as usize;
+        tree.file(name, random.text(bytes, 40, b"abcdefgh"));
+    }
+    let expected = run(
+        "grep",
+        tree.path(),
+        ["-F", "-n", "--", "abc"].into_iter().chain(files.iter().map(String::as_str)),
+    );
+    tree.file("list", files.join("\n") + "\n");
+    for mode in ["sqpoll", "enter", "threads"] {
+        let output = run(GREP, tree.path(), ["-n", "--mode", mode, "--files-from", "list", "abc"]);
+        if mode != "threads" && errors(&output).contains("no ring could be opened") {
+            println!("SKIP grep --mode {mode}: {}", errors(&output).trim());
+            continue;
+        }
+        assert_eq!(errors(&output), "");
+        assert!(output.stdout == expected.stdout, "--mode {mode}");
+    }
+    let mut child = Command::new(GREP)
+        .current_dir(tree.path())
+        .args(["-n", "--files-from", "-", "abc"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(files.join("\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stdout == expected.stdout, "the list from the standard input");
+}
+
+#[test]
+fn output_that_fails() {
+    let tree = Tree::new("grep-full");
+    tree.file("text", "foo\n".repeat(100_000));
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output =
+        Command::new(GREP).current_dir(tree.path()).args(["foo", "text"]).stdout(full).output().unwrap();
+    assert!(errors(&output).ends_with("grep: write error: No space left on device\n"), "{}", errors(&output));
+    assert_eq!(output.status.code(), Some(2));
+    // Nobody reads the pipe.
+    let mut child = Command::new(GREP)
+        .current_dir(tree.path())
+        .args(["foo", "text", "text", "text"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(errors(&output).ends_with("grep: write error: Broken pipe\n"), "{}", errors(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let tree = Tree::new("grep-wrong");
+    let cases: [(&[&str], &str); 4] = [
+        (&[], "grep: no PATTERN was given; see grep --help\n"),
+        (&["foo"], "grep: no FILE was named; name some, or a list of them with --files-from\n"),
+        (&["foo", "--files-from", "missing"], "grep: missing: No such file or directory\n"),
+        (&["a\nb", "file"], "grep: PATTERN holds a newline: one string at a time, please\n"),
+    ];
+    for (arguments, message) in cases {
+        let output = run(GREP, tree.path(), arguments);
+        assert_eq!(errors(&output), message);
+        assert_eq!(output.status.code(), Some(2));
+    }
+}

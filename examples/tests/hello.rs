@@ -1,0 +1,49 @@
+//! `hello`: everything printed is whole, complete and in order, in the file and on the standard output.
+
+mod common;
+
+use std::fs;
+
+use common::{Tree, errors, run};
+use gpufs_examples::records::Checker;
+
+const HELLO: &str = env!("CARGO_BIN_EXE_hello");
+
+#[test]
+fn prints_every_record_whole_to_both() {
+    let tree = Tree::new("hello");
+    for mode in ["sqpoll", "enter", "threads"] {
+        let arguments = ["--mode", mode, "--blocks", "5", "--lanes", "100", "--lines", "7", "--check", "out"];
+        let output = run(HELLO, tree.path(), arguments);
+        if mode != "threads" && errors(&output).contains("no ring could be opened") {
+            println!("SKIP hello --mode {mode}: {}", errors(&output).trim());
+            continue;
+        }
+        assert!(output.status.success(), "{}", errors(&output));
+        assert_eq!(Checker::new(500, 7).text(&output.stdout), Ok(3500));
+        assert_eq!(Checker::new(500, 7).text(&fs::read(tree.path().join("out")).unwrap()), Ok(3500));
+    }
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let tree = Tree::new("hello-wrong");
+    let cases: [(&[&str], &str); 6] = [
+        (&["no/such/out"], "hello: no/such/out: No such file or directory\n"),
+        (&[], "hello: no FILE to print to was named; see hello --help\n"),
+        (&["--bogus", "out"], "hello: --bogus: no such option; see hello --help\n"),
+        (
+            &["--device", "cuda", "out"],
+            "hello: --device cuda: these programs run on CPU lanes so far; use cpu or auto\n",
+        ),
+        (&["--mode", "magic", "out"], "hello: --mode magic: use sqpoll, enter or threads\n"),
+        (&["--blocks", "many", "out"], "hello: --blocks many: a whole number is wanted\n"),
+    ];
+    for (arguments, message) in cases {
+        let output = run(HELLO, tree.path(), arguments);
+        assert_eq!(errors(&output), message);
+        assert_eq!(output.status.code(), Some(1));
+    }
+    let help = run(HELLO, tree.path(), ["--help"]);
+    assert!(help.status.success() && help.stdout.starts_with(b"Usage: hello"));
+}
