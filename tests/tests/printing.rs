@@ -54,7 +54,7 @@ fn ten_thousand_lanes_in_warps_of_one() {
 fn ten_thousand_lanes_through_small_blocks() {
     for blocks in [1, 2, 4, 8] {
         let mut session = small().blocks_per_stream(blocks).cpu().unwrap();
-        Printing { rounds: 10, call: Call::Mixed, ..many() }.run(&mut session, "small-blocks");
+        Printing { rounds: 5, call: Call::Mixed, ..many() }.run(&mut session, "small-blocks");
     }
 }
 
@@ -64,8 +64,8 @@ fn tiny_blocks() {
         let mut session = small().blocks_per_stream(blocks).cpu().unwrap();
         for bytes in [16, 64, 256] {
             let buffer = Some((Buffering::Full, bytes));
-            let grid = Grid { blocks: 5, threads: 200 };
-            Printing { grid, rounds: 5, buffer, call: Call::Mixed, ..many() }.run(&mut session, "tiny");
+            let grid = Grid { blocks: 3, threads: 200 };
+            Printing { grid, rounds: 3, buffer, call: Call::Mixed, ..many() }.run(&mut session, "tiny");
         }
     }
 }
@@ -73,12 +73,11 @@ fn tiny_blocks() {
 #[test]
 fn line_buffered_and_unbuffered() {
     let mut session = small().cpu().unwrap();
-    let grid = Grid { blocks: 4, threads: 100 };
+    let grid = Grid { blocks: 2, threads: 100 };
     for buffering in [Buffering::Line, Buffering::None] {
         for bytes in [0, 64] {
             let buffer = Some((buffering, bytes));
-            Printing { grid, rounds: 10, buffer, call: Call::Mixed, ..many() }
-                .run(&mut session, "unbuffered");
+            Printing { grid, rounds: 5, buffer, call: Call::Mixed, ..many() }.run(&mut session, "unbuffered");
         }
     }
 }
@@ -86,7 +85,7 @@ fn line_buffered_and_unbuffered() {
 #[test]
 fn records_longer_than_blocks() {
     let mut session = small().cpu().unwrap();
-    let grid = Grid { blocks: 2, threads: 70 };
+    let grid = Grid { blocks: 2, threads: 40 };
     // A warp's records together, and in the second round each alone, are longer than all four blocks of 4,096 or 256 bytes.
     let letters =
         |thread: u64, round: u32| usize::try_from(300 + thread * 97 % 4000).unwrap() + round as usize * 5000;
@@ -177,7 +176,7 @@ fn seeded(seed: u64) {
         Err(refused) => return skip("under_many_schedules", format!("seed {seed}: {refused}")),
     };
     let grid = Grid { blocks: 1, threads: 96 };
-    Printing { grid, rounds: 3, mode, buffer, call: Call::Mixed, letters: short }.run(&mut session, "seeded");
+    Printing { grid, rounds: 2, mode, buffer, call: Call::Mixed, letters: short }.run(&mut session, "seeded");
 }
 
 #[test]
@@ -216,7 +215,7 @@ fn in_turn(mut session: Session, buffer: Option<(Buffering, usize)>, threads: u3
         out
     });
     let token = DeviceWord::new(0);
-    let rounds = 4;
+    let rounds = 2;
     session
         .run(Grid { blocks: 3, threads: threads / 3 }, |_| {
             let thread = u32::try_from(warp::global_thread()).unwrap();
@@ -238,11 +237,11 @@ fn in_turn(mut session: Session, buffer: Option<(Buffering, usize)>, threads: u3
 #[test]
 fn a_call_that_starts_later_comes_later() {
     for buffer in [None, Some((Buffering::Full, 64)), Some((Buffering::None, 0))] {
-        in_turn(small().cpu().unwrap(), buffer, 300);
-        in_turn(small().rings(3).cpu_with(width(1)).unwrap(), buffer, 60);
-        for seed in 0..5 {
+        in_turn(small().cpu().unwrap(), buffer, 120);
+        in_turn(small().rings(3).cpu_with(width(1)).unwrap(), buffer, 30);
+        for seed in 0..2 {
             let options = CpuOptions { schedule: Schedule::Seeded(seed), ..CpuOptions::default() };
-            in_turn(small().cpu_with(options).unwrap(), buffer, 90);
+            in_turn(small().cpu_with(options).unwrap(), buffer, 30);
         }
     }
 }
