@@ -624,7 +624,7 @@ fn a_wait_past_the_deadline_says_where() {
         });
         let said = outcome.map_err(|error| error.to_string()).unwrap_err();
         assert!(said.contains("stage Completion, ring 0"), "{mode}: {said}");
-        let stage = session.tables().stall.stage.peek();
+        let stage = session.tables().stall().stage.peek();
         assert_eq!(stage, 1 + gpufs_core::session::Stage::Completion as u32);
         assert_works(&mut session);
         let (took, ()) = timed(|| drop(session));
