@@ -48,11 +48,16 @@ impl Chance {
     }
 }
 
+/// An operation's buffer: as large and aligned as an entry cell wants it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+struct Buffer(u64);
+
 /// What the threads share.
 struct World {
     rig: Rig,
     /// The buffer of each slot. The kernel's while the operation is in flight, its warp's otherwise.
-    buffers: Vec<EntryCell<u64>>,
+    buffers: Vec<EntryCell<Buffer>>,
     /// Wake-ups so far: the attendant writes, the kernel reads.
     wakes: SharedWord,
     /// 1 when the warps are done.
@@ -111,7 +116,7 @@ impl Warp<'_> {
         for operation in &operations {
             // SAFETY:
             // - the slot and its buffer are this warp's until the commit
-            unsafe { self.world.buffers[operation.slot.0 as usize].write(!operation.token()) };
+            unsafe { self.world.buffers[operation.slot.0 as usize].write(Buffer(!operation.token())) };
         }
         self.chance.stumble();
         let ticket = queue.reserve(claim.count());
@@ -139,7 +144,7 @@ impl Warp<'_> {
         assert_eq!(res, World::result_of(operation));
         // SAFETY:
         // - the operation is done, so the buffer is the warp's again
-        let content = unsafe { self.world.buffers[operation.slot.0 as usize].read() };
+        let Buffer(content) = unsafe { self.world.buffers[operation.slot.0 as usize].read() };
         assert_eq!(content, operation.token(), "the kernel wrote the buffer before it completed");
     }
 
@@ -215,7 +220,7 @@ impl Kernel<'_> {
         let operation = self.pending.swap_remove(index as usize);
         // SAFETY:
         // - the operation is in flight: its buffer is the kernel's
-        unsafe { self.world.buffers[operation.slot.0 as usize].write(operation.token()) };
+        unsafe { self.world.buffers[operation.slot.0 as usize].write(Buffer(operation.token())) };
         let cqe = Cqe { user_data: operation.token(), res: World::result_of(operation), flags: 0 };
         // SAFETY:
         // - the entry is free: the head was acquired
@@ -260,7 +265,7 @@ fn attend(world: &World) {
 fn stress(shape: Shape) {
     let world = World {
         rig: Rig::new(shape),
-        buffers: (0..shape.capacity).map(|_| EntryCell::new(0)).collect(),
+        buffers: (0..shape.capacity).map(|_| EntryCell::new(Buffer(0))).collect(),
         wakes: SharedWord::new(0),
         stop: SharedWord::new(0),
         begun: Instant::now(),
