@@ -20,7 +20,7 @@ Usage: copy [--piece BYTES] [--check] [--beside-cp [--rounds N]] SOURCE TARGET
 
 Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
 
-  --piece BYTES  what a lane reads and writes at once, such as 256K
+  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K)
   --check        read both files afterwards and compare their checksums (CRC-32)
   --beside-cp    also let cp copy SOURCE, to TARGET.beside-cp, which is then removed; SOURCE is read once before,
                  so that both find it in memory
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
     let mut options = Options::new(4, 8);
     options.cpu.width = 8;
-    let (mut piece, mut check, mut beside_cp, mut rounds) = (256 << 10, false, false, 3);
+    let (mut piece, mut check, mut beside_cp, mut rounds) = (512 << 10, false, false, 3);
     let mut operands = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
