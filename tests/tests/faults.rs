@@ -80,6 +80,16 @@ impl FullDisk {
     }
 }
 
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        // So that the directory below can be removed.
+        let at = c_path(self.scratch.dir());
+        // SAFETY:
+        // - the string is alive and ends with NUL
+        unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
 /// Writes records until none is accepted in full any more: what was accepted, and the error.
 fn write_until_refused(out: File) -> (Vec<u8>, Errno) {
     let mut accepted = Vec::new();
