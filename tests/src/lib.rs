@@ -46,7 +46,7 @@ pub fn small() -> Builder {
         .buffers(512 << 10)
         .files(64)
         .streams(32)
-        .deadline(Duration::from_secs(20))
+        .deadline(Duration::from_secs(60))
 }
 
 /// A directory for one test, removed when dropped.

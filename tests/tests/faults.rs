@@ -80,6 +80,16 @@ impl FullDisk {
     }
 }
 
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        // So that the directory below can be removed.
+        let at = c_path(self.scratch.dir());
+        // SAFETY:
+        // - the string is alive and ends with NUL
+        unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
 /// Writes records until none is accepted in full any more: what was accepted, and the error.
 fn write_until_refused(out: File) -> (Vec<u8>, Errno) {
     let mut accepted = Vec::new();
@@ -356,9 +366,9 @@ fn a_directory_without_permission() {
     fs::set_permissions(scratch.path("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(scratch.dir(), fs::Permissions::from_mode(0o755)).unwrap();
     // SAFETY:
-    // - the calls take numbers; nobody is the user that owns nothing
-    let user = unsafe { libc::geteuid() == 0 && libc::setresuid(65534, 65534, 65534) != 0 };
-    if user {
+    // - the calls take numbers; 65534 is nobody, who owns nothing
+    let stays_root = unsafe { libc::geteuid() == 0 && libc::setresuid(65534, 65534, 0) != 0 };
+    if stays_root {
         return skip(
             TEST,
             format!("root may open anything, and cannot become another: {}", io::Error::last_os_error()),
@@ -375,7 +385,11 @@ fn a_directory_without_permission() {
         assert_eq!(outcome, if lane % 2 == 0 { Err(Errno::ACCES) } else { Ok(()) });
     }
     once(&mut session, |fs| assert_eq!(fs.fopen(&open, c"w").map(drop), Err(Errno::ACCES)));
-    println!("{} rings, served by {}", session.statistics().rings.len(), session.mode());
+    drop(session);
+    // Back to the user that may remove the directory.
+    // SAFETY:
+    // - the call takes numbers
+    unsafe { libc::setresuid(u32::MAX, 0, u32::MAX) };
 }
 
 #[test]

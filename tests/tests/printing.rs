@@ -197,7 +197,7 @@ fn under_many_schedules() {
     };
     // The lanes mostly wait.
     std::thread::scope(|scope| {
-        let others: Vec<_> = (0..7).map(|_| scope.spawn(worker)).collect();
+        let others: Vec<_> = (0..3).map(|_| scope.spawn(worker)).collect();
         worker();
         others.into_iter().for_each(|other| other.join().unwrap());
     });
