@@ -20,7 +20,7 @@ pub use gpufs_core::session::Session;
 ///         }
 ///     }
 /// }
-/// # let _: greet::Arguments = greet::Arguments { rounds: 3 };
+/// # fn main() { let _: greet::Arguments = greet::Arguments { rounds: 3 }; }
 /// ```
 #[macro_export]
 macro_rules! kernel {

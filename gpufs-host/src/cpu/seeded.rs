@@ -4,7 +4,8 @@
 //! Nothing else enters a decision: no clock (but after a lane has panicked), no address. So a kernel whose lanes
 //! look at nothing else runs the same way again.
 
-use super::backoff::Backoff;
+use std::thread;
+
 use super::resident::{Resident, Tools};
 use super::stack::StackPool;
 use super::warp::lanes_of;
@@ -71,9 +72,8 @@ pub(super) fn run(work: &Work<'_>, limit: usize, seed: u64) {
     let mut tools = Tools { work, stacks: StackPool::new(work.stack_bytes) };
     let mut residents: Vec<Box<Resident>> = Vec::new();
     let mut spare: Vec<Box<Resident>> = Vec::new();
-    let mut backoff = Backoff::default();
-    // Naps since the last progress, and the shortest one.
-    let (mut naps, mut nap_ns) = (0, u32::MAX);
+    // Naps since the last progress.
+    let mut naps = 0;
     let (mut chosen, mut last_lane) = (0, 0);
     loop {
         while residents.len() < limit
@@ -91,18 +91,17 @@ pub(super) fn run(work: &Work<'_>, limit: usize, seed: u64) {
         }
         let resident = &mut residents[chosen];
         last_lane = step(resident, last_lane, &temper, &mut random, &mut tools);
-        nap_ns = nap_ns.min(resident.warp.nap_ns.replace(u32::MAX));
         naps += usize::from(resident.warp.napping.contains(last_lane));
         if resident.warp.progress.take() {
             naps = 0;
-            backoff.reset();
         }
         if resident.has_ended() {
             spare.push(residents.swap_remove(chosen));
         } else if naps > residents.len() * work.width as usize {
-            // By now every lane has had its turn, more or less.
-            backoff.pause(nap_ns);
-            (naps, nap_ns) = (0, u32::MAX);
+            // By now every lane has had its turn, more or less. The one that could go on may be among those that did not, so this gives
+            // the core away and does not sleep.
+            thread::yield_now();
+            naps = 0;
         }
     }
 }
