@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let value = arguments.next().ok_or_else(|| format!("{option} wants a value"))?;
         match option.as_str() {
             "--program" => {
-                program = Some(std::fs::read(&value).map_err(|error| format!("{value}: {error}"))?)
+                program = Some(std::fs::read(&value).map_err(|error| format!("{value}: {error}"))?);
             }
             "--blocks" => grid.blocks = value.parse()?,
             "--threads" => grid.threads = value.parse()?,
