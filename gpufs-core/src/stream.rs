@@ -465,6 +465,12 @@ impl Stream {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
         self.cursor.return_bits(CLOSED);
     }
+    /// Whether the fast path is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        // ORDERING: relaxed: a hint; `try_reserve` looks again.
+        self.cursor.peek() & CLOSED == 0
+    }
     /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
     /// nothing failed.
     pub fn open_cursor(&self) {

@@ -25,23 +25,56 @@ pub(super) fn with_lock<T>(
     lanes: Lanes,
     body: impl FnOnce(&Held) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    wait_for_lock(file, lanes)?;
+    hold(file, lanes, body)
+}
+
+/// As [`with_lock`], but where the fast path turns out to be open when the lock is got, hands the lock on at once: `None`. Without
+/// this, lanes that found it closed once would form a convoy that closes it for each other for ever.
+pub(super) fn with_lock_unless_open<T>(
+    file: File,
+    lanes: Lanes,
+    body: impl FnOnce(&Held) -> Result<T, Errno>,
+) -> Option<Result<T, Errno>> {
+    if let Err(errno) = wait_for_lock(file, lanes) {
+        return Some(Err(errno));
+    }
+    let stream = file.stream();
+    if lanes.any(lanes.is_leader() && stream.is_open()) {
+        if lanes.is_leader() {
+            stream.lock.release();
+        }
+        return None;
+    }
+    Some(hold(file, lanes, body))
+}
+
+/// Waits for the lock of an open stream. Convergent.
+fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     let (session, stream) = (file.session, file.stream());
-    let held = Held { session, stream, lanes, ring: ring_of_warp(session) };
+    let ring = ring_of_warp(session);
     let ticket = if lanes.is_leader() { stream.lock.draw() } else { 0 };
     let mut patience = Patience::new(session);
     // Ends: first come first served, and a holder waits only for the kernel (last proof of the core, (e)).
     while !lanes.any(lanes.is_leader() && stream.lock.is_served(ticket)) {
-        let drained = drain(session, lanes, held.ring);
-        patience.wait(drained, Stage::StreamLock, held.ring, u64::from(file.index));
+        let drained = drain(session, lanes, ring);
+        patience.wait(drained, Stage::StreamLock, ring, u64::from(file.index));
     }
     // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
-    if stream.generation.peek() != file.generation {
-        lanes.sync();
-        if lanes.is_leader() {
-            stream.lock.release();
-        }
-        return Err(Errno::BADF);
+    if stream.generation.peek() == file.generation {
+        return Ok(());
     }
+    lanes.sync();
+    if lanes.is_leader() {
+        stream.lock.release();
+    }
+    Err(Errno::BADF)
+}
+
+/// Runs `body` alone on the stream, whose lock the lanes have, and hands the lock on. Convergent.
+fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno>) -> Result<T, Errno> {
+    let (session, stream) = (file.session, file.stream());
+    let held = Held { session, stream, lanes, ring: ring_of_warp(session) };
     if lanes.is_leader() {
         stream.close_cursor();
     }

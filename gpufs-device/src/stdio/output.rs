@@ -5,7 +5,7 @@ use gpufs_core::Errno;
 use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::stream::{Buffering, Direction, Progress, Reservation, Stream};
 
-use super::lock::{Held, pack, unpack, with_lock};
+use super::lock::{Held, pack, unpack, with_lock, with_lock_unless_open};
 use super::{File, Transfer};
 use crate::io::{Patience, drain, ring_of_warp};
 use crate::warp::Lanes;
@@ -43,6 +43,9 @@ struct Part<'a, R> {
     total: u64,
 }
 
+/// How often a record may go back to the fast path that it found closed. A record too long for it comes here, too.
+const FAST_TRIES: u32 = 3;
+
 /// Writes every lane's record to its file. Convergent; called by `lanes`.
 pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
     lanes.grouped(file.key(), |group| {
@@ -52,11 +55,22 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             return Transfer { bytes: 0, error: None };
         }
         let part = Part { record, before, total };
-        if write_fast(file, group, &part) {
-            return Transfer { bytes: to_usize(record.bytes()), error: None };
-        }
         let mut accepted = 0;
-        let outcome = with_lock(file, group, |held| write_held(held, &part, &mut accepted));
+        let mut tries = 0;
+        // Ends: the last try does not look whether the fast path is open.
+        let outcome = loop {
+            if write_fast(file, group, &part) {
+                return Transfer { bytes: to_usize(record.bytes()), error: None };
+            }
+            tries += 1;
+            if tries == FAST_TRIES {
+                break with_lock(file, group, |held| write_held(held, &part, &mut accepted));
+            }
+            let held = with_lock_unless_open(file, group, |held| write_held(held, &part, &mut accepted));
+            if let Some(outcome) = held {
+                break outcome;
+            }
+        };
         // The group wrote a prefix of all its bytes: a lane's share is what of it is its own.
         let mine = accepted.saturating_sub(before).min(record.bytes());
         // Where everything was taken, the error is the flush's, and concerns every lane of the call.
