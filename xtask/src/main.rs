@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `checks.rs` | every check as a named step; `test` runs them all, each also runs alone |
 //! | `demo.rs` | the main job on real input |
+//! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 
 mod checks;
 mod demo;
+mod device;
 mod step;
 
 use std::process::ExitCode;
@@ -24,7 +26,7 @@ cargo xtask <command>
   differential   printf against the system's (10 million cases), streams against the system's stdio (100,000 sequences)
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
-  targets        the core and the device crate for NVPTX and AMDGCN
+  device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
 ";
 
 fn main() -> ExitCode {
