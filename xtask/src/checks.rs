@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::device;
 use crate::step::{self, Report};
 
 /// The command that runs a set of checks, and the set.
@@ -14,7 +15,7 @@ const CHECKS: &[Check] = &[
     ("lint", lint),
     ("suites", suites),
     ("loom", loom),
-    ("targets", targets),
+    ("device", device::check),
     ("sanitize", sanitize),
     ("miri", miri),
     ("differential", differential),
@@ -117,57 +118,4 @@ fn miri() -> Vec<Report> {
         return vec![Report::skipped("Miri", reason)];
     }
     vec![step::run("Miri", &mut cargo("miri test -p gpufs-core"), minutes(20))]
-}
-
-/// A toolchain that can build `core` for a GPU: its `cargo` and `rustc`.
-fn device_toolchain() -> Result<(PathBuf, PathBuf), String> {
-    // A distribution's own Rust with its sources: /usr/lib/rustlib/src.
-    let (cargo, rustc) = (PathBuf::from("/usr/bin/cargo"), PathBuf::from("/usr/bin/rustc"));
-    let sysroot = Command::new(&rustc).args(["--print", "sysroot"]).output();
-    if let Ok(output) = sysroot {
-        let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-        if cargo.exists() && sysroot.join("lib/rustlib/src/rust/library/core").exists() {
-            return Ok((cargo, rustc));
-        }
-    }
-    Err("no toolchain with the sources of core: install Debian's rustc-web, cargo-web and rust-web-src, or nightly Rust with \
-         the component rust-src"
-        .to_owned())
-}
-
-fn targets() -> Vec<Report> {
-    const TARGETS: &[(&str, &str, &str, &str)] = &[
-        ("core for NVPTX", "gpufs-core", "nvptx64-nvidia-cuda", "sm_70"),
-        ("core for AMDGCN (wave64)", "gpufs-core", "amdgcn-amd-amdhsa", "gfx90a"),
-        ("core for AMDGCN (wave32)", "gpufs-core", "amdgcn-amd-amdhsa", "gfx1100"),
-    ];
-    let toolchain = device_toolchain();
-    TARGETS
-        .iter()
-        .map(|(name, package, target, cpu)| match &toolchain {
-            Err(reason) => Report::skipped(name, reason.clone()),
-            Ok((cargo, rustc)) => {
-                let mut command = Command::new(cargo);
-                command
-                    .args([
-                        "rustc",
-                        "-p",
-                        package,
-                        "--release",
-                        "-Z",
-                        "build-std=core",
-                        "--target",
-                        target,
-                        "--lib",
-                    ])
-                    .arg("--target-dir")
-                    .arg(format!("target/device-{cpu}"))
-                    .env("RUSTC_BOOTSTRAP", "1")
-                    .env("RUSTC", rustc)
-                    .env("RUSTFLAGS", format!("-C target-cpu={cpu}"))
-                    .current_dir(root());
-                step::run(name, &mut command, minutes(10))
-            }
-        })
-        .collect()
 }

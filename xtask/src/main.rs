@@ -2,12 +2,16 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `bundle.rs` | what runs on a GPU machine, in one folder |
 //! | `checks.rs` | every check as a named step; `test` runs them all, each also runs alone |
 //! | `demo.rs` | the main job on real input |
+//! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 
+mod bundle;
 mod checks;
 mod demo;
+mod device;
 mod step;
 
 use std::process::ExitCode;
@@ -18,13 +22,15 @@ cargo xtask <command>
   demo           run the examples on this machine and say what they did
   test           every check below, with a summary of what passed, failed and was skipped
 
+  bundle         one folder with what runs on a machine that has a GPU and its driver
+
   lint           rustfmt, clippy and rustdoc, warnings denied
   suites         unit, property, whole-stack and documentation tests
   loom           the ring protocol under loom
   differential   printf against the system's (10 million cases), streams against the system's stdio (100,000 sequences)
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
-  targets        the core and the device crate for NVPTX and AMDGCN
+  device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +43,7 @@ fn main() -> ExitCode {
     let passed = match command.as_str() {
         "demo" => demo::run(),
         "test" => checks::all(),
+        "bundle" => bundle::run(),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             true

@@ -150,7 +150,8 @@ pub(super) fn position() -> Position {
     // - every kernel is launched by such a packet, which stays in place while it runs
     let packet = unsafe { &*core::intrinsics::gpu::amdgpu_dispatch_ptr().cast::<DispatchPacket>() };
     let threads = packet.workgroup_size.map(u32::from);
-    let blocks = [0, 1, 2].map(|axis: usize| packet.grid_size[axis].div_ceil(threads[axis]));
+    // Not `div_ceil`: for gfx11, LLVM 22 leaves the addition of its carry unexpanded (`S_ADD_CO_PSEUDO`).
+    let blocks = [0, 1, 2].map(|axis: usize| (packet.grid_size[axis] + (threads[axis] - 1)) / threads[axis]);
     Position {
         thread: (workitem_id_z() * threads[1] + workitem_id_y()) * threads[0] + workitem_id_x(),
         block: (workgroup_id_z() * blocks[1] + workgroup_id_y()) * blocks[0] + workgroup_id_x(),

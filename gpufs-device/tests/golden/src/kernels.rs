@@ -1,0 +1,86 @@
+//! Whole kernels. Each takes the session and what it needs as plain values, as a host would pass them.
+
+use core::ffi::CStr;
+
+use gpufs_core::session::Session;
+use gpufs_device::file::Descriptor;
+use gpufs_device::warp::global_thread;
+use gpufs_device::{Fs, fprintf};
+
+/// The session of a launch.
+fn fs(session: *const Session) -> Fs {
+    // SAFETY:
+    // - the launch gives a session that outlives the kernel
+    Fs::new(unsafe { &*session })
+}
+
+/// `pwrite`: 64 bytes of `from` a thread.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_pwrite(session: *const Session, descriptor: u32, from: *const u8) {
+    let thread = global_thread();
+    // SAFETY:
+    // - the launch gives 64 bytes for each thread
+    let bytes = unsafe { core::slice::from_raw_parts(from.add(64 * thread as usize), 64) };
+    let _ = fs(session).pwrite(Descriptor(descriptor), bytes, 64 * thread);
+}
+
+/// `pread`: 64 bytes to `into` a thread.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_pread(session: *const Session, descriptor: u32, into: *mut u8) {
+    let thread = global_thread();
+    // SAFETY:
+    // - the launch gives 64 bytes for each thread
+    let bytes = unsafe { core::slice::from_raw_parts_mut(into.add(64 * thread as usize), 64) };
+    let _ = fs(session).pread(Descriptor(descriptor), bytes, 64 * thread);
+}
+
+/// `fwrite` to the standard output: 64 bytes of `from` a thread.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_fwrite(session: *const Session, from: *const u8) {
+    let thread = global_thread();
+    // SAFETY:
+    // - the launch gives 64 bytes for each thread
+    let bytes = unsafe { core::slice::from_raw_parts(from.add(64 * thread as usize), 64) };
+    let _ = fs(session).stdout().fwrite(bytes);
+}
+
+/// `fread` from the standard input: 64 bytes to `into` a thread.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_fread(session: *const Session, into: *mut u8) {
+    let thread = global_thread();
+    // SAFETY:
+    // - the launch gives 64 bytes for each thread
+    let bytes = unsafe { core::slice::from_raw_parts_mut(into.add(64 * thread as usize), 64) };
+    let _ = fs(session).stdin().fread(bytes);
+}
+
+/// `fprintf` without floating point.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_fprintf(session: *const Session) {
+    let _ = fprintf!(fs(session).stdout(), c"thread %llu\n", global_thread());
+}
+
+/// `fprintf` with floating point.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_fprintf_float(session: *const Session, value: f64) {
+    let _ = fprintf!(fs(session).stdout(), c"thread %llu saw %g\n", global_thread(), value);
+}
+
+/// Rust's `writeln!`.
+#[cfg(feature = "writeln")]
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_writeln(session: *const Session) {
+    let _ = fs(session).stdout().write_fmt(format_args!("thread {}\n", global_thread()));
+}
+
+/// `fopen`, `fputs`, `fclose`.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_fopen(session: *const Session, path: *const core::ffi::c_char) {
+    // SAFETY:
+    // - the launch gives a path that ends with a NUL
+    let path = unsafe { CStr::from_ptr(path) };
+    if let Ok(file) = fs(session).fopen(path, c"w") {
+        let _ = file.fwrite(b"hello\n");
+        let _ = file.fclose();
+    }
+}

@@ -1,0 +1,367 @@
+//! Device builds: the golden crate (and with it all device code) for each GPU target, and a look at what the compiler emitted.
+//!
+//! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`) it names in its SKIP.
+//!
+//! Expected instructions lie in `gpufs-device/tests/golden/expect`; with `GPUFS_BLESS=1` in the environment they are written anew.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::checks::root;
+use crate::step::{self, Outcome, Report};
+
+/// A GPU target.
+struct Target {
+    build: &'static str,
+    golden: &'static str,
+    triple: &'static str,
+    cpu: &'static str,
+    /// Further flags for the compiler.
+    flags: &'static str,
+    /// Whether the compiler can build `kernel_writeln`.
+    writeln: bool,
+}
+
+/// sm_70 is the first with the memory model that `word/nvptx.rs` speaks; PTX 7.0 is the first version with all its instructions that
+/// every driver since CUDA 11 takes. The driver translates it for whatever GPU it has.
+const TARGETS: &[Target] = &[
+    Target {
+        build: "build, NVPTX sm_70",
+        golden: "golden, NVPTX sm_70",
+        triple: "nvptx64-nvidia-cuda",
+        cpu: "sm_70",
+        flags: "-C target-feature=+ptx70",
+        writeln: true,
+    },
+    Target {
+        build: "build, AMDGCN gfx90a",
+        golden: "golden, AMDGCN gfx90a",
+        triple: "amdgcn-amd-amdhsa",
+        cpu: "gfx90a",
+        flags: "",
+        writeln: true,
+    },
+    Target {
+        build: "build, AMDGCN gfx942",
+        golden: "golden, AMDGCN gfx942",
+        triple: "amdgcn-amd-amdhsa",
+        cpu: "gfx942",
+        flags: "",
+        writeln: true,
+    },
+    Target {
+        build: "build, AMDGCN gfx1100",
+        golden: "golden, AMDGCN gfx1100",
+        triple: "amdgcn-amd-amdhsa",
+        cpu: "gfx1100",
+        flags: "",
+        writeln: false,
+    },
+];
+
+/// GPUs that the PTX is assembled for.
+const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "sm_90")];
+
+/// Builds and looks.
+pub(crate) fn check() -> Vec<Report> {
+    let toolchain = toolchain();
+    let mut reports = Vec::new();
+    let mut assembled = None;
+    for target in TARGETS {
+        let built = match &toolchain {
+            Err(reason) => Report::skipped(target.build, reason.clone()),
+            Ok(toolchain) => {
+                step::run(target.build, &mut build(toolchain, target), Duration::from_secs(15 * 60))
+            }
+        };
+        let passed = built.outcome == Outcome::Passed;
+        reports.push(built);
+        if passed {
+            reports.push(in_process(target.golden, || golden(target)));
+        }
+        if !target.writeln {
+            let reason = "LLVM 22 cannot encode it: it leaves an S_ADD_U64_PSEUDO unexpanded";
+            reports.push(Report::skipped("writeln!, AMDGCN gfx1100", reason));
+        }
+        if passed && target.triple.starts_with("nvptx") {
+            assembled = Some(target);
+        }
+    }
+    // Last: it takes longest.
+    if let Some(target) = assembled {
+        reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
+    }
+    reports
+}
+
+/// A toolchain that can build `core` for a GPU.
+struct Toolchain {
+    cargo: PathBuf,
+    rustc: PathBuf,
+}
+
+/// Rustup's nightly or a distribution's Rust, whichever has the sources of `core`.
+fn toolchain() -> Result<Toolchain, String> {
+    let nightly = Command::new("rustup").args(["run", "nightly", "rustc", "--print", "sysroot"]).output();
+    let nightly = nightly.ok().filter(|output| output.status.success());
+    let nightly = nightly.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let sysroots = nightly.into_iter().chain([PathBuf::from("/usr")]);
+    let mut found = sysroots.filter(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").exists());
+    let complete = found.find_map(|sysroot| {
+        let toolchain = Toolchain { cargo: sysroot.join("bin/cargo"), rustc: sysroot.join("bin/rustc") };
+        (toolchain.cargo.exists() && toolchain.rustc.exists()).then_some(toolchain)
+    });
+    complete.ok_or_else(|| {
+        "no toolchain with the sources of core: 'rustup toolchain install nightly --component rust-src', or a \
+         distribution's Rust 1.96 or newer with its sources (Debian: rustc-web cargo-web rust-web-src)"
+            .to_owned()
+    })
+}
+
+fn target_directory(target: &Target) -> PathBuf {
+    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    base.join(format!("device-{}", target.cpu))
+}
+
+/// Where the build leaves the emitted code.
+fn emitted(target: &Target) -> PathBuf {
+    target_directory(target).join("golden.s")
+}
+
+fn build(toolchain: &Toolchain, target: &Target) -> Command {
+    let feature = if target.writeln { "writeln" } else { "" };
+    build_package(toolchain, target, ("gpufs-golden", feature), &emitted(target))
+}
+
+/// The PTX of a package that holds kernels, written to `output` by the command; why not, where there is no toolchain for it.
+pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
+    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), output))
+}
+
+fn build_package(
+    toolchain: &Toolchain,
+    target: &Target,
+    (package, feature): (&str, &str),
+    output: &Path,
+) -> Command {
+    let mut command = Command::new(&toolchain.cargo);
+    command
+        .args(["rustc", "-p", package, "--profile", "device", "--target", target.triple])
+        .args(["-Z", "build-std=core"])
+        .args(["--features", feature])
+        .arg("--target-dir")
+        .arg(target_directory(target))
+        // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
+        .args(["--crate-type", "staticlib", "--"])
+        .arg(format!("--emit=asm={}", output.display()))
+        // Golden functions that come out the same stay apart.
+        .args(["-Z", "merge-functions=disabled"])
+        // A distribution's compiler takes unstable flags only so.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTC", &toolchain.rustc)
+        .env("RUSTFLAGS", format!("-C target-cpu={} {}", target.cpu, target.flags).trim_end())
+        .current_dir(root());
+    command
+}
+
+fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
+    println!("\n== {name}");
+    let started = Instant::now();
+    let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
+    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0 }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Compares the golden functions with what is expected of them.
+fn golden(target: &Target) -> Result<(), String> {
+    let code = read(&emitted(target))?;
+    let nvptx = target.triple.starts_with("nvptx");
+    if nvptx && let Some(line) = code.lines().find(|line| line.starts_with(".extern .func")) {
+        return Err(format!("unresolved: {line}"));
+    }
+    let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
+    let mut shown = String::new();
+    for (name, instructions) in functions.iter().filter(|(name, _)| name.starts_with("golden_")) {
+        let _ = writeln!(shown, "{name}");
+        for instruction in instructions {
+            let _ = writeln!(shown, "    {instruction}");
+        }
+    }
+    if !nvptx {
+        report_amdgcn_kernels(&code);
+    }
+    let path = root().join(format!("gpufs-device/tests/golden/expect/{}.txt", target.cpu));
+    if std::env::var_os("GPUFS_BLESS").is_some() {
+        return std::fs::write(&path, shown).map_err(|error| error.to_string());
+    }
+    let expected = read(&path)?;
+    if shown == expected {
+        println!("{} functions are as expected", shown.lines().filter(|line| !line.starts_with(' ')).count());
+        return Ok(());
+    }
+    let got = std::env::temp_dir().join(format!("gpufs-golden-{}.txt", target.cpu));
+    std::fs::write(&got, shown).map_err(|error| error.to_string())?;
+    let _ = Command::new("diff").arg("-u").arg(&path).arg(&got).status();
+    Err(format!("differs from {} (GPUFS_BLESS=1 accepts it)", path.display()))
+}
+
+/// The functions of a PTX module: of each, the instructions that touch memory or other lanes, without operands.
+fn ptx_functions(code: &str) -> BTreeMap<String, Vec<String>> {
+    const SHOWN: &[&str] = &[
+        "ld",
+        "st",
+        "atom",
+        "red",
+        "fence",
+        "membar",
+        "bar",
+        "shfl",
+        "vote",
+        "activemask",
+        "nanosleep",
+        "call",
+    ];
+    let mut functions = BTreeMap::new();
+    let mut current: Option<(String, Vec<String>)> = None;
+    for line in code.lines().map(str::trim) {
+        if line.starts_with(".visible .func") || line.starts_with(".visible .entry") {
+            let head = line.split("//").next().unwrap_or(line).trim_end_matches(['(', ')', ' ']);
+            current = head.rsplit([' ', ')']).next().map(|name| (name.to_owned(), Vec::new()));
+        } else if line == "}" {
+            functions.extend(current.take());
+        } else if let Some((_, instructions)) = &mut current {
+            let mnemonic = line.split([' ', '\t', ';']).next().unwrap_or_default();
+            let family = mnemonic.split('.').next().unwrap_or_default();
+            let argument = mnemonic.starts_with("ld.param") || mnemonic.starts_with("st.param");
+            if SHOWN.contains(&family) && !argument {
+                instructions.push(mnemonic.to_owned());
+            } else if line.contains("%globaltimer") {
+                instructions.push(format!("{mnemonic} %globaltimer"));
+            }
+        }
+    }
+    functions
+}
+
+/// The functions of an AMDGCN module: of each, the instructions that touch memory, other lanes or time, with what says their scope and
+/// what they wait for, but without registers.
+fn amdgcn_functions(code: &str) -> BTreeMap<String, Vec<String>> {
+    const SHOWN: &[&str] = &[
+        "buffer_",
+        "ds_",
+        "flat_",
+        "global_",
+        "s_memrealtime",
+        "s_sendmsg",
+        "s_sleep",
+        "s_wait",
+        "scratch_",
+        "v_readlane",
+    ];
+    const SCOPES: &[&str] = &["dlc", "glc", "nt", "sc0", "sc1", "slc"];
+    let mut functions = BTreeMap::new();
+    let mut current: Option<(String, Vec<String>)> = None;
+    for line in code.lines() {
+        let line = line.split(';').next().unwrap_or_default().trim_end();
+        if let Some(name) = line.strip_suffix(':')
+            && !name.starts_with('.')
+        {
+            current = Some((name.to_owned(), Vec::new()));
+        } else if line.starts_with(".Lfunc_end") {
+            functions.extend(current.take());
+        } else if let Some((_, instructions)) = &mut current {
+            let mut words = line.split_whitespace();
+            let mnemonic = words.next().unwrap_or_default();
+            if !SHOWN.iter().any(|shown| mnemonic.starts_with(shown)) {
+                continue;
+            }
+            let whole = mnemonic.starts_with("s_");
+            let kept =
+                words.filter(|word| if whole { !word.starts_with("s[") } else { SCOPES.contains(word) });
+            instructions.push(std::iter::once(mnemonic).chain(kept).collect::<Vec<_>>().join(" "));
+        }
+    }
+    functions
+}
+
+/// Prints what each kernel takes, from the metadata at the end of the code.
+fn report_amdgcn_kernels(code: &str) {
+    const KEYS: &[&str] =
+        &[".private_segment_fixed_size", ".sgpr_count", ".vgpr_count", ".uses_dynamic_stack"];
+    let mut values = BTreeMap::new();
+    for line in code.lines().skip_while(|line| !line.contains(".amdgpu_metadata")) {
+        let Some((key, value)) = line.trim().trim_start_matches("- ").split_once(':') else { continue };
+        if let Some(known) = KEYS.iter().find(|known| **known == key) {
+            values.insert(*known, value.trim().to_owned());
+        } else if key == ".symbol" {
+            values.insert(".symbol", value.trim().trim_end_matches(".kd").to_owned());
+        }
+        // The keys come in alphabetical order: this is a kernel's last.
+        if key == ".wavefront_size" {
+            let get = |key| values.get(key).map_or("?", String::as_str);
+            println!(
+                "{:<24} {:>4} VGPRs {:>4} SGPRs {:>6} bytes of stack{}",
+                get(".symbol"),
+                get(".vgpr_count"),
+                get(".sgpr_count"),
+                get(".private_segment_fixed_size"),
+                if get(".uses_dynamic_stack") == "true" { ", and what indirect calls take" } else { "" }
+            );
+            values.clear();
+        }
+    }
+}
+
+/// `ptxas` of a CUDA installation or of PyPI's `nvidia-cuda-nvcc`.
+fn ptxas() -> Result<PathBuf, String> {
+    const FROM_PYPI: &str = "import glob, nvidia; print(*(path for base in nvidia.__path__ for path in glob.glob(base + '/*/bin/ptxas')))";
+    let from_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
+        std::env::split_paths(&path).map(|directory| directory.join("ptxas")).collect::<Vec<_>>()
+    });
+    let installed = [PathBuf::from("/usr/local/cuda/bin/ptxas")];
+    if let Some(found) = from_path.chain(installed).find(|path| path.exists()) {
+        return Ok(found);
+    }
+    let python = Command::new("python3").args(["-c", FROM_PYPI]).output().ok();
+    let listed =
+        python.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    listed.split_whitespace().next().map(PathBuf::from).ok_or_else(|| {
+        "there is no ptxas: CUDA's bin directory on PATH, or 'pip install nvidia-cuda-nvcc'".to_owned()
+    })
+}
+
+/// Assembles the PTX and prints what each kernel takes.
+fn assemble(name: &'static str, cpu: &str, target: &Target) -> Report {
+    let ptxas = match ptxas() {
+        Ok(ptxas) => ptxas,
+        Err(reason) => return Report::skipped(name, reason),
+    };
+    in_process(name, || {
+        let object = target_directory(target).join(format!("golden-{cpu}.cubin"));
+        let output = Command::new(ptxas)
+            .args(["-v", &format!("-arch={cpu}"), "-o"])
+            .arg(object)
+            .arg(emitted(target))
+            .output()
+            .map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let mut kernel = None;
+        for line in said.lines() {
+            if let Some(rest) = line.split_once("Compiling entry function '") {
+                kernel = rest.1.split('\'').next();
+            } else if let (Some((_, used)), Some(name)) = (line.split_once(": Used "), kernel) {
+                println!("{name:<24} {used}");
+                kernel = None;
+            } else if line.contains("warning") || line.contains("error") || line.contains("fatal") {
+                println!("{line}");
+            }
+        }
+        if output.status.success() { Ok(()) } else { Err(output.status.to_string()) }
+    })
+}
