@@ -48,6 +48,8 @@ struct Open {
     broken: bool,
     /// The stream was positioned before.
     moved: bool,
+    /// A byte was pushed back after a move: see `allows_seek`.
+    miscounted: bool,
     /// A move failed and a pushed-back byte may be lost: C11 keeps it, glibc drops it.
     dropped: bool,
 }
@@ -146,6 +148,7 @@ impl Open {
             unflushed: 0,
             broken: false,
             moved: false,
+            miscounted: false,
             dropped: false,
         }
     }
@@ -225,6 +228,7 @@ impl Open {
             Call::Printf { .. } => self.output(done, 1, outcome),
             Call::Ungetc(_) => {
                 self.pushed = true;
+                self.miscounted = self.moved;
                 self.nowhere = !self.behind_start;
                 self.last = Last::Input;
             }
@@ -280,6 +284,7 @@ impl Open {
         }
         self.last = Last::Neither;
         self.moved = true;
+        self.miscounted = false;
         self.put = false;
         self.unflushed = 0;
         self.pushed = false;
