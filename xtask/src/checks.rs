@@ -53,7 +53,7 @@ fn lint() -> Vec<Report> {
         step::run("clippy", &mut cargo("clippy --workspace --all-targets -- -D warnings"), minutes(10)),
         step::run(
             "rustdoc",
-            cargo("doc --workspace --no-deps --document-private-items").env("RUSTDOCFLAGS", "-D warnings"),
+            cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
             minutes(10),
         ),
     ]

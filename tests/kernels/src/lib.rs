@@ -8,7 +8,7 @@ use core::ffi::CStr;
 use gpufs_device::warp::global_thread;
 use gpufs_device::{Errno, File, fprintf, kernel};
 
-/// Where in the shared buffer [`open`] leaves its result, behind the path.
+/// Where in the shared buffer [`open()`] leaves its result, behind the path.
 pub const RESULT_AT: usize = 4096;
 
 kernel! {

@@ -48,7 +48,7 @@ struct Open {
     broken: bool,
     /// The stream was positioned before.
     moved: bool,
-    /// A byte was pushed back after a move: see `allows_seek`.
+    /// A byte was pushed back after a move, however long ago: see `allows_seek`.
     miscounted: bool,
     /// A move failed and a pushed-back byte may be lost: C11 keeps it, glibc drops it.
     dropped: bool,
@@ -186,9 +186,9 @@ impl Open {
             Kind::File => match whence {
                 Whence::Set => true,
                 Whence::Current => {
-                    // glibc 2.36 loses count where a byte is pushed back after moves: SEEK_END −4096, SEEK_SET 32, ungetc, SEEK_CUR 35
+                    // glibc 2.36 loses count where a byte was pushed back after moves, be it long ago: SEEK_END −4096, SEEK_SET 32, ungetc, SEEK_CUR 35
                     // leads it to 4130, not to the 66 of C11 7.21.7.10, 5.
-                    let counted = !(self.pushed && self.moved);
+                    let counted = !self.miscounted;
                     counted
                         && !self.nowhere
                         && !self.dropped
@@ -228,7 +228,7 @@ impl Open {
             Call::Printf { .. } => self.output(done, 1, outcome),
             Call::Ungetc(_) => {
                 self.pushed = true;
-                self.miscounted = self.moved;
+                self.miscounted |= self.moved;
                 self.nowhere = !self.behind_start;
                 self.last = Last::Input;
             }
@@ -284,7 +284,6 @@ impl Open {
         }
         self.last = Last::Neither;
         self.moved = true;
-        self.miscounted = false;
         self.put = false;
         self.unflushed = 0;
         self.pushed = false;
