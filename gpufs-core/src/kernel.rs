@@ -1,8 +1,12 @@
-//! A kernel that is written once and runs on every device. `gpufs_device::kernel!` declares one.
+//! A kernel that is written once and runs on every device, and what may travel to it. `gpufs_device::kernel!` declares one.
+#![allow(unsafe_code, reason = "promises about layouts, and memory that the host placed")]
 
 use core::ffi::CStr;
+use core::marker::PhantomData;
 
-use crate::session::Session;
+use crate::Errno;
+use crate::session::{FileIndex, Session, StreamIndex};
+use crate::word::{DeviceWord, DeviceWord64};
 
 /// One kernel: how the host starts it, on CPU lanes by calling it, on a GPU by its name in the device program.
 pub trait Kernel {
@@ -13,3 +17,69 @@ pub trait Kernel {
     /// The kernel's body, for one thread.
     fn run(session: &'static Session, arguments: Self::Arguments);
 }
+
+/// Data that means the same on the host and on every device: `gpufs_device::portable!` declares structures of such data.
+///
+/// # Safety
+/// - Host and device lay it out alike, though different compilers compile them: numbers, or `repr(C)`.
+/// - It holds no address of memory that one of them cannot reach, but for handles that are used on the device alone.
+/// - Its bytes may be copied, and the copy used in its place: nothing is done when it is dropped.
+pub unsafe trait Portable: Send + Sync + 'static {}
+
+macro_rules! portable {
+    ($($type:ty),*) => { $(
+        // SAFETY:
+        // - numbers, or `repr(C)` and `repr(transparent)` structures of numbers
+        unsafe impl Portable for $type {}
+    )* };
+}
+portable!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64);
+portable!(DeviceWord, DeviceWord64, FileIndex, StreamIndex, Errno);
+
+// SAFETY:
+// - one after the other, in both layouts
+unsafe impl<T: Portable, const N: usize> Portable for [T; N] {}
+
+/// A value that the host placed in the device's memory (`Session::place`), for all threads of its kernels. A kernel's argument.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Shared<T: 'static> {
+    /// The session's tables, as the device sees them.
+    session: u64,
+    /// The value, likewise.
+    value: u64,
+    of: PhantomData<&'static T>,
+}
+
+impl<T: 'static> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: 'static> Copy for Shared<T> {}
+
+impl<T: Portable> Shared<T> {
+    /// A handle to the value at `value`, both addresses as the device sees them.
+    ///
+    /// # Safety
+    /// On the device whose session lies at `session` there is a `T` at `value`, for ever, or as long as kernels of that session run.
+    #[must_use]
+    pub const unsafe fn new(session: u64, value: u64) -> Self {
+        Self { session, value, of: PhantomData }
+    }
+    /// The value. Any lane.
+    ///
+    /// # Panics
+    /// If it was placed for another session.
+    #[must_use]
+    pub fn get(self, fs: impl Into<&'static Session>) -> &'static T {
+        assert!(core::ptr::from_ref(fs.into()) as u64 == self.session, "a value that another session placed");
+        // SAFETY:
+        // - this is code of that session, so the value is there (`new`)
+        unsafe { &*(self.value as *const T) }
+    }
+}
+
+// SAFETY:
+// - two addresses for the device alone, in a `repr(C)` structure
+unsafe impl<T: Portable> Portable for Shared<T> {}

@@ -26,3 +26,9 @@ impl From<&'static Session> for Fs {
         Self::new(session)
     }
 }
+
+impl From<Fs> for &'static Session {
+    fn from(fs: Fs) -> Self {
+        fs.session
+    }
+}

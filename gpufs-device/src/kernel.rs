@@ -1,7 +1,48 @@
-//! `kernel!`: one declaration for every device.
+//! `kernel!`: one declaration for every device. [`Shared`] and `portable!`: what may travel to it.
+#![allow(unsafe_code, reason = "a promise about a layout")]
 
-pub use gpufs_core::kernel::Kernel;
+pub use gpufs_core::kernel::{Kernel, Portable, Shared};
 pub use gpufs_core::session::Session;
+
+// SAFETY:
+// - a stream, by the address of its session, for the device alone, in a `repr(C)` structure
+unsafe impl Portable for crate::File {}
+
+/// Declares a structure that host and device share: each field is [`Portable`], the layout C's.
+///
+/// ```
+/// gpufs_device::portable! {
+///     /// What every thread needs.
+///     pub struct Job {
+///         /// How often.
+///         pub rounds: u32,
+///     }
+/// }
+/// # fn main() { let _ = Job { rounds: 1 }; }
+/// ```
+#[macro_export]
+macro_rules! portable {
+    ($(#[$attribute:meta])* pub struct $name:ident {
+        $($(#[$inner:meta])* $visible:vis $field:ident: $type:ty),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        #[repr(C)]
+        pub struct $name {
+            $($(#[$inner])* $visible $field: $type,)*
+        }
+
+        const _: () = {
+            const fn portable<T: $crate::kernel::Portable>() {}
+            $(portable::<$type>();)*
+            assert!(!::core::mem::needs_drop::<$name>(), "nothing is done when it is dropped");
+        };
+
+        // SAFETY:
+        // - `repr(C)`, and each field is portable, as checked above
+        #[allow(unsafe_code, reason = "the promise is checked above")]
+        unsafe impl $crate::kernel::Portable for $name {}
+    };
+}
 
 /// Declares a kernel: an ordinary function that any thread of the grid runs, and beside it a module of the same name with
 ///
@@ -9,7 +50,7 @@ pub use gpufs_core::session::Session;
 /// - `Entry`, which the host starts: `session.start::<name::Entry>(grid, name::Arguments { … })`;
 /// - in a device build, the entry point of that name.
 ///
-/// The first parameter is the session. The others are plain data and handles (`Copy`), since they travel to the device by value.
+/// The first parameter is the session. The others are [`Portable`] and `Copy`, since they travel to the device by value.
 ///
 /// ```
 /// gpufs_device::kernel! {
@@ -43,6 +84,11 @@ macro_rules! kernel {
             /// The kernel, for the host to start.
             #[derive(Clone, Copy, Debug)]
             pub struct Entry;
+
+            const _: () = {
+                const fn portable<T: $crate::kernel::Portable>() {}
+                $(portable::<$type>();)*
+            };
 
             impl $crate::kernel::Kernel for Entry {
                 const NAME: &'static ::core::ffi::CStr = match ::core::ffi::CStr::from_bytes_with_nul(

@@ -43,6 +43,7 @@ pub use lines::NEWLINE;
 
 /// An open stream: a small handle, copied freely, valid in every kernel and warp of the session until it is closed.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct File {
     session: &'static Session,
     index: u32,

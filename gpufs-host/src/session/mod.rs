@@ -11,6 +11,7 @@
 mod builder;
 mod files;
 mod flush;
+mod placed;
 mod stats;
 mod tables;
 
@@ -34,6 +35,7 @@ use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingErro
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
+pub use placed::Placed;
 pub use stats::{RingStatistics, Statistics};
 pub(crate) use tables::DeviceMemory;
 
@@ -82,6 +84,8 @@ pub struct Session {
     pool: PoolRegion,
     pool_split: usize,
     buffers: Vec<RegisteredBuffer>,
+    /// Device memory of placed values.
+    placed: Vec<Box<dyn DeviceMemory>>,
 }
 
 // SAFETY:
@@ -205,6 +209,7 @@ impl Session {
             pool,
             pool_split,
             buffers: Vec::new(),
+            placed: Vec::new(),
         };
         session.open_standard_streams();
         Ok(session)
