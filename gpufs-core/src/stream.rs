@@ -141,6 +141,8 @@ pub struct Stream {
     pub read_next: DeviceWord,
     /// Reading: bytes in the buffer.
     pub read_end: DeviceWord,
+    /// Bytes from the session's own address to this entry's, alike on every device. Constant.
+    pub home: DeviceWord,
     /// The blocks.
     pub blocks: [Block; MOST_BLOCKS],
 }

@@ -1,4 +1,4 @@
-//! Descriptors: `open`, `close`, `read`, `write`, `pread`, `pwrite`, `lseek`, `fsync`, `ftruncate` (POSIX, section 2 of the manual).
+//! Descriptors: `open`, `close`, `read`, `write`, `pread`, `pwrite`, `lseek`, `fsync`, `fdatasync`, `ftruncate` (POSIX, section 2 of the manual).
 //!
 //! A descriptor is an index of the session's file table, valid in every kernel and warp of the session. Each call is made by any
 //! lanes at once, each for itself; a warp's calls go to the kernel as one batch.

@@ -1,4 +1,4 @@
-//! `pread(2)`, `pwrite(2)`, `fsync(2)`, `ftruncate(2)`: no position, no lock.
+//! `pread(2)`, `pwrite(2)`, `fsync(2)`, `fdatasync(2)`, `ftruncate(2)`: no position, no lock.
 
 use gpufs_core::Errno;
 use gpufs_core::abi::Sqe;
@@ -8,6 +8,9 @@ use super::Descriptor;
 use crate::Fs;
 use crate::io::{Request, transact, transfer};
 use crate::warp::Lanes;
+
+/// `IORING_FSYNC_DATASYNC` (`io_uring_enter(2)`).
+const FSYNC_DATASYNC: u32 = 1;
 
 impl Fs {
     /// Reads from `offset` (bytes from the start) into `into`, as `pread(2)`: how many bytes; 0 at the end of the file.
@@ -59,6 +62,15 @@ impl Fs {
     #[track_caller]
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
         self.simple(Lanes::calling(), Ok(descriptor), |number| Sqe::fsync(number, 0))
+    }
+
+    /// Waits until the file's data, and what of its metadata is needed to read it, is on its device, as `fdatasync(2)`.
+    ///
+    /// # Errors
+    /// As [`Fs::fsync`].
+    #[track_caller]
+    pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
+        self.simple(Lanes::calling(), Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.

@@ -23,6 +23,7 @@ mod fclose;
 mod flags;
 mod flush;
 mod fopen;
+mod handle;
 mod input;
 mod lines;
 mod lock;

@@ -199,6 +199,10 @@ impl Tables {
         for queue in host.queues() {
             queue.release_all();
         }
+        for stream in host.streams() {
+            let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
+            stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
+        }
         Ok(Self { host, device_address, image, bytes, device, device_view })
     }
 

@@ -1,0 +1,196 @@
+//! Descriptors (POSIX, section 2 of the manual). What each call does is said at the method of [`Fs`](gpufs_device::Fs) that it makes and in the
+//! header.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use gpufs_core::session::Session;
+use gpufs_device::Errno;
+use gpufs_device::file::Descriptor;
+
+use crate::stdio::whence;
+use crate::{count, done, readable, result, session, text, writable};
+
+fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
+    u32::try_from(number).map(Descriptor).map_err(|_| Errno::BADF)
+}
+
+/// An offset or length, of which the negative ones are `EINVAL`.
+fn offset(offset: i64) -> Result<u64, Errno> {
+    u64::try_from(offset).map_err(|_| Errno::INVAL)
+}
+
+/// `open(2)`: a descriptor.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_open(
+    tables: *const Session,
+    path: *const c_char,
+    flags: c_int,
+    mode: u32,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), text(path)) };
+    match checked {
+        (Ok(fs), Ok(path)) => {
+            result(fs.open(path, flags.cast_unsigned(), mode).map(|descriptor| descriptor.0))
+        }
+        (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
+    }
+}
+
+/// `close(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_close(tables: *const Session, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.close(descriptor(number)?)))
+}
+
+/// `read(2)`: bytes read.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `into` is null or has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_read(
+    tables: *const Session,
+    number: c_int,
+    into: *mut c_void,
+    bytes: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), writable(into, bytes)) };
+    count(match checked {
+        (Ok(fs), Ok(into)) => descriptor(number).and_then(|number| fs.read(number, into)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `write(2)`: bytes written.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `from` is null or holds `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_write(
+    tables: *const Session,
+    number: c_int,
+    from: *const c_void,
+    bytes: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), readable(from, bytes)) };
+    count(match checked {
+        (Ok(fs), Ok(from)) => descriptor(number).and_then(|number| fs.write(number, from)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `pread(2)`: bytes read.
+///
+/// # Safety
+/// As [`gpufs_raw_read`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_pread(
+    tables: *const Session,
+    number: c_int,
+    into: *mut c_void,
+    bytes: usize,
+    at: i64,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), writable(into, bytes)) };
+    count(match checked {
+        (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.pread(descriptor(number)?, into, at)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `pwrite(2)`: bytes written.
+///
+/// # Safety
+/// As [`gpufs_raw_write`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
+    tables: *const Session,
+    number: c_int,
+    from: *const c_void,
+    bytes: usize,
+    at: i64,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), readable(from, bytes)) };
+    count(match checked {
+        (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwrite(descriptor(number)?, from, at)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `lseek(2)`: the position.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
+    tables: *const Session,
+    number: c_int,
+    distance: i64,
+    from: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    result(fs.and_then(|fs| fs.lseek(descriptor(number)?, distance, whence(from)?)))
+}
+
+/// `fsync(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fsync(tables: *const Session, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.fsync(descriptor(number)?)))
+}
+
+/// `fdatasync(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fdatasync(tables: *const Session, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.fdatasync(descriptor(number)?)))
+}
+
+/// `ftruncate(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_ftruncate(
+    tables: *const Session,
+    number: c_int,
+    length: i64,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| {
+        let length = offset(length)?;
+        fs.ftruncate(descriptor(number)?, length)
+    }))
+}

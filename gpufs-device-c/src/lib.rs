@@ -1,0 +1,129 @@
+//! The device calls as C functions, `gpufs_raw_…`: what `include/gpufs/gpufs.h` declares and wraps. One source, built to PTX for nvcc, to
+//! AMDGCN bitcode for clang, and into `libgpufs` for C on CPU lanes. Nothing of the protocol is here.
+//!
+//! Only numbers and pointers cross this boundary, since compilers differ in how they hand structures over on a GPU. A result is one
+//! 64-bit number: a value, or a negated errno in −4095 … −1. (The header makes of it what C has: −1, `EOF`, null or a short count, and
+//! `errno`.) Two calls have both a count and an error: see [`stdio::gpufs_raw_fread`].
+//!
+//! Each function may be called by any lanes of any warp at once, as the Rust call that it makes. Null and closed streams, null
+//! sessions and null memory are errors here. Any other wrong address is what it is in C.
+#![no_std]
+#![cfg_attr(
+    any(target_arch = "nvptx64", target_arch = "amdgpu"),
+    allow(internal_features, reason = "as in gpufs-device")
+)]
+#![allow(unsafe_code, reason = "functions with C's contracts")]
+
+pub mod file;
+pub mod print;
+pub mod stdio;
+pub mod thread;
+
+use core::ffi::{CStr, c_char, c_void};
+
+use gpufs_core::session::Session;
+use gpufs_device::{Errno, File, Fs};
+
+/// A result as C gets it: a value, or a negated errno.
+fn result<T: Into<u64>>(outcome: Result<T, Errno>) -> i64 {
+    match outcome {
+        // A stream's handle has its highest bit set, but is no number from −4095 to −1; every other value is below 2⁶³.
+        Ok(value) => value.into().cast_signed(),
+        Err(errno) => -i64::from(errno.number()),
+    }
+}
+
+/// The result of a call that has no value.
+fn done(outcome: Result<(), Errno>) -> i64 {
+    result(outcome.map(|()| 0_u64))
+}
+
+/// The result of a call that counts bytes.
+fn count(outcome: Result<usize, Errno>) -> i64 {
+    result(outcome.map(|bytes| bytes as u64))
+}
+
+/// The session of a kernel's argument.
+///
+/// # Errors
+/// `EINVAL` for null.
+///
+/// # Safety
+/// Null, or a session's tables on this device, of a session that is not closed while the result is used.
+unsafe fn session(tables: *const Session) -> Result<Fs, Errno> {
+    // SAFETY:
+    // - by this function's contract
+    unsafe { tables.as_ref() }.map(Fs::new).ok_or(Errno::INVAL)
+}
+
+/// The stream of a handle.
+///
+/// # Errors
+/// `EBADF` for null, what is no handle, and a stream that was closed.
+///
+/// # Safety
+/// As [`File::from_handle`].
+unsafe fn stream(file: *const c_void) -> Result<File, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { File::from_handle(file.expose_provenance() as u64) }
+}
+
+/// A C string.
+///
+/// # Errors
+/// `EFAULT` for null.
+///
+/// # Safety
+/// Null, or valid up to and with its first NUL, and unchanged while the result is used.
+unsafe fn text<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
+    if string.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY:
+    // - not null; the rest is this function's contract
+    Ok(unsafe { CStr::from_ptr(string) })
+}
+
+/// Memory that a call reads.
+///
+/// # Errors
+/// `EFAULT` for null, unless there are no bytes; `EINVAL` for more than memory can hold.
+///
+/// # Safety
+/// Null, or `bytes` bytes that are there and unchanged while the result is used.
+unsafe fn readable<'a>(memory: *const c_void, bytes: usize) -> Result<&'a [u8], Errno> {
+    check(memory, bytes)?;
+    if bytes == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY:
+    // - not null, and not longer than an object can be; the rest is this function's contract
+    Ok(unsafe { core::slice::from_raw_parts(memory.cast(), bytes) })
+}
+
+/// Memory that a call fills.
+///
+/// # Errors
+/// As [`readable`].
+///
+/// # Safety
+/// Null, or `bytes` bytes that nobody else uses while the result is used.
+unsafe fn writable<'a>(memory: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Errno> {
+    check(memory, bytes)?;
+    if bytes == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY:
+    // - not null, and not longer than an object can be; the rest is this function's contract
+    Ok(unsafe { core::slice::from_raw_parts_mut(memory.cast(), bytes) })
+}
+
+fn check(memory: *const c_void, bytes: usize) -> Result<(), Errno> {
+    match bytes {
+        0 => Ok(()),
+        _ if memory.is_null() => Err(Errno::FAULT),
+        _ if bytes > isize::MAX as usize => Err(Errno::INVAL),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,129 @@
+//! The `printf` family. C's `...` does not cross to a GPU, so the header packs what follows a format into an array of [`RawArgument`].
+
+use core::ffi::{c_char, c_void};
+
+use gpufs_device::Errno;
+use gpufs_device::format::{Argument, Kind, snprintf};
+use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
+
+use crate::{count, readable, stream, writable};
+
+/// `gpufs_argument`: an [`Argument`] whose kind is not checked yet.
+///
+/// ```text
+///  0      4        8               16
+/// +------+--------+----------------+
+/// | kind | length |      bits      |
+/// +------+--------+----------------+
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RawArgument {
+    /// A [`Kind`].
+    pub kind: u32,
+    /// Bytes of a [`Kind::Bytes`]; otherwise 0.
+    pub length: u32,
+    /// What [`Argument::bits`] says.
+    pub bits: u64,
+}
+
+assert_eq_size!(RawArgument, Argument<'_>);
+assert_eq_align!(RawArgument, Argument<'_>);
+const_assert_eq!(core::mem::offset_of!(RawArgument, kind), 0);
+const_assert_eq!(core::mem::offset_of!(RawArgument, length), 4);
+const_assert_eq!(core::mem::offset_of!(RawArgument, bits), 8);
+const_assert_eq!(Kind::Signed as u32, 0);
+const_assert_eq!(Kind::Char as u32, LAST_KIND);
+
+/// The highest [`Kind`]; all from 0 on are one.
+const LAST_KIND: u32 = 6;
+
+/// What a caller gave to print.
+struct Given<'a> {
+    format: &'a [u8],
+    arguments: &'a [Argument<'a>],
+}
+
+impl Given<'_> {
+    /// # Errors
+    /// `EINVAL` for a null format, null arguments that are not none, and an argument of no known kind.
+    ///
+    /// # Safety
+    /// `format` is null or holds `bytes` bytes, `arguments` is null or holds `arguments_count` of them, and what they point to is there, all
+    /// unchanged while the result is used.
+    unsafe fn new(
+        (format, bytes): (*const c_char, usize),
+        (arguments, arguments_count): (*const RawArgument, usize),
+    ) -> Result<Self, Errno> {
+        if format.is_null() || arguments_count > isize::MAX as usize / size_of::<RawArgument>() {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY:
+        // - this function's contract
+        let format = unsafe { readable(format.cast(), bytes)? };
+        if arguments_count == 0 {
+            return Ok(Self { format, arguments: &[] });
+        }
+        if arguments.is_null() {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY:
+        // - this function's contract; the size was checked
+        let raw = unsafe { core::slice::from_raw_parts(arguments, arguments_count) };
+        if raw.iter().any(|argument| argument.kind > LAST_KIND) {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY:
+        // - the same size and fields, as asserted above; each kind is one, as checked just now
+        let arguments = unsafe { core::slice::from_raw_parts(arguments.cast(), arguments_count) };
+        Ok(Self { format, arguments })
+    }
+}
+
+/// `fprintf(3)`: bytes printed. The format is checked against the arguments: where they do not fit, nothing is printed.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null; `format` is null or holds `format_bytes` bytes; `arguments` is null or holds
+/// `arguments_count` of them, and the strings that they point to are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
+    file: *const c_void,
+    format: *const c_char,
+    format_bytes: usize,
+    arguments: *const RawArgument,
+    arguments_count: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (stream(file), Given::new((format, format_bytes), (arguments, arguments_count))) };
+    match checked {
+        (Ok(file), Ok(given)) => count(file.fprintf(given.format, given.arguments)),
+        (Err(errno), _) | (_, Err(errno)) => count(Err(errno)),
+    }
+}
+
+/// `snprintf(3)`: the length of the whole output.
+///
+/// # Safety
+/// As [`gpufs_raw_fprintf`]; `into` is null or has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_snprintf(
+    into: *mut c_char,
+    bytes: usize,
+    format: *const c_char,
+    format_bytes: usize,
+    arguments: *const RawArgument,
+    arguments_count: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe {
+        (writable(into.cast(), bytes), Given::new((format, format_bytes), (arguments, arguments_count)))
+    };
+    count(match checked {
+        (Ok(into), Ok(given)) => {
+            snprintf(into, given.format, given.arguments).map_err(gpufs_device::format::FormatError::errno)
+        }
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}

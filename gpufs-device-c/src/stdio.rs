@@ -1,0 +1,322 @@
+//! Streams: C11 7.21. What each call does is said at the method of [`File`](gpufs_device::File) that it makes and in the header.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use gpufs_core::session::Session;
+use gpufs_device::Errno;
+use gpufs_device::stdio::{Buffering, Transfer, Whence};
+
+use crate::{done, readable, result, session, stream, text, writable};
+
+/// What `fgetc` and `ungetc` give where C has `EOF` without an error: no byte.
+const NO_BYTE: u64 = 256;
+
+/// Where the error stands in the result of [`gpufs_raw_fread`] and [`gpufs_raw_fwrite`].
+pub const TRANSFER_ERROR_SHIFT: u32 = 48;
+
+/// `SEEK_SET`, `SEEK_CUR`, `SEEK_END`, which Linux numbers so.
+pub(crate) fn whence(number: c_int) -> Result<Whence, Errno> {
+    match number {
+        0 => Ok(Whence::Set),
+        1 => Ok(Whence::Current),
+        2 => Ok(Whence::End),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Whole items in the low 48 bits, the errno above, 0 if there is none.
+fn transfer(item_bytes: usize, outcome: Result<Transfer, Errno>) -> u64 {
+    let (bytes, error) = match outcome {
+        Ok(Transfer { bytes, error }) => (bytes, error),
+        Err(errno) => (0, Some(errno)),
+    };
+    let items = bytes.checked_div(item_bytes).unwrap_or(0) as u64;
+    let number = error.map_or(0, |errno| u64::from(errno.number().cast_unsigned()));
+    number << TRANSFER_ERROR_SHIFT | items & ((1 << TRANSFER_ERROR_SHIFT) - 1)
+}
+
+fn whole(item_bytes: usize, items: usize) -> Result<usize, Errno> {
+    item_bytes.checked_mul(items).ok_or(Errno::INVAL)
+}
+
+/// The standard streams, 0 to 2; null without a session.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_standard_stream(tables: *const Session, number: c_int) -> u64 {
+    // SAFETY:
+    // - this function's contract
+    let Ok(fs) = (unsafe { session(tables) }) else { return 0 };
+    match number {
+        0 => fs.stdin().to_handle(),
+        1 => fs.stdout().to_handle(),
+        2 => fs.stderr().to_handle(),
+        _ => 0,
+    }
+}
+
+/// `fopen(3)`: a stream, or a negated errno.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; the strings are null or end with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
+    tables: *const Session,
+    path: *const c_char,
+    mode: *const c_char,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), text(path), text(mode)) };
+    let (fs, path, mode) = match checked {
+        (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
+        (Err(errno), ..) | (_, Err(errno), _) | (.., Err(errno)) => return done(Err(errno)),
+    };
+    result(fs.fopen(path, mode).map(gpufs_device::File::to_handle))
+}
+
+/// `fclose(3)`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream(file) }.and_then(gpufs_device::File::fclose))
+}
+
+/// `fflush(3)`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fflush(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream(file) }.and_then(gpufs_device::File::fflush))
+}
+
+/// `fflush(NULL)`: every open stream of the session.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fflush_all(tables: *const Session) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { session(tables) }.and_then(gpufs_device::Fs::fflush_all))
+}
+
+/// `fread(3)`: whole items in the low 48 bits, the errno above them, 0 if there is none.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null; `into` is null or has room for `items` times `item_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fread(
+    into: *mut c_void,
+    item_bytes: usize,
+    items: usize,
+    file: *const c_void,
+) -> u64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (stream(file), whole(item_bytes, items).and_then(|bytes| writable(into, bytes))) };
+    let outcome = match checked {
+        (Ok(file), Ok(into)) => Ok(file.fread_counted(into)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    };
+    transfer(item_bytes, outcome)
+}
+
+/// `fwrite(3)`: whole items in the low 48 bits, the errno above them, 0 if there is none.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null; `from` is null or holds `items` times `item_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fwrite(
+    from: *const c_void,
+    item_bytes: usize,
+    items: usize,
+    file: *const c_void,
+) -> u64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (stream(file), whole(item_bytes, items).and_then(|bytes| readable(from, bytes))) };
+    let outcome = match checked {
+        (Ok(file), Ok(from)) => Ok(file.fwrite_counted(from)),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    };
+    transfer(item_bytes, outcome)
+}
+
+/// `fgets(3)`: 1, or 0 at the end of the file.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null; `into` is null or has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fgets(into: *mut c_char, bytes: c_int, file: *const c_void) -> i64 {
+    // As glibc has it, no room is no line and no error.
+    let bytes = usize::try_from(bytes).unwrap_or(0);
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (stream(file), writable(into.cast(), bytes)) };
+    match checked {
+        (Ok(file), Ok(into)) => result(file.fgets(into).map(|line| u64::from(line.is_some()))),
+        (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
+    }
+}
+
+/// `fputs(3)`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null; `string` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fputs(string: *const c_char, file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (stream(file), text(string)) };
+    match checked {
+        (Ok(file), Ok(string)) => done(file.fputs(string)),
+        (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
+    }
+}
+
+/// `puts(3)`, to the session's standard output.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `string` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const Session, string: *const c_char) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), text(string)) };
+    match checked {
+        (Ok(fs), Ok(string)) => done(fs.puts(string)),
+        (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
+    }
+}
+
+/// `fputc(3)`: the byte written, `byte` as an unsigned char.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.3")]
+pub unsafe extern "C-unwind" fn gpufs_raw_fputc(byte: c_int, file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    result(unsafe { stream(file) }.and_then(|file| file.fputc(byte as u8)))
+}
+
+/// `fgetc(3)`: a byte, or 256 at the end of the file.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fgetc(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let outcome = unsafe { stream(file) }.and_then(gpufs_device::File::fgetc);
+    result(outcome.map(|byte| byte.map_or(NO_BYTE, u64::from)))
+}
+
+/// `ungetc(3)`: the byte pushed back, or 256 where there is no room, or for `EOF`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.10")]
+pub unsafe extern "C-unwind" fn gpufs_raw_ungetc(byte: c_int, file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let file = unsafe { stream(file) };
+    let outcome = if byte == -1 { file.map(|_| None) } else { file.and_then(|file| file.ungetc(byte as u8)) };
+    result(outcome.map(|byte| byte.map_or(NO_BYTE, u64::from)))
+}
+
+/// `fseeko(3)`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64, from: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let file = unsafe { stream(file) };
+    done(file.and_then(|file| file.fseek(offset, whence(from)?)))
+}
+
+/// `ftello(3)`.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_ftell(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    result(unsafe { stream(file) }.and_then(gpufs_device::File::ftell))
+}
+
+/// `rewind(3)`. The result says only whether there is such a stream.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_rewind(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream(file) }.map(gpufs_device::File::rewind))
+}
+
+/// `setvbuf(3)`; `mode` is `_IOFBF` (0), `_IOLBF` (1) or `_IONBF` (2), as Linux's C libraries number them.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_int, bytes: usize) -> i64 {
+    let buffering = match mode {
+        0 => Ok(Buffering::Full),
+        1 => Ok(Buffering::Line),
+        2 => Ok(Buffering::None),
+        _ => Err(Errno::INVAL),
+    };
+    // SAFETY:
+    // - this function's contract
+    let file = unsafe { stream(file) };
+    done(file.and_then(|file| file.setvbuf(buffering?, bytes)))
+}
+
+/// `feof(3)`: 0 or 1.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_feof(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    result(unsafe { stream(file) }.map(gpufs_device::File::feof))
+}
+
+/// `ferror(3)`: 0 or 1.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_ferror(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    result(unsafe { stream(file) }.map(gpufs_device::File::ferror))
+}
+
+/// `clearerr(3)`. The result says only whether there is such a stream.
+///
+/// # Safety
+/// `file` is a stream of a session that is not closed, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_clearerr(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream(file) }.map(gpufs_device::File::clearerr))
+}

@@ -1,0 +1,104 @@
+/* Descriptors: open(2) and its kin, for CUDA and HIP kernels and for CPU lanes.
+ *
+ * A descriptor is an index of the session's own table, good in every kernel and thread of the session; it is not the process's. The names are
+ * as in <gpufs/stdio.h>: gpufs_open(session, ...), and in C++ open(session, ...) as well. Each thread calls for itself; a warp's calls go to the
+ * system as one batch. Every call gives -1 and EBADF for what is no open descriptor, EINVAL for a null session, EFAULT for null memory, and the
+ * system call's errors.
+ */
+#ifndef GPUFS_FILE_H
+#define GPUFS_FILE_H
+
+#include <gpufs/gpufs.h>
+
+/* For gpufs_open, where <fcntl.h> is not at hand: the values of Linux on x86-64, which the device library takes. */
+#define GPUFS_O_RDONLY 0
+#define GPUFS_O_WRONLY 01
+#define GPUFS_O_RDWR 02
+#define GPUFS_O_CREAT 0100
+#define GPUFS_O_EXCL 0200
+#define GPUFS_O_TRUNC 01000
+#define GPUFS_O_APPEND 02000
+#define GPUFS_O_NONBLOCK 04000
+#define GPUFS_O_DIRECTORY 0200000
+#define GPUFS_O_NOFOLLOW 0400000
+#define GPUFS_O_CLOEXEC 02000000
+
+/* Opens a file (open(2)); `mode` matters with GPUFS_O_CREAT, less the process's umask. A descriptor, or -1: EMFILE too where the session's file
+ * table is full. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_open(gpufs_session *session, const char *path, int flags, uint32_t mode) {
+    return gpufs_int_(gpufs_raw_open(session, path, flags, mode));
+}
+/* Closes it, whatever is returned (close(2)). 0 or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_close(gpufs_session *session, int descriptor) {
+    return gpufs_int_(gpufs_raw_close(session, descriptor));
+}
+/* Reads at the position and moves it (read(2)): bytes read, 0 at the end of the file, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_read(gpufs_session *session, int descriptor, void *into, size_t bytes) {
+    return gpufs_int64_(gpufs_raw_read(session, descriptor, into, bytes));
+}
+/* Writes at the position and moves it (write(2)): bytes written, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_write(gpufs_session *session, int descriptor, const void *from, size_t bytes) {
+    return gpufs_int64_(gpufs_raw_write(session, descriptor, from, bytes));
+}
+/* Reads at `offset`, in bytes from the start (pread(2)): bytes read, 0 at the end of the file, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_pread(gpufs_session *session, int descriptor, void *into, size_t bytes, int64_t offset) {
+    return gpufs_int64_(gpufs_raw_pread(session, descriptor, into, bytes, offset));
+}
+/* Writes at `offset` (pwrite(2)): bytes written, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_pwrite(gpufs_session *session, int descriptor, const void *from, size_t bytes, int64_t offset) {
+    return gpufs_int64_(gpufs_raw_pwrite(session, descriptor, from, bytes, offset));
+}
+/* Moves the position (lseek(2)) from the start (0), the position (1) or the end (2): the new one in bytes, or -1: ESPIPE, EINVAL, EOVERFLOW. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_lseek(gpufs_session *session, int descriptor, int64_t offset, int whence) {
+    return gpufs_int64_(gpufs_raw_lseek(session, descriptor, offset, whence));
+}
+/* Waits until the file's data is on its device (fsync(2)). 0 or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fsync(gpufs_session *session, int descriptor) {
+    return gpufs_int_(gpufs_raw_fsync(session, descriptor));
+}
+/* The same, without what of its metadata is not needed to read it (fdatasync(2)). 0 or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fdatasync(gpufs_session *session, int descriptor) {
+    return gpufs_int_(gpufs_raw_fdatasync(session, descriptor));
+}
+/* Cuts or extends the file to `length` bytes (ftruncate(2)). Needs Linux 6.9. 0 or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_ftruncate(gpufs_session *session, int descriptor, int64_t length) {
+    return gpufs_int_(gpufs_raw_ftruncate(session, descriptor, length));
+}
+
+#ifdef __cplusplus
+
+namespace gpufs {
+
+/* The standard names. */
+GPUFS_BOTH inline Result<int> open(Session session, const char *path, int flags, uint32_t mode = 0) {
+    return gpufs_open(session, path, flags, mode);
+}
+GPUFS_BOTH inline Result<int> close(Session session, int descriptor) { return gpufs_close(session, descriptor); }
+GPUFS_BOTH inline Result<int64_t> read(Session session, int descriptor, void *into, size_t bytes) {
+    return gpufs_read(session, descriptor, into, bytes);
+}
+GPUFS_BOTH inline Result<int64_t> write(Session session, int descriptor, const void *from, size_t bytes) {
+    return gpufs_write(session, descriptor, from, bytes);
+}
+GPUFS_BOTH inline Result<int64_t> pread(Session session, int descriptor, void *into, size_t bytes, int64_t offset) {
+    return gpufs_pread(session, descriptor, into, bytes, offset);
+}
+GPUFS_BOTH inline Result<int64_t> pwrite(Session session, int descriptor, const void *from, size_t bytes, int64_t offset) {
+    return gpufs_pwrite(session, descriptor, from, bytes, offset);
+}
+GPUFS_BOTH inline Result<int64_t> lseek(Session session, int descriptor, int64_t offset, int whence) {
+    return gpufs_lseek(session, descriptor, offset, whence);
+}
+GPUFS_BOTH inline Result<int> fsync(Session session, int descriptor) { return gpufs_fsync(session, descriptor); }
+GPUFS_BOTH inline Result<int> fdatasync(Session session, int descriptor) { return gpufs_fdatasync(session, descriptor); }
+GPUFS_BOTH inline Result<int> ftruncate(Session session, int descriptor, int64_t length) {
+    return gpufs_ftruncate(session, descriptor, length);
+}
+
+} /* namespace gpufs */
+
+#endif
+
+#endif

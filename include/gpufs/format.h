@@ -1,0 +1,377 @@
+/* What follows a format: packed into an array with the types it came with, and checked against the format.
+ *
+ * When a format is checked:
+ *
+ *   always       at run time: a format or an argument that does not fit is EINVAL, and nothing is printed
+ *   C++20        by the compiler, an error, where the format is a literal: fprintf(out, "%d\n", 1.5) does not compile
+ *   C++14, 17    the same with the macro gpufs_fprintf(out, "%d\n", 1.5); with clang, the plain name warns (-Wformat)
+ *   C11          by the compiler, a warning (-Wformat), in gpufs_fprintf(out, "%d\n", 1.5)
+ *
+ * (A function cannot see that its argument is a literal before C++20, and a macro named fprintf would break std::fprintf.)
+ *
+ * What fits: any integer fits %d i u o x X b B c and `*`, converted as the length modifier says; floating-point numbers fit %f e g a and
+ * their capitals; char pointers fit %s; pointers fit %p. At most 16 arguments. Wide characters, %n and numbered arguments are not
+ * supported. L takes a double: on a GPU long double is double.
+ */
+#ifndef GPUFS_FORMAT_H
+#define GPUFS_FORMAT_H
+
+#include <gpufs/gpufs.h>
+
+#ifdef __cplusplus
+
+namespace gpufs {
+namespace detail {
+
+GPUFS_BOTH inline uint64_t bits_of(double value) {
+    uint64_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+GPUFS_BOTH inline gpufs_argument plain(uint32_t kind, uint64_t bits) {
+    gpufs_argument argument = {kind, 0, bits};
+    return argument;
+}
+
+template <uint32_t K>
+struct Kind {
+    static constexpr uint32_t value = K;
+};
+
+/* One overload for each type that can be printed; smaller ones are promoted, as C does. The second function tells the compiler the kind. */
+#define GPUFS_PRINTABLE_(type, kind, bits)                                                     \
+    GPUFS_BOTH inline gpufs_argument argument(type value) { return plain(kind, (bits)); }      \
+    GPUFS_BOTH Kind<kind> kind_of(type);
+GPUFS_PRINTABLE_(int, GPUFS_ARGUMENT_SIGNED, static_cast<uint64_t>(static_cast<int64_t>(value)))
+GPUFS_PRINTABLE_(long, GPUFS_ARGUMENT_SIGNED, static_cast<uint64_t>(value))
+GPUFS_PRINTABLE_(long long, GPUFS_ARGUMENT_SIGNED, static_cast<uint64_t>(value))
+GPUFS_PRINTABLE_(unsigned, GPUFS_ARGUMENT_UNSIGNED, value)
+GPUFS_PRINTABLE_(unsigned long, GPUFS_ARGUMENT_UNSIGNED, value)
+GPUFS_PRINTABLE_(unsigned long long, GPUFS_ARGUMENT_UNSIGNED, value)
+GPUFS_PRINTABLE_(double, GPUFS_ARGUMENT_DOUBLE, bits_of(value))
+#if !GPUFS_ON_DEVICE
+GPUFS_PRINTABLE_(long double, GPUFS_ARGUMENT_DOUBLE, bits_of(static_cast<double>(value)))
+#endif
+GPUFS_PRINTABLE_(const char *, GPUFS_ARGUMENT_C_STRING, reinterpret_cast<uint64_t>(value))
+GPUFS_PRINTABLE_(const signed char *, GPUFS_ARGUMENT_C_STRING, reinterpret_cast<uint64_t>(value))
+GPUFS_PRINTABLE_(const unsigned char *, GPUFS_ARGUMENT_C_STRING, reinterpret_cast<uint64_t>(value))
+GPUFS_PRINTABLE_(const volatile void *, GPUFS_ARGUMENT_POINTER, reinterpret_cast<uint64_t>(value))
+#undef GPUFS_PRINTABLE_
+GPUFS_BOTH inline gpufs_argument argument(decltype(nullptr)) { return plain(GPUFS_ARGUMENT_POINTER, 0); }
+GPUFS_BOTH Kind<GPUFS_ARGUMENT_POINTER> kind_of(decltype(nullptr));
+
+template <class T>
+GPUFS_BOTH T &&value_of();
+
+GPUFS_BOTH constexpr bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
+GPUFS_BOTH constexpr bool is_flag(char byte) {
+    return byte == '-' || byte == '+' || byte == ' ' || byte == '#' || byte == '0' || byte == '\'';
+}
+GPUFS_BOTH constexpr bool is_integer(uint32_t kind) {
+    return kind == GPUFS_ARGUMENT_SIGNED || kind == GPUFS_ARGUMENT_UNSIGNED;
+}
+
+/* Checks a format as the device library does (gpufs-device/src/format/parse.rs and check.rs), in the compiler. */
+struct Check {
+    const char *format;
+    const uint32_t *kinds;
+    size_t count;
+    size_t at;
+    size_t next;
+
+    /* A number up to INT_MAX, `*` with its integer, or nothing. */
+    GPUFS_BOTH constexpr bool amount() {
+        if (format[at] == '*') {
+            ++at;
+            return next < count && is_integer(kinds[next++]);
+        }
+        uint64_t value = 0;
+        for (; is_digit(format[at]); ++at) {
+            value = value > 2147483647u ? value : value * 10 + static_cast<uint64_t>(format[at] - '0');
+        }
+        return value <= 2147483647u;
+    }
+    /* The conversion whose % stands before `at`. */
+    GPUFS_BOTH constexpr bool conversion() {
+        while (is_flag(format[at])) {
+            ++at;
+        }
+        if (!amount()) {
+            return false;
+        }
+        if (format[at] == '.') {
+            ++at;
+            if (!amount()) {
+                return false;
+            }
+        }
+        bool narrow = false, wide = false, wider = false;
+        if (format[at] == 'h') {
+            narrow = true;
+            at += format[at + 1] == 'h' ? 2 : 1;
+        } else if (format[at] == 'l') {
+            wide = format[at + 1] != 'l';
+            narrow = !wide;
+            at += wide ? 1 : 2;
+        } else if (format[at] == 'j' || format[at] == 'z' || format[at] == 't') {
+            narrow = true;
+            ++at;
+        } else if (format[at] == 'L') {
+            wider = true;
+            ++at;
+        }
+        const bool any = narrow || wide || wider;
+        const char letter = format[at];
+        if (letter == '%') {
+            ++at;
+            return !any;
+        }
+        if (next >= count) {
+            return false;
+        }
+        const uint32_t kind = kinds[next];
+        bool fits = false;
+        switch (letter) {
+        case 'd': case 'i': case 'u': case 'o': case 'x': case 'X': case 'b': case 'B':
+            fits = !wider && is_integer(kind);
+            break;
+        case 'c':
+            fits = !any && is_integer(kind);
+            break;
+        case 's':
+            fits = !any && kind == GPUFS_ARGUMENT_C_STRING;
+            break;
+        case 'p':
+            fits = !any && (kind == GPUFS_ARGUMENT_POINTER || kind == GPUFS_ARGUMENT_C_STRING);
+            break;
+        case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
+            fits = !narrow && kind == GPUFS_ARGUMENT_DOUBLE;
+            break;
+        default:
+            break;
+        }
+        ++next;
+        ++at;
+        return fits;
+    }
+    GPUFS_BOTH constexpr bool run() {
+        while (format[at] != '\0') {
+            if (format[at++] == '%' && !conversion()) {
+                return false;
+            }
+        }
+        return next == count;
+    }
+};
+
+/* The types that follow a format. */
+template <class... A>
+struct Types {};
+
+/* By value, so that an array counts as a pointer. */
+template <class... A>
+GPUFS_BOTH Types<A...> types_of(const char *, A...);
+
+/* Whether a format fits arguments of these types, all of them. */
+template <class... A>
+GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
+    const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
+    Check check = {format, kinds, sizeof...(A), 0, 0};
+    return check.run();
+}
+
+GPUFS_BOTH constexpr size_t length_of(const char *text) {
+    size_t length = 0;
+    if (text != nullptr) {
+        while (text[length] != '\0') {
+            ++length;
+        }
+    }
+    return length;
+}
+
+template <class T>
+struct Same {
+    using type = T;
+};
+
+template <class T>
+struct CharPointer {};
+template <>
+struct CharPointer<char *> {
+    using type = int;
+};
+template <>
+struct CharPointer<const char *> {
+    using type = int;
+};
+
+#if defined(__cpp_consteval)
+
+/* Not a constant expression: calling it where the compiler evaluates a format is the error that the programmer sees. (In device code nvcc
+ * says that FormatThatFits is undefined, at the line of the call; with `__device__` at the constructor it would say less.) */
+GPUFS_BOTH inline void the_format_does_not_fit_the_arguments() {}
+
+/* A format and its length; a literal is checked by the compiler against arguments of the types A. */
+template <class... A>
+struct FormatThatFits {
+    const char *text;
+    size_t length;
+
+    template <size_t N>
+    consteval FormatThatFits(const char (&literal)[N]) : text(literal), length(length_of(literal)) {
+        if (!fits(Types<A...>(), literal)) {
+            the_format_does_not_fit_the_arguments();
+        }
+    }
+    /* Any other is checked when it is printed. */
+    template <class P, typename CharPointer<P>::type = 0>
+    GPUFS_BOTH constexpr FormatThatFits(const P &pointer) : text(pointer), length(length_of(pointer)) {}
+    template <size_t N>
+    GPUFS_BOTH constexpr FormatThatFits(char (&array)[N]) : text(array), length(length_of(array)) {}
+};
+template <class... A>
+using FormatFor = typename Same<FormatThatFits<A...>>::type;
+#define GPUFS_FORMAT_ATTRIBUTE_(place, first)
+
+#else
+
+struct Format {
+    const char *text;
+    size_t length;
+    GPUFS_BOTH constexpr Format(const char *format) : text(format), length(length_of(format)) {}
+};
+#if defined(__clang__) && __clang_major__ >= 16
+#define GPUFS_FORMAT_ATTRIBUTE_(place, first) __attribute__((format(printf, place, first)))
+#else
+#define GPUFS_FORMAT_ATTRIBUTE_(place, first)
+#endif
+
+#endif
+
+/* The arguments in a row; one more than there are, since a row has one at least. */
+template <size_t N>
+struct Row {
+    gpufs_argument items[N + 1];
+};
+template <class... A>
+GPUFS_BOTH inline Row<sizeof...(A)> row(A... arguments) {
+    return Row<sizeof...(A)>{{argument(arguments)...}};
+}
+
+template <bool Fits>
+struct Checked {
+    static_assert(Fits, "the format does not fit the arguments");
+    static constexpr int value = 0;
+};
+
+} /* namespace detail */
+} /* namespace gpufs */
+
+#define GPUFS_FIRST_(first, ...) first
+/* 0 where a literal format fits what follows it, an error where it does not. */
+#define GPUFS_CHECK_(...)                                                                                              \
+    static_cast<void>(::gpufs::detail::Checked<__builtin_constant_p(GPUFS_FIRST_(__VA_ARGS__, 0))                                       \
+                                  ? ::gpufs::detail::fits(decltype(::gpufs::detail::types_of(__VA_ARGS__))(),          \
+                                                          GPUFS_FIRST_(__VA_ARGS__, 0))                                \
+                                  : true>::value)
+
+#else /* C */
+
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+static inline gpufs_argument gpufs_argument_signed_(long long value) {
+    gpufs_argument argument = {GPUFS_ARGUMENT_SIGNED, 0, (uint64_t)value};
+    return argument;
+}
+static inline gpufs_argument gpufs_argument_unsigned_(unsigned long long value) {
+    gpufs_argument argument = {GPUFS_ARGUMENT_UNSIGNED, 0, value};
+    return argument;
+}
+static inline gpufs_argument gpufs_argument_double_(double value) {
+    gpufs_argument argument = {GPUFS_ARGUMENT_DOUBLE, 0, 0};
+    __builtin_memcpy(&argument.bits, &value, sizeof value);
+    return argument;
+}
+static inline gpufs_argument gpufs_argument_long_double_(long double value) { return gpufs_argument_double_((double)value); }
+static inline gpufs_argument gpufs_argument_string_(const void *value) {
+    gpufs_argument argument = {GPUFS_ARGUMENT_C_STRING, 0, (uint64_t)(uintptr_t)value};
+    return argument;
+}
+static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value) {
+    gpufs_argument argument = {GPUFS_ARGUMENT_POINTER, 0, (uint64_t)(uintptr_t)value};
+    return argument;
+}
+
+/* One argument. What is no number is taken for a pointer, which the compiler then checks. */
+#define GPUFS_ARGUMENT_(value)                       \
+    _Generic((value),                                \
+        _Bool: gpufs_argument_unsigned_,             \
+        char: gpufs_argument_signed_,                \
+        signed char: gpufs_argument_signed_,         \
+        unsigned char: gpufs_argument_unsigned_,     \
+        short: gpufs_argument_signed_,               \
+        unsigned short: gpufs_argument_unsigned_,    \
+        int: gpufs_argument_signed_,                 \
+        unsigned: gpufs_argument_unsigned_,          \
+        long: gpufs_argument_signed_,                \
+        unsigned long: gpufs_argument_unsigned_,     \
+        long long: gpufs_argument_signed_,           \
+        unsigned long long: gpufs_argument_unsigned_, \
+        float: gpufs_argument_double_,               \
+        double: gpufs_argument_double_,              \
+        long double: gpufs_argument_long_double_,    \
+        char *: gpufs_argument_string_,              \
+        const char *: gpufs_argument_string_,        \
+        signed char *: gpufs_argument_string_,       \
+        const signed char *: gpufs_argument_string_, \
+        unsigned char *: gpufs_argument_string_,     \
+        const unsigned char *: gpufs_argument_string_, \
+        default: gpufs_argument_pointer_)(value)
+
+/* The format and up to 16 arguments, each through GPUFS_ARGUMENT_. */
+#define GPUFS_EACH_1_(a) GPUFS_ARGUMENT_(a)
+#define GPUFS_EACH_2_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_1_(__VA_ARGS__)
+#define GPUFS_EACH_3_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_2_(__VA_ARGS__)
+#define GPUFS_EACH_4_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_3_(__VA_ARGS__)
+#define GPUFS_EACH_5_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_4_(__VA_ARGS__)
+#define GPUFS_EACH_6_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_5_(__VA_ARGS__)
+#define GPUFS_EACH_7_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_6_(__VA_ARGS__)
+#define GPUFS_EACH_8_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_7_(__VA_ARGS__)
+#define GPUFS_EACH_9_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_8_(__VA_ARGS__)
+#define GPUFS_EACH_10_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_9_(__VA_ARGS__)
+#define GPUFS_EACH_11_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_10_(__VA_ARGS__)
+#define GPUFS_EACH_12_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_11_(__VA_ARGS__)
+#define GPUFS_EACH_13_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_12_(__VA_ARGS__)
+#define GPUFS_EACH_14_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_13_(__VA_ARGS__)
+#define GPUFS_EACH_15_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_14_(__VA_ARGS__)
+#define GPUFS_EACH_16_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_15_(__VA_ARGS__)
+#define GPUFS_EACH_17_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_16_(__VA_ARGS__)
+#define GPUFS_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, name, ...) name
+#define GPUFS_EACH_(...)                                                                                                     \
+    GPUFS_PICK_(__VA_ARGS__, GPUFS_EACH_17_, GPUFS_EACH_16_, GPUFS_EACH_15_, GPUFS_EACH_14_, GPUFS_EACH_13_, GPUFS_EACH_12_, \
+                GPUFS_EACH_11_, GPUFS_EACH_10_, GPUFS_EACH_9_, GPUFS_EACH_8_, GPUFS_EACH_7_, GPUFS_EACH_6_, GPUFS_EACH_5_,   \
+                GPUFS_EACH_4_, GPUFS_EACH_3_, GPUFS_EACH_2_, GPUFS_EACH_1_, 0)                                               \
+    (__VA_ARGS__)
+
+/* The format and its arguments as what the packed functions below take last: an array, the format first, and how many it has. */
+#define GPUFS_PACKED_(...)                                                                                         \
+    (const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)},                                                            \
+        sizeof((const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)}) / sizeof(gpufs_argument)
+
+/* Never called: it has the compiler check a literal format. */
+__attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(const char *format, ...) {
+    (void)format;
+    return 0;
+}
+#define GPUFS_CHECK_(...) ((void)(0 ? gpufs_check_format_(__VA_ARGS__) : 0))
+
+/* The format of a packed row. */
+static inline const char *gpufs_format_(const gpufs_argument *row) { return (const char *)(uintptr_t)row->bits; }
+static inline size_t gpufs_length_(const char *text) { return text == NULL ? 0 : __builtin_strlen(text); }
+
+#endif
+
+#endif
+
+#endif

@@ -1,0 +1,260 @@
+/* Streams: C11 7.21 on a FILE that the whole grid shares, for CUDA and HIP kernels and for CPU lanes.
+ *
+ *     #include <gpufs/stdio.h>
+ *     __global__ void k(gpufs::File *out) { fprintf(out, "thread %d\n", threadIdx.x); }
+ *
+ * Each function has its C name with the prefix gpufs_, in C and C++. In C++ each has its plain name too, in the namespace gpufs, and is found
+ * by its stream or session, so that `fprintf(out, ...)` is gpufs's where `out` is a gpufs::File pointer and the C library's where it is a FILE
+ * pointer, and std::fprintf is what it was. What has no stream takes the session first: fopen(fs, path, mode), printf(fs, format, ...).
+ * gpufs::snprintf has neither and is named in full.
+ *
+ * Any thread may call any function at any time, all threads of a warp or some. A call's bytes are never torn by another's. A thread's calls
+ * appear in its order; a call that begins after another returned, in any thread, comes after it. Threads that call together are served in lane
+ * order.
+ *
+ * What differs from a CPU's stdio: full buffers are written behind the caller's back, and an error of that is reported by the next call on the
+ * stream that meets it, with the bytes kept and tried again; setvbuf never uses the caller's memory; ungetc takes 8 bytes; on a stream that is
+ * null or closed, calls fail with EBADF. Errors named below are besides those of the system call below (write(2), read(2) ...).
+ */
+#ifndef GPUFS_STDIO_H
+#define GPUFS_STDIO_H
+
+#include <gpufs/format.h>
+
+/* For setvbuf and fseek, where <stdio.h> is not at hand: the values of Linux's C libraries. */
+#define GPUFS_IOFBF 0
+#define GPUFS_IOLBF 1
+#define GPUFS_IONBF 2
+#define GPUFS_SEEK_SET 0
+#define GPUFS_SEEK_CUR 1
+#define GPUFS_SEEK_END 2
+#define GPUFS_EOF (-1)
+
+/* The standard streams of the process (stdin(3)); null if `session` is. */
+GPUFS_INLINE gpufs_file *gpufs_stdin(gpufs_session *session) {
+    return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 0);
+}
+/* Line buffered if it is a terminal. */
+GPUFS_INLINE gpufs_file *gpufs_stdout(gpufs_session *session) {
+    return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 1);
+}
+/* Not buffered. */
+GPUFS_INLINE gpufs_file *gpufs_stderr(gpufs_session *session) {
+    return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 2);
+}
+
+/* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e b. A path is relative to the process's directory.
+ * Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE or ENOMEM (the session's table of streams or their buffers are
+ * exhausted; see gpufs_options), ENOENT, EACCES ... */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, const char *path, const char *mode) {
+    int64_t raw = gpufs_raw_fopen(session, path, mode);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+/* Flushes and closes (fclose(3)): one thread does, once. 0, or EOF with what flushing or closing met, EBADF if it is closed already. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_raw_fclose(file)); }
+/* Writes what is buffered (fflush(3)); of a stream that is reading, forgets what was read ahead. 0 or EOF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush(gpufs_file *file) { return gpufs_int_(gpufs_raw_fflush(file)); }
+/* fflush(NULL): every open stream of the session. 0, or EOF with the first error; the others are flushed all the same. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush_all(gpufs_session *session) {
+    return gpufs_int_(gpufs_raw_fflush_all(session));
+}
+
+/* Reads up to `items` items of `item_bytes` bytes (fread(3)): how many whole ones. Fewer at the end of the file, and with an error: EBADF (not
+ * open for reading, too), EFAULT (null memory), EINVAL (more bytes than memory has). */
+GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fread(void *into, size_t item_bytes, size_t items, gpufs_file *file) {
+    return gpufs_items_(gpufs_raw_fread(into, item_bytes, items, file));
+}
+/* Writes `items` items of `item_bytes` bytes (fwrite(3)): how many whole ones. Fewer only with an error: as fread's, and ENOSPC, EPIPE, EFBIG. */
+GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fwrite(const void *from, size_t item_bytes, size_t items, gpufs_file *file) {
+    return gpufs_items_(gpufs_raw_fwrite(from, item_bytes, items, file));
+}
+
+/* Reads a line with its newline, at most `bytes` - 1 bytes, and ends it with a NUL (fgets(3)). `into`, or null at the end of the file and on
+ * error. Threads that call together get one line after the other. */
+GPUFS_INLINE GPUFS_RESULT(char *) gpufs_fgets(char *into, int bytes, gpufs_file *file) {
+    int64_t raw = gpufs_raw_fgets(into, bytes, file);
+    GPUFS_RETURN(char *, raw == 1 ? into : (char *)0, gpufs_error_of_(raw));
+}
+/* Writes a string without its NUL (fputs(3)). 0 or EOF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputs(const char *string, gpufs_file *file) {
+    return gpufs_int_(gpufs_raw_fputs(string, file));
+}
+/* Writes a string and a newline to the standard output (puts(3)). 0 or EOF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_puts(gpufs_session *session, const char *string) {
+    return gpufs_int_(gpufs_raw_puts(session, string));
+}
+/* Reads a byte (fgetc(3)), as an unsigned char; EOF at the end of the file, with error 0, and on error. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fgetc(gpufs_file *file) { return gpufs_byte_(gpufs_raw_fgetc(file)); }
+/* Writes a byte (fputc(3)). The byte as an unsigned char, or EOF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputc(int byte, gpufs_file *file) { return gpufs_byte_(gpufs_raw_fputc(byte, file)); }
+/* Pushes a byte back (ungetc(3)). The byte; EOF for EOF, where 8 are pushed back already (error 0), and on error. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_ungetc(int byte, gpufs_file *file) {
+    return gpufs_byte_(gpufs_raw_ungetc(byte, file));
+}
+
+/* Moves the position by bytes (fseeko(3)) from GPUFS_SEEK_SET, _CUR or _END, the same as SEEK_SET, SEEK_CUR, SEEK_END. 0, or -1: ESPIPE, EINVAL
+ * (before the start, or no such `whence`), EOVERFLOW (beyond 63 bits). */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fseeko(gpufs_file *file, int64_t offset, int whence) {
+    return gpufs_int_(gpufs_raw_fseek(file, offset, whence));
+}
+/* The same (fseek(3)). */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fseek(gpufs_file *file, long offset, int whence) {
+    return gpufs_int_(gpufs_raw_fseek(file, offset, whence));
+}
+/* The position in bytes from the start (ftello(3)), or -1: ESPIPE. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_ftello(gpufs_file *file) { return gpufs_int64_(gpufs_raw_ftell(file)); }
+/* The same (ftell(3)). */
+GPUFS_INLINE GPUFS_RESULT(long) gpufs_ftell(gpufs_file *file) { return gpufs_long_(gpufs_raw_ftell(file)); }
+/* Moves to the start and clears the error flag (rewind(3)). */
+GPUFS_INLINE void gpufs_rewind(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_rewind(file)); }
+
+/* When the stream flushes, GPUFS_IOFBF, _IOLBF or _IONBF (the same as _IOFBF, _IOLBF, _IONBF), and the size of its buffers in bytes, 0 to keep
+ * it (setvbuf(3)). The memory is always the session's; `buffer` is ignored. 0, or -1: EINVAL. At any time. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_setvbuf(gpufs_file *file, char *buffer, int mode, size_t bytes) {
+    (void)buffer;
+    return gpufs_int_(gpufs_raw_setvbuf(file, mode, bytes));
+}
+
+/* Whether the end of the file was met (feof(3)): 1 or 0. No open stream: 1, with EBADF, so that a loop until feof ends. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_feof(gpufs_file *file) {
+    int64_t raw = gpufs_raw_feof(file);
+    GPUFS_RETURN(int, raw != 0, gpufs_error_of_(raw));
+}
+/* Whether a transfer failed (ferror(3)): 1 or 0. No open stream: 1, with EBADF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_ferror(gpufs_file *file) {
+    int64_t raw = gpufs_raw_ferror(file);
+    GPUFS_RETURN(int, raw != 0, gpufs_error_of_(raw));
+}
+/* Clears both (clearerr(3)). */
+GPUFS_INLINE void gpufs_clearerr(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_clearerr(file)); }
+
+/* Prints arguments that are packed already, for code that makes formats or arguments itself: `format` has `format_bytes` bytes and needs no
+ * NUL. As fprintf. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fprintf_arguments(gpufs_file *file, const char *format, size_t format_bytes,
+                                                       const gpufs_argument *arguments, size_t count) {
+    return gpufs_int_(gpufs_raw_fprintf(file, format, format_bytes, arguments, count));
+}
+/* The same into memory. As snprintf. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_snprintf_arguments(char *into, size_t bytes, const char *format, size_t format_bytes,
+                                                        const gpufs_argument *arguments, size_t count) {
+    return gpufs_int_(gpufs_raw_snprintf(into, bytes, format, format_bytes, arguments, count));
+}
+
+/* gpufs_fprintf(file, format, ...)           to a stream (fprintf(3)): bytes printed
+ * gpufs_printf(session, format, ...)         to the standard output (printf(3))
+ * gpufs_snprintf(into, bytes, format, ...)   to memory, cut to `bytes` with the NUL (snprintf(3)): bytes of the whole output; 0 bytes of room
+ *                                            write nothing
+ *
+ * Negative on error: EINVAL (a format or argument that does not fit, a null format), EOVERFLOW (more than an int can count); then nothing is
+ * printed. Else as fwrite. <gpufs/format.h> says when a format is checked. */
+
+#ifdef __cplusplus
+
+namespace gpufs {
+
+#if defined(__cpp_consteval)
+
+template <class... A>
+GPUFS_BOTH inline Result<int> fprintf(File *file, detail::FormatFor<A...> format, A... arguments) {
+    return gpufs_fprintf_arguments(file, format.text, format.length, detail::row(arguments...).items, sizeof...(A));
+}
+template <class... A>
+GPUFS_BOTH inline Result<int> printf(Session session, detail::FormatFor<A...> format, A... arguments) {
+    return gpufs_fprintf_arguments(gpufs_stdout(session), format.text, format.length, detail::row(arguments...).items,
+                                   sizeof...(A));
+}
+template <class... A>
+GPUFS_BOTH inline Result<int> snprintf(char *into, size_t bytes, detail::FormatFor<A...> format, A... arguments) {
+    return gpufs_snprintf_arguments(into, bytes, format.text, format.length, detail::row(arguments...).items, sizeof...(A));
+}
+
+#else
+
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgcc-compat" /* clang checks what follows a format in a template, too; GCC does not */
+#endif
+template <class... A>
+GPUFS_FORMAT_ATTRIBUTE_(2, 3)
+GPUFS_BOTH inline Result<int> fprintf(File *file, const char *format, A... arguments) {
+    return gpufs_fprintf_arguments(file, format, detail::length_of(format), detail::row(arguments...).items, sizeof...(A));
+}
+template <class... A>
+GPUFS_FORMAT_ATTRIBUTE_(2, 3)
+GPUFS_BOTH inline Result<int> printf(Session session, const char *format, A... arguments) {
+    return gpufs_fprintf_arguments(gpufs_stdout(session), format, detail::length_of(format), detail::row(arguments...).items,
+                                   sizeof...(A));
+}
+template <class... A>
+GPUFS_FORMAT_ATTRIBUTE_(3, 4)
+GPUFS_BOTH inline Result<int> snprintf(char *into, size_t bytes, const char *format, A... arguments) {
+    return gpufs_snprintf_arguments(into, bytes, format, detail::length_of(format), detail::row(arguments...).items,
+                                    sizeof...(A));
+}
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+
+#endif
+
+/* The standard names. */
+GPUFS_BOTH inline Result<File *> fopen(Session session, const char *path, const char *mode) {
+    return gpufs_fopen(session, path, mode);
+}
+GPUFS_BOTH inline Result<int> fclose(File *file) { return gpufs_fclose(file); }
+GPUFS_BOTH inline Result<int> fflush(File *file) { return gpufs_fflush(file); }
+/* fflush(NULL), of a session. */
+GPUFS_BOTH inline Result<int> fflush(Session session) { return gpufs_fflush_all(session); }
+GPUFS_BOTH inline Result<size_t> fread(void *into, size_t item_bytes, size_t items, File *file) {
+    return gpufs_fread(into, item_bytes, items, file);
+}
+GPUFS_BOTH inline Result<size_t> fwrite(const void *from, size_t item_bytes, size_t items, File *file) {
+    return gpufs_fwrite(from, item_bytes, items, file);
+}
+GPUFS_BOTH inline Result<char *> fgets(char *into, int bytes, File *file) { return gpufs_fgets(into, bytes, file); }
+GPUFS_BOTH inline Result<int> fputs(const char *string, File *file) { return gpufs_fputs(string, file); }
+GPUFS_BOTH inline Result<int> puts(Session session, const char *string) { return gpufs_puts(session, string); }
+GPUFS_BOTH inline Result<int> fgetc(File *file) { return gpufs_fgetc(file); }
+GPUFS_BOTH inline Result<int> fputc(int byte, File *file) { return gpufs_fputc(byte, file); }
+GPUFS_BOTH inline Result<int> ungetc(int byte, File *file) { return gpufs_ungetc(byte, file); }
+GPUFS_BOTH inline Result<int> fseek(File *file, long offset, int whence) { return gpufs_fseek(file, offset, whence); }
+GPUFS_BOTH inline Result<int> fseeko(File *file, int64_t offset, int whence) { return gpufs_fseeko(file, offset, whence); }
+GPUFS_BOTH inline Result<long> ftell(File *file) { return gpufs_ftell(file); }
+GPUFS_BOTH inline Result<int64_t> ftello(File *file) { return gpufs_ftello(file); }
+GPUFS_BOTH inline void rewind(File *file) { gpufs_rewind(file); }
+GPUFS_BOTH inline Result<int> setvbuf(File *file, char *buffer, int mode, size_t bytes) {
+    return gpufs_setvbuf(file, buffer, mode, bytes);
+}
+GPUFS_BOTH inline Result<int> feof(File *file) { return gpufs_feof(file); }
+GPUFS_BOTH inline Result<int> ferror(File *file) { return gpufs_ferror(file); }
+GPUFS_BOTH inline void clearerr(File *file) { gpufs_clearerr(file); }
+
+} /* namespace gpufs */
+
+#define gpufs_fprintf(file, ...) (GPUFS_CHECK_(__VA_ARGS__), ::gpufs::fprintf((file), __VA_ARGS__))
+#define gpufs_printf(session, ...) (GPUFS_CHECK_(__VA_ARGS__), ::gpufs::printf((session), __VA_ARGS__))
+#define gpufs_snprintf(into, bytes, ...) (GPUFS_CHECK_(__VA_ARGS__), ::gpufs::snprintf((into), (bytes), __VA_ARGS__))
+
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+/* `row` holds the format, then the arguments. */
+static inline int gpufs_fprintf_row_(gpufs_file *file, const gpufs_argument *row, size_t count) {
+    const char *format = gpufs_format_(row);
+    return gpufs_fprintf_arguments(file, format, gpufs_length_(format), row + 1, count - 1);
+}
+static inline int gpufs_snprintf_row_(char *into, size_t bytes, const gpufs_argument *row, size_t count) {
+    const char *format = gpufs_format_(row);
+    return gpufs_snprintf_arguments(into, bytes, format, gpufs_length_(format), row + 1, count - 1);
+}
+
+#define gpufs_fprintf(file, ...) (GPUFS_CHECK_(__VA_ARGS__), gpufs_fprintf_row_((file), GPUFS_PACKED_(__VA_ARGS__)))
+#define gpufs_printf(session, ...) \
+    (GPUFS_CHECK_(__VA_ARGS__), gpufs_fprintf_row_(gpufs_stdout(session), GPUFS_PACKED_(__VA_ARGS__)))
+#define gpufs_snprintf(into, bytes, ...) \
+    (GPUFS_CHECK_(__VA_ARGS__), gpufs_snprintf_row_((into), (bytes), GPUFS_PACKED_(__VA_ARGS__)))
+
+#endif
+
+#endif
