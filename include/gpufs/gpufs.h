@@ -18,7 +18,7 @@
  * touch no memory. Handles are good in every kernel and thread of their session, on the device, until they are closed. A handle must not be
  * used after its session was closed.
  *
- * Which session. A gpufs_session pointer comes from gpufs_session_device() and is a kernel's argument. Null gives EINVAL.
+ * Which session. A gpufs_session pointer comes from gpufs_host_session() and is a kernel's argument. Null gives EINVAL.
  */
 #ifndef GPUFS_GPUFS_H
 #define GPUFS_GPUFS_H

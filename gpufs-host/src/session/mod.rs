@@ -9,6 +9,7 @@
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
 mod builder;
+mod external;
 mod files;
 mod flush;
 mod placed;

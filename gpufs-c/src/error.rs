@@ -1,0 +1,104 @@
+//! What went wrong: `errno`, and a text in the calling thread's own place.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gpufs_core::Errno;
+use gpufs_host::cpu::LaunchError;
+use gpufs_host::session::{OpenError, RegisterError, SyncError};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// An error number and what to tell a person.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) errno: c_int,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
+        Self { errno, text: text.into() }
+    }
+    /// A null where a host session is wanted.
+    pub(crate) fn no_host() -> Self {
+        Self::new(libc::EINVAL, "the host session is null")
+    }
+}
+
+/// The first error number in a chain of errors.
+fn number(error: &(dyn std::error::Error + 'static), otherwise: c_int) -> c_int {
+    let mut next = Some(error);
+    // Ends: chains of sources are finite.
+    while let Some(error) = next {
+        if let Some(errno) = error.downcast_ref::<Errno>() {
+            return errno.number();
+        }
+        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return number;
+        }
+        next = error.source();
+    }
+    otherwise
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        Self::new(errno.number(), errno.to_string())
+    }
+}
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let otherwise = match &error {
+            OpenError::Size(_) => libc::EINVAL,
+            OpenError::Ring(_) => libc::ENOTSUP,
+            OpenError::System(_) => libc::ENOMEM,
+            _ => libc::ENODEV,
+        };
+        Self::new(number(&error, otherwise), error.to_string())
+    }
+}
+impl From<SyncError> for Failure {
+    fn from(error: SyncError) -> Self {
+        let errno = match &error {
+            SyncError::Stream(stream) => stream.errno.number(),
+            other => number(other, libc::EIO),
+        };
+        Self::new(errno, error.to_string())
+    }
+}
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self::new(number(&error, libc::EINVAL), error.to_string())
+    }
+}
+impl From<RegisterError> for Failure {
+    fn from(error: RegisterError) -> Self {
+        Self::new(number(&error, libc::EBUSY), error.to_string())
+    }
+}
+
+/// Runs the body of a C function: an error, or a panic, is noted and becomes `failed`.
+pub(crate) fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        Err(Failure::new(libc::EIO, "a bug in gpufs: its message is on the standard error"))
+    });
+    outcome.unwrap_or_else(|Failure { errno, text }| {
+        let text: Vec<u8> = text.into_bytes().into_iter().filter(|byte| *byte != 0).collect();
+        LAST.with_borrow_mut(|last| *last = CString::new(text).unwrap_or_default());
+        // SAFETY:
+        // - the calling thread's own `errno`
+        unsafe { *libc::__errno_location() = errno };
+        failed
+    })
+}
+
+/// What the last call of this thread that failed says: text that stays until the next one fails. Empty if none did.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpufs_last_error() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}

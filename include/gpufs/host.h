@@ -1,0 +1,143 @@
+/* Sessions, for C (C99) and C++ programs: link libgpufs.
+ *
+ * CUDA, three lines around a kernel of your own:
+ *
+ *     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, NULL);
+ *     gpufs_host_begin(host); kernel<<<blocks, threads>>>(gpufs_host_session(host));
+ *     if (gpufs_host_close(host) != 0) fprintf(stderr, "%s\n", gpufs_last_error());
+ *
+ * CPU lanes:
+ *
+ *     gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, NULL);
+ *     gpufs_host_launch(host, blocks, threads, kernel, argument);
+ *     if (gpufs_host_close(host) != 0) fprintf(stderr, "%s\n", gpufs_last_error());
+ *
+ * Functions that fail return -1 or null, set errno, and leave a text in gpufs_last_error(). A null host is EINVAL.
+ *
+ * Threads: any function may be called from any thread; calls for one host wait for each other. gpufs_host_close is the last use of its host,
+ * as free is of memory. errno and gpufs_last_error() are the calling thread's own.
+ */
+#ifndef GPUFS_HOST_H
+#define GPUFS_HOST_H
+
+#include <gpufs/gpufs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open session, as the host holds it. */
+typedef struct gpufs_host gpufs_host;
+
+/* Where kernels run. */
+#define GPUFS_CPU 0
+/* An NVIDIA GPU. gpufs uses its primary context, as the CUDA runtime does. */
+#define GPUFS_CUDA 1
+/* An AMD GPU: not in this version (ENODEV). */
+#define GPUFS_HIP 2
+
+/* Who serves the rings. */
+#define GPUFS_MODE_BEST 0    /* the best of the following that works here */
+#define GPUFS_MODE_SQPOLL 1  /* the kernel's own thread */
+#define GPUFS_MODE_ENTER 2   /* a host thread calls io_uring_enter(2) */
+#define GPUFS_MODE_THREADS 3 /* host threads, without io_uring */
+
+/* Who allocates the rings. */
+#define GPUFS_RING_MEMORY_DEFAULT 0
+#define GPUFS_RING_MEMORY_KERNEL 1
+#define GPUFS_RING_MEMORY_CALLER 2
+
+/* Sizes and choices. Zero everything, set `size`, then what matters: `gpufs_options options = {.size = sizeof options, .rings = 2};`. 0 stands for
+ * the default. Later versions append fields; `size` keeps programs and libraries of different versions together. */
+typedef struct gpufs_options {
+    size_t size;                  /* sizeof(gpufs_options) */
+    uint32_t rings;               /* 1 to 64; default half the cores, 1 to 4 */
+    uint32_t ring_entries;        /* operations in flight of a ring: a power of two; default 1024 */
+    uint32_t mode;                /* GPUFS_MODE_... */
+    uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
+    uint64_t buffer_bytes;        /* pinned memory for data; default 32 MiB */
+    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 64 KiB */
+    uint32_t blocks_per_stream;   /* buffers of a writing stream: 1, 2, 4 or 8; default 4 */
+    uint32_t files;               /* open at once, the three standard ones too; default 1024 */
+    uint32_t streams;             /* likewise; default 256 */
+    uint32_t registered_buffers;  /* default 64 */
+    uint32_t idle_ms;             /* after how long an idle SQPOLL thread sleeps; default 1000 */
+    uint64_t deadline_ms;         /* after how long without progress a wait on the device gives up; default never */
+    uint32_t warp_width;          /* CPU lanes: lanes of a warp, a power of two up to 64; default 32 */
+    uint32_t threads;             /* CPU lanes: OS threads; default as many as there are cores */
+    uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
+} gpufs_options;
+
+/* Opens a session. `device`: GPUFS_CPU or GPUFS_CUDA; `ordinal`: which GPU, from 0, as cudaSetDevice counts; `options` may be null.
+ * Null on error: EINVAL (a size that does not fit; the text says which and what would), ENODEV (no driver, no such GPU, or not built in), what
+ * the system refuses. */
+gpufs_host *gpufs_host_open(int device, unsigned ordinal, const gpufs_options *options);
+
+/* Waits for the kernels, writes what they left, and closes. 0, or -1 as gpufs_host_synchronize; closed in any case. */
+int gpufs_host_close(gpufs_host *host);
+
+/* What kernels take as their session: an address on the device. Null for a null host. */
+gpufs_session *gpufs_host_session(const gpufs_host *host);
+
+/* A kernel for CPU lanes: called once for each thread of the grid; gpufs_thread() says which. It may call everything of <gpufs/stdio.h> and
+ * <gpufs/file.h>. It runs on a stack of gpufs_options.stack_bytes, shares its OS thread with other lanes (thread-locals too), must not let a C++
+ * exception out, and calls gpufs_nap in a loop that waits for another thread. */
+typedef void (*gpufs_kernel)(gpufs_session *session, void *argument);
+
+/* Starts a kernel on CPU lanes and returns. Several may run at once. `argument` is every thread's, and stays until gpufs_host_synchronize. 0, or -1:
+ * EINVAL (no threads, a null kernel, a session on a GPU). */
+int gpufs_host_launch(gpufs_host *host, unsigned blocks, unsigned threads, gpufs_kernel kernel, void *argument);
+
+/* Makes a session on a GPU ready for kernels that the program launches itself, with gpufs_host_session() as an argument. Call it before such
+ * launches, again after each gpufs_host_synchronize; once is enough for many. 0 or -1. */
+int gpufs_host_begin(gpufs_host *host);
+
+/* Waits until every kernel has ended (on a GPU: everything on the device), then writes what their streams hold. 0, or -1 with the first error: a
+ * stream's own errno (ENOSPC, EPIPE ...; the bytes are kept and tried again next time), EIO for a kernel that did not end well. */
+int gpufs_host_synchronize(gpufs_host *host);
+
+/* Opens a stream for kernels, as gpufs_fopen: what a kernel takes as its gpufs_file. Null on error: EBUSY between gpufs_host_begin and
+ * gpufs_host_synchronize, else as gpufs_fopen. */
+gpufs_file *gpufs_host_fopen(gpufs_host *host, const char *path, const char *mode);
+/* Flushes and closes a stream that host or kernel opened. 0, or -1: EBADF, EBUSY as above, or what flushing met. */
+int gpufs_host_fclose(gpufs_host *host, gpufs_file *file);
+
+/* Gives kernels a file that the program has open, which stays its own: the descriptor for gpufs_pread and its kin, or -1 (EBADF, EMFILE). */
+int gpufs_host_register_file(gpufs_host *host, int descriptor);
+/* Takes it back. No kernel may be using it. 0, or -1: EBADF. */
+int gpufs_host_unregister_file(gpufs_host *host, int descriptor);
+/* Makes a buffer of at least `bytes` bytes, in whole pages, that kernels and the system use in place, without a copy, at one address. Freed with
+ * the session. Null on error: ENOMEM, EBUSY (kernels are running, or the table is full). */
+void *gpufs_host_buffer(gpufs_host *host, size_t bytes);
+
+/* What the session has done since it began, summed over its rings. Exact while no kernel runs. */
+typedef struct gpufs_statistics {
+    size_t size; /* sizeof(gpufs_statistics), set by the caller */
+    uint32_t rings;
+    uint32_t mode;          /* GPUFS_MODE_...: who serves them */
+    uint64_t operations;    /* submitted */
+    uint64_t publications;  /* stores of a submission queue's tail */
+    uint64_t completions;   /* drained */
+    uint64_t empty_looks;   /* looks at a completion queue that found it empty */
+    uint64_t stale;         /* completions that nobody waited for: 0 */
+    uint64_t slot_waits;    /* times that a warp found no free slot */
+    uint64_t bytes_read;
+    uint64_t bytes_written;
+    uint64_t wake_ups;      /* of sleeping SQPOLL threads */
+} gpufs_statistics;
+
+/* 0, or -1: EINVAL. */
+int gpufs_host_statistics(const gpufs_host *host, gpufs_statistics *into);
+
+/* Says in words what the session runs on, who serves its rings, and why nobody better, cut to `bytes` with the NUL: the length of the whole text,
+ * as snprintf. -1: EINVAL. */
+int gpufs_host_describe(const gpufs_host *host, char *into, size_t bytes);
+
+/* What the last call of this thread in this header that failed says: for people, in one line. Good until the next one fails. Never null. */
+const char *gpufs_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

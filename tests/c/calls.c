@@ -1,0 +1,313 @@
+/* Every call of the C interface once with right and once with wrong use, on CPU lanes. Runs in a scratch directory. */
+#include "check.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <gpufs/file.h>
+#include <gpufs/host.h>
+#include <gpufs/stdio.h>
+
+_Static_assert(GPUFS_IOFBF == _IOFBF && GPUFS_IOLBF == _IOLBF && GPUFS_IONBF == _IONBF, "setvbuf");
+_Static_assert(GPUFS_SEEK_SET == SEEK_SET && GPUFS_SEEK_CUR == SEEK_CUR && GPUFS_SEEK_END == SEEK_END, "fseek");
+_Static_assert(GPUFS_O_CREAT == O_CREAT && GPUFS_O_EXCL == O_EXCL && GPUFS_O_TRUNC == O_TRUNC, "open");
+_Static_assert(GPUFS_O_APPEND == O_APPEND && GPUFS_O_NONBLOCK == O_NONBLOCK && GPUFS_O_CLOEXEC == O_CLOEXEC, "open");
+_Static_assert(GPUFS_EOF == EOF, "EOF");
+
+/* Streams, in one lane. */
+static void streams(gpufs_session *fs, void *argument) {
+    char text[64];
+    (void)argument;
+    gpufs_file *file = gpufs_fopen(fs, "streams", "w+");
+    CHECK(file != NULL);
+    CHECK(gpufs_fprintf(file, "%s %d %5.2f %c %llx\n", "one", -1, 2.5, 'c', 0xfeedfacecafeULL) == 28);
+    CHECK(gpufs_fputs("two\n", file) == 0);
+    CHECK(gpufs_fputc('3', file) == '3');
+    CHECK(gpufs_fwrite("45678", 2, 2, file) == 2);
+    CHECK(gpufs_ftell(file) == 37 && gpufs_ftello(file) == 37);
+    CHECK(gpufs_fflush(file) == 0);
+    gpufs_rewind(file);
+    CHECK(gpufs_fgets(text, sizeof text, file) == text);
+    CHECK(strcmp(text, "one -1  2.50 c feedfacecafe\n") == 0);
+    CHECK(gpufs_fgetc(file) == 't');
+    CHECK(gpufs_ungetc('T', file) == 'T');
+    CHECK(gpufs_fread(text, 2, 4, file) == 4);
+    CHECK(memcmp(text, "Two\n3456", 8) == 0);
+    CHECK(gpufs_fgets(text, sizeof text, file) == text && strcmp(text, "7") == 0);
+    CHECK(gpufs_feof(file) == 1 && gpufs_ferror(file) == 0);
+    errno = 0;
+    CHECK(gpufs_fgetc(file) == EOF && errno == 0);
+    gpufs_clearerr(file);
+    CHECK(gpufs_feof(file) == 0);
+    CHECK(gpufs_fseek(file, -1, SEEK_END) == 0 && gpufs_fseeko(file, INT64_C(0), SEEK_CUR) == 0);
+    CHECK(gpufs_setvbuf(file, NULL, _IOLBF, 256) == 0);
+    CHECK(gpufs_fclose(file) == 0);
+
+    /* snprintf, packed and not. */
+    CHECK(gpufs_snprintf(text, 4, "%d", 123456) == 6 && strcmp(text, "123") == 0);
+    CHECK(gpufs_snprintf(NULL, 0, "%d", 123456) == 6);
+    CHECK(gpufs_snprintf(text, sizeof text, "nothing") == 7);
+    CHECK(gpufs_snprintf(text, sizeof text, "%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6) == 16);
+    CHECK(strcmp(text, "1234567890123456") == 0);
+    gpufs_argument arguments[2] = {{GPUFS_ARGUMENT_SIGNED, 0, (uint64_t)-5}, {GPUFS_ARGUMENT_BYTES, 3, (uint64_t)(uintptr_t) "abcdef"}};
+    CHECK(gpufs_snprintf_arguments(text, sizeof text, "%d %s!", 5, arguments, 2) == 6 && strcmp(text, "-5 abc") == 0);
+
+    /* Wrong use: an error each, and nothing written. */
+    CHECK_FAILS(gpufs_fopen(fs, "missing", "r"), NULL, ENOENT);
+    CHECK_FAILS(gpufs_fopen(fs, "streams", "q"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_fopen(NULL, "streams", "r"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_fopen(fs, NULL, "r"), NULL, EFAULT);
+    CHECK_FAILS(gpufs_fopen(fs, "streams", NULL), NULL, EFAULT);
+    const char *formats[] = {"%", "%d %", "%y", "%n", "%ls", "%1$d", "%s", "%d %d", "%hf", "%.*d"};
+    gpufs_argument one = {GPUFS_ARGUMENT_SIGNED, 0, 7};
+    file = gpufs_fopen(fs, "untouched", "w");
+    for (size_t index = 0; index < sizeof formats / sizeof *formats; ++index) {
+        CHECK_FAILS(gpufs_fprintf_arguments(file, formats[index], strlen(formats[index]), &one, 1), -1, EINVAL);
+    }
+    CHECK_FAILS(gpufs_fprintf_arguments(file, NULL, 0, NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, NULL, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, SIZE_MAX), -1, EINVAL);
+    one.kind = 7;
+    CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_fwrite(NULL, 1, 5, file), 0, EFAULT);
+    CHECK_FAILS(gpufs_fwrite("", SIZE_MAX, 2, file), 0, EINVAL);
+    CHECK_FAILS(gpufs_fputs(NULL, file), -1, EFAULT);
+    CHECK_FAILS(gpufs_fread(text, 1, 1, file), 0, EBADF);
+    CHECK_FAILS(gpufs_fseek(file, -1, SEEK_SET), -1, EINVAL);
+    CHECK_FAILS(gpufs_fseek(file, 0, 9), -1, EINVAL);
+    CHECK_FAILS(gpufs_setvbuf(file, NULL, 9, 0), -1, EINVAL);
+    CHECK(gpufs_fwrite(text, 0, 5, file) == 0);
+    CHECK(gpufs_fclose(file) == 0);
+
+    /* What is no stream, among it one that is closed, and whose entry is another's now. */
+    gpufs_file *again = gpufs_fopen(fs, "untouched", "r");
+    CHECK(again != NULL && again != file);
+    int local = 0;
+    gpufs_file *wrong[] = {NULL, file, (gpufs_file *)stdout, (gpufs_file *)&local, (gpufs_file *)fs, (gpufs_file *)(uintptr_t)-1,
+                           (gpufs_file *)(uintptr_t)1};
+    for (size_t index = 0; index < sizeof wrong / sizeof *wrong; ++index) {
+        gpufs_file *bad = wrong[index];
+        CHECK_FAILS(gpufs_fprintf(bad, "%d", 1), -1, EBADF);
+        CHECK_FAILS(gpufs_fwrite("x", 1, 1, bad), 0, EBADF);
+        CHECK_FAILS(gpufs_fread(text, 1, 1, bad), 0, EBADF);
+        CHECK_FAILS(gpufs_fgets(text, 4, bad), NULL, EBADF);
+        CHECK_FAILS(gpufs_fputs("x", bad), EOF, EBADF);
+        CHECK_FAILS(gpufs_fgetc(bad), EOF, EBADF);
+        CHECK_FAILS(gpufs_fputc('x', bad), EOF, EBADF);
+        CHECK_FAILS(gpufs_ungetc('x', bad), EOF, EBADF);
+        CHECK_FAILS(gpufs_fseek(bad, 0, SEEK_SET), -1, EBADF);
+        CHECK_FAILS(gpufs_ftell(bad), -1, EBADF);
+        CHECK_FAILS(gpufs_fflush(bad), EOF, EBADF);
+        CHECK_FAILS(gpufs_setvbuf(bad, NULL, _IOFBF, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_feof(bad), 1, EBADF);
+        CHECK_FAILS(gpufs_ferror(bad), 1, EBADF);
+        CHECK_FAILS(gpufs_fclose(bad), EOF, EBADF);
+        gpufs_rewind(bad);
+        gpufs_clearerr(bad);
+    }
+    CHECK(gpufs_fclose(again) == 0);
+
+    /* The standard streams. */
+    CHECK(gpufs_puts(fs, "said by puts") == 0);
+    CHECK(gpufs_printf(fs, "said by %s\n", "printf") == 15);
+    CHECK(gpufs_fprintf(gpufs_stderr(fs), "%s", "") == 0);
+    CHECK(gpufs_stdin(fs) != NULL && gpufs_stdout(NULL) == NULL);
+    CHECK_FAILS(gpufs_puts(NULL, "x"), EOF, EINVAL);
+    CHECK_FAILS(gpufs_printf(NULL, "%d", 1), -1, EBADF);
+    CHECK_FAILS(gpufs_fflush_all(NULL), EOF, EINVAL);
+    CHECK(gpufs_fflush_all(fs) == 0);
+}
+
+/* Descriptors, in one lane. */
+static void descriptors(gpufs_session *fs, void *argument) {
+    char bytes[16] = "0123456789";
+    (void)argument;
+    int file = gpufs_open(fs, "descriptors", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(file >= 0);
+    CHECK(gpufs_write(fs, file, bytes, 10) == 10);
+    CHECK(gpufs_pwrite(fs, file, "ab", 2, 4) == 2);
+    CHECK(gpufs_lseek(fs, file, 2, SEEK_SET) == 2);
+    CHECK(gpufs_read(fs, file, bytes, 5) == 5 && memcmp(bytes, "23ab6", 5) == 0);
+    CHECK(gpufs_pread(fs, file, bytes, 16, 8) == 2 && gpufs_pread(fs, file, bytes, 16, 10) == 0);
+    CHECK(gpufs_fsync(fs, file) == 0 && gpufs_fdatasync(fs, file) == 0);
+    CHECK(gpufs_ftruncate(fs, file, 3) == 0 && gpufs_lseek(fs, file, 0, SEEK_END) == 3);
+    CHECK_FAILS(gpufs_lseek(fs, file, -4, SEEK_END), -1, EINVAL);
+    CHECK_FAILS(gpufs_pread(fs, file, bytes, 1, -1), -1, EINVAL);
+    CHECK_FAILS(gpufs_pread(fs, file, NULL, 1, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_write(fs, file, NULL, 1), -1, EFAULT);
+    CHECK_FAILS(gpufs_ftruncate(fs, file, -1), -1, EINVAL);
+    CHECK(gpufs_close(fs, file) == 0);
+    int wrong[] = {file, -1, 1 << 20, INT32_MAX, INT32_MIN};
+    for (size_t index = 0; index < sizeof wrong / sizeof *wrong; ++index) {
+        CHECK_FAILS(gpufs_read(fs, wrong[index], bytes, 1), -1, EBADF);
+        CHECK_FAILS(gpufs_write(fs, wrong[index], bytes, 1), -1, EBADF);
+        CHECK_FAILS(gpufs_pread(fs, wrong[index], bytes, 1, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_pwrite(fs, wrong[index], bytes, 1, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_lseek(fs, wrong[index], 0, SEEK_SET), -1, EBADF);
+        CHECK_FAILS(gpufs_fsync(fs, wrong[index]), -1, EBADF);
+        CHECK_FAILS(gpufs_fdatasync(fs, wrong[index]), -1, EBADF);
+        CHECK_FAILS(gpufs_ftruncate(fs, wrong[index], 0), -1, EBADF);
+        CHECK_FAILS(gpufs_close(fs, wrong[index]), -1, EBADF);
+    }
+    CHECK_FAILS(gpufs_open(fs, "missing", O_RDONLY, 0), -1, ENOENT);
+    CHECK_FAILS(gpufs_open(fs, NULL, O_RDONLY, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_open(NULL, "descriptors", O_RDONLY, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_read(NULL, 0, bytes, 1), -1, EINVAL);
+}
+
+/* A grid that shares one stream: lanes that succeed beside lanes that fail, each with its own errno. */
+struct shared {
+    gpufs_file *file;
+    int input;
+    char *buffer;
+};
+static void grid(gpufs_session *fs, void *argument) {
+    struct shared *shared = argument;
+    unsigned long long thread = gpufs_thread();
+    CHECK(gpufs_threads() == 3 * 50 && thread == gpufs_block() * 50 + gpufs_thread_in_block());
+    for (int round = 0; round < 10; ++round) {
+        if (thread % 3 == 0) {
+            CHECK_FAILS(gpufs_fprintf(NULL, "%d", 1), -1, EBADF);
+        } else if (thread % 3 == 1) {
+            CHECK_FAILS(gpufs_fopen(fs, "missing", "r"), NULL, ENOENT);
+        }
+        CHECK(gpufs_fprintf(shared->file, "thread %3llu round %d\n", thread, round) == 19);
+    }
+    CHECK(gpufs_pread(fs, shared->input, shared->buffer + thread, 1, (int64_t)(thread % 26)) == 1);
+    gpufs_nap(100);
+}
+
+static void nothing(gpufs_session *fs, void *argument) {
+    (void)fs;
+    ++*(int *)argument;
+}
+
+static void *elsewhere(void *host) {
+    /* Another thread's errors are its own. */
+    CHECK(gpufs_last_error()[0] == '\0');
+    CHECK(gpufs_host_launch(host, 0, 0, nothing, NULL) == -1);
+    return NULL;
+}
+
+int main(void) {
+    /* Opening: what cannot be has a reason. */
+    CHECK(gpufs_last_error()[0] == '\0');
+    CHECK_FAILS(gpufs_host_open(7, 0, NULL), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_open(GPUFS_HIP, 0, NULL), NULL, ENODEV);
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 3, NULL), NULL, EINVAL);
+    gpufs_options options;
+    memset(&options, 0, sizeof options);
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "sizeof") != NULL);
+    options.size = sizeof options;
+    options.rings = 65;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "rings: 65") != NULL);
+    options.rings = 1;
+    options.mode = 9;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    options.mode = GPUFS_MODE_BEST;
+    options.threads = 2;
+    struct {
+        gpufs_options options;
+        uint32_t later[4];
+    } newer = {options, {0, 0, 1, 0}};
+    newer.options.size = sizeof newer;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &newer.options), NULL, EINVAL);
+    newer.later[2] = 0;
+    gpufs_host *first = gpufs_host_open(GPUFS_CPU, 0, &newer.options);
+    CHECK(first != NULL && gpufs_host_close(first) == 0);
+
+    gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(host != NULL);
+    CHECK(gpufs_host_session(host) != NULL && gpufs_host_begin(host) == 0);
+    char text[256];
+    CHECK(gpufs_host_describe(host, text, sizeof text) > 0 && strstr(text, "CPU lanes") == text);
+    CHECK(gpufs_host_describe(host, NULL, 0) > 0);
+
+    CHECK(gpufs_host_launch(host, 1, 1, streams, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(slurp("untouched", text, sizeof text) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, descriptors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+
+    /* The host opens, the grid writes, the host closes; a file and a buffer of the host's. */
+    FILE *alphabet = fopen("alphabet", "w+");
+    CHECK(fputs("abcdefghijklmnopqrstuvwxyz", alphabet) >= 0 && fflush(alphabet) == 0);
+    struct shared shared;
+    shared.file = gpufs_host_fopen(host, "grid", "w");
+    shared.input = gpufs_host_register_file(host, fileno(alphabet));
+    shared.buffer = gpufs_host_buffer(host, 150);
+    CHECK(shared.file != NULL && shared.input > 2 && shared.buffer != NULL);
+    CHECK(gpufs_host_launch(host, 3, 50, grid, &shared) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_fclose(host, shared.file) == 0);
+    CHECK_FAILS(gpufs_host_fclose(host, shared.file), -1, EBADF);
+    CHECK_FAILS(gpufs_host_fclose(host, NULL), -1, EBADF);
+    CHECK(gpufs_host_unregister_file(host, shared.input) == 0);
+    CHECK_FAILS(gpufs_host_unregister_file(host, shared.input), -1, EBADF);
+    CHECK_FAILS(gpufs_host_unregister_file(host, -1), -1, EBADF);
+    CHECK_FAILS(gpufs_host_register_file(host, -1), -1, EBADF);
+    CHECK_FAILS(gpufs_host_register_file(host, 1000000), -1, EBADF);
+    CHECK_FAILS(gpufs_host_buffer(host, SIZE_MAX), NULL, ENOMEM);
+    CHECK(fclose(alphabet) == 0);
+    for (int thread = 0; thread < 150; ++thread) {
+        CHECK(shared.buffer[thread] == 'a' + thread % 26);
+    }
+    static char lines[40000];
+    CHECK(slurp("grid", lines, sizeof lines) == 150 * 10 * 19);
+    int seen[150] = {0};
+    for (size_t at = 0; at < 150 * 10 * 19; at += 19) {
+        int thread = -1, round = -1;
+        CHECK(sscanf(lines + at, "thread %3d round %d\n", &thread, &round) == 2);
+        CHECK(thread >= 0 && thread < 150 && round == seen[thread]++);
+    }
+    CHECK_FAILS(gpufs_host_fopen(host, "missing", "r"), NULL, ENOENT);
+    CHECK(strstr(gpufs_last_error(), "missing") == gpufs_last_error());
+    CHECK_FAILS(gpufs_host_fopen(host, NULL, "r"), NULL, EFAULT);
+
+    gpufs_statistics statistics;
+    memset(&statistics, 0, sizeof statistics);
+    CHECK_FAILS(gpufs_host_statistics(host, &statistics), -1, EINVAL);
+    statistics.size = sizeof statistics;
+    CHECK(gpufs_host_statistics(host, &statistics) == 0);
+    CHECK(statistics.rings == 1 && statistics.mode >= 1 && statistics.mode <= 3);
+    CHECK(statistics.operations > 0 && statistics.operations == statistics.completions && statistics.stale == 0);
+    CHECK(statistics.bytes_written >= 150 * 10 * 19);
+    CHECK_FAILS(gpufs_host_statistics(host, NULL), -1, EINVAL);
+
+    /* Errors of the kernel's output come with the synchronization, and what was wrong stays theirs. */
+    gpufs_file *full = gpufs_host_fopen(host, "/dev/full", "w");
+    CHECK(full != NULL && gpufs_fprintf(full, "%d\n", 1) == 2);
+    CHECK_FAILS(gpufs_host_synchronize(host), -1, ENOSPC);
+    CHECK(strstr(gpufs_last_error(), "/dev/full") != NULL);
+    CHECK_FAILS(gpufs_host_fclose(host, full), -1, ENOSPC);
+
+    /* Launching. */
+    int count = 0;
+    CHECK_FAILS(gpufs_host_launch(host, 0, 1, nothing, &count), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_launch(host, 1, 1, NULL, &count), -1, EINVAL);
+    CHECK(gpufs_host_launch(host, 1, 1, nothing, &count) == 0 && gpufs_host_synchronize(host) == 0 && count == 1);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, elsewhere, host) == 0 && pthread_join(thread, NULL) == 0);
+
+    /* No host at all. */
+    CHECK_FAILS(gpufs_host_session(NULL), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_launch(NULL, 1, 1, nothing, &count), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_begin(NULL), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_synchronize(NULL), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_fopen(NULL, "x", "r"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_fclose(NULL, NULL), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_register_file(NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_unregister_file(NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_buffer(NULL, 1), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_describe(NULL, text, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_close(NULL), -1, EINVAL);
+
+    /* A stream that the kernels left open is written when the session closes. */
+    gpufs_file *left = gpufs_host_fopen(host, "left", "w");
+    CHECK(left != NULL && gpufs_fprintf(left, "%s\n", "still here") == 11);
+    CHECK(gpufs_host_close(host) == 0);
+    CHECK(slurp("left", text, sizeof text) == 11 && strcmp(text, "still here\n") == 0);
+    puts("all calls are as they should be");
+    return 0;
+}

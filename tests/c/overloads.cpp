@@ -1,0 +1,116 @@
+// The standard names in C++, beside the C library's own. On CPU lanes, in a scratch directory. C++14, 17 and 20.
+#include "check.h"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gpufs/file.h>
+#include <gpufs/host.h>
+#include <gpufs/stdio.h>
+
+namespace {
+
+enum Colour { red = 3 };
+
+// The compiler's check and the run-time check say the same of every format, for arguments of four kinds.
+template <class T>
+void formats_agree(T argument) {
+    static const char *const pieces[] = {"%", "d", "s", "f", "p", "c", "*", ".", "l", "h", "ll", "L", "z", "5", "-", "0", "$", "n", "a", " x"};
+    const int count = static_cast<int>(sizeof pieces / sizeof *pieces);
+    int fitting = 0;
+    char text[16];
+    for (int number = 0; number < count * count * count * count; ++number) {
+        std::snprintf(text, sizeof text, "%%%s%s%s%s", pieces[number % count], pieces[number / count % count],
+                      pieces[number / count / count % count], pieces[number / count / count / count]);
+        char out[64];
+        const bool compiled = gpufs::detail::fits(gpufs::detail::Types<T>(), text);
+        const gpufs_argument one[] = {gpufs::detail::argument(argument), {99, 0, 0}};
+        // A second argument of no kind tells formats that use it from those that do not: the compiler wants all to be used.
+        const bool one_is_enough = gpufs_snprintf_arguments(out, sizeof out, text, strlen(text), one, 1) >= 0;
+        const bool none_is_enough = gpufs_snprintf_arguments(out, sizeof out, text, strlen(text), one, 0) >= 0;
+        if (compiled != (one_is_enough && !none_is_enough)) {
+            std::fprintf(stderr, "%s: %d, but %d and %d\n", text, compiled, one_is_enough, none_is_enough);
+            std::abort();
+        }
+        fitting += compiled;
+    }
+    CHECK(fitting > 100);
+}
+
+void kernel(gpufs_session *tables, void *argument) {
+    gpufs::Session fs = tables;
+    const char *dynamic = static_cast<const char *>(argument);
+    char array[8] = "array";
+    unsigned char bytes[] = "bytes";
+    const std::size_t size = 7;
+    const short small = -2;
+    const bool yes = true;
+
+    auto out = fopen(fs, "overloads", "w");
+    CHECK(out && out != nullptr && out.error() == 0);
+    gpufs::File *file = fopen(tables, "other", "w+");
+    CHECK(file != nullptr);
+    const int printed = fprintf(out, "%s %s %zu %hd %d %d %p %5.1f %c %s\n", "literal", array, size, small, yes, red, static_cast<void *>(nullptr),
+                                1.5f, 'c', bytes);
+    CHECK(printed == 43);
+    CHECK(fprintf(out, "no arguments\n") == 13);
+    CHECK(fprintf(out, dynamic, 1) == 4);
+    CHECK(gpufs_fprintf(out, "%s %d\n", "checked", 1) == 10 && gpufs_fprintf(out, "checked\n") == 8);
+    CHECK(gpufs_fprintf(out, dynamic, 2) == 4);
+    CHECK(std::fprintf(stderr, "%s", "") == 0 && fprintf(stderr, "%s", "") == 0);
+    CHECK(printf(fs, "%d: %s\n", static_cast<int>(fprintf(file, "%s", "four")), "printed") == 11);
+    CHECK(gpufs_printf(fs, "%s\n", "printed too") == 12);
+    char text[32];
+    CHECK(gpufs::snprintf(text, sizeof text, "%d-%s", 5, "x") == 3 && gpufs_snprintf(text, sizeof text, "%u", 5u) == 1);
+    CHECK(puts(fs, "put") == 0 && fputs("\nline\n", file) == 0 && fputc('z', file) == 'z');
+    rewind(file);
+    int byte, count = 0;
+    while ((byte = fgetc(file)) != EOF) {
+        ++count;
+    }
+    CHECK(count == 11 && feof(file) && !ferror(file));
+    clearerr(file);
+    CHECK(fseek(file, 5, SEEK_SET) == 0 && ftell(file) == 5 && fseeko(file, 5, SEEK_SET) == 0 && ftello(file) == 5);
+    CHECK(fgets(text, sizeof text, file) == text && strcmp(text, "line\n") == 0);
+    CHECK(fread(text, 1, 10, file) == 1 && ungetc('y', file) == 'y' && setvbuf(file, nullptr, _IOFBF, 0) == 0);
+    CHECK(fwrite("", 1, 0, file) == 0 && fflush(file) == 0 && fflush(fs) == 0);
+    CHECK(fclose(file) == 0);
+
+    // The error is in the result, and in errno.
+    auto missing = fopen(fs, "missing", "r");
+    CHECK(!missing && missing.error() == ENOENT && errno == ENOENT);
+    auto closed = fprintf(file, "%d", 1);
+    CHECK(closed == -1 && closed.error() == EBADF);
+    auto short_count = fwrite("x", 1, 1, static_cast<gpufs::File *>(nullptr));
+    CHECK(short_count == 0 && short_count.error() == EBADF && short_count.value() == 0);
+    auto wrong = fprintf(out, +"%s", 1.5);
+    CHECK(wrong < 0 && wrong.error() == EINVAL);
+    auto null = fprintf(out, static_cast<const char *>(nullptr), 1.5);
+    CHECK(null < 0 && null.error() == EINVAL);
+    CHECK(fclose(out) == 0);
+
+    auto descriptor = open(fs, "overloads", O_RDWR);
+    CHECK(descriptor >= 0 && read(fs, descriptor, text, 7) == 7 && lseek(fs, descriptor, 0, SEEK_CUR) == 7);
+    CHECK(pread(fs, descriptor, text, 3, 0) == 3 && pwrite(fs, descriptor, "LIT", 3, 0) == 3 && write(fs, descriptor, "_", 1) == 1);
+    CHECK(fsync(fs, descriptor) == 0 && fdatasync(fs, descriptor) == 0 && ftruncate(fs, descriptor, 8) == 0 && close(fs, descriptor) == 0);
+    auto bad = read(fs, descriptor, text, 1);
+    CHECK(bad == -1 && bad.error() == EBADF);
+}
+
+} // namespace
+
+int main() {
+    gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, nullptr);
+    CHECK(host != nullptr);
+    char dynamic[] = "%3d\n";
+    CHECK(gpufs_host_launch(host, 1, 1, kernel, dynamic) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_close(host) == 0);
+    char text[64];
+    CHECK(slurp("overloads", text, sizeof text) == 8 && strcmp(text, "LITeral_") == 0);
+    formats_agree(1);
+    formats_agree(1.5);
+    formats_agree("text");
+    formats_agree(static_cast<void *>(nullptr));
+    std::puts("the names are as they should be");
+}

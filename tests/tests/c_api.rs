@@ -1,0 +1,224 @@
+//! The C and C++ interface: programs against `libgpufs` on CPU lanes, built as their authors would; the programs of the documentation; headers
+//! that compile without a word; formats that must not compile.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use gpufs_tests::{Scratch, skip};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The folder that holds `libgpufs`, built now in this test's own profile.
+static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let test = std::env::current_exe().expect("this test has a path");
+    // …/target/debug/deps/c_api-…
+    let folder = test.ancestors().nth(2).expect("in cargo's folder").to_path_buf();
+    let target = folder.parent().expect("in cargo's folder");
+    let profile = if folder.ends_with("release") { "release" } else { "dev" };
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "-p", "gpufs-c", "--profile", profile, "--target-dir"])
+        .arg(target)
+        .current_dir(root())
+        .status();
+    assert!(built.expect("cargo runs").success(), "libgpufs builds");
+    folder
+});
+
+/// The system's compilers, and clang where it is installed.
+fn compilers(names: &[&'static str]) -> Vec<&'static str> {
+    names
+        .iter()
+        .copied()
+        .filter(|name| {
+            Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+        })
+        .collect()
+}
+fn c_compilers() -> Vec<&'static str> {
+    compilers(&["gcc", "clang", "clang-22"])
+}
+fn cpp_compilers() -> Vec<&'static str> {
+    compilers(&["g++", "clang++", "clang++-22"])
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A compiler with the flags of these tests.
+fn compiler(name: &str, standard: &str) -> Command {
+    let mut command = Command::new(name);
+    command
+        .arg(format!("-std={standard}"))
+        .args([
+            "-D_GNU_SOURCE",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-Wno-format-security",
+            "-O1",
+            "-I",
+        ])
+        .arg(root().join("include"));
+    command
+}
+
+/// Compiles a program against the library, and runs it in a folder of its own.
+fn runs(name: &str, standard: &str, source: &Path, shared: bool) -> Scratch {
+    let scratch = Scratch::new("c");
+    let program = scratch.path("program");
+    let mut command = compiler(name, standard);
+    command.arg(source).arg("-o").arg(&program);
+    if shared {
+        command.arg("-L").arg(&*LIBRARY).arg("-lgpufs").arg(format!("-Wl,-rpath,{}", LIBRARY.display()));
+    } else {
+        command.arg(LIBRARY.join("libgpufs.a")).arg("-lm");
+    }
+    let output = command.args(["-lpthread", "-ldl"]).output().expect("the compiler runs");
+    assert!(output.status.success(), "{name} -std={standard} {}:\n{}", source.display(), said(&output));
+    let output = Command::new("timeout")
+        .args([OsStr::new("60"), program.as_os_str()])
+        .current_dir(scratch.dir())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{name} -std={standard} {}:\n{}", source.display(), said(&output));
+    scratch
+}
+
+#[test]
+fn every_call_from_c() {
+    let source = root().join("tests/c/calls.c");
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("every_call_from_c", "no C compiler");
+    }
+    for (index, name) in compilers.into_iter().enumerate() {
+        // Both kinds of library.
+        runs(name, "c11", &source, index % 2 == 0);
+    }
+}
+
+#[test]
+fn every_standard_name_in_cpp() {
+    let source = root().join("tests/c/overloads.cpp");
+    let compilers = cpp_compilers();
+    if compilers.is_empty() {
+        skip("every_standard_name_in_cpp", "no C++ compiler");
+    }
+    for name in compilers {
+        for standard in ["c++14", "c++17", "c++20"] {
+            runs(name, standard, &source, true);
+        }
+    }
+}
+
+/// The fenced blocks of a language in a Markdown file.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned())).collect()
+}
+
+#[test]
+fn programs_of_the_documentation() {
+    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page is there");
+    for (language, compilers, standard, extension) in
+        [("c", c_compilers(), "c11", "c"), ("cpp", cpp_compilers(), "c++17", "cpp")]
+    {
+        let blocks = blocks(&page, language);
+        assert!(!blocks.is_empty());
+        for (index, block) in blocks.iter().enumerate() {
+            let sources = Scratch::new("page");
+            let source = sources.path(&format!("{index}.{extension}"));
+            std::fs::write(&source, block).expect("written");
+            let Some(name) = compilers.first() else {
+                skip("programs_of_the_documentation", format!("no compiler for {language}"));
+                continue;
+            };
+            let scratch = runs(name, standard, &source, true);
+            match language {
+                "c" => assert_eq!(scratch.read("log.txt").len(), 128 * "thread   0 of 128\n".len()),
+                _ => assert_eq!(scratch.read("copy.txt"), b"program\n"),
+            }
+        }
+    }
+}
+
+/// Each header alone, first, in each language: it includes what it needs and says nothing.
+#[test]
+fn headers_stand_alone() {
+    let scratch = Scratch::new("headers");
+    let mut headers: Vec<_> = std::fs::read_dir(root().join("include/gpufs"))
+        .expect("the headers are there")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("an ASCII name"))
+        .collect();
+    headers.sort();
+    let languages = [
+        (c_compilers(), "c", &["c99", "c11"][..]),
+        (cpp_compilers(), "cpp", &["c++14", "c++17", "c++20"][..]),
+    ];
+    for (compilers, extension, standards) in languages {
+        for header in &headers {
+            let source = scratch.path(&format!("alone.{extension}"));
+            std::fs::write(&source, format!("#include <gpufs/{header}>\nint gpufs_alone;\n"))
+                .expect("written");
+            for name in &compilers {
+                for standard in standards {
+                    let output =
+                        compiler(name, standard).arg("-fsyntax-only").arg(&source).output().expect("runs");
+                    assert!(output.status.success(), "{name} {standard} {header}:\n{}", said(&output));
+                }
+            }
+        }
+    }
+}
+
+/// Formats that do not fit do not compile, where the compiler can see them, and those that do, do.
+#[test]
+fn wrong_formats_do_not_compile() {
+    let scratch = Scratch::new("formats");
+    let wrong = [
+        "\"%s\\n\", 1",
+        "\"%d\\n\", 1.5",
+        "\"%d %d\\n\", 1",
+        "\"%d\\n\", 1, 2",
+        "\"%f\\n\", \"x\"",
+        "\"100%\"",
+    ];
+    let right = ["\"%s\\n\", \"x\"", "\"%d\\n\", 1", "\"%5.*f%%\\n\", 3, 1.5", "\"text\\n\""];
+    // (compilers, standard, extension, call)
+    let cases = [
+        (c_compilers(), "c11", "c", "gpufs_fprintf"),
+        (cpp_compilers(), "c++14", "cpp", "gpufs_fprintf"),
+        (cpp_compilers(), "c++17", "cpp", "gpufs_fprintf"),
+        (cpp_compilers(), "c++20", "cpp", "gpufs_fprintf"),
+        (cpp_compilers(), "c++20", "cpp", "fprintf"),
+    ];
+    for (compilers, standard, extension, call) in cases {
+        for (arguments, fits) in wrong
+            .iter()
+            .map(|arguments| (arguments, false))
+            .chain(right.iter().map(|arguments| (arguments, true)))
+        {
+            let source = scratch.path(&format!("format.{extension}"));
+            let text = format!(
+                "#include <gpufs/stdio.h>\nvoid k(gpufs_file *out);\nvoid k(gpufs_file *out) {{ (void){call}(out, {arguments}); }}\n"
+            );
+            std::fs::write(&source, text).expect("written");
+            for name in &compilers {
+                let output =
+                    compiler(name, standard).arg("-fsyntax-only").arg(&source).output().expect("runs");
+                assert_eq!(
+                    output.status.success(),
+                    fits,
+                    "{name} -std={standard} {call}(out, {arguments}):\n{}",
+                    said(&output)
+                );
+            }
+        }
+    }
+}
