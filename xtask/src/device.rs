@@ -57,7 +57,8 @@ const TARGETS: &[Target] = &[
         golden: "golden, AMDGCN gfx1100",
         triple: "amdgcn-amd-amdhsa",
         cpu: "gfx1100",
-        flags: "",
+        // The other instruction selector, which expands what the default one leaves.
+        flags: "-C llvm-args=-global-isel=1 -C llvm-args=-global-isel-abort=2",
         encodable: false,
     },
 ];
@@ -134,18 +135,25 @@ fn emitted(target: &Target) -> PathBuf {
 }
 
 fn build(toolchain: &Toolchain, target: &Target) -> Command {
-    build_package(toolchain, target, ("gpufs-golden", "writeln"), &emitted(target))
+    build_package(toolchain, target, ("gpufs-golden", "writeln"), "asm", &emitted(target))
 }
 
 /// The PTX of a package that holds kernels, written to `output` by the command; why not, where there is no toolchain for it.
 pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
-    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), output))
+    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), "asm", output))
+}
+
+/// The LLVM bitcode of a package for an AMD GPU, likewise.
+pub(crate) fn bitcode_of(package: &str, cpu: &str, output: &Path) -> Result<Command, String> {
+    let target = TARGETS.iter().find(|target| target.cpu == cpu).ok_or_else(|| format!("no target {cpu}"))?;
+    Ok(build_package(&toolchain()?, target, (package, "runtime"), "llvm-bc", output))
 }
 
 fn build_package(
     toolchain: &Toolchain,
     target: &Target,
     (package, feature): (&str, &str),
+    emit: &str,
     output: &Path,
 ) -> Command {
     let mut command = Command::new(&toolchain.cargo);
@@ -157,7 +165,7 @@ fn build_package(
         .arg(target_directory(target))
         // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
         .args(["--crate-type", "staticlib", "--"])
-        .arg(format!("--emit=asm={}", output.display()))
+        .arg(format!("--emit={emit}={}", output.display()))
         // Golden functions that come out the same stay apart.
         .args(["-Z", "merge-functions=disabled"])
         // A distribution's compiler takes unstable flags only so.
@@ -168,7 +176,7 @@ fn build_package(
     command
 }
 
-fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
+pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
     println!("\n== {name}");
     let started = Instant::now();
     let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);

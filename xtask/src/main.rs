@@ -6,12 +6,14 @@
 //! | `checks.rs` | every check as a named step; `test` runs them all, each also runs alone |
 //! | `demo.rs` | the main job on real input |
 //! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
+//! | `dist` | an installable prefix for C, C++, CUDA and HIP |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 
 mod bundle;
 mod checks;
 mod demo;
 mod device;
+mod dist;
 mod step;
 
 use std::process::ExitCode;
@@ -23,6 +25,8 @@ cargo xtask <command>
   test           every check below, with a summary of what passed, failed and was skipped
 
   bundle         one folder with what runs on a machine that has a GPU and its driver
+  dist DIR [cuda] [gfx90a] [gfx942] [gfx1100]
+                 an installable prefix: headers, libgpufs, device code (all of it, or what is named), CMake and pkg-config
 
   lint           rustfmt, clippy and rustdoc, warnings denied
   suites         unit, property, whole-stack and documentation tests
@@ -36,6 +40,14 @@ cargo xtask <command>
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next().unwrap_or_default();
+    if command == "dist" {
+        let Some(prefix) = arguments.next() else {
+            eprintln!("cargo xtask dist DIR: DIR is missing");
+            return ExitCode::from(2);
+        };
+        let whole = dist::run(&prefix, &arguments.collect::<Vec<_>>());
+        return if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     if let Some(extra) = arguments.next() {
         eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
         return ExitCode::from(2);

@@ -1,0 +1,112 @@
+// copy FROM TO: the warps of a GPU copy a file. Each draws the next piece, reads it into its own part of a registered buffer, and writes it out.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gpufs/file.h>
+#include <gpufs/host.h>
+
+namespace {
+
+constexpr unsigned workers = 256;
+constexpr size_t piece = 64 << 10;
+
+struct Job {
+    int from, to;
+    unsigned long long bytes;
+    char *buffer;             // `piece` bytes for each worker
+    unsigned long long next;  // where the next piece begins
+    int error;                // of the first call that failed
+};
+
+// One piece, whatever the system takes at a time: 0, or an error number.
+__device__ int copy_piece(gpufs::Session fs, const Job &job, char *buffer, unsigned long long at, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        auto count = pread(fs, job.from, buffer + done, bytes - done, static_cast<int64_t>(at + done));
+        if (count <= 0) {
+            return count < 0 ? count.error() : EIO; // the file has become shorter
+        }
+        done += static_cast<size_t>(count);
+    }
+    for (size_t done = 0; done < bytes;) {
+        auto count = pwrite(fs, job.to, buffer + done, bytes - done, static_cast<int64_t>(at + done));
+        if (count <= 0) {
+            return count < 0 ? count.error() : EIO;
+        }
+        done += static_cast<size_t>(count);
+    }
+    return 0;
+}
+
+__global__ void copy(gpufs::Session fs, Job *job) {
+    const unsigned worker = blockIdx.x * blockDim.x + threadIdx.x;
+    char *buffer = job->buffer + worker * piece;
+    for (;;) {
+        const unsigned long long at = atomicAdd(&job->next, static_cast<unsigned long long>(piece));
+        if (at >= job->bytes) {
+            return;
+        }
+        const size_t bytes = job->bytes - at < piece ? static_cast<size_t>(job->bytes - at) : piece;
+        if (const int error = copy_piece(fs, *job, buffer, at, bytes)) {
+            atomicCAS(&job->error, 0, error);
+            return;
+        }
+    }
+}
+
+int fail(const char *what, const char *why) {
+    std::fprintf(stderr, "copy: %s: %s\n", what, why);
+    return EXIT_FAILURE;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        std::fprintf(stderr, "usage: copy FROM TO\n");
+        return 2;
+    }
+    const int from = open(argv[1], O_RDONLY);
+    struct stat status;
+    if (from < 0 || fstat(from, &status) != 0) {
+        return fail(argv[1], std::strerror(errno));
+    }
+    const int to = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0666);
+    if (to < 0) {
+        return fail(argv[2], std::strerror(errno));
+    }
+    gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
+    if (host == nullptr) {
+        return fail("opening a session", gpufs_last_error());
+    }
+    Job *job = nullptr;
+    if (cudaMallocManaged(&job, sizeof *job) != cudaSuccess) {
+        return fail("the job", "no memory on the GPU");
+    }
+    *job = Job{gpufs_host_register_file(host, from), gpufs_host_register_file(host, to), static_cast<unsigned long long>(status.st_size),
+               static_cast<char *>(gpufs_host_buffer(host, workers * piece)), 0, 0};
+    if (job->from < 0 || job->to < 0 || job->buffer == nullptr || gpufs_host_begin(host) != 0) {
+        return fail("preparing", gpufs_last_error());
+    }
+    copy<<<workers / 32, 32>>>(gpufs_host_session(host), job);
+    const cudaError_t launched = cudaGetLastError();
+    if (launched != cudaSuccess) {
+        return fail("launching", cudaGetErrorString(launched));
+    }
+    if (gpufs_host_synchronize(host) != 0) {
+        return fail("copying", gpufs_last_error());
+    }
+    const int error = job->error;
+    if (gpufs_host_close(host) != 0) {
+        return fail("closing", gpufs_last_error());
+    }
+    if (error != 0) {
+        return fail("copying", std::strerror(error));
+    }
+    return close(to) == 0 ? EXIT_SUCCESS : fail(argv[2], std::strerror(errno));
+}

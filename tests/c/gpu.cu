@@ -1,0 +1,185 @@
+// The device calls from CUDA C++ on a GPU: right and wrong use, errors of threads beside each other, one stream shared by a whole grid.
+// gpu DIRECTORY
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gpufs/file.h>
+#include <gpufs/host.h>
+#include <gpufs/stdio.h>
+
+namespace {
+
+struct Notes {
+    unsigned long long failures;
+    int line[16];
+};
+
+#define EXPECT(condition)                                                              \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            unsigned long long place = atomicAdd(&notes->failures, 1ull);              \
+            if (place < 16) notes->line[place] = __LINE__;                             \
+        }                                                                              \
+    } while (0)
+
+__device__ bool same(const char *left, const char *right, size_t bytes) {
+    for (size_t at = 0; at < bytes; ++at) {
+        if (left[at] != right[at]) return false;
+    }
+    return true;
+}
+
+// Every call, in one thread.
+__global__ void calls(gpufs::Session fs, const char *path, const char *missing, Notes *notes) {
+    char text[64];
+    auto file = fopen(fs, path, "w+");
+    EXPECT(file && file.error() == 0);
+    EXPECT(fprintf(file, "%s %d %5.2f %c %llx\n", "one", -1, 2.5, 'c', 0xfeedfacecafeULL) == 28);
+    EXPECT(gpufs_fprintf(file, "%d%%\n", 7) == 3);
+    EXPECT(fputs("two\n", file) == 0 && fputc('3', file) == '3' && fwrite("45678", 2, 2, file) == 2);
+    EXPECT(ftell(file) == 40 && fflush(file) == 0);
+    rewind(file);
+    EXPECT(fgets(text, sizeof text, file) == text && same(text, "one -1  2.50 c feedfacecafe\n", 29));
+    EXPECT(fgetc(file) == '7' && ungetc('8', file) == '8' && fread(text, 1, 5, file) == 5 && same(text, "8%\ntw", 5));
+    EXPECT(fseek(file, -1, GPUFS_SEEK_END) == 0 && fgetc(file) == '7' && !feof(file));
+    auto end = fgetc(file);
+    EXPECT(end == GPUFS_EOF && end.error() == 0 && feof(file) && !ferror(file));
+    clearerr(file);
+    EXPECT(!feof(file) && setvbuf(file, nullptr, GPUFS_IOLBF, 256) == 0);
+    EXPECT(gpufs::snprintf(text, 4, "%d", 123456) == 6 && same(text, "123", 4));
+    auto wrong = fprintf(file, +"%s", 1.5);
+    EXPECT(wrong == -1 && wrong.error() == EINVAL);
+    wrong = fprintf(file, +"%", 1);
+    EXPECT(wrong == -1 && wrong.error() == EINVAL);
+    wrong = fprintf(file, static_cast<const char *>(nullptr));
+    EXPECT(wrong == -1 && wrong.error() == EINVAL);
+    auto nowhere = fwrite(nullptr, 1, 5, file);
+    EXPECT(nowhere == 0 && nowhere.error() == EFAULT);
+    EXPECT(fclose(file) == 0);
+    auto again = fopen(fs, path, "r");
+    EXPECT(again && again.value() != file.value());
+    int local = 0;
+    gpufs::File *const bad[] = {nullptr, file, reinterpret_cast<gpufs::File *>(&local), reinterpret_cast<gpufs::File *>(notes),
+                                reinterpret_cast<gpufs::File *>(static_cast<gpufs_session *>(fs)), reinterpret_cast<gpufs::File *>(~0ull),
+                                reinterpret_cast<gpufs::File *>(1ull)};
+    for (gpufs::File *stream : bad) {
+        auto printed = fprintf(stream, "%d", 1);
+        EXPECT(printed == -1 && printed.error() == EBADF);
+        auto count = fread(text, 1, 1, stream);
+        EXPECT(count == 0 && count.error() == EBADF);
+        EXPECT(fclose(stream).error() == EBADF && fflush(stream).error() == EBADF && fgetc(stream).error() == EBADF);
+        EXPECT(ftell(stream).error() == EBADF && feof(stream) && ferror(stream));
+    }
+    EXPECT(fclose(again) == 0);
+    auto none = fopen(fs, missing, "r");
+    EXPECT(!none && none.error() == ENOENT);
+    EXPECT(fopen(static_cast<gpufs_session *>(nullptr), path, "r").error() == EINVAL);
+    EXPECT(fopen(fs, nullptr, "r").error() == EFAULT && fopen(fs, path, "q").error() == EINVAL);
+
+    auto descriptor = open(fs, path, GPUFS_O_RDWR);
+    EXPECT(descriptor >= 3);
+    EXPECT(read(fs, descriptor, text, 3) == 3 && same(text, "one", 3) && lseek(fs, descriptor, 0, GPUFS_SEEK_CUR) == 3);
+    EXPECT(pwrite(fs, descriptor, "ONE", 3, 0) == 3 && pread(fs, descriptor, text, 3, 0) == 3 && same(text, "ONE", 3));
+    EXPECT(write(fs, descriptor, "_", 1) == 1 && fsync(fs, descriptor) == 0 && fdatasync(fs, descriptor) == 0);
+    EXPECT(ftruncate(fs, descriptor, 4) == 0 && close(fs, descriptor) == 0);
+    EXPECT(read(fs, descriptor, text, 1).error() == EBADF && open(fs, missing, GPUFS_O_RDONLY).error() == ENOENT);
+    EXPECT(printf(fs, "%s from the GPU\n", "hello") == 19 && puts(fs, "and puts") == 0 && fflush(fs) == 0);
+}
+
+// Threads that fail in different ways beside threads that succeed: each gets its own error.
+__global__ void grid(gpufs::Session fs, gpufs::File *file, const char *missing, int rounds, Notes *notes) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int round = 0; round < rounds; ++round) {
+        if (thread % 3 == 0) {
+            auto printed = fprintf(static_cast<gpufs::File *>(nullptr), "%d", 1);
+            EXPECT(printed == -1 && printed.error() == EBADF);
+        } else if (thread % 3 == 1 && round == 0) {
+            auto none = fopen(fs, missing, "r");
+            EXPECT(!none && none.error() == ENOENT);
+        }
+        EXPECT(fprintf(file, "thread %6u round %3d value %.3f\n", thread, round, thread / 8.0) > 30);
+    }
+}
+
+int failed(const char *what) {
+    std::printf("FAILED: %s: %s\n", what, gpufs_last_error());
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::string directory = argc > 1 ? argv[1] : "/tmp";
+    gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
+    if (host == nullptr) return failed("opening a session");
+    char description[256];
+    gpufs_host_describe(host, description, sizeof description);
+    std::printf("%s\n", description);
+
+    Notes *notes = nullptr;
+    char *paths = nullptr;
+    if (cudaMallocManaged(&notes, sizeof *notes) != cudaSuccess || cudaMallocManaged(&paths, 8192) != cudaSuccess) return 1;
+    std::memset(notes, 0, sizeof *notes);
+    char *path = paths, *missing = paths + 4096;
+    std::strcpy(path, (directory + "/gpufs_calls").c_str());
+    std::strcpy(missing, (directory + "/gpufs_missing").c_str());
+
+    if (gpufs_host_begin(host) != 0) return failed("begin");
+    calls<<<1, 1>>>(gpufs_host_session(host), path, missing, notes);
+    if (gpufs_host_fopen(host, path, "r") != nullptr || errno != EBUSY) return failed("the host opened beside a kernel");
+    if (gpufs_host_synchronize(host) != 0) return failed("the calls");
+
+    constexpr int blocks = 132, threads = 1024, rounds = 20;
+    const std::string shared = directory + "/gpufs_grid";
+    gpufs_file *file = gpufs_host_fopen(host, shared.c_str(), "w");
+    if (file == nullptr || gpufs_host_begin(host) != 0) return failed("opening for the grid");
+    grid<<<blocks, threads>>>(gpufs_host_session(host), file, missing, rounds, notes);
+    if (gpufs_host_synchronize(host) != 0 || gpufs_host_fclose(host, file) != 0) return failed("the grid");
+    if (gpufs_host_fclose(host, file) == 0 || errno != EBADF) return failed("closing twice");
+
+    // The kernel's own error comes with the synchronization.
+    gpufs_file *full = gpufs_host_fopen(host, "/dev/full", "w");
+    if (full == nullptr || gpufs_host_begin(host) != 0) return failed("/dev/full");
+    grid<<<1, 1>>>(gpufs_host_session(host), full, missing, 1, notes);
+    if (gpufs_host_synchronize(host) == 0 || errno != ENOSPC) return failed("a full disk went unnoticed");
+    gpufs_host_fclose(host, full);
+
+    gpufs_statistics statistics = {};
+    statistics.size = sizeof statistics;
+    gpufs_host_statistics(host, &statistics);
+    std::printf("%llu operations, %llu bytes written, %llu stale\n", (unsigned long long)statistics.operations,
+                (unsigned long long)statistics.bytes_written, (unsigned long long)statistics.stale);
+    if (gpufs_host_close(host) != 0) return failed("closing");
+
+    std::vector<int> next(blocks * threads, 0);
+    FILE *lines = std::fopen(shared.c_str(), "r");
+    char line[128];
+    long count = 0;
+    while (lines != nullptr && std::fgets(line, sizeof line, lines) != nullptr) {
+        unsigned thread = 0;
+        int round = 0;
+        double value = 0;
+        if (std::sscanf(line, "thread %u round %d value %lf\n", &thread, &round, &value) != 3 || thread >= next.size() ||
+            round != next[thread]++ || value < thread / 8.0 - 1e-3 || value > thread / 8.0 + 1e-3) {
+            std::printf("FAILED: line %ld: %s", count, line);
+            return 1;
+        }
+        ++count;
+    }
+    if (count != static_cast<long>(blocks) * threads * rounds) {
+        std::printf("FAILED: %ld lines\n", count);
+        return 1;
+    }
+    for (unsigned long long index = 0; index < notes->failures && index < 16; ++index) {
+        std::printf("FAILED: line %d\n", notes->line[index]);
+    }
+    std::printf("%ld lines whole and in order; %llu expectations failed\n", count, notes->failures);
+    return notes->failures == 0 ? 0 : 1;
+}
