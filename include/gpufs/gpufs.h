@@ -16,7 +16,7 @@
  *
  * Which stream. A gpufs_file pointer is a handle, not an address: null, a closed stream and any pointer that is not a stream give EBADF and
  * touch no memory. Handles are good in every kernel and thread of their session, on the device, until they are closed. A handle must not be
- * used after its session was closed.
+ * used after its session was closed, nor one of a GPU's session on the host.
  *
  * Which session. A gpufs_session pointer comes from gpufs_host_session() and is a kernel's argument. Null gives EINVAL.
  */

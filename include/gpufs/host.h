@@ -12,6 +12,9 @@
  *     gpufs_host_launch(host, blocks, threads, kernel, argument);
  *     if (gpufs_host_close(host) != 0) fprintf(stderr, "%s\n", gpufs_last_error());
  *
+ * What gpufs_host_session and gpufs_host_fopen give for a GPU are the GPU's: they are for kernels, and the calls of <gpufs/stdio.h> and
+ * <gpufs/file.h> must not be made with them on the host. For CPU lanes the host may make them, too.
+ *
  * Functions that fail return -1 or null, set errno, and leave a text in gpufs_last_error(). A null host is EINVAL.
  *
  * Threads: any function may be called from any thread; calls for one host wait for each other. gpufs_host_close is the last use of its host,

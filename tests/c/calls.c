@@ -197,6 +197,7 @@ int main(void) {
     CHECK_FAILS(gpufs_host_open(7, 0, NULL), NULL, EINVAL);
     CHECK_FAILS(gpufs_host_open(GPUFS_HIP, 0, NULL), NULL, ENODEV);
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 3, NULL), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_open(GPUFS_CUDA, 4096, NULL), NULL, ENODEV);
     gpufs_options options;
     memset(&options, 0, sizeof options);
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);

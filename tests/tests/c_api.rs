@@ -222,3 +222,107 @@ fn wrong_formats_do_not_compile() {
         }
     }
 }
+
+/// `nvcc`: named by `NVCC`, on the path, or where CUDA installs itself.
+fn nvcc() -> Option<PathBuf> {
+    let named = std::env::var_os("NVCC").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("nvcc")).collect::<Vec<_>>();
+    named
+        .into_iter()
+        .chain(found)
+        .chain([PathBuf::from("/usr/local/cuda/bin/nvcc")])
+        .find(|nvcc| Command::new(nvcc).arg("--version").output().is_ok_and(|output| output.status.success()))
+}
+
+/// The files of a folder with this extension.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(root().join(folder))
+        .expect("the folder is there")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension() == Some(OsStr::new(extension)))
+        .collect();
+    files.sort();
+    files
+}
+
+/// A kernel that prints so.
+fn kernel_that_prints(call: &str, arguments: &str) -> String {
+    format!(
+        "#include <gpufs/stdio.h>\n#ifndef __global__\n#define __global__ __attribute__((global))\n#endif\n\
+         __global__ void k(gpufs::File *out) {{ (void){call}(out, {arguments}); }}\n"
+    )
+}
+
+/// Kernels in a GPU's C++: those of the examples, the documentation and the tests compile, and so does a format that fits; one that does not fit,
+/// does not. `command` makes the compiler of a standard.
+fn kernels_compile(name: &str, sources: &[PathBuf], command: impl Fn(&str) -> Command) {
+    for standard in ["c++17", "c++20"] {
+        for source in sources {
+            let output = command(standard).arg(source).output().expect("the compiler runs");
+            assert!(output.status.success(), "{name} {standard} {}:\n{}", source.display(), said(&output));
+        }
+        let scratch = Scratch::new("kernels");
+        for (call, standards) in [("gpufs_fprintf", &["c++17", "c++20"][..]), ("fprintf", &["c++20"][..])] {
+            for (arguments, fits) in [("\"%d\\n\", 1", true), ("\"%s\\n\", 1", false)] {
+                let source = scratch.path(&format!(
+                    "kernel.{}",
+                    sources[0].extension().and_then(OsStr::to_str).unwrap_or("cu")
+                ));
+                std::fs::write(&source, kernel_that_prints(call, arguments)).expect("written");
+                if standards.contains(&standard) {
+                    let output = command(standard).arg(&source).output().expect("the compiler runs");
+                    assert_eq!(
+                        output.status.success(),
+                        fits,
+                        "{name} {standard} {call}(out, {arguments}):\n{}",
+                        said(&output)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cuda_kernels_compile() {
+    let Some(nvcc) = nvcc() else {
+        return skip("cuda_kernels_compile", "no nvcc (NVCC names it)");
+    };
+    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page is there");
+    let scratch = Scratch::new("cuda");
+    let mut sources = files("examples/cuda", "cu");
+    sources.extend(files("tests/c", "cu"));
+    for (index, block) in blocks(&page, "cuda").iter().enumerate() {
+        let source = scratch.path(&format!("page{index}.cu"));
+        std::fs::write(&source, block).expect("written");
+        sources.push(source);
+    }
+    kernels_compile("nvcc", &sources, |standard| {
+        let mut command = Command::new(&nvcc);
+        command.args(["-dc", "-arch=sm_90", "-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra"]);
+        command.arg(format!("-std={standard}")).arg("-I").arg(root().join("include"));
+        command.args(["-o".as_ref(), scratch.path("kernel.o").as_os_str()]);
+        command
+    });
+}
+
+#[test]
+fn hip_kernels_compile() {
+    let Some(clang) = cpp_compilers().into_iter().find(|name| name.starts_with("clang")) else {
+        return skip("hip_kernels_compile", "no clang");
+    };
+    kernels_compile("clang for HIP", &files("examples/hip", "hip"), |standard| {
+        let mut command = compiler(clang, standard);
+        command.args([
+            "-x",
+            "hip",
+            "--offload-arch=gfx90a",
+            "-nogpuinc",
+            "-nogpulib",
+            "--cuda-device-only",
+            "-fsyntax-only",
+        ]);
+        command
+    });
+}

@@ -7,6 +7,9 @@
 #
 # Kernels that call into another file are compiled as relocatable device code, so finding gpufs sets CMAKE_CUDA_SEPARABLE_COMPILATION for
 # targets made afterwards.
+#
+# GPUFS_CUDA_REGISTERS is how many registers a thread gets inside a call. A kernel that calls gpufs takes as many at least, and 64 leave room for
+# blocks of 1,024 threads.
 
 get_filename_component(gpufs_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 include(CMakeFindDependencyMacro)
@@ -26,6 +29,7 @@ if(NOT TARGET gpufs::host)
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()
 
+set(GPUFS_CUDA_REGISTERS 64 CACHE STRING "Registers of a thread inside a device call of gpufs")
 set(gpufs_device_cuda_FOUND FALSE)
 set(gpufs_device_hip_FOUND FALSE)
 
@@ -48,7 +52,7 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
         list(APPEND gpufs_flags "-gencode=arch=compute_${gpufs_architecture},code=sm_${gpufs_architecture}")
       endforeach()
     endif()
-    string(MD5 gpufs_key "${gpufs_architectures} ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
+    string(MD5 gpufs_key "${gpufs_architectures} ${GPUFS_CUDA_REGISTERS} ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
     set(gpufs_folder "${CMAKE_BINARY_DIR}/gpufs/${gpufs_key}")
     set(gpufs_archive "${gpufs_folder}/libgpufs_device_cuda.a")
     if(NOT EXISTS "${gpufs_archive}" OR "${gpufs_ptx}" IS_NEWER_THAN "${gpufs_archive}")
@@ -57,7 +61,7 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
       set(gpufs_object "${gpufs_folder}/gpufs.o")
       foreach(gpufs_command IN ITEMS dc lib)
         if(gpufs_command STREQUAL "dc")
-          set(gpufs_arguments -dc ${gpufs_flags} "${gpufs_ptx}" -o "${gpufs_object}")
+          set(gpufs_arguments -dc ${gpufs_flags} -maxrregcount=${GPUFS_CUDA_REGISTERS} "${gpufs_ptx}" -o "${gpufs_object}")
         else()
           set(gpufs_arguments -lib "${gpufs_object}" -o "${gpufs_archive}")
         endif()
@@ -88,6 +92,11 @@ if(CMAKE_HIP_COMPILER)
       set_target_properties(gpufs::device_hip PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${gpufs_prefix}/include")
       target_compile_options(gpufs::device_hip INTERFACE
         "$<$<COMPILE_LANGUAGE:HIP>:SHELL:-Xclang -mlink-builtin-bitcode -Xclang ${gpufs_bitcode}>")
+      if(CMAKE_HIP_ARCHITECTURES MATCHES "^gfx11")
+        # LLVM 22's default selector leaves pseudo instructions of gfx11 unexpanded in this code.
+        target_compile_options(gpufs::device_hip INTERFACE
+          "$<$<COMPILE_LANGUAGE:HIP>:SHELL:-mllvm -global-isel=1 -mllvm -global-isel-abort=2>")
+      endif()
     endif()
     set(gpufs_device_hip_FOUND TRUE)
   elseif(gpufs_FIND_REQUIRED_device_hip OR NOT gpufs_FIND_QUIETLY)
