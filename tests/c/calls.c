@@ -184,6 +184,13 @@ static void nothing(gpufs_session *fs, void *argument) {
     ++*(int *)argument;
 }
 
+/* Waits for what never comes: the session's deadline ends it, by unwinding the lane through this function. */
+static void waits(gpufs_session *fs, void *argument) {
+    char byte;
+    CHECK(gpufs_read(fs, *(int *)argument, &byte, 1) == 1);
+    CHECK(!"reached");
+}
+
 static void *elsewhere(void *host) {
     /* Another thread's errors are its own. */
     CHECK(gpufs_last_error()[0] == '\0');
@@ -309,6 +316,19 @@ int main(void) {
     CHECK(left != NULL && gpufs_fprintf(left, "%s\n", "still here") == 11);
     CHECK(gpufs_host_close(host) == 0);
     CHECK(slurp("left", text, sizeof text) == 11 && strcmp(text, "still here\n") == 0);
+
+    /* A kernel that does not end well is an error, and the program goes on. */
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    options.deadline_ms = 200;
+    host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(host != NULL);
+    int source = gpufs_host_register_file(host, ends[0]);
+    CHECK(source >= 0 && gpufs_host_launch(host, 1, 3, waits, &source) == 0);
+    CHECK_FAILS(gpufs_host_synchronize(host), -1, EIO);
+    CHECK(strstr(gpufs_last_error(), "panicked") != NULL);
+    CHECK(write(ends[1], "xyz", 3) == 3);
+    CHECK(gpufs_host_close(host) == 0);
     puts("all calls are as they should be");
     return 0;
 }
