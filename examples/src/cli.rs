@@ -124,9 +124,12 @@ impl Options {
     /// Says what the rings did, if that was asked for.
     pub fn report(&self, session: &Session) {
         if self.statistics {
-            eprintln!("served by {}", session.mode());
+            eprintln!("served by {}, in memory of the {}", session.mode(), session.ring_memory());
             for (mode, reason) in session.refused() {
                 eprintln!("not by {mode}: {reason}");
+            }
+            for (memory, reason) in session.refused_memory() {
+                eprintln!("not of the {memory}: {reason}");
             }
             eprintln!("{:?}", session.statistics().total());
         }

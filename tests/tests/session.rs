@@ -11,6 +11,7 @@ use gpufs_device::{Errno, Fs, fprintf, printf, warp};
 use gpufs_host::ring::{Mode, RingMemory};
 use gpufs_host::session::{OpenError, SyncError};
 use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_test_kernels::print;
 use gpufs_tests::{
     Call, MODES, Printing, Scratch, assert_works, check_records, each, is_child, lanes, once, run_child,
     skip, small, timed,
@@ -24,7 +25,7 @@ fn printing(rounds: u32) -> Printing<'static> {
 #[test]
 fn every_mode_and_memory() {
     for mode in MODES {
-        for memory in [RingMemory::Kernel, RingMemory::Caller] {
+        for memory in RingMemory::BEST_FIRST {
             let scratch = Scratch::new("modes");
             let name = scratch.c("file");
             let mut session = match small().rings(2).mode(mode).ring_memory(memory).cpu() {
@@ -34,7 +35,8 @@ fn every_mode_and_memory() {
                     continue;
                 }
             };
-            assert_eq!(session.mode(), mode);
+            assert_eq!((session.mode(), session.ring_memory()), (mode, memory));
+            assert!(session.refused_memory().is_empty());
             assert_works(&mut session);
             printing(5).run(&mut session, "modes");
             // Each lane its own part, then another's.
@@ -98,6 +100,58 @@ fn a_kernel_closes_what_the_host_registered() {
 }
 
 #[test]
+fn a_device_buffer_is_shared_by_kernels_and_read_by_the_host() {
+    let mut session = small().cpu().unwrap();
+    assert!(session.device_buffer(0).is_err());
+    let buffer = session.device_buffer(100 * 8).unwrap();
+    let other = session.device_buffer(1).unwrap();
+    assert_eq!((buffer.len(), buffer.address() % 256, other.len()), (800, 0, 1));
+    let mut bytes = [1; 800];
+    session.read_device(&buffer, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 800], "zeroed");
+    session.write_device(&buffer, 8, &7_u64.to_ne_bytes()).unwrap();
+    let address = buffer.address();
+    let gate: &'static DeviceWord = Box::leak(Box::default());
+    session
+        .launch(lanes(100), move |_| {
+            while gate.observe() == 0 {
+                warp::nap(1000);
+            }
+            let thread = warp::global_thread();
+            // SAFETY:
+            // - the buffer has eight bytes for each thread, and no thread uses another's
+            let own = unsafe { &mut *(address as *mut u64).add(usize::try_from(thread).unwrap()) };
+            *own += thread;
+        })
+        .unwrap();
+    let busy = session.read_device(&buffer, 0, &mut bytes).unwrap_err();
+    assert!(busy.to_string().contains("kernels are running"), "{busy}");
+    assert!(session.write_device(&buffer, 0, &bytes).is_err());
+    gate.publish(1);
+    session.synchronize().unwrap();
+    session.read_device(&buffer, 0, &mut bytes).unwrap();
+    for (thread, own) in (0_u64..).zip(bytes.as_chunks::<8>().0) {
+        assert_eq!(u64::from_ne_bytes(*own), thread + if thread == 1 { 7 } else { 0 });
+    }
+    for (offset, length) in [(800, 1), (793, 8), (usize::MAX, 1), (0, 801)] {
+        let outside = session.write_device(&buffer, offset, &vec![0; length]).unwrap_err();
+        assert!(outside.to_string().contains("do not lie within"), "{outside}");
+    }
+    session.read_device(&buffer, 800, &mut []).unwrap();
+}
+
+#[test]
+fn a_grid_can_be_sized_to_the_device() {
+    let options = CpuOptions { threads: 3, resident_warps: 4, width: 32, ..CpuOptions::default() };
+    let session = small().cpu_with(options.clone()).unwrap();
+    let limits = session.kernel_limits::<print::Entry>().unwrap();
+    assert_eq!((limits.registers, limits.threads_per_block), (None, 128));
+    assert_eq!(limits.stack_bytes, options.stack_bytes as u64);
+    assert_eq!(session.multiprocessors(), 3);
+    assert_eq!([32, 100, 1000].map(|threads| session.occupancy::<print::Entry>(threads).unwrap()), [4, 1, 1]);
+}
+
+#[test]
 fn builder_errors_name_what_is_wrong() {
     for (builder, name) in [
         (small().rings(0), "rings"),
@@ -112,6 +166,7 @@ fn builder_errors_name_what_is_wrong() {
         (small().files(2), "files"),
         (small().streams(1), "streams"),
         (small().registered_buffers(5000), "registered_buffers"),
+        (small().gpu_registers(8), "gpu_registers"),
     ] {
         match builder.cpu() {
             Err(OpenError::Size(text)) => assert!(text.contains(name), "{name}: {text}"),

@@ -8,12 +8,16 @@
 //! loses nothing that could be written.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
+mod buffer;
 mod builder;
+mod device;
 mod files;
 mod flush;
 mod placed;
 mod stats;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -28,16 +32,16 @@ use gpufs_core::session::{OpenFile, Session as View};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
-#[cfg(feature = "cuda")]
-use crate::cuda::{self, CudaError};
-use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError};
+use crate::gpu::{self, Gpu, GpuError};
+use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError, RingMemory};
 
+pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use placed::Placed;
 pub use stats::{RingStatistics, Statistics};
-pub(crate) use tables::DeviceMemory;
+pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
 use tables::{PoolMemory, Sizes, Tables};
@@ -54,14 +58,9 @@ struct PoolRegion {
 pub(super) enum Backend {
     /// On CPU lanes.
     Cpu(CpuOptions),
-    /// On an NVIDIA GPU.
-    #[cfg(feature = "cuda")]
-    Cuda {
-        /// The GPU.
-        device: Arc<cuda::Device>,
-        /// The program that holds the kernels.
-        module: cuda::Module,
-    },
+    /// On a GPU, with the program that holds the kernels.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "built without a GPU's runtime"))]
+    Gpu(Arc<dyn Gpu>),
 }
 
 /// A running session. See the module's head.
@@ -73,10 +72,12 @@ pub struct Session {
     attendant: Option<Attendant>,
     rings: Vec<Ring>,
     mode: Mode,
+    memory: RingMemory,
     refused: Vec<(Mode, RingError)>,
+    refused_memory: Vec<(RingMemory, RingError)>,
     backend: Backend,
     /// Kernels started on a GPU since the last synchronization.
-    gpu_launches: usize,
+    gpu_launches: Vec<gpu::Launch>,
     source: Arc<dyn MemorySource>,
     fixed_files: bool,
     fixed_buffers: bool,
@@ -84,7 +85,7 @@ pub struct Session {
     pool: PoolRegion,
     pool_split: usize,
     buffers: Vec<RegisteredBuffer>,
-    /// Device memory of placed values.
+    /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
 }
 
@@ -98,9 +99,9 @@ unsafe impl Send for Session {}
 pub enum SyncError {
     /// A kernel did not end well: a lane's panic, a wait past its deadline.
     Kernel(LaunchError),
-    /// A kernel did not end well on a GPU; what its streams had buffered is lost with the device's memory.
-    #[cfg(feature = "cuda")]
-    Cuda(CudaError),
+    /// A kernel did not start or did not end well on a GPU. After a fault ([`GpuError::is_fault`]) what its streams had buffered is lost
+    /// with the device's memory.
+    Gpu(GpuError),
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
@@ -111,8 +112,7 @@ impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(error) => write!(f, "{error}"),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => write!(f, "{error}"),
+            Self::Gpu(error) => write!(f, "{error}"),
             Self::Tables(error) => write!(f, "the session's tables could not be copied: {error}"),
             Self::Stream(error) => write!(f, "{error}"),
         }
@@ -123,8 +123,7 @@ impl std::error::Error for SyncError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Kernel(error) => Some(error),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => Some(error),
+            Self::Gpu(error) => Some(error),
             Self::Tables(error) => Some(error),
             Self::Stream(error) => Some(error),
         }
@@ -141,17 +140,14 @@ impl Session {
     fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
         let source: Arc<dyn MemorySource> = match &backend {
             Backend::Cpu(_) => Arc::new(CpuMemory),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => Arc::new(cuda::Pinned(Arc::clone(device))),
+            Backend::Gpu(gpu) => Arc::new(gpu::Registered(Arc::clone(gpu))),
         };
+        let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
+        let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
         let config = builder.ring_config(&source);
-        let (mode, rings, refused) = if builder.exact_mode {
-            let rings: Result<_, _> = (0..builder.rings).map(|_| Ring::open(&config)).collect();
-            (builder.mode, rings.map_err(OpenError::Ring)?, Vec::new())
-        } else {
-            let chosen = ring::choose(&config, builder.rings as usize).map_err(OpenError::Ring)?;
-            (chosen.mode, chosen.rings, chosen.refused)
-        };
+        let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories);
+        let ring::Chosen { mode, memory, rings, refused, refused_memory } =
+            chosen.map_err(OpenError::Ring)?;
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
@@ -199,9 +195,11 @@ impl Session {
             attendant: Some(attendant),
             rings,
             mode,
+            memory,
             refused,
+            refused_memory,
             backend,
-            gpu_launches: 0,
+            gpu_launches: Vec::new(),
             source,
             fixed_files,
             fixed_buffers,
@@ -269,6 +267,16 @@ impl Session {
     pub fn refused(&self) -> &[(Mode, RingError)] {
         &self.refused
     }
+    /// Who allocated the rings.
+    #[must_use]
+    pub fn ring_memory(&self) -> RingMemory {
+        self.memory
+    }
+    /// Why not better memory, best first.
+    #[must_use]
+    pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
+        &self.refused_memory
+    }
     /// What the session has done so far. Exact while no kernel runs.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -309,12 +317,12 @@ impl Session {
     fn cpu_options(&self) -> Result<&CpuOptions, LaunchError> {
         match &self.backend {
             Backend::Cpu(options) => Ok(options),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { .. } => Err(LaunchError::NotHere),
+            Backend::Gpu(_) => Err(LaunchError::NotHere),
         }
     }
 
-    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once.
+    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once; on a GPU
+    /// each has a stream of its own.
     ///
     /// # Errors
     /// What is wrong with the grid; the system's or the driver's refusal.
@@ -323,36 +331,33 @@ impl Session {
             Backend::Cpu(_) => {
                 self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel)
             }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { module, .. } => {
-                if self.gpu_launches == 0 {
+            Backend::Gpu(gpu) => {
+                if grid.blocks == 0 || grid.threads == 0 {
+                    return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
+                }
+                if self.gpu_launches.is_empty() {
                     self.tables.push().map_err(SyncError::Tables)?;
                 }
                 let mut arguments = arguments;
+                let (session, arguments) = (self.tables.device_address, (&raw mut arguments).cast());
                 if let Some(attendant) = &self.attendant {
                     attendant.begin();
                 }
-                self.gpu_launches += 1;
                 // SAFETY:
                 // - the kernel of that name was declared with these arguments, which the macro that made both guarantees
                 // - the tables stay as long as the session, which synchronizes before it goes
-                unsafe {
-                    module.launch(K::NAME, grid, self.tables.device_address, (&raw mut arguments).cast())
+                let launched = unsafe { gpu::Launch::start(gpu, K::NAME, grid, session, arguments) };
+                match launched {
+                    Ok(launch) => self.gpu_launches.push(launch),
+                    Err(error) => {
+                        if let Some(attendant) = &self.attendant {
+                            attendant.end();
+                        }
+                        return Err(SyncError::Gpu(error));
+                    }
                 }
-                .map_err(SyncError::Cuda)
+                Ok(())
             }
-        }
-    }
-
-    /// What the kernels run on.
-    #[must_use]
-    pub fn device_name(&self) -> String {
-        match &self.backend {
-            Backend::Cpu(options) => {
-                format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
-            }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => device.name(),
         }
     }
 
@@ -360,6 +365,18 @@ impl Session {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.launches.iter().all(Launched::is_finished)
+            && self.gpu_launches.iter().all(gpu::Launch::is_finished)
+    }
+
+    /// An error while kernels have been started that were not synchronized with.
+    fn check_idle(&self) -> std::io::Result<()> {
+        if self.launches.is_empty() && self.gpu_launches.is_empty() {
+            return Ok(());
+        }
+        Err(std::io::Error::new(
+            std::io::ErrorKind::ResourceBusy,
+            "kernels are running; call synchronize first",
+        ))
     }
 
     /// Runs a kernel that may borrow from the caller, and synchronizes.
@@ -399,18 +416,24 @@ impl Session {
         if outcome.is_err() {
             flush::let_go(self.tables.host);
         }
-        #[cfg(feature = "cuda")]
-        if let (Backend::Cuda { device, .. }, true) = (&self.backend, self.gpu_launches > 0) {
-            let ended = device.synchronize().map_err(SyncError::Cuda);
-            for _ in 0..std::mem::take(&mut self.gpu_launches) {
-                if let Some(attendant) = &self.attendant {
-                    attendant.end();
-                }
-            }
+        if !self.gpu_launches.is_empty() {
+            let ended = self.wait_for_gpu().map_err(SyncError::Gpu);
             outcome = outcome.and(ended).and(self.tables.pull().map_err(SyncError::Tables));
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
+    }
+
+    /// Waits for the kernels on the GPU; the first error.
+    fn wait_for_gpu(&mut self) -> Result<(), GpuError> {
+        let mut outcome = Ok(());
+        for launch in self.gpu_launches.drain(..) {
+            outcome = outcome.and(launch.wait());
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        outcome
     }
 
     /// Registers the pools and all buffers with every ring, in place of what was registered.
@@ -467,20 +490,6 @@ impl Session {
                 // - the descriptor was opened by a kernel of this session for this entry, and nobody else closes it
                 unsafe { libc::close(file.descriptor.peek().cast_signed()) };
             }
-        }
-    }
-}
-
-impl Backend {
-    /// The device's own memory for the tables, where it has some.
-    fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
-        match self {
-            Self::Cpu(_) => {
-                let _ = bytes;
-                Ok(None)
-            }
-            #[cfg(feature = "cuda")]
-            Self::Cuda { device, .. } => Ok(Some(Box::new(cuda::Tables::allocate(device, bytes)?))),
         }
     }
 }
