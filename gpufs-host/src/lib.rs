@@ -7,12 +7,15 @@
 //! | [`cpu`] | lanes as fibers, for machines without a GPU |
 //! | [`gpu`] | what a session needs of a GPU's runtime, and what its errors mean |
 //! | `cuda` | NVIDIA GPUs, with the feature of that name |
+//! | `hip` | AMD GPUs, with the feature of that name; never run on one |
 #![deny(unsafe_code)]
 
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod gpu;
+#[cfg(feature = "hip")]
+mod hip;
 #[allow(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;

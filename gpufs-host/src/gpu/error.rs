@@ -58,7 +58,7 @@ impl GpuError {
     }
 
     /// The same with more to say about what it means.
-    #[cfg(any(feature = "cuda", test))]
+    #[cfg(any(feature = "cuda", feature = "hip", test))]
     pub(crate) fn explained(mut self, more: &str) -> Self {
         if let Self::Refused(refusal) = &mut self {
             if !refusal.meaning.is_empty() {
@@ -72,7 +72,7 @@ impl GpuError {
 
 impl Refusal {
     /// What a runtime said, with what it means.
-    #[cfg(any(feature = "cuda", test))]
+    #[cfg(any(feature = "cuda", feature = "hip", test))]
     pub(crate) fn new(doing: &str, code: u32, name: &str, text: &str) -> Self {
         let (meaning, fault) = meaning(code);
         Self {
@@ -87,7 +87,7 @@ impl Refusal {
 }
 
 /// What an error means here, and whether it has broken the context. CUDA and HIP number them alike.
-#[cfg(any(feature = "cuda", test))]
+#[cfg(any(feature = "cuda", feature = "hip", test))]
 fn meaning(code: u32) -> (&'static str, bool) {
     let fault = matches!(code, 214 | 220 | 700 | 702 | 709 | 710 | 714..=719);
     let meaning = match code {

@@ -9,7 +9,7 @@
 //! | `program.rs` | what kind of device program some bytes are |
 #![allow(unsafe_code, reason = "calls of the runtimes' C interfaces, behind one trait")]
 #![cfg_attr(
-    not(any(feature = "cuda", test)),
+    not(any(feature = "cuda", feature = "hip", test)),
     allow(dead_code, reason = "built without a GPU's runtime, nothing implements the trait")
 )]
 
@@ -30,7 +30,7 @@ use crate::ring::RingMemory;
 pub use error::{GpuError, Refusal};
 pub(crate) use launch::Launch;
 pub(crate) use memory::{Allocation, Registered};
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) use program::Program;
 
 /// What a kernel takes of the device, as its compiler left it.
@@ -53,7 +53,7 @@ impl KernelLimits {
 
 /// How to open a GPU.
 #[derive(Clone, Copy, Debug)]
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) struct GpuOptions {
     /// Stack of a thread, in bytes.
     pub(crate) stack_bytes: usize,

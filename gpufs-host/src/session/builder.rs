@@ -12,8 +12,10 @@ use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::gpu::GpuError;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 use crate::gpu::GpuOptions;
+#[cfg(feature = "hip")]
+use crate::hip;
 use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
@@ -210,6 +212,21 @@ impl Builder {
         Session::open(&self, Backend::Gpu(gpu))
     }
 
+    /// Opens a session whose kernels run on AMD GPU number `ordinal`. `program` holds them: a code object for that GPU, as `cargo xtask
+    /// bundle` builds it.
+    ///
+    /// This compiles and links, and was never run on an AMD GPU. Rings are in memory of the host or of the runtime
+    /// ([`RingMemory::Caller`], [`RingMemory::Runtime`]), which needs Linux 6.5, or 6.10 for more than a page.
+    ///
+    /// # Errors
+    /// As [`Builder::cpu`]; there is no such GPU; what the runtime refuses.
+    #[cfg(feature = "hip")]
+    pub fn hip(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
+        self.check()?;
+        let gpu = hip::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
+        Session::open(&self, Backend::Gpu(gpu))
+    }
+
     /// Bytes of stack for each thread of a GPU kernel. Default 8 KiB.
     #[must_use]
     pub fn gpu_stack(mut self, bytes: usize) -> Self {
@@ -224,7 +241,7 @@ impl Builder {
         self.gpu_registers = Some(registers);
         self
     }
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "hip"))]
     fn gpu_options(&self) -> GpuOptions {
         GpuOptions { stack_bytes: self.gpu_stack_bytes, registers: self.gpu_registers }
     }

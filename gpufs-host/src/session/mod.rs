@@ -59,7 +59,10 @@ pub(super) enum Backend {
     /// On CPU lanes.
     Cpu(CpuOptions),
     /// On a GPU, with the program that holds the kernels.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "built without a GPU's runtime"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "built without a GPU's runtime")
+    )]
     Gpu(Arc<dyn Gpu>),
 }
 
@@ -153,7 +156,7 @@ impl Session {
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
         let stream_bytes = builder.stream_buffers() as usize * builder.stream_buffer_bytes as usize;
         let bytes = (pool_split + stream_bytes).next_multiple_of(4096);
-        let address = allocate_shared(&*source, bytes).map_err(OpenError::System)?;
+        let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
         let pool = PoolRegion { address, bytes };
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
@@ -516,6 +519,19 @@ fn allocate_shared(source: &dyn MemorySource, bytes: usize) -> std::io::Result<N
             }))
         }
     }
+}
+
+/// Memory for the pools, from the source, or else from the runtime's own allocator, and the source that it came from: what the device
+/// sees at another address than the host when it is registered may have one address when the runtime allocates it.
+fn allocate_pool(
+    source: Arc<dyn MemorySource>,
+    bytes: usize,
+) -> std::io::Result<(Arc<dyn MemorySource>, NonNull<u8>)> {
+    allocate_shared(&*source, bytes).map(|address| (Arc::clone(&source), address)).or_else(|error| {
+        let runtime = source.runtime().ok_or(error)?;
+        let address = allocate_shared(&*runtime, bytes)?;
+        Ok((runtime, address))
+    })
 }
 
 /// Undoes [`allocate_shared`].
