@@ -20,11 +20,13 @@ pub(crate) fn run() -> bool {
         Ok(mut command) => step::run("kernels", &mut command, limit),
         Err(reason) => Report::skipped("kernels", reason),
     };
+    let code_objects = device::code_objects_of("gpufs-test-kernels", &bundle);
     let mut build = cargo("build --release -p gpufs-tests --bin print_check");
     let host = step::run("host program", build.env_remove("CARGO_TARGET_DIR"), limit);
     let copied = fs::copy(root().join("target/release/print_check"), bundle.join("print_check"));
     let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied.is_ok();
-    step::summarize(&[kernels, host]);
+    let built = step::summarize(&[vec![kernels, host], code_objects].concat());
+    let whole = whole && built;
     if whole {
         println!("on the GPU machine: bundle/print_check FILE --program bundle/kernels.ptx");
     }
