@@ -67,6 +67,7 @@ impl Warp<'_> {
     }
 
     /// Prints what the buffer holds, at the warp's turn.
+    #[inline(never)]
     pub(super) fn print_pending(&mut self) {
         self.take_turn();
         self.lanes.sync();
@@ -81,6 +82,7 @@ impl Warp<'_> {
     }
 
     /// Prints bytes, or notes why not; then nothing more. One lane of the warp that has the turn.
+    #[inline(never)]
     pub(super) fn print(&self, bytes: &[u8]) {
         if self.job.output_errno.peek() != 0 {
             return;
