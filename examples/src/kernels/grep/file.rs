@@ -22,8 +22,7 @@ struct Sight {
     is_decided: bool,
 }
 
-/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself.
-// Once in the device program, which would be several times as long with a copy of the call in each place.
+/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself. Once in the device program, as `write` is.
 #[inline(never)]
 fn read_all(fs: Fs, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     let mut done = 0;

@@ -25,8 +25,9 @@ use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_RDONLY};
 use gpufs_device::kernel::{Portable, Shared};
 use gpufs_device::warp::Lanes;
-use gpufs_device::{Errno, Fs, fprintf, kernel, portable};
+use gpufs_device::{Errno, Fs, kernel, portable};
 
+use self::output::write;
 use self::text::Searcher;
 use super::{Part, Parts};
 
@@ -217,18 +218,20 @@ impl Warp<'_> {
     }
 
     /// Says on the standard error what is left to say. One lane, whose warp has the turn.
-    #[inline(never)]
     fn print_remark(&self, file: u32, remark: Remark) {
-        let errors = self.fs.stderr();
-        let name = || self.job.names.get(file);
-        // Nobody is left to hear of an error here.
-        let _ = match remark {
+        let text = match remark {
             Remark::Nothing => return,
             Remark::Failed(errno) => {
                 self.job.failed.set(1);
-                fprintf!(errors, c"grep: %s: %s\n", name(), errno.text())
+                errno.text()
             }
-            Remark::BinaryMatches => fprintf!(errors, c"grep: %s: binary file matches\n", name()),
+            Remark::BinaryMatches => "binary file matches",
         };
+        // Without printf, whose conversions would be most of the device program.
+        let name = self.job.names.get(file).to_bytes();
+        for piece in [b"grep: ", name, b": ", text.as_bytes(), b"\n"] {
+            // Nobody is left to hear of an error here.
+            let _ = write(self.fs.stderr(), piece);
+        }
     }
 }
