@@ -49,8 +49,12 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
         Ok(mut command) => step::run(package, &mut command, LIMIT),
         Err(reason) => return Report::skipped(package, reason),
     };
-    if let (true, Err(error)) = (report.passed(), fs::copy(&built, output)) {
-        report.outcome = Outcome::Failed(format!("{}: {error}", output.display()));
+    if report.passed() {
+        let checked = fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()));
+        let copied = checked.and_then(|ptx| device::check_whole(&ptx)).and_then(|()| {
+            fs::copy(&built, output).map_err(|error| format!("{}: {error}", output.display()))
+        });
+        report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);
     }
     report
 }
