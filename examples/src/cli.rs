@@ -10,9 +10,8 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use gpufs_core::kernel::Kernel;
-use gpufs_host::cpu::CpuOptions;
 use gpufs_host::ring::Mode;
-use gpufs_host::{Builder, Grid, Session};
+use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
 use lexopt::{Parser, ValueExt};
 
 /// Anything that ends a program; its text is the message.
@@ -32,6 +31,7 @@ How it runs:
   --lanes N      lanes (threads) in a block; on a GPU at most 256
   --width N      CPU lanes in a warp: a power of two up to 64
   --cores N      threads of the machine that run CPU lanes
+  --seed S       let CPU lanes part and take turns as a seed says, to see what a GPU's lanes may do
   --rings N      io_uring rings
   --mode M       who serves the rings: sqpoll, enter or threads
   --statistics   say at the end, on the standard error, where the kernel ran, how long, and what the rings did
@@ -169,6 +169,7 @@ impl Options {
             "lanes" => self.lanes = Some(number(name, parser)?),
             "width" => self.cpu.width = number(name, parser)?,
             "cores" => self.cpu.threads = number(name, parser)?,
+            "seed" => self.cpu.schedule = Schedule::Seeded(number(name, parser)?),
             "rings" => self.rings = Some(number(name, parser)?),
             "mode" => {
                 let mode = parser.value()?.string()?;

@@ -26,6 +26,25 @@ fn all_programs_are_right() {
 }
 
 #[test]
+fn all_programs_are_right_on_a_gpu() {
+    const TEST: &str = "all_programs_are_right_on_a_gpu";
+    if !has("grep", TEST) || !has("timeout", TEST) {
+        return;
+    }
+    let tree = Tree::new("demo-gpu");
+    let tried = run(env!("CARGO_BIN_EXE_hello"), tree.path(), ["--device", "cuda", "--lines", "1", "out"]);
+    let lacking = ["libcuda.so was not found", "there is no GPU", "builds the device program"];
+    if lacking.iter().any(|text| errors(&tried).contains(text)) {
+        println!("SKIP {TEST}: {}", errors(&tried).trim());
+        return;
+    }
+    let small = ["--device", "cuda", "--made", "3000", "--copy-size", "100M", "--rounds", "1"];
+    let output = run(DEMO, tree.path(), small);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", errors(&output));
+}
+
+#[test]
 fn says_which_program_is_wrong() {
     if !has("grep", "says_which_program_is_wrong") || !has("timeout", "says_which_program_is_wrong") {
         return;
