@@ -12,7 +12,8 @@ use gpufs_examples::cli::{self, Failure};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
-Usage: demo [--work DIRECTORY] [--made N] [--copy-size BYTES] [--rounds N] [--device D] [--gpu N] [--program FILE] [--rings N] [--mode M]
+Usage: demo [--work DIRECTORY] [--made N] [--copy-size BYTES] [--rounds N] [--limit SECONDS]
+            [--device D] [--gpu N] [--program FILE] [--rings N] [--mode M]
 
 Runs hello, grep, copy and follow, which lie beside this program, compares what they do with what the system's tools do, and prints
 a table last. At least 10,000 files are searched: texts of this machine, and made ones where there are too few.
@@ -23,6 +24,9 @@ a table last. At least 10,000 files are searched: texts of this machine, and mad
   --copy-size BYTES
                  bytes of the file that copy copies, such as 8G (default 1G); there must be room for three of them
   --rounds N     how often copy runs, beside cp (default 3)
+  --limit SECONDS
+                 after how long a program is killed (default 300); a program's first run on a GPU includes the driver's compilation
+                 of the device program, which can take a minute or two
   --help         print this
 
 The other options are the programs' own; see hello --help.
@@ -34,9 +38,6 @@ const FILES: usize = 10_000;
 const MOST_FILES: usize = 20_000;
 /// What it searches for.
 const PATTERN: &str = "Result";
-/// What a program may take, in seconds; its first run on a GPU includes the compilation of the device program.
-const LIMIT: &str = "580";
-
 /// What the command line says, and what was found out.
 struct Demo {
     /// Options that all programs get.
@@ -47,6 +48,8 @@ struct Demo {
     made: Option<usize>,
     copy_bytes: u64,
     rounds: u32,
+    /// Seconds after which a program is killed.
+    limit: u32,
     /// The programs' folder.
     programs: PathBuf,
 }
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
 
 /// Reads the command line; `None` if it only asks for help.
 fn command(mut parser: lexopt::Parser) -> Result<Option<Demo>, Failure> {
-    let (mut work, mut made, mut copy_bytes, mut rounds) = (PathBuf::from("."), None, 1 << 30, 3);
+    let (mut work, mut made, mut copy_bytes) = (PathBuf::from("."), None, 1 << 30);
+    let (mut rounds, mut limit) = (3, 300);
     let mut passed_on = Vec::<OsString>::new();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -85,6 +89,7 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Demo>, Failure> {
             Long("work") => work = parser.value()?.into(),
             Long("made") => made = Some(cli::number("made", &mut parser)?),
             Long("copy-size") => copy_bytes = cli::size("copy-size", &mut parser)? as u64,
+            Long("limit") => limit = cli::number("limit", &mut parser)?,
             Long("rounds") => rounds = cli::number("rounds", &mut parser)?,
             Long(name @ ("device" | "gpu" | "program" | "rings" | "mode")) => {
                 passed_on.push(format!("--{name}").into());
@@ -95,19 +100,23 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Demo>, Failure> {
     }
     let work = std::path::absolute(work)?.join(format!("gpufs-demo-{}", std::process::id()));
     let programs = std::env::current_exe()?.with_file_name("");
-    Ok(Some(Demo { passed_on, work, made, copy_bytes, rounds, programs }))
+    Ok(Some(Demo { passed_on, work, made, copy_bytes, rounds, limit, programs }))
 }
 
 impl Demo {
     fn run(&self) -> io::Result<[Verdict; 4]> {
-        Ok([self.hello()?, self.grep()?, self.copy()?, self.follow()?])
+        // Said at once, in case a later one is the last that is heard of.
+        let said = |verdict: Verdict| {
+            println!("{}: {}", verdict.program, if verdict.is_right { "ok" } else { "WRONG" });
+            verdict
+        };
+        Ok([said(self.hello()?), said(self.grep()?), said(self.copy()?), said(self.follow()?)])
     }
 
     /// A program, killed should it hang.
     fn program(&self, name: &str) -> Command {
-        println!("{name} …");
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", LIMIT]).arg(self.programs.join(name));
+        command.args(["-s", "KILL", &self.limit.to_string()]).arg(self.programs.join(name));
         command.args(&self.passed_on).arg("--statistics").stdin(Stdio::null());
         command
     }
