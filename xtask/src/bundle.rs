@@ -1,11 +1,21 @@
 //! One folder with what runs on a GPU machine that has a driver and nothing else: `bundle/`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use crate::checks::{cargo, root};
+use crate::checks::{cargo, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
+
+/// The examples' device program, where they look for it.
+pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
+/// Programs of the examples, and of the tests.
+const PROGRAMS: &[&str] = &["hello", "grep", "copy", "follow", "demo", "print_check"];
+/// Bytes of the whole folder at most: it travels.
+const MOST_BYTES: u64 = 64 << 20;
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Builds the folder's content; whether all of it is there.
 pub(crate) fn run() -> bool {
@@ -14,19 +24,61 @@ pub(crate) fn run() -> bool {
         eprintln!("{}: {error}", bundle.display());
         return false;
     }
-    let limit = Duration::from_secs(15 * 60);
-    let program = bundle.join("kernels.ptx");
-    let kernels = match device::ptx_of("gpufs-test-kernels", &program) {
-        Ok(mut command) => step::run("kernels", &mut command, limit),
-        Err(reason) => Report::skipped("kernels", reason),
-    };
-    let mut build = cargo("build --release -p gpufs-tests --bin print_check");
-    let host = step::run("host program", build.env_remove("CARGO_TARGET_DIR"), limit);
-    let copied = fs::copy(root().join("target/release/print_check"), bundle.join("print_check"));
-    let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied.is_ok();
-    step::summarize(&[kernels, host]);
+    let build = "build --release -p gpufs-tests -p gpufs-examples --bins";
+    let reports = [
+        device_program("gpufs-test-kernels", &bundle.join("kernels.ptx")),
+        device_program("gpufs-examples", &bundle.join(EXAMPLES_PTX)),
+        step::run("host programs", &mut cargo(build), LIMIT),
+        step::in_process("copies", || copies(&bundle)),
+    ];
+    let whole = reports.iter().all(Report::passed);
+    step::summarize(&reports);
     if whole {
-        println!("on the GPU machine: bundle/print_check FILE --program bundle/kernels.ptx");
+        println!(
+            "on the GPU machine:\n  bundle/demo --device cuda --copy-size 8G\n  bundle/print_check FILE --program bundle/kernels.ptx"
+        );
     }
     whole
+}
+
+/// The PTX of a package that holds kernels, in `output`.
+pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
+    // Cargo does not build again because what it built was removed elsewhere: hence by way of its own folder.
+    let built = target_directory().join(package).with_extension("ptx");
+    let mut report = match device::ptx_of(package, &built) {
+        Ok(mut command) => step::run(package, &mut command, LIMIT),
+        Err(reason) => return Report::skipped(package, reason),
+    };
+    if report.passed() {
+        let checked = fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()));
+        let copied = checked.and_then(|ptx| device::check_whole(&ptx)).and_then(|()| {
+            fs::copy(&built, output).map_err(|error| format!("{}: {error}", output.display()))
+        });
+        report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);
+    }
+    report
+}
+
+/// Copies the programs without what is for debuggers, and weighs the folder.
+fn copies(bundle: &Path) -> Result<(), String> {
+    for program in PROGRAMS {
+        let (from, to) = (target_directory().join("release").join(program), bundle.join(program));
+        let stripped = Command::new("strip").arg("-o").arg(&to).arg(&from).status();
+        if !stripped.is_ok_and(|status| status.success()) {
+            return Err(format!("strip -o {} {} failed", to.display(), from.display()));
+        }
+    }
+    let mut total = 0;
+    for entry in fs::read_dir(bundle).map_err(|error| error.to_string())? {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let bytes = entry.metadata().map_err(|error| error.to_string())?.len();
+        println!("{bytes:>10} {}", entry.file_name().display());
+        total += bytes;
+    }
+    println!("{total:>10} bytes");
+    if total <= MOST_BYTES {
+        Ok(())
+    } else {
+        Err(format!("the folder has {total} bytes, more than {MOST_BYTES}"))
+    }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::checks::root;
+use crate::checks::{self, root};
 use crate::step::{self, Outcome, Report};
 
 /// A GPU target.
@@ -75,7 +75,7 @@ pub(crate) fn check() -> Vec<Report> {
         let passed = built.outcome == Outcome::Passed;
         reports.push(built);
         if passed {
-            reports.push(in_process(target.golden, || golden(target)));
+            reports.push(step::in_process(target.golden, || golden(target)));
         }
         if passed && target.triple.starts_with("nvptx") {
             assembled = Some(target);
@@ -113,8 +113,7 @@ fn toolchain() -> Result<Toolchain, String> {
 }
 
 fn target_directory(target: &Target) -> PathBuf {
-    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    base.join(format!("device-{}", target.cpu))
+    checks::target_directory().join(format!("device-{}", target.cpu))
 }
 
 /// Where the build leaves the emitted code.
@@ -139,9 +138,10 @@ fn build_package(
 ) -> Command {
     let mut command = Command::new(&toolchain.cargo);
     command
-        .args(["rustc", "-p", package, "--profile", "device", "--target", target.triple])
+        .args(["rustc", "-p", package, "--lib", "--profile", "device", "--target", target.triple])
         .args(["-Z", "build-std=core"])
-        .args(["--features", feature])
+        // The kernels alone, where a package has a host's half too.
+        .args(["--no-default-features", "--features", feature])
         .arg("--target-dir")
         .arg(target_directory(target))
         // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
@@ -157,23 +157,23 @@ fn build_package(
     command
 }
 
-fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
-    println!("\n== {name}");
-    let started = Instant::now();
-    let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
-    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0 }
-}
-
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Nothing is left to link in the PTX, since nothing links it.
+pub(crate) fn check_whole(ptx: &str) -> Result<(), String> {
+    ptx.lines()
+        .find(|line| line.starts_with(".extern .func"))
+        .map_or(Ok(()), |line| Err(format!("unresolved: {line}")))
 }
 
 /// Compares the golden functions with what is expected of them.
 fn golden(target: &Target) -> Result<(), String> {
     let code = read(&emitted(target))?;
     let nvptx = target.triple.starts_with("nvptx");
-    if nvptx && let Some(line) = code.lines().find(|line| line.starts_with(".extern .func")) {
-        return Err(format!("unresolved: {line}"));
+    if nvptx {
+        check_whole(&code)?;
     }
     let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
     let mut shown = String::new();
@@ -332,7 +332,7 @@ fn assemble(name: &'static str, cpu: &str, target: &Target) -> Report {
         Ok(ptxas) => ptxas,
         Err(reason) => return Report::skipped(name, reason),
     };
-    in_process(name, || {
+    step::in_process(name, || {
         let object = target_directory(target).join(format!("golden-{cpu}.cubin"));
         let output = Command::new(ptxas)
             .args(["-v", &format!("-arch={cpu}"), "-o"])
