@@ -31,7 +31,8 @@ Where:
 What:
   --sizes N,…        bytes of one request, up to 4 KiB for each lane, above for each warp; as 64, 4K, 1M
   --warps N,…        warps that make requests
-  --rings N,…        rings
+  --rings N,…        rings; print, write and fgets take the first of them
+  --ring-entries N   operations that a ring has in flight at most; default: the session's
   --file-bytes N     bytes of the files that are read and written
   --memory N         bytes in flight at most
 
@@ -56,6 +57,7 @@ pub(crate) struct Options {
     pub(crate) sizes: Option<Vec<u64>>,
     pub(crate) warps: Option<Vec<u32>>,
     pub(crate) rings: Option<Vec<u32>>,
+    pub(crate) ring_entries: Option<u32>,
     pub(crate) file_bytes: u64,
     pub(crate) memory: usize,
     pub(crate) quick: bool,
@@ -98,6 +100,7 @@ impl Options {
             sizes: None,
             warps: None,
             rings: None,
+            ring_entries: None,
             file_bytes: 0,
             memory: 0,
             quick: false,
@@ -126,6 +129,7 @@ impl Options {
                 "sizes" => options.sizes = Some(list(&text()?, bytes)?),
                 "warps" => options.warps = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "rings" => options.rings = Some(list(&text()?, |number| Ok(number.parse()?))?),
+                "ring-entries" => options.ring_entries = Some(text()?.parse()?),
                 "file-bytes" => file_bytes = Some(bytes(&text()?)?),
                 "memory" => memory = Some(bytes(&text()?)?),
                 "quick" => options.quick = true,

@@ -48,6 +48,9 @@ impl Stage {
     /// Opens a session of `rings` rings.
     pub(crate) fn open(options: &Options, gpu: Option<&Gpu>, rings: u32) -> Result<Self, Failure> {
         let mut builder = Session::builder().rings(rings);
+        if let Some(entries) = options.ring_entries {
+            builder = builder.ring_entries(entries);
+        }
         if let Some(deadline) = options.deadline {
             builder = builder.deadline(deadline);
         }
