@@ -613,8 +613,9 @@ impl Stream {
             };
             match (progress, here) {
                 (_, Progress::Done) => {}
-                // What is in flight is waited for even when something failed: its buffer is the kernel's.
-                (Progress::Wait(_), Progress::Failed(_)) => {}
+                // What is in flight is waited for even when something failed: its buffer is the kernel's. And on the first one's ring: a
+                // later block of a serial stream has no ring yet, it waits for the one before.
+                (Progress::Wait(_), _) => {}
                 _ => progress = here,
             }
         }

@@ -10,6 +10,7 @@ use gpufs_device::stdio::Buffering;
 use gpufs_device::{File, Fs};
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
 use gpufs_tests::differential::places::Scratch;
+use gpufs_tests::once;
 use gpufs_tests::random::Random;
 
 /// Records that a lane writes.
@@ -169,5 +170,28 @@ fn lanes_share_a_stream() {
         for what in ["w", "r", "l"] {
             std::fs::remove_file(path(what)).expect("removed");
         }
+    }
+}
+
+/// Blocks of a serial stream go out one after the other, each through the ring of the warp that filled it; who flushes them drains
+/// the ring that the first is on.
+#[test]
+fn a_serial_stream_over_several_rings_is_flushed() {
+    for _ in 0..10 {
+        let mut session = Session::builder()
+            .rings(2)
+            .deadline(Duration::from_secs(10))
+            .stream_buffer(4096)
+            .buffers(1 << 20)
+            .cpu()
+            .expect("a session");
+        let file = once(&mut session, |fs| fs.fopen(c"/dev/null", c"w").expect("/dev/null"));
+        session
+            .run(Grid { blocks: 4, threads: 64 }, |_| {
+                for _ in 0..8 {
+                    file.fwrite(&[b'x'; 100]).expect("a record");
+                }
+            })
+            .expect("everything written");
     }
 }

@@ -11,8 +11,17 @@ use crate::step::{self, Outcome, Report};
 
 /// The examples' device program, where they look for it.
 pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
-/// Programs of the examples, and of the tests.
-const PROGRAMS: &[&str] = &["hello", "grep", "copy", "follow", "demo", "print_check"];
+/// Programs of the examples, of the tests, and the benchmark.
+const PROGRAMS: &[&str] = &["hello", "grep", "copy", "follow", "demo", "print_check", "gpufs-bench"];
+/// Packages of kernels, and their device programs.
+const DEVICE_PROGRAMS: &[(&str, &str)] = &[
+    ("gpufs-test-kernels", "kernels.ptx"),
+    ("gpufs-examples", EXAMPLES_PTX),
+    ("gpufs-bench-kernels", "bench.ptx"),
+];
+/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
+/// loaded for the first time, which takes a minute or more.
+const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
 /// Bytes of the whole folder at most: it travels.
 const MOST_BYTES: u64 = 64 << 20;
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -24,18 +33,20 @@ pub(crate) fn run() -> bool {
         eprintln!("{}: {error}", bundle.display());
         return false;
     }
-    let build = "build --release -p gpufs-tests -p gpufs-examples --bins";
-    let reports = [
-        device_program("gpufs-test-kernels", &bundle.join("kernels.ptx")),
-        device_program("gpufs-examples", &bundle.join(EXAMPLES_PTX)),
-        step::run("host programs", &mut cargo(build), LIMIT),
-        step::in_process("copies", || copies(&bundle)),
-    ];
+    let build = "build --release -p gpufs-tests -p gpufs-examples -p gpufs-bench --bins";
+    let mut reports = Vec::new();
+    for (package, file) in DEVICE_PROGRAMS {
+        let program = bundle.join(file);
+        reports.push(device_program(package, &program));
+        reports.extend(assemble(&program));
+    }
+    reports.push(step::run("host programs", &mut cargo(build), LIMIT));
+    reports.push(step::in_process("copies", || copies(&bundle)));
     let whole = reports.iter().all(Report::passed);
     step::summarize(&reports);
     if whole {
         println!(
-            "on the GPU machine:\n  bundle/demo --device cuda --copy-size 8G\n  bundle/print_check FILE --program bundle/kernels.ptx"
+            "on the GPU machine:\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
         );
     }
     whole
@@ -57,6 +68,16 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
         report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);
     }
     report
+}
+
+/// Assembles a device program, if that is wanted.
+fn assemble(program: &Path) -> Option<Report> {
+    let cpu = std::env::var(ASSEMBLE).ok()?;
+    let output = program.with_extension("cubin");
+    Some(match device::assembly_of(program, &cpu, &output) {
+        Ok(mut command) => step::run("assembled", &mut command, LIMIT),
+        Err(reason) => Report::skipped("assembled", reason),
+    })
 }
 
 /// Copies the programs without what is for debuggers, and weighs the folder.
