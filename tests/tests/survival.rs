@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord;
+use gpufs_device::file::{O_CREAT, O_RDWR};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, warp};
 use gpufs_host::session::{Fault, SyncError};
@@ -447,4 +448,34 @@ fn a_stall_is_told_in_words() {
     assert!(text.contains("the completion of the operation in slot"), "{text}");
     assert!(text.contains("on ring 0, whose SQ tail was 1 and CQ tail 0"), "{text}");
     drop(writer);
+}
+
+#[test]
+fn a_write_that_ended_long_ago_is_not_repeated() {
+    let scratch = Scratch::new("long");
+    let name = scratch.c("other");
+    let mut session = small().survives(true).cpu().unwrap();
+    let (out, reader) = open(&mut session, Output::Pipe, &scratch);
+    session
+        .launch(lanes(1), move |tables| {
+            // A block that is full goes out; nobody looks at the stream afterwards.
+            out.fwrite(&[b'x'; 4096]).unwrap();
+            out.fwrite(b"rest").unwrap();
+            // Others drain its completion, and fill the CQ, of 256 entries, more than once.
+            let file = Fs::new(tables).open(&name, O_RDWR | O_CREAT, 0o644).unwrap();
+            for _ in 0..1000 {
+                Fs::new(tables).pwrite(file, b"y", 0).unwrap();
+            }
+        })
+        .unwrap();
+    while !session.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY:
+    // - its kernel has ended
+    let Fault { recovery, .. } = fault(unsafe { session.pretend_fault() });
+    assert_eq!((recovery.written(), recovery.lost()), (4, 0));
+    drop(session);
+    let text = reader.unwrap().join().unwrap().unwrap();
+    assert!(text == [&[b'x'; 4096][..], b"rest"].concat(), "{} bytes", text.len());
 }
