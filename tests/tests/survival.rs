@@ -33,8 +33,7 @@ fn register_lane() {
     // SAFETY:
     // - no memory is involved
     let thread = unsafe { libc::gettid() }.cast_unsigned();
-    let _ =
-        LANE_THREADS.iter().any(|place| matches!(place.replace(0, thread), Ok(_)) || place.peek() == thread);
+    let _ = LANE_THREADS.iter().any(|place| place.replace(0, thread).is_ok() || place.peek() == thread);
 }
 
 extern "C" fn stop(_: i32) {

@@ -6,6 +6,10 @@
 //!
 //! `synchronize` waits for the kernels, writes what they left in their streams, and reports the first error. `Drop` does the same and
 //! loses nothing that could be written.
+//!
+//! Where a kernel faults on a GPU, the GPU's memory and the tables in it are gone. `synchronize` then writes from the journal what the
+//! streams had accepted, and says how that went ([`Fault`]). From then on the session is dead: it starts nothing
+//! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened once it is dropped.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
 mod builder;
@@ -418,7 +422,7 @@ impl Session {
     ///
     /// # Errors
     /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
-    /// all streams are written as far as they can be, in any case.
+    /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
     pub fn synchronize(&mut self) -> Result<(), SyncError> {
         self.finish(Ok(()))
     }

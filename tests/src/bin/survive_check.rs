@@ -66,10 +66,10 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
                 options.builder = options.builder.mode(mode.ok_or("--mode: sqpoll, enter or threads")?);
             }
             "--memory" if value == "kernel" => {
-                options.builder = options.builder.ring_memory(RingMemory::Kernel)
+                options.builder = options.builder.ring_memory(RingMemory::Kernel);
             }
             "--memory" if value == "caller" => {
-                options.builder = options.builder.ring_memory(RingMemory::Caller)
+                options.builder = options.builder.ring_memory(RingMemory::Caller);
             }
             _ => return Err(format!("{option} {value}: no such option or value").into()),
         }
