@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `--program` | PTX that holds the kernels of `tests/kernels` |
 //! | `--blocks`, `--threads`, `--rounds` | the grid, and lines a thread |
+//! | `--survives` | 0 or 1: whether output survives a fault; the default is the device's |
 //! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller` |
 
 use std::error::Error;
@@ -34,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == value);
                 builder = builder.mode(mode.ok_or("--mode: sqpoll, enter or threads")?);
             }
+            "--survives" => builder = builder.survives(value != "0"),
             "--memory" if value == "kernel" => builder = builder.ring_memory(RingMemory::Kernel),
             "--memory" if value == "caller" => builder = builder.ring_memory(RingMemory::Caller),
             _ => return Err(format!("{option} {value}: no such option or value").into()),
