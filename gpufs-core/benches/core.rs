@@ -1,4 +1,4 @@
-//! How long the core's steps take on a CPU: a queue against a thread that plays the kernel, and a stream's fast path.
+//! How long the core's steps take on a CPU: a queue against a thread that plays the kernel.
 #![allow(unsafe_code, reason = "the queue's steps")]
 
 #[path = "../tests/rig/mod.rs"]
@@ -9,8 +9,6 @@ use std::thread;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use gpufs_core::abi::Cqe;
-use gpufs_core::session::OpenFile;
-use gpufs_core::stream::{Buffering, Reservation, Stream};
 use gpufs_core::word::SharedWord;
 use gpufs_core::{Outcome, Queue, Slot};
 
@@ -74,34 +72,5 @@ fn queue_round_trip(bencher: Bencher<'_, '_>, batch: u32) {
         scope.spawn(|| serve(&rig, &stop));
         bencher.counter(ItemsCount::new(batch)).bench_local(|| round_trip(&rig.queue, black_box(batch)));
         stop.set(1);
-    });
-}
-
-/// Reserving and committing a warp's record, without writing it anywhere.
-#[divan::bench(args = [64, 1184])]
-fn stream_reserve_commit(bencher: Bencher<'_, '_>, bytes: u32) {
-    let stream = Stream::default();
-    stream.set_up(
-        0,
-        OpenFile::OPEN | OpenFile::WRITABLE | OpenFile::SEEKABLE,
-        &[0],
-        1 << 20,
-        Buffering::Full,
-    );
-    let anew = || {
-        stream.begin_writing(0);
-        stream.open_cursor();
-    };
-    anew();
-    let generation = stream.generation.peek();
-    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
-        let Reservation::At(position) = stream.try_reserve(generation, black_box(bytes).into()) else {
-            unreachable!("the block is never full")
-        };
-        let full = stream.commit(position >> 20, bytes);
-        assert!(!full);
-        if position + 2 * u64::from(bytes) >= 1 << 20 {
-            anew();
-        }
     });
 }
