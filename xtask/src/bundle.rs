@@ -1,6 +1,8 @@
 //! One folder with what runs on a GPU machine that has a driver and nothing else: `bundle/`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::checks::{cargo, root};
@@ -20,13 +22,30 @@ pub(crate) fn run() -> bool {
         Ok(mut command) => step::run("kernels", &mut command, limit),
         Err(reason) => Report::skipped("kernels", reason),
     };
-    let mut build = cargo("build --release -p gpufs-tests --bin print_check");
-    let host = step::run("host program", build.env_remove("CARGO_TARGET_DIR"), limit);
-    let copied = fs::copy(root().join("target/release/print_check"), bundle.join("print_check"));
-    let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied.is_ok();
+    let mut build = cargo("build --release -p gpufs-tests --bin print_check --bin suite");
+    let host = step::run("host programs", build.env_remove("CARGO_TARGET_DIR"), limit);
+    let copied = PROGRAMS.iter().all(|name| copy_stripped(name, &bundle));
+    let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied;
     step::summarize(&[kernels, host]);
     if whole {
-        println!("on the GPU machine: bundle/print_check FILE --program bundle/kernels.ptx");
+        println!("on the GPU machine: bundle/suite --device cuda --program bundle/kernels.ptx");
+        println!("                    bundle/print_check FILE --program bundle/kernels.ptx");
     }
     whole
+}
+
+/// Host programs of the bundle.
+const PROGRAMS: &[&str] = &["print_check", "suite"];
+
+/// Copies a host program without what only a debugger reads; whether that worked. Where there is no `strip`, it stays as it is.
+fn copy_stripped(name: &str, to: &Path) -> bool {
+    let target = to.join(name);
+    if let Err(error) = fs::copy(root().join("target/release").join(name), &target) {
+        eprintln!("{name}: {error}");
+        return false;
+    }
+    if !Command::new("strip").arg(&target).status().is_ok_and(|status| status.success()) {
+        eprintln!("{name}: not stripped");
+    }
+    true
 }
