@@ -3,7 +3,7 @@
 //! | option | value |
 //! |---|---|
 //! | `--device` | `cpu` or `cuda`; without it, `cpu` |
-//! | `--program` | for `cuda`: PTX of `tests/kernels` |
+//! | `--program` | for `cuda`: `tests/kernels`, as PTX or as `ptxas` assembled it |
 //! | `--ordinal` | for `cuda`: which GPU, from 0 |
 //! | `--filter` | only cases whose name contains this |
 //! | `--scale` | how much more than usual to do |
