@@ -22,16 +22,32 @@ pub(crate) fn run() -> bool {
         Ok(mut command) => step::run("kernels", &mut command, limit),
         Err(reason) => Report::skipped("kernels", reason),
     };
+    let assembled = assemble(&program, limit);
     let mut build = cargo("build --release -p gpufs-tests --bin print_check --bin suite");
     let host = step::run("host programs", build.env_remove("CARGO_TARGET_DIR"), limit);
     let copied = PROGRAMS.iter().all(|name| copy_stripped(name, &bundle));
-    let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied;
-    step::summarize(&[kernels, host]);
+    let reports: Vec<Report> = [kernels, host].into_iter().chain(assembled).collect();
+    let whole = reports.iter().all(|report| report.outcome == Outcome::Passed) && copied;
+    step::summarize(&reports);
     if whole {
         println!("on the GPU machine: bundle/suite --device cuda --program bundle/kernels.ptx");
         println!("                    bundle/print_check FILE --program bundle/kernels.ptx");
     }
     whole
+}
+
+/// Names the GPU, such as `sm_90`, that the kernels are assembled for here, into `kernels.cubin`. Else the driver does it there, which
+/// takes minutes.
+const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
+
+/// Assembles the kernels, if that is wanted.
+fn assemble(program: &Path, limit: Duration) -> Option<Report> {
+    let cpu = std::env::var(ASSEMBLE).ok()?;
+    let output = program.with_extension("cubin");
+    Some(match device::assembly_of(program, &cpu, &output) {
+        Ok(mut command) => step::run("kernels, assembled", &mut command, limit),
+        Err(reason) => Report::skipped("kernels, assembled", reason),
+    })
 }
 
 /// Host programs of the bundle.

@@ -319,6 +319,13 @@ fn report_amdgcn_kernels(code: &str) {
     }
 }
 
+/// Assembles PTX for one GPU; why not, where there is no assembler.
+pub(crate) fn assembly_of(program: &Path, cpu: &str, output: &Path) -> Result<Command, String> {
+    let mut command = Command::new(ptxas()?);
+    command.arg(format!("-arch={cpu}")).arg("-o").arg(output).arg(program);
+    Ok(command)
+}
+
 /// `ptxas` of a CUDA installation or of PyPI's `nvidia-cuda-nvcc`.
 fn ptxas() -> Result<PathBuf, String> {
     const FROM_PYPI: &str = "import glob, nvidia; print(*(path for base in nvidia.__path__ for path in glob.glob(base + '/*/bin/ptxas')))";

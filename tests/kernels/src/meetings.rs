@@ -74,7 +74,7 @@ fn verify(place: *const u64, whose: u64, bytes: u64, report: &Report) {
     }
 }
 
-/// What one call of [`share_out`] got: records of a file, one after the other.
+/// What one call of [`share_out()`] got: records of a file, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Piece {
@@ -86,7 +86,7 @@ pub struct Piece {
     pub count: u32,
 }
 
-/// Bytes of a record that [`share_out`] reads: seven digits and a newline.
+/// Bytes of a record that [`share_out()`] reads: seven digits and a newline.
 pub const RECORD: usize = 8;
 /// Records of a call of it.
 const MOST: usize = 50;
