@@ -12,7 +12,8 @@ use crate::step::{self, Outcome, Report};
 /// The examples' device program, where they look for it.
 pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
 /// Programs of the examples, of the tests, and the benchmark.
-const PROGRAMS: &[&str] = &["hello", "grep", "copy", "follow", "demo", "print_check", "gpufs-bench"];
+const PROGRAMS: &[&str] =
+    &["hello", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
 /// Packages of kernels, and their device programs.
 const DEVICE_PROGRAMS: &[(&str, &str)] = &[
     ("gpufs-test-kernels", "kernels.ptx"),
@@ -46,7 +47,7 @@ pub(crate) fn run() -> bool {
     step::summarize(&reports);
     if whole {
         println!(
-            "on the GPU machine:\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
+            "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
         );
     }
     whole

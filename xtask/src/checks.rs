@@ -83,13 +83,13 @@ fn differential() -> Vec<Report> {
     vec![
         step::run(
             "printf, 10 million cases",
-            cargo("test -p gpufs-device --release --test snprintf_differential -- --nocapture")
+            cargo("test -p gpufs-tests --release --test snprintf_differential -- --nocapture")
                 .env("GPUFS_CASES", "10000000"),
             minutes(15),
         ),
         step::run(
-            "streams, 100,000 sequences",
-            cargo("test -p gpufs-tests --release --test stdio_differential -- --nocapture")
+            "streams and descriptors, 100,000 sequences",
+            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture")
                 .env("GPUFS_SEQUENCES", "100000"),
             minutes(15),
         ),

@@ -224,6 +224,9 @@ unsafe impl MemorySource for Pinned {
     }
 }
 
+/// What an image begins with that was assembled before (`ptxas`).
+const ELF: &[u8] = b"\x7fELF";
+
 /// A loaded program.
 #[derive(Debug)]
 pub(crate) struct Module {
@@ -236,14 +239,18 @@ pub(crate) struct Module {
 unsafe impl Send for Module {}
 
 impl Module {
-    /// Loads PTX, which the driver compiles.
+    /// Loads PTX, which the driver compiles, or an image that was assembled before.
     pub(crate) fn load(device: &Arc<Device>, ptx: &[u8]) -> Result<Self, CudaError> {
         device.bind()?;
-        let text = CString::new(ptx.strip_suffix(b"\0").unwrap_or(ptx)).unwrap_or_default();
+        let image = if ptx.starts_with(ELF) {
+            ptx.to_vec()
+        } else {
+            CString::new(ptx.strip_suffix(b"\0").unwrap_or(ptx)).unwrap_or_default().into_bytes_with_nul()
+        };
         // SAFETY:
-        // - NUL-terminated PTX, which the driver reads and checks
-        let module =
-            unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(tried("loading PTX"))?;
+        // - NUL-terminated PTX, which the driver reads and checks, or an image that `ptxas` made, which says how long it is
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
+            .map_err(tried("loading the program"))?;
         Ok(Self { device: Arc::clone(device), module })
     }
 

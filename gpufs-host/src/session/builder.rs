@@ -208,8 +208,8 @@ impl Builder {
         Session::open(&self, Backend::Cpu(options))
     }
 
-    /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` is PTX that holds them, as `cargo xtask device`
-    /// builds it.
+    /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` is PTX that holds them, as `cargo xtask bundle`
+    /// builds it, or what `ptxas` makes of that for this GPU, which the driver need not translate.
     ///
     /// # Errors
     /// As [`Builder::cpu`]; what the driver refuses.

@@ -5,9 +5,20 @@
 
 use core::ffi::CStr;
 
+mod calls;
+mod meetings;
+mod records;
+
 use gpufs_core::word::SharedWord;
 use gpufs_device::warp::global_thread;
 use gpufs_device::{Errno, File, fprintf, kernel};
+
+pub use calls::{
+    Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, STOP, Script, UNTOUCHED, Verb, hash,
+    print_formats, resolve, script,
+};
+pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
+pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
 
 /// Where in the shared buffer [`open()`] leaves its result, behind the path.
 pub const RESULT_AT: usize = 4096;
