@@ -1,6 +1,7 @@
 //! Helpers shared by the whole-stack tests.
 #![deny(unsafe_code)]
 
+pub mod closures;
 pub mod differential;
 pub mod random;
 pub mod suite;

@@ -9,20 +9,11 @@ use gpufs_device::file::{Descriptor, O_RDONLY, O_RDWR};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, fprintf, warp};
 use gpufs_host::session::{OpenError, SyncError};
-use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_host::{CpuOptions, Grid};
 use gpufs_test_kernels::Letters;
+use gpufs_tests::closures::assert_works;
 use gpufs_tests::suite::printing::check_records;
-use gpufs_tests::{Scratch, each, lanes, once, record, small, timed};
-
-/// The session works.
-fn assert_works(session: &mut Session) {
-    let scratch = Scratch::new("works");
-    let name = scratch.c("file");
-    let out = once(session, |fs| fs.fopen(&name, c"w").unwrap());
-    each(session, 40, |_, lane| fprintf!(out, c"%llu 0 \n", lane).unwrap());
-    once(session, |_| out.fclose().unwrap());
-    check_records(&scratch.read("file"), 40, 1, Letters::Fixed(0));
-}
+use gpufs_tests::{Scratch, lanes, once, record, small, timed};
 
 #[test]
 fn builder_errors_name_what_is_wrong() {

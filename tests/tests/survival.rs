@@ -15,11 +15,9 @@ use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, warp};
 use gpufs_host::session::{Fault, SyncError};
 use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_tests::closures::{Call, Printing, assert_works, check_records, is_child, run_child};
 use gpufs_tests::random::Random;
-use gpufs_tests::{
-    Call, MODES, Printing, Scratch, assert_works, check_records, is_child, lanes, once, run_child, setting,
-    skip, small,
-};
+use gpufs_tests::{MODES, Scratch, lanes, once, setting, skip, small};
 
 /// Threads that run lanes, as the system numbers them; 0 for none.
 static LANE_THREADS: [DeviceWord; 16] = [const { DeviceWord::new(0) }; 16];
