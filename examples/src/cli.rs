@@ -261,9 +261,12 @@ impl Options {
             if let Some(reason) = &plan.passed_over {
                 eprintln!("not on a GPU: {reason}");
             }
-            eprintln!("served by {}", session.mode());
+            eprintln!("served by {}, in memory of the {}", session.mode(), session.ring_memory());
             for (mode, reason) in session.refused() {
                 eprintln!("not by {mode}: {reason}");
+            }
+            for (memory, reason) in session.refused_memory() {
+                eprintln!("not of the {memory}: {reason}");
             }
             eprintln!("{:?}", session.statistics().total());
         }

@@ -20,7 +20,7 @@ use gpufs_host::{Builder, Grid, Session};
 pub const MODES: [Mode; 3] = [Mode::Sqpoll, Mode::Enter, Mode::Threads];
 
 /// All ways to make a ring's memory.
-pub const MEMORIES: [RingMemory; 2] = [RingMemory::Kernel, RingMemory::Caller];
+pub const MEMORIES: [RingMemory; 3] = RingMemory::BEST_FIRST;
 
 /// A grid of one block.
 #[must_use]

@@ -1,4 +1,5 @@
-//! What belongs to CPU lanes alone: what the builder refuses, lanes that panic, and handles that outlive their session.
+//! What belongs to CPU lanes alone: kernels that are closures, what the builder refuses, lanes that panic, and handles that outlive their
+//! session.
 
 use std::fmt;
 use std::fs;
@@ -10,10 +11,62 @@ use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, fprintf, warp};
 use gpufs_host::session::{OpenError, SyncError};
 use gpufs_host::{CpuOptions, Grid};
-use gpufs_test_kernels::Letters;
+use gpufs_test_kernels::{Letters, print};
 use gpufs_tests::closures::assert_works;
 use gpufs_tests::suite::printing::check_records;
 use gpufs_tests::{Scratch, lanes, once, record, small, timed};
+
+#[test]
+fn a_device_buffer_is_shared_by_kernels_and_read_by_the_host() {
+    let mut session = small().cpu().unwrap();
+    assert!(session.device_buffer(0).is_err());
+    let buffer = session.device_buffer(100 * 8).unwrap();
+    let other = session.device_buffer(1).unwrap();
+    assert_eq!((buffer.len(), buffer.address() % 256, other.len()), (800, 0, 1));
+    let mut bytes = [1; 800];
+    session.read_device(&buffer, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 800], "zeroed");
+    session.write_device(&buffer, 8, &7_u64.to_ne_bytes()).unwrap();
+    let address = buffer.address();
+    let gate: &'static DeviceWord = Box::leak(Box::default());
+    session
+        .launch(lanes(100), move |_| {
+            while gate.observe() == 0 {
+                warp::nap(1000);
+            }
+            let thread = warp::global_thread();
+            // SAFETY:
+            // - the buffer has eight bytes for each thread, and no thread uses another's
+            let own = unsafe { &mut *(address as *mut u64).add(usize::try_from(thread).unwrap()) };
+            *own += thread;
+        })
+        .unwrap();
+    let busy = session.read_device(&buffer, 0, &mut bytes).unwrap_err();
+    assert!(busy.to_string().contains("kernels are running"), "{busy}");
+    assert!(session.write_device(&buffer, 0, &bytes).is_err());
+    gate.publish(1);
+    session.synchronize().unwrap();
+    session.read_device(&buffer, 0, &mut bytes).unwrap();
+    for (thread, own) in (0_u64..).zip(bytes.as_chunks::<8>().0) {
+        assert_eq!(u64::from_ne_bytes(*own), thread + if thread == 1 { 7 } else { 0 });
+    }
+    for (offset, length) in [(800, 1), (793, 8), (usize::MAX, 1), (0, 801)] {
+        let outside = session.write_device(&buffer, offset, &vec![0; length]).unwrap_err();
+        assert!(outside.to_string().contains("do not lie within"), "{outside}");
+    }
+    session.read_device(&buffer, 800, &mut []).unwrap();
+}
+
+#[test]
+fn a_grid_can_be_sized_to_the_device() {
+    let options = CpuOptions { threads: 3, resident_warps: 4, width: 32, ..CpuOptions::default() };
+    let session = small().cpu_with(options.clone()).unwrap();
+    let limits = session.kernel_limits::<print::Entry>().unwrap();
+    assert_eq!((limits.registers, limits.threads_per_block), (None, 128));
+    assert_eq!(limits.stack_bytes, options.stack_bytes as u64);
+    assert_eq!(session.multiprocessors(), 3);
+    assert_eq!([32, 100, 1000].map(|threads| session.occupancy::<print::Entry>(threads).unwrap()), [4, 1, 1]);
+}
 
 #[test]
 fn builder_errors_name_what_is_wrong() {
@@ -30,6 +83,7 @@ fn builder_errors_name_what_is_wrong() {
         (small().files(2), "files"),
         (small().streams(1), "streams"),
         (small().registered_buffers(5000), "registered_buffers"),
+        (small().gpu_registers(8), "gpu_registers"),
     ] {
         match builder.cpu() {
             Err(OpenError::Size(text)) => assert!(text.contains(name), "{name}: {text}"),

@@ -35,7 +35,7 @@ use gpufs_core::abi::{
 };
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
 
-pub use choose::{Chosen, choose};
+pub use choose::{Chosen, choose, choose_among};
 pub use error::{MissingOpcode, RingError};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use serve::{Attendant, Attention, Report, RingReport};
@@ -81,7 +81,7 @@ pub struct RingConfig {
     pub cq_entries: u32,
     /// Who serves it. For [`choose`], the best to try.
     pub mode: Mode,
-    /// Who allocates it. Of no meaning to [`Mode::Threads`], whose memory always comes from `source`.
+    /// Who allocates it. To [`Mode::Threads`], whose memory never is the kernel's, `Kernel` means `Caller`.
     pub memory: RingMemory,
     /// Shares the memory with the device, and supplies it where the kernel does not.
     pub source: Arc<dyn MemorySource>,
@@ -110,6 +110,11 @@ impl Default for RingConfig {
 }
 
 impl RingConfig {
+    /// The source of the ring's own memory, where the kernel does not allocate it.
+    fn own_source(&self) -> Arc<dyn MemorySource> {
+        let runtime = if self.memory == RingMemory::Runtime { self.source.runtime() } else { None };
+        runtime.unwrap_or_else(|| Arc::clone(&self.source))
+    }
     fn check(&self) -> Result<(), RingError> {
         if !self.entries.is_power_of_two() || self.entries > 32_768 {
             return Err(RingError::Config("a ring's entries are a power of two, at most 32768"));
@@ -287,7 +292,7 @@ impl Ring {
 
     fn with_threads(config: &RingConfig) -> Result<Inner, RingError> {
         let layout = threads::Layout::of(config);
-        let region = Region::allocate(&config.source, layout.bytes)
+        let region = Region::allocate(&config.own_source(), layout.bytes)
             .map_err(|error| RingError::explain("allocating ring memory", error, config, layout.bytes))?;
         let host = layout.parts(region.host.as_ptr());
         let device = layout.parts(region.device().as_ptr());

@@ -12,13 +12,17 @@
 //! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened once it is dropped.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
+mod buffer;
 mod builder;
+mod device;
 mod files;
 mod flush;
 mod placed;
 mod recover;
 mod stats;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -33,17 +37,17 @@ use gpufs_core::session::{OpenFile, Session as View};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
-#[cfg(feature = "cuda")]
-use crate::cuda::{self, CudaError};
-use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError};
+use crate::gpu::{self, Gpu, GpuError};
+use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError, RingMemory};
 
+pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use placed::Placed;
 pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use stats::{RingStatistics, Statistics};
-pub(crate) use tables::DeviceMemory;
+pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
 use tables::{Keepsake, PoolMemory, Sizes, Tables};
@@ -60,14 +64,12 @@ struct PoolRegion {
 pub(super) enum Backend {
     /// On CPU lanes.
     Cpu(CpuOptions),
-    /// On an NVIDIA GPU.
-    #[cfg(feature = "cuda")]
-    Cuda {
-        /// The GPU.
-        device: Arc<cuda::Device>,
-        /// The program that holds the kernels.
-        module: cuda::Module,
-    },
+    /// On a GPU, with the program that holds the kernels.
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "built without a GPU's runtime")
+    )]
+    Gpu(Arc<dyn Gpu>),
 }
 
 /// A running session. See the module's head.
@@ -79,10 +81,12 @@ pub struct Session {
     attendant: Option<Attendant>,
     rings: Vec<Ring>,
     mode: Mode,
+    memory: RingMemory,
     refused: Vec<(Mode, RingError)>,
+    refused_memory: Vec<(RingMemory, RingError)>,
     backend: Backend,
     /// Kernels started on a GPU since the last synchronization.
-    gpu_launches: usize,
+    gpu_launches: Vec<gpu::Launch>,
     source: Arc<dyn MemorySource>,
     fixed_files: bool,
     fixed_buffers: bool,
@@ -92,7 +96,7 @@ pub struct Session {
     stream_bytes: usize,
     keepsake: Keepsake,
     buffers: Vec<RegisteredBuffer>,
-    /// Device memory of placed values.
+    /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
     /// The device has died: there are no tables any more.
     dead: bool,
@@ -111,8 +115,7 @@ pub enum SyncError {
     /// A kernel did not end well: a lane's panic, a wait past its deadline.
     Kernel(LaunchError),
     /// A GPU refused to run a kernel.
-    #[cfg(feature = "cuda")]
-    Cuda(CudaError),
+    Gpu(GpuError),
     /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead; what its
     /// streams had accepted is written, as far as the fault's recovery says.
     Fault(Box<Fault>),
@@ -128,8 +131,7 @@ impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(error) => write!(f, "{error}"),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => write!(f, "{error}"),
+            Self::Gpu(error) => write!(f, "{error}"),
             Self::Fault(fault) => write!(f, "{fault}"),
             Self::Dead => f.write_str(
                 "the session's device died in an earlier kernel, as was reported then: drop this session and open a new one",
@@ -144,8 +146,7 @@ impl std::error::Error for SyncError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Kernel(error) => Some(error),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => Some(error),
+            Self::Gpu(error) => Some(error),
             Self::Fault(fault) => Some(&*fault.cause),
             Self::Dead => None,
             Self::Tables(error) => Some(error),
@@ -164,17 +165,14 @@ impl Session {
     fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
         let source: Arc<dyn MemorySource> = match &backend {
             Backend::Cpu(_) => Arc::new(CpuMemory),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => Arc::new(cuda::Pinned(Arc::clone(device))),
+            Backend::Gpu(gpu) => Arc::new(gpu::Registered(Arc::clone(gpu))),
         };
+        let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
+        let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
         let config = builder.ring_config(&source);
-        let (mode, rings, refused) = if builder.exact_mode {
-            let rings: Result<_, _> = (0..builder.rings).map(|_| Ring::open(&config)).collect();
-            (builder.mode, rings.map_err(OpenError::Ring)?, Vec::new())
-        } else {
-            let chosen = ring::choose(&config, builder.rings as usize).map_err(OpenError::Ring)?;
-            (chosen.mode, chosen.rings, chosen.refused)
-        };
+        let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories);
+        let ring::Chosen { mode, memory, rings, refused, refused_memory } =
+            chosen.map_err(OpenError::Ring)?;
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
@@ -187,7 +185,7 @@ impl Session {
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
         let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
-        let address = allocate_shared(&*source, bytes).map_err(OpenError::System)?;
+        let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
         let pool = PoolRegion { address, bytes };
         let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
 
@@ -231,9 +229,11 @@ impl Session {
             attendant: Some(attendant),
             rings,
             mode,
+            memory,
             refused,
+            refused_memory,
             backend,
-            gpu_launches: 0,
+            gpu_launches: Vec::new(),
             source,
             fixed_files,
             fixed_buffers,
@@ -305,6 +305,16 @@ impl Session {
     pub fn refused(&self) -> &[(Mode, RingError)] {
         &self.refused
     }
+    /// Who allocated the rings.
+    #[must_use]
+    pub fn ring_memory(&self) -> RingMemory {
+        self.memory
+    }
+    /// Why not better memory, best first.
+    #[must_use]
+    pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
+        &self.refused_memory
+    }
     /// What the session has done so far. Exact while no kernel runs.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -346,12 +356,12 @@ impl Session {
         match &self.backend {
             _ if self.dead => Err(LaunchError::Dead),
             Backend::Cpu(options) => Ok(options),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { .. } => Err(LaunchError::NotHere),
+            Backend::Gpu(_) => Err(LaunchError::NotHere),
         }
     }
 
-    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once.
+    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once; on a GPU
+    /// each has a stream of its own.
     ///
     /// # Errors
     /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
@@ -363,36 +373,33 @@ impl Session {
             Backend::Cpu(_) => {
                 self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel)
             }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { module, .. } => {
-                if self.gpu_launches == 0 {
+            Backend::Gpu(gpu) => {
+                if grid.blocks == 0 || grid.threads == 0 {
+                    return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
+                }
+                if self.gpu_launches.is_empty() {
                     self.tables.push().map_err(SyncError::Tables)?;
                 }
                 let mut arguments = arguments;
+                let (session, arguments) = (self.tables.device_address, (&raw mut arguments).cast());
                 if let Some(attendant) = &self.attendant {
                     attendant.begin();
                 }
-                self.gpu_launches += 1;
                 // SAFETY:
                 // - the kernel of that name was declared with these arguments, which the macro that made both guarantees
                 // - the tables stay as long as the session, which synchronizes before it goes
-                unsafe {
-                    module.launch(K::NAME, grid, self.tables.device_address, (&raw mut arguments).cast())
+                let launched = unsafe { gpu::Launch::start(gpu, K::NAME, grid, session, arguments) };
+                match launched {
+                    Ok(launch) => self.gpu_launches.push(launch),
+                    Err(error) => {
+                        if let Some(attendant) = &self.attendant {
+                            attendant.end();
+                        }
+                        return Err(SyncError::Gpu(error));
+                    }
                 }
-                .map_err(SyncError::Cuda)
+                Ok(())
             }
-        }
-    }
-
-    /// What the kernels run on.
-    #[must_use]
-    pub fn device_name(&self) -> String {
-        match &self.backend {
-            Backend::Cpu(options) => {
-                format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
-            }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => device.name(),
         }
     }
 
@@ -400,6 +407,18 @@ impl Session {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.launches.iter().all(Launched::is_finished)
+            && self.gpu_launches.iter().all(gpu::Launch::is_finished)
+    }
+
+    /// An error while kernels have been started that were not synchronized with.
+    fn check_idle(&self) -> std::io::Result<()> {
+        if self.launches.is_empty() && self.gpu_launches.is_empty() {
+            return Ok(());
+        }
+        Err(std::io::Error::new(
+            std::io::ErrorKind::ResourceBusy,
+            "kernels are running; call synchronize first",
+        ))
     }
 
     /// Runs a kernel that may borrow from the caller, and synchronizes.
@@ -442,21 +461,30 @@ impl Session {
         if outcome.is_err() {
             flush::let_go(self.tables.host);
         }
-        #[cfg(feature = "cuda")]
-        if let (Backend::Cuda { device, .. }, true) = (&self.backend, self.gpu_launches > 0) {
-            let ended = device.synchronize();
-            for _ in 0..std::mem::take(&mut self.gpu_launches) {
-                if let Some(attendant) = &self.attendant {
-                    attendant.end();
+        if !self.gpu_launches.is_empty() {
+            match self.wait_for_gpu() {
+                Err(cause) if cause.is_fault() => return Err(self.after_fault(Box::new(cause))),
+                ended => {
+                    outcome = outcome
+                        .and(ended.map_err(SyncError::Gpu))
+                        .and(self.tables.pull().map_err(SyncError::Tables));
                 }
             }
-            if let Err(cause) = ended {
-                return Err(self.after_fault(Box::new(cause)));
-            }
-            outcome = outcome.and(self.tables.pull().map_err(SyncError::Tables));
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
+    }
+
+    /// Waits for the kernels on the GPU; the first error.
+    fn wait_for_gpu(&mut self) -> Result<(), GpuError> {
+        let mut outcome = Ok(());
+        for launch in self.gpu_launches.drain(..) {
+            outcome = outcome.and(launch.wait());
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        outcome
     }
 
     /// The device has died of `cause`: saves what the streams had accepted.
@@ -553,20 +581,6 @@ impl Session {
     }
 }
 
-impl Backend {
-    /// The device's own memory for the tables, where it has some.
-    fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
-        match self {
-            Self::Cpu(_) => {
-                let _ = bytes;
-                Ok(None)
-            }
-            #[cfg(feature = "cuda")]
-            Self::Cuda { device, .. } => Ok(Some(Box::new(cuda::Tables::allocate(device, bytes)?))),
-        }
-    }
-}
-
 /// Memory that the host, the kernel and the device reach at one address.
 fn allocate_shared(source: &dyn MemorySource, bytes: usize) -> std::io::Result<NonNull<u8>> {
     let address = source.allocate(bytes, 4096)?;
@@ -589,6 +603,19 @@ fn allocate_shared(source: &dyn MemorySource, bytes: usize) -> std::io::Result<N
             }))
         }
     }
+}
+
+/// Memory for the pools, from the source, or else from the runtime's own allocator, and the source that it came from: what the device
+/// sees at another address than the host when it is registered may have one address when the runtime allocates it.
+fn allocate_pool(
+    source: Arc<dyn MemorySource>,
+    bytes: usize,
+) -> std::io::Result<(Arc<dyn MemorySource>, NonNull<u8>)> {
+    allocate_shared(&*source, bytes).map(|address| (Arc::clone(&source), address)).or_else(|error| {
+        let runtime = source.runtime().ok_or(error)?;
+        let address = allocate_shared(&*runtime, bytes)?;
+        Ok((runtime, address))
+    })
 }
 
 /// Undoes [`allocate_shared`].

@@ -675,7 +675,10 @@ impl Rig {
     pub fn try_each(&mut self, scripts: Vec<Vec<Do>>) -> (Vec<Vec<Answer>>, Result<(), SyncError>) {
         let started = self.start(scripts);
         let outcome = self.synchronize();
-        if let Err(error @ (SyncError::Kernel(_) | SyncError::Cuda(_) | SyncError::Tables(_))) = &outcome {
+        if let Err(
+            error @ (SyncError::Kernel(_) | SyncError::Gpu(_) | SyncError::Fault(_) | SyncError::Tables(_)),
+        ) = &outcome
+        {
             panic!("{error}");
         }
         (self.answers(started), outcome)
