@@ -71,14 +71,19 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
     report
 }
 
-/// Assembles a device program, if that is wanted.
-fn assemble(program: &Path) -> Option<Report> {
-    let cpu = std::env::var(ASSEMBLE).ok()?;
-    let output = program.with_extension("cubin");
-    Some(match device::assembly_of(program, &cpu, &output) {
-        Ok(mut command) => step::run("assembled", &mut command, LIMIT),
-        Err(reason) => Report::skipped("assembled", reason),
-    })
+/// Assembles a device program, if that is wanted; that of the tests also with so few registers that threads fill a GPU.
+fn assemble(program: &Path) -> Vec<Report> {
+    let Ok(cpu) = std::env::var(ASSEMBLE) else { return Vec::new() };
+    let mut variants = vec![("cubin", None)];
+    if program.ends_with("kernels.ptx") {
+        variants.push(("32.cubin", Some("-maxrregcount=32")));
+    }
+    let assembled =
+        |(extension, option)| match device::assembly_of(program, &cpu, &program.with_extension(extension)) {
+            Ok(mut command) => step::run("assembled", command.args(option), LIMIT),
+            Err(reason) => Report::skipped("assembled", reason),
+        };
+    variants.into_iter().map(assembled).collect()
 }
 
 /// Copies the programs without what is for debuggers, and weighs the folder.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gpufs_host::{Builder, Grid, Session};
-use gpufs_test_kernels::{Call, Job, Letters};
+use gpufs_host::{Grid, Session};
+use gpufs_test_kernels::{Call, Job, Letters, print_records};
 
 use super::sessions::assert_works;
 use crate::Scratch;
@@ -11,26 +11,35 @@ use crate::suite::printing::{Printing, check_records, start, threads};
 use crate::suite::rig::fopen;
 use crate::suite::{Bench, Outcome};
 
-/// A grid that fills the GPU, and the builder that makes room for it: the one place that knows how large the GPU is. An H200 has 132
-/// multiprocessors; with 255 registers a thread each takes 256 threads, with 32 it would take 2,048.
-fn full(bench: &Bench) -> (Builder, Grid) {
-    let (multiprocessors, threads_each) = (132, 2048);
-    let blocks = multiprocessors * threads_each / 256 * bench.scale;
-    (Session::builder(), Grid { blocks, threads: 256 })
-}
-
 fn printing(grid: Grid, rounds: u32) -> Printing<'static> {
     Printing { grid, rounds, mode: c"w", buffer: None, call: Call::Fprintf, letters: Letters::Short }
 }
 
-/// 270,336 threads, 100 records each.
+/// As many threads as the GPU holds at once (on an H200 132 × 2,048 = 270,336), 100 records each.
 pub fn full_occupancy(bench: &Bench) -> Outcome {
-    let (builder, grid) = full(bench);
-    let mut rig = bench.open(builder);
+    /// What leaves room for 2,048 threads of 65,536 registers.
+    const REGISTERS: u32 = 32;
+    let mut rig = bench.open(Session::builder().gpu_registers(REGISTERS));
+    let (limits, each) = (
+        rig.session.kernel_limits::<print_records::Entry>().unwrap(),
+        rig.session.occupancy::<print_records::Entry>(256).unwrap(),
+    );
+    if limits.registers.is_some_and(|registers| registers > REGISTERS) {
+        return Outcome::Skipped(format!(
+            "the program was assembled for {:?} registers a thread; it wants PTX, or 'ptxas -maxrregcount {REGISTERS}'",
+            limits.registers
+        ));
+    }
+    let grid = Grid { blocks: rig.session.multiprocessors() * each * bench.scale, threads: 256 };
     let started = Instant::now();
     printing(grid, 100).run(&mut rig, "occupancy");
     let took = started.elapsed();
-    println!("{} threads, {} records, checked: {took:?}", threads(grid), threads(grid) * 100);
+    println!(
+        "{} threads, {} on each multiprocessor, {} records, checked: {took:?}",
+        threads(grid),
+        each * 256,
+        threads(grid) * 100
+    );
     println!("{:?}", rig.session.statistics().total());
     Outcome::Passed
 }
