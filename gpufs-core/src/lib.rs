@@ -77,6 +77,7 @@
 pub mod abi;
 pub mod errno;
 mod free_set;
+pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;

@@ -17,7 +17,7 @@
 
 use crate::abi::{Cqe, Sqe};
 use crate::free_set::{Claim, FreeSet};
-use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
+use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,10 @@ impl Ticket {
 ///
 /// ```text
 /// 63      62 … 32        31 … 0
-/// 0       generation     slot
+/// kept    generation     slot
 /// ```
+///
+/// A token is the number without [`Operation::KEPT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The slot.
@@ -52,6 +54,9 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block.
+    pub const KEPT: u64 = 1 << 63;
+
     /// The number that stands for it.
     #[must_use]
     pub const fn token(self) -> u64 {
@@ -184,8 +189,16 @@ pub struct QueueParts {
     pub slots: *const DeviceWord64,
     /// The free slots: `capacity` of them.
     pub free: FreeSet,
-    /// Slots: at most min(`sq_entries`, `cq_entries`).
+    /// Slots: at most min(`sq_entries`, `cq_entries`); at most half of `cq_entries` where there are `results`.
     pub capacity: u32,
+    /// `capacity` words in host memory, or null: what became of the last [`Operation::KEPT`] operation of each slot.
+    /// Shared; written by who delivers it, read by the host once the device is dead.
+    ///
+    /// ```text
+    /// 63 … 32        31 … 0
+    /// generation     res
+    /// ```
+    pub results: *const SharedWord64,
 }
 
 /// One ring as the device sees it.
@@ -220,7 +233,7 @@ impl Queue {
     /// words continue the kernel's indices (`ticket` = `published` = SQ tail, `drained` = CQ head); `ready` is zero.
     ///
     /// # Panics
-    /// If an entry count is not a power of two, or `capacity` is zero or more than either.
+    /// If an entry count is not a power of two, or `capacity` is zero or more than its field says.
     #[must_use]
     pub const unsafe fn new(parts: QueueParts) -> Self {
         assert!(parts.sq_entries.is_power_of_two() && parts.cq_entries.is_power_of_two());
@@ -228,6 +241,8 @@ impl Queue {
         assert!(
             parts.capacity > 0 && parts.capacity <= parts.sq_entries && parts.capacity <= parts.cq_entries
         );
+        // What `journal` needs to find a result in the CQ.
+        assert!(parts.results.is_null() || parts.capacity <= parts.cq_entries / 2);
         Self { parts }
     }
 
@@ -451,10 +466,15 @@ impl Queue {
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
     pub fn deliver(&self, cqe: Cqe) -> Delivery {
-        let operation = Operation::from_token(cqe.user_data);
+        let kept = !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0;
+        let token = if kept { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
+        let operation = Operation::from_token(token);
         if operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation) {
             let in_flight = in_flight_word(operation.generation);
             let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
+            if kept {
+                self.keep_result(operation, cqe.res);
+            }
             // ORDERING: release (and acquire), device, partner `outcome`: the advanced head and what the kernel wrote come before.
             if self.slot(operation.slot).replace(in_flight, done).is_ok() {
                 return Delivery::Delivered;
@@ -463,6 +483,16 @@ impl Queue {
         // ORDERING: relaxed: a counter.
         self.counters().stale.draw(1);
         Delivery::Stale
+    }
+
+    /// Stores the result of an operation where the host finds it when the device is dead.
+    fn keep_result(&self, operation: Operation, res: i32) {
+        // SAFETY:
+        // - the slot is below the capacity, as `deliver` checked
+        // - valid, by `new`'s contract
+        let word = unsafe { &*self.parts.results.add(operation.slot.0 as usize) };
+        // ORDERING: relaxed: the delivery that follows is a release, and so is the next drain's store of the CQ head.
+        word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
     }
 
     /// Ends a drain. One lane, after a barrier with those that delivered.

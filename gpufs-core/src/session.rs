@@ -7,16 +7,18 @@
 //!         ── staging    pool: bounce buffers of calls in progress, paths, statx results
 //!         ── stream_buffers  pool: the blocks of open streams
 //!         ── regions[]  memory the host registered, used in place
+//!         ── journal    what outlives the device, in host memory
 //! ```
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::Errno;
 use crate::abi::{CURRENT_POSITION, Sqe};
 use crate::free_set::FreeSet;
+use crate::journal::Journal;
 use crate::pool::Pool;
 use crate::queue::Queue;
 use crate::stream::Stream;
-use crate::word::{DeviceWord, DeviceWord64};
+use crate::word::{DeviceWord, DeviceWord64, SharedWord, SharedWord64, wake_fence};
 
 /// Index of an entry of the session's file table; what `open` returns as a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,16 +142,36 @@ pub struct Region {
     pub buffer_index: DeviceWord,
 }
 
-/// Where a wait gave up; written once, by the first that does.
+/// Where a wait gave up; written once, by the first that does. In host memory: giving up ends the kernel, and on a GPU all of the
+/// device's memory with it.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct Stall {
-    /// 0, or 1 + [`Stage`] of the first wait that gave up.
-    pub stage: DeviceWord,
+    /// 0, or 1 + [`Stage`] of the first wait that gave up. Stored last.
+    pub stage: SharedWord,
     /// Ring waited on.
-    pub ring: DeviceWord,
+    pub ring: SharedWord,
     /// Operation token, ticket, or block number waited for.
-    pub object: DeviceWord64,
+    pub object: SharedWord64,
+    /// The ring's SQ tail then.
+    pub sq_tail: SharedWord,
+    /// The ring's CQ tail then.
+    pub cq_tail: SharedWord,
+}
+
+impl Stall {
+    /// Notes where a wait gave up. The one lane that claimed it, which may then end the kernel at once.
+    pub fn note(&self, stage: Stage, ring: u32, object: u64, (sq_tail, cq_tail): (u32, u32)) {
+        // ORDERING: relaxed: the stage's release puts them before.
+        self.ring.set(ring);
+        self.object.set(object);
+        self.sq_tail.set(sq_tail);
+        self.cq_tail.set(cq_tail);
+        // ORDERING: release, system, partner the host.
+        self.stage.publish(1 + stage as u32);
+        // What is on its way when the kernel ends might not arrive.
+        wake_fence();
+    }
 }
 
 /// What a wait waits for.
@@ -170,6 +192,19 @@ pub enum Stage {
     StreamFill,
     /// A file's lock.
     FileLock,
+}
+
+impl Stage {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Slot,
+        Self::Staging,
+        Self::Completion,
+        Self::StreamBlock,
+        Self::StreamLock,
+        Self::StreamFill,
+        Self::FileLock,
+    ];
 }
 
 /// The session as the device sees it. Constant while kernels run, but for what the tables' own rules say.
@@ -204,8 +239,12 @@ pub struct Session {
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
     pub blocks_per_stream: u32,
-    /// Where a wait gave up.
+    /// Where a wait gave up. In host memory.
     pub stall: *const Stall,
+    /// 1 once a wait has given up: its lane writes `stall`. In device memory.
+    pub stalled: *const DeviceWord,
+    /// What outlives the device. Its tables are in host memory.
+    pub journal: Journal,
 }
 
 // SAFETY:
@@ -250,6 +289,15 @@ impl Session {
         // SAFETY:
         // - valid, by the host's construction
         unsafe { &*self.stall }
+    }
+    /// Whether the calling lane is the first that gives up, and writes [`Session::stall`].
+    #[must_use]
+    pub fn claim_stall(&self) -> bool {
+        // SAFETY:
+        // - valid, by the host's construction
+        let stalled = unsafe { &*self.stalled };
+        // ORDERING: acquire and release, device; nothing else hangs on it.
+        stalled.replace(0, 1).is_ok()
     }
     /// The open file of an index.
     ///

@@ -9,7 +9,7 @@
 use core::panic::PanicInfo;
 
 /// The kernel traps, and the host's synchronization with the launch reports it. The message goes nowhere: a wait that passed its deadline
-/// has noted where in the session (`gpufs_core::session::Stall`).
+/// has noted where in host memory (`gpufs_core::session::Stall`), which outlives the trap.
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     core::intrinsics::abort()

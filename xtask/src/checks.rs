@@ -41,6 +41,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
+/// Where cargo builds.
+pub(crate) fn target_directory() -> PathBuf {
+    // Relative to the root, as for cargo, which runs there.
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |directory| root().join(directory))
+}
+
 /// `cargo` with these arguments, in the workspace's root.
 pub(crate) fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -77,13 +84,13 @@ fn differential() -> Vec<Report> {
     vec![
         step::run(
             "printf, 10 million cases",
-            cargo("test -p gpufs-device --release --test snprintf_differential -- --nocapture")
+            cargo("test -p gpufs-tests --release --test snprintf_differential -- --nocapture")
                 .env("GPUFS_CASES", "10000000"),
             minutes(15),
         ),
         step::run(
-            "streams, 100,000 sequences",
-            cargo("test -p gpufs-tests --release --test stdio_differential -- --nocapture")
+            "streams and descriptors, 100,000 sequences",
+            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture")
                 .env("GPUFS_SEQUENCES", "100000"),
             minutes(15),
         ),

@@ -19,7 +19,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  demo           run the examples on this machine and say what they did
+  demo           run the examples on this machine and say what they did; takes options, such as --device cuda
+                 (cargo xtask demo --help)
   test           every check below, with a summary of what passed, failed and was skipped
 
   bundle         one folder with what runs on a machine that has a GPU and its driver
@@ -37,12 +38,13 @@ cargo xtask <command>
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next().unwrap_or_default();
-    if let Some(extra) = arguments.next() {
+    let options: Vec<_> = arguments.collect();
+    if let (Some(extra), false) = (options.first(), command == "demo") {
         eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
         return ExitCode::from(2);
     }
     let passed = match command.as_str() {
-        "demo" => demo::run(),
+        "demo" => demo::run(&options),
         "test" => checks::all(),
         "bundle" => bundle::run(),
         "help" | "--help" | "-h" => {

@@ -40,6 +40,7 @@ pub use error::{MissingOpcode, RingError};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use serve::{Attendant, Attention, Report, RingReport};
 pub use sys::Release;
+pub(crate) use sys::block_signals;
 
 use memory::Region;
 use threads::Pool;
@@ -345,6 +346,27 @@ impl Ring {
     pub fn overflow(&self) -> u32 {
         // ORDERING: relaxed, a counter; partner none.
         self.inner.word(self.inner.host.cq_overflow).peek()
+    }
+    /// How many SQEs were published and how many CQEs posted, both modulo 2³². One SQE gives one CQE: where they are equal,
+    /// nothing is in flight.
+    #[must_use]
+    pub fn tails(&self) -> (u32, u32) {
+        // ORDERING: acquire, system, partner the service: an equal CQ tail is seen with what the operations wrote.
+        (self.inner.sq_tail().observe(), self.inner.word(self.inner.host.cq_tail).observe())
+    }
+    /// The result of the operation with this `user_data`, if its CQE lies in the ring, consumed or not.
+    #[must_use]
+    pub fn completion_of(&self, user_data: u64) -> Option<i32> {
+        let parts = &self.inner.host;
+        // The service writes no posted entry again, but for those that it was told are consumed; if one of these is torn by that, it
+        // is not the one that is looked for. An entry that was never posted is zero, as no `user_data` is.
+        let _posted = self.tails();
+        (0..parts.cq_entries).find_map(|place| {
+            // SAFETY:
+            // - below `cq_entries`; written by nobody, or not what is looked for, as said above
+            let cqe = unsafe { (*parts.cqes.add(place as usize)).read() };
+            (cqe.user_data == user_data).then_some(cqe.res)
+        })
     }
     /// The ring's memory in bytes, whole pages.
     #[must_use]

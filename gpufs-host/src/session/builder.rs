@@ -36,6 +36,7 @@ pub struct Builder {
     pub(super) regions: u32,
     pub(super) deadline: Option<Duration>,
     pub(super) gpu_stack_bytes: usize,
+    pub(super) survives: Option<bool>,
     pub(super) gpu_registers: Option<u32>,
 }
 
@@ -64,6 +65,7 @@ impl Default for Builder {
             regions: 64,
             deadline: None,
             gpu_stack_bytes: 8 << 10,
+            survives: None,
             gpu_registers: None,
         }
     }
@@ -180,6 +182,16 @@ impl Builder {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Whether what a call on a stream had accepted when it returned also outlives a fault of the device, which takes the device's memory
+    /// with it: [`Session::synchronize`] then writes it. Each call notes in host memory which of the stream's bytes are whole, for
+    /// which it waits until they have got there; without, calls are faster, and a fault loses what is still buffered. Default:
+    /// yes on a GPU; no on CPU lanes, which have nothing to lose: a lane's panic leaves the tables.
+    #[must_use]
+    pub fn survives(mut self, survives: bool) -> Self {
+        self.survives = Some(survives);
         self
     }
 

@@ -6,6 +6,10 @@
 //!
 //! `synchronize` waits for the kernels, writes what they left in their streams, and reports the first error. `Drop` does the same and
 //! loses nothing that could be written.
+//!
+//! Where a kernel faults on a GPU, the GPU's memory and the tables in it are gone. `synchronize` then writes from the journal what the
+//! streams had accepted, and says how that went ([`Fault`]). From then on the session is dead: it starts nothing
+//! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened once it is dropped.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
 mod buffer;
@@ -14,6 +18,7 @@ mod device;
 mod files;
 mod flush;
 mod placed;
+mod recover;
 mod stats;
 mod tables;
 #[cfg(test)]
@@ -40,13 +45,14 @@ pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use placed::Placed;
+pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use stats::{RingStatistics, Statistics};
 pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
-use tables::{PoolMemory, Sizes, Tables};
+use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
-/// The session's own memory for data, in one stretch: the staging pool, then the stream buffers.
+/// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
 #[derive(Debug)]
 struct PoolRegion {
     address: NonNull<u8>,
@@ -87,9 +93,15 @@ pub struct Session {
     host_files: Vec<(u32, OwnedFd)>,
     pool: PoolRegion,
     pool_split: usize,
+    stream_bytes: usize,
+    keepsake: Keepsake,
     buffers: Vec<RegisteredBuffer>,
     /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
+    /// The device has died: there are no tables any more.
+    dead: bool,
+    /// Lanes that were given up on may still use the session's memory: it is never freed.
+    abandoned: bool,
 }
 
 // SAFETY:
@@ -102,9 +114,13 @@ unsafe impl Send for Session {}
 pub enum SyncError {
     /// A kernel did not end well: a lane's panic, a wait past its deadline.
     Kernel(LaunchError),
-    /// A kernel did not start or did not end well on a GPU. After a fault ([`GpuError::is_fault`]) what its streams had buffered is lost
-    /// with the device's memory.
+    /// A GPU refused to run a kernel.
     Gpu(GpuError),
+    /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead; what its
+    /// streams had accepted is written, as far as the fault's recovery says.
+    Fault(Box<Fault>),
+    /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened.
+    Dead,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
@@ -116,6 +132,10 @@ impl fmt::Display for SyncError {
         match self {
             Self::Kernel(error) => write!(f, "{error}"),
             Self::Gpu(error) => write!(f, "{error}"),
+            Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Dead => f.write_str(
+                "the session's device died in an earlier kernel, as was reported then: drop this session and open a new one",
+            ),
             Self::Tables(error) => write!(f, "the session's tables could not be copied: {error}"),
             Self::Stream(error) => write!(f, "{error}"),
         }
@@ -127,6 +147,8 @@ impl std::error::Error for SyncError {
         match self {
             Self::Kernel(error) => Some(error),
             Self::Gpu(error) => Some(error),
+            Self::Fault(fault) => Some(&*fault.cause),
+            Self::Dead => None,
             Self::Tables(error) => Some(error),
             Self::Stream(error) => Some(error),
         }
@@ -155,9 +177,17 @@ impl Session {
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
         let stream_bytes = builder.stream_buffers() as usize * builder.stream_buffer_bytes as usize;
-        let bytes = (pool_split + stream_bytes).next_multiple_of(4096);
+        let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
+        let own_memory = !matches!(backend, Backend::Cpu(_));
+        let survives = builder.survives.unwrap_or(own_memory);
+        let keepsake = |base: u64| {
+            let buffers = (builder.stream_buffers(), builder.stream_buffer_bytes);
+            Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
+        };
+        let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
         let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
         let pool = PoolRegion { address, bytes };
+        let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
         let pools = [(pool.address, pool_split), (pool.part(pool_split), stream_bytes)];
@@ -189,9 +219,10 @@ impl Session {
             buffer_bytes: builder.stream_buffer_bytes,
             buffer_index: index(1),
         };
-        let tables =
-            Tables::build(&rings, sizes, staging, stream_buffers, |bytes| backend.device_memory(bytes))
-                .map_err(OpenError::System)?;
+        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, |bytes| {
+            backend.device_memory(bytes)
+        })
+        .map_err(OpenError::System)?;
         let session = Self {
             tables,
             launches: Vec::new(),
@@ -209,8 +240,12 @@ impl Session {
             host_files: Vec::new(),
             pool,
             pool_split,
+            stream_bytes,
+            keepsake,
             buffers: Vec::new(),
             placed: Vec::new(),
+            dead: false,
+            abandoned: false,
         };
         session.open_standard_streams();
         Ok(session)
@@ -250,7 +285,7 @@ impl Session {
                 _ => Buffering::Full,
             };
             let entry = &tables.streams()[index as usize];
-            entry.set_up(index, flags, &buffers, tables.stream_buffers.buffer_bytes, buffering);
+            entry.set_up(tables, index, flags, &buffers, tables.stream_buffers.buffer_bytes, buffering);
             entry.position.set(tables.files()[index as usize].position.peek());
         }
     }
@@ -319,6 +354,7 @@ impl Session {
 
     fn cpu_options(&self) -> Result<&CpuOptions, LaunchError> {
         match &self.backend {
+            _ if self.dead => Err(LaunchError::Dead),
             Backend::Cpu(options) => Ok(options),
             Backend::Gpu(_) => Err(LaunchError::NotHere),
         }
@@ -328,8 +364,11 @@ impl Session {
     /// each has a stream of its own.
     ///
     /// # Errors
-    /// What is wrong with the grid; the system's or the driver's refusal.
+    /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
     pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
+        if self.dead {
+            return Err(SyncError::Dead);
+        }
         match &self.backend {
             Backend::Cpu(_) => {
                 self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel)
@@ -401,13 +440,16 @@ impl Session {
     ///
     /// # Errors
     /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
-    /// all streams are written as far as they can be, in any case.
+    /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
     pub fn synchronize(&mut self) -> Result<(), SyncError> {
         self.finish(Ok(()))
     }
 
     /// [`Session::synchronize`], after a kernel that has ended so.
     fn finish(&mut self, ran: Result<(), LaunchError>) -> Result<(), SyncError> {
+        if self.dead {
+            return Err(SyncError::Dead);
+        }
         let mut outcome = ran.map_err(SyncError::Kernel);
         for launched in self.launches.drain(..) {
             outcome = outcome.and(launched.join().map_err(SyncError::Kernel));
@@ -419,8 +461,14 @@ impl Session {
             flush::let_go(self.tables.host);
         }
         if !self.gpu_launches.is_empty() {
-            let ended = self.wait_for_gpu().map_err(SyncError::Gpu);
-            outcome = outcome.and(ended).and(self.tables.pull().map_err(SyncError::Tables));
+            match self.wait_for_gpu() {
+                Err(cause) if cause.is_fault() => return Err(self.after_fault(Box::new(cause))),
+                ended => {
+                    outcome = outcome
+                        .and(ended.map_err(SyncError::Gpu))
+                        .and(self.tables.pull().map_err(SyncError::Tables));
+                }
+            }
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
@@ -438,12 +486,38 @@ impl Session {
         outcome
     }
 
+    /// The device has died of `cause`: saves what the streams had accepted.
+    fn after_fault(&mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> SyncError {
+        self.dead = true;
+        let _attention = self.attendant.as_ref().map(Attendant::attention);
+        let host = self.tables.host;
+        let buffers = self.stream_bytes / host.stream_buffers.buffer_bytes as usize;
+        let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
+        let recovery = recover::recover(host, buffers, &self.keepsake, &self.rings, flush::patience(host));
+        SyncError::Fault(Box::new(Fault { cause, stalled: StalledAt::of(host.stall()), recovery }))
+    }
+
+    /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests
+    /// of that, on CPU lanes with [`Builder::survives`].
+    ///
+    /// # Safety
+    /// Each kernel that was launched has ended, or its threads have stopped for ever.
+    #[doc(hidden)]
+    pub unsafe fn pretend_fault(&mut self) -> SyncError {
+        self.abandoned = true;
+        for launched in self.launches.drain(..) {
+            drop(launched);
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        self.after_fault("a pretended fault".into())
+    }
+
     /// Registers the pools and all buffers with every ring, in place of what was registered.
     fn register_all_buffers(&self) -> Result<(), RingError> {
-        let stream_bytes = self.tables.host.stream_buffers.buffer_bytes as usize
-            * ((self.pool.bytes - self.pool_split) / self.tables.host.stream_buffers.buffer_bytes as usize);
         let mut all =
-            vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), stream_bytes)];
+            vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), self.stream_bytes)];
         all.extend(self.buffers.iter().map(|buffer| (buffer.address, buffer.bytes)));
         for ring in &self.rings {
             ring.unregister_buffers()?;
@@ -458,10 +532,14 @@ impl Session {
     fn settle(&self) -> bool {
         let started = Instant::now();
         loop {
-            let idle = self.tables.host.queues().iter().all(|queue| {
-                queue.drain_alone(64);
-                queue.free_slots() == queue.capacity()
-            });
+            let idle = if self.dead {
+                self.rings.iter().all(|ring| ring.tails().0 == ring.tails().1)
+            } else {
+                self.tables.host.queues().iter().all(|queue| {
+                    queue.drain_alone(64);
+                    queue.free_slots() == queue.capacity()
+                })
+            };
             if idle {
                 return true;
             }
@@ -483,14 +561,20 @@ impl Session {
                 stream.generation.add(1);
             }
         }
-        for file in tables.files() {
+        for (index, file) in (0..).zip(tables.files()) {
             let flags = file.flags.peek();
             // ORDERING: release, device: no kernel runs.
             file.flags.publish(0);
-            if flags & OpenFile::OPEN != 0 && flags & OpenFile::HOST_OWNED == 0 {
+            let opened = if self.dead {
+                tables.journal.opened(index)
+            } else {
+                let ours = flags & OpenFile::OPEN != 0 && flags & OpenFile::HOST_OWNED == 0;
+                ours.then(|| file.descriptor.peek().cast_signed())
+            };
+            if let Some(descriptor) = opened {
                 // SAFETY:
                 // - the descriptor was opened by a kernel of this session for this entry, and nobody else closes it
-                unsafe { libc::close(file.descriptor.peek().cast_signed()) };
+                unsafe { libc::close(descriptor) };
             }
         }
     }
@@ -558,7 +642,9 @@ impl PoolRegion {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Err(error) = self.synchronize() {
+        if !self.dead
+            && let Err(error) = self.synchronize()
+        {
             eprintln!("gpufs: while closing a session: {error}");
         }
         let settled = {
@@ -568,7 +654,7 @@ impl Drop for Session {
         self.close_tables();
         self.attendant = None;
         self.rings.clear();
-        if !settled {
+        if !settled || self.abandoned {
             // An operation that was given up on (a deadline) may still use its buffer: the memory stays the kernel's.
             return;
         }

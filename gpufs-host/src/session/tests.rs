@@ -88,8 +88,9 @@ fn a_fault_is_told_and_a_new_session_works() {
     gpu.end(1, State::Faulted);
     gpu.end(2, State::Faulted);
     assert!(session.is_finished(), "a kernel that faulted has ended");
-    let Err(SyncError::Gpu(fault)) = session.synchronize() else { panic!("a fault") };
-    assert!(fault.is_fault() && fault.to_string().contains("not mapped for the GPU"), "{fault}");
+    let Err(SyncError::Fault(fault)) = session.synchronize() else { panic!("a fault") };
+    assert!(fault.cause.to_string().contains("not mapped for the GPU"), "{fault}");
+    assert!(matches!(session.synchronize(), Err(SyncError::Dead)));
     drop(session);
     assert_eq!(gpu.counts(), [0; 4]);
     let mut session = on(&gpu);

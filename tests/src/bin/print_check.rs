@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `--program` | PTX or a cubin that holds the kernels of `tests/kernels` |
 //! | `--blocks`, `--threads`, `--rounds` | the grid, and lines a thread |
+//! | `--survives` | 0 or 1: whether output survives a fault; the default is the device's |
 //! | `--registers` | the most registers that a thread of the GPU may have |
 //! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller`, `runtime` |
 
@@ -36,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == value);
                 builder = builder.mode(mode.ok_or("--mode: sqpoll, enter or threads")?);
             }
+            "--survives" => builder = builder.survives(value != "0"),
             "--memory" => {
                 let memory = RingMemory::BEST_FIRST.into_iter().find(|memory| memory.to_string() == value);
                 builder = builder.ring_memory(memory.ok_or("--memory: kernel, caller or runtime")?);

@@ -1,7 +1,7 @@
 //! One function for each operation. Arguments are references and numbers, so that what is not the operation is little.
 
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, wake_fence};
+use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, wake_fence};
 use gpufs_device::warp::{LaneMask, Machine, Warp};
 
 macro_rules! golden {
@@ -20,6 +20,9 @@ golden! {
     golden_shared_observe(word: &SharedWord) -> u32 { word.observe() }
     golden_shared_set(word: &SharedWord, value: u32) { word.set(value) }
     golden_shared_publish(word: &SharedWord, value: u32) { word.publish(value) }
+    golden_shared64_observe(word: &SharedWord64) -> u64 { word.observe() }
+    golden_shared64_set(word: &SharedWord64, value: u64) { word.set(value) }
+    golden_shared64_publish(word: &SharedWord64, value: u64) { word.publish(value) }
     golden_device_peek(word: &DeviceWord) -> u32 { word.peek() }
     golden_device_observe(word: &DeviceWord) -> u32 { word.observe() }
     golden_device_set(word: &DeviceWord, value: u32) { word.set(value) }
