@@ -44,7 +44,9 @@ pub(crate) fn run() -> bool {
     reports.push(step::run("host programs", &mut cargo(build), LIMIT));
     reports.push(step::in_process("copies", || copies(&bundle)));
     let whole = reports.iter().all(Report::passed);
-    step::summarize(&reports);
+    // A bundle for NVIDIA GPUs is whole without them.
+    reports.extend(device::code_objects_of("gpufs-test-kernels", &bundle));
+    let whole = step::summarize(&reports) && whole;
     if whole {
         println!(
             "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"

@@ -1,6 +1,8 @@
 //! Device builds: the golden crate (and with it all device code) for each GPU target, and a look at what the compiler emitted.
 //!
-//! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`) it names in its SKIP.
+//! Beside it the kernels of the tests, as code objects for AMD GPUs: they link, and hold what a loader looks for.
+//!
+//! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`, `ld.lld`) it names in its SKIP.
 //!
 //! Expected instructions lie in `gpufs-device/tests/golden/expect`; with `GPUFS_BLESS=1` in the environment they are written anew.
 
@@ -81,6 +83,8 @@ pub(crate) fn check() -> Vec<Report> {
             assembled = Some(target);
         }
     }
+    let directory = target_directory(&TARGETS[1]);
+    reports.extend(code_objects_of("gpufs-test-kernels", &directory));
     // Last: it takes longest.
     if let Some(target) = assembled {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
@@ -122,19 +126,113 @@ fn emitted(target: &Target) -> PathBuf {
 }
 
 fn build(toolchain: &Toolchain, target: &Target) -> Command {
-    build_package(toolchain, target, ("gpufs-golden", "writeln"), &emitted(target))
+    build_package(toolchain, target, ("gpufs-golden", "writeln"), ("asm", &emitted(target)))
 }
 
 /// The PTX of a package that holds kernels, written to `output` by the command; why not, where there is no toolchain for it.
 pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
-    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), output))
+    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), ("asm", output)))
+}
+
+/// AMD GPUs that programs are built for: the steps' names, and the GPU.
+const CODE_OBJECTS: &[(&str, &str, &str)] = &[
+    ("kernels, AMDGCN gfx90a", "code object, gfx90a", "gfx90a"),
+    ("kernels, AMDGCN gfx942", "code object, gfx942", "gfx942"),
+];
+
+/// The code objects of a package that holds kernels, as `kernels-<gpu>.hsaco` in `directory`, one for each AMD GPU: built, linked, and
+/// looked at.
+pub(crate) fn code_objects_of(package: &str, directory: &Path) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for &(build, link, cpu) in CODE_OBJECTS {
+        let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
+        let tools = toolchain()
+            .and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
+        let (toolchain, linker, reader) = match tools {
+            Ok(tools) => tools,
+            Err(reason) => {
+                reports.push(Report::skipped(build, reason));
+                continue;
+            }
+        };
+        let object = target_directory(target).join("kernels.o");
+        let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
+        let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
+        let passed = built.outcome == Outcome::Passed;
+        reports.push(built);
+        if passed {
+            let output = directory.join(format!("kernels-{cpu}.hsaco"));
+            reports.push(step::in_process(link, || link_code_object(&linker, &reader, &object, &output)));
+        }
+    }
+    reports
+}
+
+/// Links a code object; whether it holds the descriptor of each kernel, and wants nothing from elsewhere.
+fn link_code_object(linker: &Path, reader: &Path, object: &Path, output: &Path) -> Result<(), String> {
+    let linked = Command::new(linker)
+        .args(["-shared", "--no-undefined", "-o"])
+        .args([output, object])
+        .status()
+        .map_err(|error| error.to_string())?;
+    if !linked.success() {
+        return Err(format!("ld.lld: {linked}"));
+    }
+    let listed = Command::new(reader)
+        .args(["--dyn-syms", "--wide"])
+        .arg(output)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    // Number, value, size, type, binding, visibility, section, name.
+    let symbols: Vec<(&str, &str)> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.len() == 8 && words[0].ends_with(':'))
+        .map(|words| (words[6], words[7]))
+        .collect();
+    if let Some((_, name)) = symbols.iter().find(|(section, _)| *section == "UND") {
+        return Err(format!("unresolved: {name}"));
+    }
+    let names: Vec<&str> = symbols.iter().map(|(_, name)| *name).collect();
+    let kernels: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| name.starts_with("gpufs_kernel_") && !name.ends_with(".kd"))
+        .collect();
+    if kernels.is_empty() {
+        return Err("it holds no kernel".to_owned());
+    }
+    for kernel in &kernels {
+        if !names.contains(&format!("{kernel}.kd").as_str()) {
+            return Err(format!("{kernel} has no descriptor"));
+        }
+    }
+    println!("{}: {} kernels, each with its descriptor, nothing unresolved", output.display(), kernels.len());
+    Ok(())
+}
+
+/// A tool of LLVM: on `PATH`, with its version in its name, or where Debian puts LLVM 22. It must be as new as rustc's.
+fn llvm_tool(name: &str) -> Result<PathBuf, String> {
+    let versioned = format!("{name}-22");
+    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
+        std::env::split_paths(&path)
+            .flat_map(|directory| [directory.join(&versioned), directory.join(name)])
+            .collect::<Vec<_>>()
+    });
+    std::iter::once(Path::new("/usr/lib/llvm-22/bin").join(name))
+        .chain(on_path)
+        .find(|path| path.exists())
+        .ok_or_else(|| {
+            format!("there is no {name}: LLVM 22's lld and llvm packages (Debian: lld-22 llvm-22)")
+        })
 }
 
 fn build_package(
     toolchain: &Toolchain,
     target: &Target,
     (package, feature): (&str, &str),
-    output: &Path,
+    (emit, output): (&str, &Path),
 ) -> Command {
     let mut command = Command::new(&toolchain.cargo);
     command
@@ -146,7 +244,7 @@ fn build_package(
         .arg(target_directory(target))
         // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
         .args(["--crate-type", "staticlib", "--"])
-        .arg(format!("--emit=asm={}", output.display()))
+        .arg(format!("--emit={emit}={}", output.display()))
         // Golden functions that come out the same stay apart.
         .args(["-Z", "merge-functions=disabled"])
         // A distribution's compiler takes unstable flags only so.

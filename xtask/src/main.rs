@@ -32,6 +32,7 @@ cargo xtask <command>
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
+  hip            the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
 ";
 
 fn main() -> ExitCode {

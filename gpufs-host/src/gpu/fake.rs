@@ -26,6 +26,8 @@ struct Held {
     registered: HashMap<usize, usize>,
     streams: HashMap<usize, State>,
     started: usize,
+    /// Each kernel's argument, a number.
+    arguments: Vec<u64>,
     /// How often somebody looked.
     polls: usize,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// One that does not reach ordinary pages in small pieces.
+    /// One that does not reach ordinary pages in small pieces, and wants arguments by their address.
     pub(crate) fn picky() -> Self {
         Self { picky: true, ..Self::default() }
     }
@@ -54,6 +56,10 @@ impl Fake {
     pub(crate) fn counts(&self) -> [usize; 4] {
         let held = self.held();
         [held.streams.len(), held.device.len(), held.host.len(), held.registered.len()]
+    }
+    /// Each kernel's argument.
+    pub(crate) fn arguments(&self) -> Vec<u64> {
+        self.held().arguments.clone()
     }
     /// How often somebody looked whether a kernel had ended.
     pub(crate) fn polls(&self) -> usize {
@@ -81,6 +87,9 @@ unsafe impl Gpu for Fake {
     }
     fn ring_memories(&self) -> &'static [RingMemory] {
         &[RingMemory::Caller, RingMemory::Runtime]
+    }
+    fn arguments_by_address(&self) -> bool {
+        self.picky
     }
     fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
         match kernel.to_bytes() {
@@ -153,6 +162,13 @@ unsafe impl Gpu for Fake {
         self.limits(kernel)?;
         assert_eq!(parameters.len(), 2);
         let mut held = self.held();
+        // SAFETY:
+        // - the kernels of these tests take one number, or its address, by this function's contract
+        let argument = unsafe {
+            let second = parameters[1].cast::<u64>().read();
+            if self.picky { (second as *const u64).read() } else { second }
+        };
+        held.arguments.push(argument);
         held.started += 1;
         let stream = held.started;
         held.streams.insert(stream, State::Running);

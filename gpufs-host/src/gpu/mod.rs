@@ -81,6 +81,11 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// The kinds of ring memory that it can reach, best first.
     fn ring_memories(&self) -> &'static [RingMemory];
 
+    /// Whether a kernel takes the address of its arguments, in place of their bytes (see `gpufs_device::kernel!`).
+    fn arguments_by_address(&self) -> bool {
+        false
+    }
+
     /// What the kernel of this name takes.
     fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError>;
     /// How many blocks of so many threads a multiprocessor runs at once.

@@ -173,6 +173,10 @@ unsafe impl Gpu for Hip {
         &[RingMemory::Caller, RingMemory::Runtime]
     }
 
+    fn arguments_by_address(&self) -> bool {
+        true
+    }
+
     fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
         use sys::hipFunction_attribute as Attribute;
         let function = self.function(kernel)?;

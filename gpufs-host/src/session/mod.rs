@@ -380,8 +380,7 @@ impl Session {
                 if self.gpu_launches.is_empty() {
                     self.tables.push().map_err(SyncError::Tables)?;
                 }
-                let mut arguments = arguments;
-                let (session, arguments) = (self.tables.device_address, (&raw mut arguments).cast());
+                let session = self.tables.device_address;
                 if let Some(attendant) = &self.attendant {
                     attendant.begin();
                 }

@@ -45,6 +45,7 @@ fn launches_run_at_once_and_end_one_by_one() {
     }
     assert_eq!(gpu.counts()[0], 3, "each has a stream of its own");
     assert!(session.register_buffer(1).is_err() && session.device_buffer(8).is_ok());
+    assert_eq!(gpu.arguments(), [0, 1, 2]);
     gpu.end(2, State::Done);
     gpu.end(1, State::Done);
     assert!(!session.is_finished());
@@ -87,8 +88,9 @@ fn a_fault_is_told_and_a_new_session_works() {
     gpu.end(1, State::Faulted);
     gpu.end(2, State::Faulted);
     assert!(session.is_finished(), "a kernel that faulted has ended");
-    let Err(SyncError::Gpu(fault)) = session.synchronize() else { panic!("a fault") };
-    assert!(fault.is_fault() && fault.to_string().contains("not mapped for the GPU"), "{fault}");
+    let Err(SyncError::Fault(fault)) = session.synchronize() else { panic!("a fault") };
+    assert!(fault.cause.to_string().contains("not mapped for the GPU"), "{fault}");
+    assert!(matches!(session.synchronize(), Err(SyncError::Dead)));
     drop(session);
     assert_eq!(gpu.counts(), [0; 4]);
     let mut session = on(&gpu);
@@ -129,12 +131,18 @@ fn ring_memory_is_what_the_gpu_reaches() {
     assert_eq!((session.ring_memory(), gpu.counts()[2]), (RingMemory::Runtime, 1));
 
     let picky = Arc::new(Fake::picky());
-    let session = open(&picky, None).unwrap();
+    let mut session = open(&picky, None).unwrap();
     assert_eq!((session.ring_memory(), picky.counts()[2]), (RingMemory::Runtime, 1));
     let [(RingMemory::Caller, why)] = session.refused_memory() else {
         panic!("{:?}", session.refused_memory())
     };
     assert!(why.to_string().contains("pinning host memory"), "{why}");
+    let before = picky.counts();
+    session.start::<Known>(ONE, 42).unwrap();
+    assert_eq!((picky.arguments(), picky.counts()[1]), (vec![42], before[1] + 1), "by address");
+    picky.end(1, State::Done);
+    session.synchronize().unwrap();
+    assert_eq!(picky.counts(), before);
 }
 
 #[test]

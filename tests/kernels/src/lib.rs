@@ -1,6 +1,7 @@
 //! Kernels of the whole-stack tests that run on every device. What they share with the host lies in a registered buffer.
-#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(any(target_arch = "nvptx64", target_arch = "amdgpu"), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+#![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
 #![allow(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
 
 use core::ffi::CStr;
