@@ -201,6 +201,25 @@ pub struct QueueParts {
     pub results: *const SharedWord64,
 }
 
+/// How far a queue is. From submission to completion: `tickets` ≥ `sq_tail` ≥ `cq_tail` ≥ `drained`, but for wrapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueProgress {
+    /// Tickets drawn.
+    pub tickets: u32,
+    /// Entries published.
+    pub sq_tail: u32,
+    /// Completions posted.
+    pub cq_tail: u32,
+    /// Completions handed on.
+    pub drained: u32,
+    /// Commits that no publisher has dealt with.
+    pub unpublished: u32,
+    /// Those of them that a publisher left to others.
+    pub orphaned: u32,
+    /// 1 while somebody drains.
+    pub polled: u32,
+}
+
 /// One ring as the device sees it.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -263,11 +282,20 @@ impl Queue {
     pub const fn counters(&self) -> &Counters {
         &self.words().counters.0
     }
-    /// The SQ tail and the CQ tail as last seen, for reports.
+    /// How far the queue is, for reports: each index on its own, while others move them.
     #[must_use]
-    pub fn tails(&self) -> (u32, u32) {
-        // ORDERING: relaxed: a report.
-        (self.sq_tail().peek(), self.cq_tail().peek())
+    pub fn progress(&self) -> QueueProgress {
+        let words = self.words();
+        // ORDERING: relaxed throughout: a report.
+        QueueProgress {
+            tickets: words.ticket.0.peek(),
+            sq_tail: self.sq_tail().peek(),
+            cq_tail: self.cq_tail().peek(),
+            drained: words.drained.0.peek(),
+            unpublished: words.publications.0.peek(),
+            orphaned: words.orphaned.0.peek(),
+            polled: words.poller.0.peek(),
+        }
     }
 
     const fn sq_tail(&self) -> &SharedWord {

@@ -16,7 +16,7 @@ use crate::abi::{CURRENT_POSITION, Sqe};
 use crate::free_set::FreeSet;
 use crate::journal::Journal;
 use crate::pool::Pool;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueProgress};
 use crate::stream::Stream;
 use crate::word::{DeviceWord, DeviceWord64, SharedWord, SharedWord64, wake_fence};
 
@@ -153,24 +153,33 @@ pub struct Stall {
     pub ring: SharedWord,
     /// Operation token, ticket, or block number waited for.
     pub object: SharedWord64,
-    /// The ring's SQ tail then.
-    pub sq_tail: SharedWord,
-    /// The ring's CQ tail then.
-    pub cq_tail: SharedWord,
+    /// How far the ring was then: the fields of [`QueueProgress`], in their order.
+    pub progress: [SharedWord; 7],
 }
 
 impl Stall {
     /// Notes where a wait gave up. The one lane that claimed it, which may then end the kernel at once.
-    pub fn note(&self, stage: Stage, ring: u32, object: u64, (sq_tail, cq_tail): (u32, u32)) {
+    pub fn note(&self, stage: Stage, ring: u32, object: u64, progress: QueueProgress) {
+        let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
         // ORDERING: relaxed: the stage's release puts them before.
         self.ring.set(ring);
         self.object.set(object);
-        self.sq_tail.set(sq_tail);
-        self.cq_tail.set(cq_tail);
+        let values = [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled];
+        for (word, value) in self.progress.iter().zip(values) {
+            word.set(value);
+        }
         // ORDERING: release, system, partner the host.
         self.stage.publish(1 + stage as u32);
         // What is on its way when the kernel ends might not arrive.
         wake_fence();
+    }
+    /// How far the ring was.
+    #[must_use]
+    pub fn progress(&self) -> QueueProgress {
+        // ORDERING: relaxed: the stage was observed before.
+        let [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled] =
+            core::array::from_fn(|index| self.progress[index].peek());
+        QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled }
     }
 }
 

@@ -44,9 +44,9 @@ impl<'a> Patience<'a> {
     #[cold]
     fn give_up(&self, stage: Stage, ring: u32, object: u64) -> ! {
         let stall = self.session.stall();
-        let (sq_tail, cq_tail) = self.session.queues()[ring as usize].tails();
+        let progress = self.session.queues()[ring as usize].progress();
         if self.session.claim_stall() {
-            stall.note(stage, ring, object, (sq_tail, cq_tail));
+            stall.note(stage, ring, object, progress);
         } else {
             // On a GPU the first panic ends the kernel: the report should be whole by then. Ends: a count.
             for _ in 0..STALL_NAPS {
@@ -58,7 +58,7 @@ impl<'a> Patience<'a> {
             }
         }
         panic!(
-            "gpufs: a wait passed its deadline: stage {stage:?}, ring {ring}, object {object:#x}, SQ tail {sq_tail}, CQ tail {cq_tail}"
+            "gpufs: a wait passed its deadline: stage {stage:?}, ring {ring}, object {object:#x}, {progress:?}"
         );
     }
 }

@@ -13,7 +13,7 @@ use std::{fmt, fs, io, ptr, thread};
 use gpufs_core::journal::{Journal, Record};
 use gpufs_core::session::{Session, Stage, Stall};
 use gpufs_core::stream::operation_of;
-use gpufs_core::{Errno, Operation};
+use gpufs_core::{Errno, Operation, QueueProgress};
 
 use super::tables::Keepsake;
 use crate::ring::{Ring, block_signals};
@@ -90,10 +90,8 @@ pub struct StalledAt {
     pub ring: u32,
     /// Which one of these: an operation's token, a position, a stream's index, a ticket …
     pub object: u64,
-    /// The ring's SQ tail then.
-    pub sq_tail: u32,
-    /// The ring's CQ tail then.
-    pub cq_tail: u32,
+    /// How far the ring was then.
+    pub progress: QueueProgress,
 }
 
 impl StalledAt {
@@ -101,19 +99,14 @@ impl StalledAt {
     pub(super) fn of(stall: &Stall) -> Option<Self> {
         // ORDERING: acquire, system, partner `Stall::note`.
         let stage = *Stage::ALL.get(stall.stage.observe().checked_sub(1)? as usize)?;
-        Some(Self {
-            stage,
-            ring: stall.ring.peek(),
-            object: stall.object.peek(),
-            sq_tail: stall.sq_tail.peek(),
-            cq_tail: stall.cq_tail.peek(),
-        })
+        Some(Self { stage, ring: stall.ring.peek(), object: stall.object.peek(), progress: stall.progress() })
     }
 }
 
 impl fmt::Display for StalledAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stage, ring, object, sq_tail, cq_tail } = self;
+        let Self { stage, ring, object, progress } = self;
+        let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
         f.write_str("a wait passed its deadline: ")?;
         match stage {
             Stage::Completion if *object != 0 => {
@@ -128,7 +121,12 @@ impl fmt::Display for StalledAt {
             Stage::StreamFill => write!(f, "other lanes' bytes on their way into a stream, up to {object}"),
             Stage::FileLock => write!(f, "a file's lock, with ticket {object}"),
         }?;
-        write!(f, ", on ring {ring}, whose SQ tail was {sq_tail} and CQ tail {cq_tail}")
+        write!(
+            f,
+            " (stage {stage:?}, ring {ring}: {tickets} tickets, SQ tail {sq_tail}, CQ tail {cq_tail}, {drained} drained, \
+             {unpublished} commits to publish, {orphaned} of them left to others, {} drains)",
+            if *polled == 0 { "nobody" } else { "somebody" }
+        )
     }
 }
 
