@@ -155,6 +155,8 @@ pub struct Stall {
     pub object: SharedWord64,
     /// How far the ring was then: the fields of [`QueueProgress`], in their order.
     pub progress: [SharedWord; 7],
+    /// What panicked.
+    pub panic: PanicNote,
 }
 
 impl Stall {
@@ -181,6 +183,71 @@ impl Stall {
             core::array::from_fn(|index| self.progress[index].peek());
         QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled }
     }
+}
+
+/// What the first panic of a device program said, and where it was. In host memory, as [`Stall`] is.
+#[derive(Debug)]
+#[cfg_attr(not(loom), repr(C))]
+pub struct PanicNote {
+    /// Bytes of the text; 0 if there was no panic. Stored last.
+    pub length: SharedWord,
+    /// The text, four bytes a word, the first lowest.
+    pub text: [SharedWord; PanicNote::BYTES as usize / 4],
+}
+
+impl Default for PanicNote {
+    fn default() -> Self {
+        Self { length: SharedWord::default(), text: core::array::from_fn(|_| SharedWord::default()) }
+    }
+}
+
+impl PanicNote {
+    /// The longest text.
+    pub const BYTES: u32 = 384;
+
+    /// Notes a text, as much of it as there is room for. The one lane that claimed it ([`PanicRoute`]), which may then end the kernel at
+    /// once.
+    pub fn note(&self, text: impl Iterator<Item = u8>) {
+        let (mut length, mut gathered) = (0, 0);
+        for byte in text.take(Self::BYTES as usize) {
+            gathered |= u32::from(byte) << (length % 4 * 8);
+            // ORDERING: relaxed: the length's release puts them before.
+            self.text[length as usize / 4].set(gathered);
+            length += 1;
+            if length % 4 == 0 {
+                gathered = 0;
+            }
+        }
+        // ORDERING: release, system, partner `copy`.
+        self.length.publish(length);
+        // What is on its way when the kernel ends might not arrive.
+        wake_fence();
+    }
+    /// Copies the text to `into`; how many bytes it has.
+    pub fn copy(&self, into: &mut [u8; Self::BYTES as usize]) -> u32 {
+        // ORDERING: acquire, system, partner `note`.
+        let length = self.length.observe().min(Self::BYTES);
+        for (word, bytes) in self.text.iter().zip(into.chunks_exact_mut(4)) {
+            // ORDERING: relaxed: the length was observed before.
+            bytes.copy_from_slice(&word.peek().to_le_bytes());
+        }
+        length
+    }
+}
+
+/// Where a device program finds its [`PanicNote`]: its global variable of the name [`PanicRoute::NAME`], which the host fills in.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PanicRoute {
+    /// The note's address; 0 if nobody wants it.
+    pub note: DeviceWord64,
+    /// 1 once a panic is being noted: its lane writes the note.
+    pub claimed: DeviceWord64,
+}
+
+impl PanicRoute {
+    /// The variable's name.
+    pub const NAME: &core::ffi::CStr = c"gpufs_panic_route";
 }
 
 /// What a wait waits for.

@@ -443,7 +443,7 @@ fn a_stall_is_told_in_words() {
     let error = unsafe { session.pretend_fault() };
     let text = error.to_string();
     assert!(text.contains("the completion of the operation in slot"), "{text}");
-    assert!(text.contains("on ring 0, whose SQ tail was 1 and CQ tail 0"), "{text}");
+    assert!(text.contains("ring 0: 1 tickets, SQ tail 1, CQ tail 0"), "{text}");
     drop(writer);
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Every operation that names lanes is an LLVM intrinsic: those are convergent, that is, the compiler neither duplicates one
 //! nor makes it depend on a branch it did not depend on, and inline assembly is not. Each `.sync` instruction waits until all lanes of
-//! its mask have come, so a lane that the hardware runs later than the others is waited for. (LLVM 22 does copy a `bar.warp.sync`
-//! into the branches before it, in `io::drain` for one. That is harmless here: from sm_70 on, lanes may meet at different
-//! `bar.warp.sync` instructions of the same mask.)
+//! its mask have come, so a lane that the hardware runs later than the others is waited for. Votes and shuffles go wrong all the same where
+//! the lanes come to different copies of an instruction: each copy sees only the lanes that it is executed by. LLVM makes none, but
+//! rustc's jump threading does (rust-lang/rust#137086), and device code is built without it: `-Z mir-enable-passes=-JumpThreading`.
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
 //! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
@@ -106,7 +106,8 @@ impl Warp for Machine {
         Self::sync(lanes);
         // SAFETY:
         // - the caller is one of `lanes`, and all of them call
-        LaneMask(u64::from(unsafe { vote_ballot_sync(hardware(lanes), predicate) }))
+        let votes = unsafe { vote_ballot_sync(hardware(lanes), predicate) };
+        LaneMask(u64::from(votes) & lanes.0)
     }
     #[inline]
     fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {

@@ -1,8 +1,9 @@
 //! A GPU and its primary context.
 //!
 //! The primary context belongs to the whole process: every session of a GPU has it, and so has the CUDA runtime, if the program uses
-//! that too, so that all see each other's memory. A kernel's fault breaks it for all of them. It is destroyed when the last of them
-//! lets it go, and who opens the GPU next gets a whole one.
+//! that too, so that all see each other's memory. A kernel's fault breaks it for all of them, and for good: "to continue using CUDA, the
+//! process must be terminated and relaunched" (CUDA driver API, `CUresult`). On an H200 with driver 580 that held for a primary context let go
+//! and retained again, for one reset before, and for contexts of our own, made before the fault or after it.
 
 use std::ptr;
 use std::sync::Arc;
@@ -48,28 +49,15 @@ impl Device {
         Ok(Arc::new(opened))
     }
 
-    /// The GPU with a context that no fault has broken, current on the calling thread.
+    /// The GPU with its context, current on the calling thread, unless a fault has broken it.
     fn whole(device: sys::CUdevice) -> Result<Self, GpuError> {
-        let first = Self::retain(device).and_then(|opened| opened.check().map(|()| opened));
-        let fault = match first {
-            Err(error) if error.is_fault() => error,
-            first => return first,
-        };
-        // Let go again: if nobody else has it, it is destroyed now, and the next one is whole.
-        if is_active(device) {
-            return Err(GpuError::Broken(format!(
-                "an earlier kernel's fault has broken the GPU's context in this process ({fault}), and something here still holds it: \
-                 drop every session of this GPU, and, where the program uses the CUDA runtime too, call cudaDeviceReset; a new process \
-                 is not affected"
-            )));
-        }
-        let second = Self::retain(device).and_then(|opened| opened.check().map(|()| opened));
-        second.map_err(|error| {
+        Self::retain(device).and_then(|opened| opened.check().map(|()| opened)).map_err(|error| {
             if !error.is_fault() {
                 return error;
             }
             GpuError::Broken(format!(
-                "the driver reports an earlier kernel's fault in a new context, too ({error}): go on in a new process"
+                "an earlier kernel's fault has ended this process's use of the GPU ({error}): the driver takes no new context of it, \
+                 even where every session is dropped; go on in a new process"
             ))
         })
     }
@@ -112,15 +100,6 @@ impl Device {
         let value = unsafe { result::device::get_attribute(self.device, attribute) };
         value.ok().map(i32::cast_unsigned)
     }
-}
-
-/// Whether anybody in this process holds the primary context.
-fn is_active(device: sys::CUdevice) -> bool {
-    let (mut flags, mut active) = (0, 0);
-    // SAFETY:
-    // - `device` is one, and both numbers are written
-    let asked = unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) };
-    asked == sys::CUresult::CUDA_SUCCESS && active != 0
 }
 
 impl Drop for Device {

@@ -74,6 +74,7 @@ fn settle_copies() -> Result<(), GpuError> {
 }
 
 // SAFETY:
+// - the driver knows the program's variables
 // - device memory comes from the driver, is filled with zeroes, and the fill has ended when it is handed out
 // - so does host memory, which the driver aligns to pages; it is zeroed here
 // - the driver's device pointer reaches the host's bytes
@@ -97,6 +98,10 @@ unsafe impl Gpu for Cuda {
     }
     fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
         self.module.occupancy(kernel, threads_per_block)
+    }
+
+    fn global(&self, name: &CStr) -> Option<u64> {
+        self.module.global(name)
     }
 
     fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {

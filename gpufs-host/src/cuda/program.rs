@@ -91,6 +91,14 @@ impl Module {
         })
     }
 
+    /// The address of a global variable.
+    pub(super) fn global(&self, name: &CStr) -> Option<u64> {
+        self.device.bind().ok()?;
+        // SAFETY:
+        // - the module is loaded as long as `self`
+        unsafe { result::module::get_global(self.module, name.to_owned()) }.ok().map(|(address, _)| address)
+    }
+
     /// What the kernel of this name takes.
     pub(super) fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
         use sys::CUfunction_attribute_enum as Attribute;

@@ -21,7 +21,7 @@ pub enum GpuError {
     },
     /// The bytes are no program for this GPU.
     Program(String),
-    /// The GPU's context is broken by an earlier fault; who keeps it, and how to go on.
+    /// An earlier fault has ended the process's use of the GPU, and how to go on.
     Broken(String),
     /// A call failed, or a kernel did not end well.
     Refused(Refusal),
@@ -46,8 +46,7 @@ pub struct Refusal {
 }
 
 impl GpuError {
-    /// Whether a fault has broken the GPU's context. Its memory cannot be read any more; a new session can be opened once this one is
-    /// dropped.
+    /// Whether a fault has broken the GPU's context. Its memory cannot be read any more, and a new session of this GPU takes a new process.
     #[must_use]
     pub fn is_fault(&self) -> bool {
         match self {

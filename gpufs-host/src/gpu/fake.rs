@@ -100,6 +100,10 @@ unsafe impl Gpu for Fake {
     fn occupancy(&self, _kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
         Ok(2048 / threads_per_block)
     }
+    fn global(&self, _: &CStr) -> Option<u64> {
+        None
+    }
+
     fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {
         // SAFETY:
         // - the layout is not empty: callers ask for a byte at least

@@ -1,4 +1,4 @@
-//! What a session needs of a GPU's runtime. CUDA and HIP each implement [`Gpu`]; everything above it is written once.
+//! What a session needs of a GPU's runtime. CUDA and HIP each implement the trait `Gpu`; everything above it is written once.
 //!
 //! | file | what |
 //! |---|---|
@@ -69,6 +69,7 @@ pub(crate) struct Stream(pub(crate) usize);
 ///
 /// # Safety
 /// The implementation promises that
+/// - `global` gives a variable's address, as long as the program declares it;
 /// - `allocate` gives memory of the device, zeroed, that nobody else uses until `free`;
 /// - `allocate_host` gives page-aligned, zeroed memory of the host that nobody else uses until `free_host`;
 /// - the address that `register` and `device_address` give reaches the same bytes from the device;
@@ -91,6 +92,9 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// How many blocks of so many threads a multiprocessor runs at once.
     fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError>;
 
+    /// The address of a global variable of the program, if it has one of that name.
+    fn global(&self, name: &CStr) -> Option<u64>;
+
     /// Device memory; its address there.
     fn allocate(&self, bytes: usize) -> Result<u64, GpuError>;
     /// Gives it back.
@@ -101,7 +105,7 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// Copies to the device; kernels launched afterwards see it.
     ///
     /// # Safety
-    /// The bytes lie within one allocation, and no kernel uses them meanwhile.
+    /// The bytes lie within one allocation or variable, and no kernel uses them meanwhile.
     unsafe fn write(&self, address: u64, bytes: &[u8]) -> Result<(), GpuError>;
     /// Copies from the device.
     ///

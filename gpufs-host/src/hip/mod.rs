@@ -149,6 +149,7 @@ fn not_null(doing: &str, memory: *mut c_void) -> Result<NonNull<u8>, GpuError> {
 }
 
 // SAFETY:
+// - the runtime knows the program's variables
 // - device memory comes from the runtime, is filled with zeroes, and the fill has ended when it is handed out
 // - so does host memory, which `Allocated` checks for alignment; it is zeroed here
 // - the runtime's device pointer reaches the host's bytes, which are coherent
@@ -205,6 +206,16 @@ unsafe impl Gpu for Hip {
         };
         done(&format!("asking how many blocks of {} fit", kernel.to_string_lossy()), asked)?;
         Ok(blocks.cast_unsigned())
+    }
+
+    fn global(&self, name: &CStr) -> Option<u64> {
+        self.bind().ok()?;
+        let (mut address, mut bytes) = (ptr::null_mut(), 0);
+        // SAFETY:
+        // - the module is loaded as long as `self`, the name ends with a NUL, and both are written
+        let found =
+            unsafe { sys::hipModuleGetGlobal(&raw mut address, &raw mut bytes, self.module, name.as_ptr()) };
+        (found == hipError_t::hipSuccess).then_some(address as u64)
     }
 
     fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {

@@ -9,7 +9,8 @@
 //!
 //! Where a kernel faults on a GPU, the GPU's memory and the tables in it are gone. `synchronize` then writes from the journal what the
 //! streams had accepted, and says how that went ([`Fault`]). From then on the session is dead: it starts nothing
-//! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened once it is dropped.
+//! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened; of an
+//! NVIDIA GPU only in a new process, since the driver wants that.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
 mod buffer;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 use gpufs_core::Claim;
 use gpufs_core::kernel::Kernel;
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Session as View};
+use gpufs_core::session::{OpenFile, PanicRoute, Session as View};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
@@ -119,7 +120,8 @@ pub enum SyncError {
     /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead; what its
     /// streams had accepted is written, as far as the fault's recovery says.
     Fault(Box<Fault>),
-    /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened.
+    /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened, of
+    /// CPU lanes in this process, of an NVIDIA GPU in a new one.
     Dead,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
@@ -248,7 +250,18 @@ impl Session {
             abandoned: false,
         };
         session.open_standard_streams();
+        session.route_panics().map_err(OpenError::Gpu)?;
         Ok(session)
+    }
+
+    /// Tells the device program, if it wants to know, where to note a panic.
+    fn route_panics(&self) -> Result<(), GpuError> {
+        let Backend::Gpu(gpu) = &self.backend else { return Ok(()) };
+        let Some(route) = gpu.global(PanicRoute::NAME) else { return Ok(()) };
+        let note = &raw const self.tables.host.stall().panic as u64;
+        // SAFETY:
+        // - the variable begins with this word, and no kernel runs yet
+        unsafe { gpu.write(route, &note.to_ne_bytes()) }
     }
 
     /// Files and streams 0, 1 and 2. A descriptor that the process has closed gives a stream whose calls fail with `EBADF`.
@@ -494,7 +507,12 @@ impl Session {
         let buffers = self.stream_bytes / host.stream_buffers.buffer_bytes as usize;
         let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
         let recovery = recover::recover(host, buffers, &self.keepsake, &self.rings, flush::patience(host));
-        SyncError::Fault(Box::new(Fault { cause, stalled: StalledAt::of(host.stall()), recovery }))
+        SyncError::Fault(Box::new(Fault {
+            cause,
+            panicked: recover::panicked(&host.stall().panic),
+            stalled: StalledAt::of(host.stall()),
+            recovery,
+        }))
     }
 
     /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests

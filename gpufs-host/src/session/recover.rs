@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, io, ptr, thread};
 
 use gpufs_core::journal::{Journal, Record};
-use gpufs_core::session::{Session, Stage, Stall};
+use gpufs_core::session::{PanicNote, Session, Stage, Stall};
 use gpufs_core::stream::operation_of;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
@@ -103,6 +103,13 @@ impl StalledAt {
     }
 }
 
+/// What the device noted of a panic, if there was one.
+pub(super) fn panicked(note: &PanicNote) -> Option<String> {
+    let mut text = [0; PanicNote::BYTES as usize];
+    let length = note.copy(&mut text) as usize;
+    (length > 0).then(|| String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
 impl fmt::Display for StalledAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { stage, ring, object, progress } = self;
@@ -136,6 +143,8 @@ impl fmt::Display for StalledAt {
 pub struct Fault {
     /// What the device's driver says.
     pub cause: Box<dyn Error + Send + Sync>,
+    /// What panicked, if that is why: the source's file and line, and what it said where that is a constant.
+    pub panicked: Option<String>,
     /// Where a wait had given up, if that is why.
     pub stalled: Option<StalledAt>,
     /// What was saved.
@@ -147,6 +156,8 @@ impl fmt::Display for Fault {
         write!(f, "{}", self.cause)?;
         if let Some(stalled) = &self.stalled {
             write!(f, "; {stalled}")?;
+        } else if let Some(panicked) = &self.panicked {
+            write!(f, "; panicked at {panicked}")?;
         }
         write!(f, "; {}", self.recovery)
     }

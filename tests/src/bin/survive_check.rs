@@ -1,6 +1,6 @@
 //! `survive_check FILE [OPTION VALUE] …`: prints from every thread of a grid to one file until one of them writes to an illegal address,
 //! and checks that every record whose call had returned is in the file, whole and in order; then does what `print_check` does in a new
-//! session, in the same process. Without a device program, CPU lanes print to the end, and the device is given up as if it had faulted.
+//! session: in the same process, or, where the GPU's driver wants a new one after a fault, in a new process. Without a device program, CPU lanes print to the end, and the device is given up as if it had faulted.
 //!
 //! | option | value |
 //! |---|---|
@@ -9,16 +9,19 @@
 //! | `--victim`, `--after` | the thread that faults, and after how many lines |
 //! | `--append` | 1: the file is opened for appending |
 //! | `--survives` | 0: without a journal, for comparison; nothing is then checked but that it says so |
+//! | `--only-after` | 1: without the fault, only what comes after it |
 //! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller` |
 #![allow(unsafe_code, reason = "memory shared with kernels")]
 
 use std::error::Error;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::SharedWord;
 use gpufs_device::{Errno, File};
+use gpufs_host::gpu::GpuError;
 use gpufs_host::ring::{Mode, RingMemory};
-use gpufs_host::session::SyncError;
+use gpufs_host::session::{OpenError, SyncError};
 use gpufs_host::{Builder, Grid, RegisteredBuffer, Session};
 use gpufs_test_kernels::{RESULT_AT, open, open_to_append, print, print_until_fault};
 
@@ -33,6 +36,7 @@ struct Options {
     after: u32,
     append: bool,
     survives: bool,
+    only_after: bool,
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
@@ -45,6 +49,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
         after: 20,
         append: false,
         survives: true,
+        only_after: false,
     };
     while let Some(option) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{option} wants a value"))?;
@@ -60,6 +65,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
             "--after" => options.after = value.parse()?,
             "--append" => options.append = value == "1",
             "--survives" => options.survives = value != "0",
+            "--only-after" => options.only_after = value == "1",
             "--rings" => options.builder = options.builder.rings(value.parse()?),
             "--mode" => {
                 let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == value);
@@ -82,8 +88,25 @@ fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("survive_check: which file? See the head of its source")?;
     let options = options(arguments)?;
-    faulting(&path, &options)?;
-    after(&path, &options)
+    if !options.only_after {
+        faulting(&path, &options)?;
+    }
+    match after(&path, &options) {
+        Err(error) if !options.only_after && wants_a_new_process(&*error) => {
+            println!("in this process: {error}");
+            let status = Command::new(std::env::current_exe()?)
+                .args(std::env::args().skip(1))
+                .args(["--only-after", "1"])
+                .status()?;
+            if status.success() { Ok(()) } else { Err(format!("the new process: {status}").into()) }
+        }
+        outcome => outcome,
+    }
+}
+
+/// Whether the GPU is lost to this process, and to no other.
+fn wants_a_new_process(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(OpenError::Gpu(GpuError::Broken(_))))
 }
 
 fn session(options: &Options) -> Outcome<Session> {

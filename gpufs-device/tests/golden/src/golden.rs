@@ -80,3 +80,11 @@ extern "C" fn golden_store_sync_publish(lanes: u64, data: &mut u32, word: &Share
     Machine::sync(LaneMask(lanes));
     word.publish(2);
 }
+
+/// A ballot whose answer a branch before it decides: one ballot, where all lanes meet.
+#[unsafe(no_mangle)]
+extern "C" fn golden_ballot_after_branch(lanes: u64, wanted: bool, word: &DeviceWord) -> u64 {
+    let found = wanted.then(|| word.draw(1));
+    let answer = Machine::ballot(LaneMask(lanes), found.is_some());
+    found.map_or(0, u64::from) + answer.0
+}
