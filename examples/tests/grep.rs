@@ -192,6 +192,28 @@ fn many_files_from_a_list() {
 }
 
 #[test]
+fn lanes_that_part() {
+    if !has("grep", "lanes_that_part") {
+        return;
+    }
+    let tree = Tree::new("grep-part");
+    let mut random = Random::new(23);
+    let files: Vec<String> = (0..150).map(|index| format!("file-{index}")).collect();
+    for (index, name) in files.iter().enumerate() {
+        let bytes = random.below(if index % 20 == 0 { 200_000 } else { 3_000 }) as usize;
+        let mut text = random.text(bytes, 40, b"abcdefgh");
+        if index % 11 == 0 {
+            text.insert(bytes / 2, 0);
+        }
+        tree.file(name, text);
+    }
+    for seed in ["1", "2", "3"] {
+        let ours = ["--device", "cpu", "--seed", seed, "--blocks", "3", "--lanes", "40"];
+        compare(&tree, &["-F"], &ours, "abc", &files);
+    }
+}
+
+#[test]
 fn output_that_fails() {
     let tree = Tree::new("grep-full");
     tree.file("text", "foo\n".repeat(100_000));

@@ -28,14 +28,23 @@ fn prints_every_record_whole_to_both() {
 #[test]
 fn says_what_is_wrong() {
     let tree = Tree::new("hello-wrong");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["no/such/out"], "hello: no/such/out: No such file or directory\n"),
         (&[], "hello: no FILE to print to was named; see hello --help\n"),
         (&["--bogus", "out"], "hello: --bogus: no such option; see hello --help\n"),
         (
-            &["--device", "cuda", "out"],
-            "hello: --device cuda: these programs run on CPU lanes so far; use cpu or auto\n",
+            &["--device", "cuda", "--program", "missing.ptx", "out"],
+            "hello: missing.ptx: No such file or directory; 'cargo xtask bundle' builds the device program\n",
         ),
+        (
+            &["--device", "cuda", "--lanes", "1024", "out"],
+            "hello: --lanes 1024: on a GPU at most 256 in a block\n",
+        ),
+        (
+            &["--device", "hip", "out"],
+            "hello: --device hip: this build has no HIP support; use cpu, cuda or auto\n",
+        ),
+        (&["--device", "magic", "out"], "hello: --device magic: use cpu, cuda, hip or auto\n"),
         (&["--mode", "magic", "out"], "hello: --mode magic: use sqpoll, enter or threads\n"),
         (&["--blocks", "many", "out"], "hello: --blocks many: a whole number is wanted\n"),
     ];

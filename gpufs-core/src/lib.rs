@@ -77,6 +77,7 @@
 pub mod abi;
 pub mod errno;
 mod free_set;
+pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
@@ -92,5 +93,6 @@ pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;
 pub use queue::{
-    Counters, Delivery, Drain, Line, Operation, Outcome, Queue, QueueParts, QueueWords, Slot, Ticket,
+    Counters, Delivery, Drain, Line, Operation, Outcome, Queue, QueueParts, QueueProgress, QueueWords, Slot,
+    Ticket,
 };

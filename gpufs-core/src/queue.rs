@@ -17,7 +17,7 @@
 
 use crate::abi::{Cqe, Sqe};
 use crate::free_set::{Claim, FreeSet};
-use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
+use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,10 @@ impl Ticket {
 ///
 /// ```text
 /// 63      62 … 32        31 … 0
-/// 0       generation     slot
+/// kept    generation     slot
 /// ```
+///
+/// A token is the number without [`Operation::KEPT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The slot.
@@ -52,6 +54,9 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block.
+    pub const KEPT: u64 = 1 << 63;
+
     /// The number that stands for it.
     #[must_use]
     pub const fn token(self) -> u64 {
@@ -184,8 +189,35 @@ pub struct QueueParts {
     pub slots: *const DeviceWord64,
     /// The free slots: `capacity` of them.
     pub free: FreeSet,
-    /// Slots: at most min(`sq_entries`, `cq_entries`).
+    /// Slots: at most min(`sq_entries`, `cq_entries`); at most half of `cq_entries` where there are `results`.
     pub capacity: u32,
+    /// `capacity` words in host memory, or null: what became of the last [`Operation::KEPT`] operation of each slot.
+    /// Shared; written by who delivers it, read by the host once the device is dead.
+    ///
+    /// ```text
+    /// 63 … 32        31 … 0
+    /// generation     res
+    /// ```
+    pub results: *const SharedWord64,
+}
+
+/// How far a queue is. From submission to completion: `tickets` ≥ `sq_tail` ≥ `cq_tail` ≥ `drained`, but for wrapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueProgress {
+    /// Tickets drawn.
+    pub tickets: u32,
+    /// Entries published.
+    pub sq_tail: u32,
+    /// Completions posted.
+    pub cq_tail: u32,
+    /// Completions handed on.
+    pub drained: u32,
+    /// Commits that no publisher has dealt with.
+    pub unpublished: u32,
+    /// Those of them that a publisher left to others.
+    pub orphaned: u32,
+    /// 1 while somebody drains.
+    pub polled: u32,
 }
 
 /// One ring as the device sees it.
@@ -220,7 +252,7 @@ impl Queue {
     /// words continue the kernel's indices (`ticket` = `published` = SQ tail, `drained` = CQ head); `ready` is zero.
     ///
     /// # Panics
-    /// If an entry count is not a power of two, or `capacity` is zero or more than either.
+    /// If an entry count is not a power of two, or `capacity` is zero or more than its field says.
     #[must_use]
     pub const unsafe fn new(parts: QueueParts) -> Self {
         assert!(parts.sq_entries.is_power_of_two() && parts.cq_entries.is_power_of_two());
@@ -228,6 +260,8 @@ impl Queue {
         assert!(
             parts.capacity > 0 && parts.capacity <= parts.sq_entries && parts.capacity <= parts.cq_entries
         );
+        // What `journal` needs to find a result in the CQ.
+        assert!(parts.results.is_null() || parts.capacity <= parts.cq_entries / 2);
         Self { parts }
     }
 
@@ -248,11 +282,20 @@ impl Queue {
     pub const fn counters(&self) -> &Counters {
         &self.words().counters.0
     }
-    /// The SQ tail and the CQ tail as last seen, for reports.
+    /// How far the queue is, for reports: each index on its own, while others move them.
     #[must_use]
-    pub fn tails(&self) -> (u32, u32) {
-        // ORDERING: relaxed: a report.
-        (self.sq_tail().peek(), self.cq_tail().peek())
+    pub fn progress(&self) -> QueueProgress {
+        let words = self.words();
+        // ORDERING: relaxed throughout: a report.
+        QueueProgress {
+            tickets: words.ticket.0.peek(),
+            sq_tail: self.sq_tail().peek(),
+            cq_tail: self.cq_tail().peek(),
+            drained: words.drained.0.peek(),
+            unpublished: words.publications.0.peek(),
+            orphaned: words.orphaned.0.peek(),
+            polled: words.poller.0.peek(),
+        }
     }
 
     const fn sq_tail(&self) -> &SharedWord {
@@ -451,10 +494,15 @@ impl Queue {
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
     pub fn deliver(&self, cqe: Cqe) -> Delivery {
-        let operation = Operation::from_token(cqe.user_data);
+        let kept = !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0;
+        let token = if kept { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
+        let operation = Operation::from_token(token);
         if operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation) {
             let in_flight = in_flight_word(operation.generation);
             let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
+            if kept {
+                self.keep_result(operation, cqe.res);
+            }
             // ORDERING: release (and acquire), device, partner `outcome`: the advanced head and what the kernel wrote come before.
             if self.slot(operation.slot).replace(in_flight, done).is_ok() {
                 return Delivery::Delivered;
@@ -463,6 +511,16 @@ impl Queue {
         // ORDERING: relaxed: a counter.
         self.counters().stale.draw(1);
         Delivery::Stale
+    }
+
+    /// Stores the result of an operation where the host finds it when the device is dead.
+    fn keep_result(&self, operation: Operation, res: i32) {
+        // SAFETY:
+        // - the slot is below the capacity, as `deliver` checked
+        // - valid, by `new`'s contract
+        let word = unsafe { &*self.parts.results.add(operation.slot.0 as usize) };
+        // ORDERING: relaxed: the delivery that follows is a release, and so is the next drain's store of the CQ head.
+        word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
     }
 
     /// Ends a drain. One lane, after a barrier with those that delivered.

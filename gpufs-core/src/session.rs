@@ -7,16 +7,18 @@
 //!         ── staging    pool: bounce buffers of calls in progress, paths, statx results
 //!         ── stream_buffers  pool: the blocks of open streams
 //!         ── regions[]  memory the host registered, used in place
+//!         ── journal    what outlives the device, in host memory
 //! ```
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::Errno;
 use crate::abi::{CURRENT_POSITION, Sqe};
 use crate::free_set::FreeSet;
+use crate::journal::Journal;
 use crate::pool::Pool;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueProgress};
 use crate::stream::Stream;
-use crate::word::{DeviceWord, DeviceWord64};
+use crate::word::{DeviceWord, DeviceWord64, SharedWord, SharedWord64, wake_fence};
 
 /// Index of an entry of the session's file table; what `open` returns as a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,16 +142,112 @@ pub struct Region {
     pub buffer_index: DeviceWord,
 }
 
-/// Where a wait gave up; written once, by the first that does.
+/// Where a wait gave up; written once, by the first that does. In host memory: giving up ends the kernel, and on a GPU all of the
+/// device's memory with it.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct Stall {
-    /// 0, or 1 + [`Stage`] of the first wait that gave up.
-    pub stage: DeviceWord,
+    /// 0, or 1 + [`Stage`] of the first wait that gave up. Stored last.
+    pub stage: SharedWord,
     /// Ring waited on.
-    pub ring: DeviceWord,
+    pub ring: SharedWord,
     /// Operation token, ticket, or block number waited for.
-    pub object: DeviceWord64,
+    pub object: SharedWord64,
+    /// How far the ring was then: the fields of [`QueueProgress`], in their order.
+    pub progress: [SharedWord; 7],
+    /// What panicked.
+    pub panic: PanicNote,
+}
+
+impl Stall {
+    /// Notes where a wait gave up. The one lane that claimed it, which may then end the kernel at once.
+    pub fn note(&self, stage: Stage, ring: u32, object: u64, progress: QueueProgress) {
+        let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
+        // ORDERING: relaxed: the stage's release puts them before.
+        self.ring.set(ring);
+        self.object.set(object);
+        let values = [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled];
+        for (word, value) in self.progress.iter().zip(values) {
+            word.set(value);
+        }
+        // ORDERING: release, system, partner the host.
+        self.stage.publish(1 + stage as u32);
+        // What is on its way when the kernel ends might not arrive.
+        wake_fence();
+    }
+    /// How far the ring was.
+    #[must_use]
+    pub fn progress(&self) -> QueueProgress {
+        // ORDERING: relaxed: the stage was observed before.
+        let [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled] =
+            core::array::from_fn(|index| self.progress[index].peek());
+        QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled }
+    }
+}
+
+/// What the first panic of a device program said, and where it was. In host memory, as [`Stall`] is.
+#[derive(Debug)]
+#[cfg_attr(not(loom), repr(C))]
+pub struct PanicNote {
+    /// Bytes of the text; 0 if there was no panic. Stored last.
+    pub length: SharedWord,
+    /// The text, four bytes a word, the first lowest.
+    pub text: [SharedWord; PanicNote::BYTES as usize / 4],
+}
+
+impl Default for PanicNote {
+    fn default() -> Self {
+        Self { length: SharedWord::default(), text: core::array::from_fn(|_| SharedWord::default()) }
+    }
+}
+
+impl PanicNote {
+    /// The longest text.
+    pub const BYTES: u32 = 384;
+
+    /// Notes a text, as much of it as there is room for. The one lane that claimed it ([`PanicRoute`]), which may then end the kernel at
+    /// once.
+    pub fn note(&self, text: impl Iterator<Item = u8>) {
+        let (mut length, mut gathered) = (0, 0);
+        for byte in text.take(Self::BYTES as usize) {
+            gathered |= u32::from(byte) << (length % 4 * 8);
+            // ORDERING: relaxed: the length's release puts them before.
+            self.text[length as usize / 4].set(gathered);
+            length += 1;
+            if length % 4 == 0 {
+                gathered = 0;
+            }
+        }
+        // ORDERING: release, system, partner `copy`.
+        self.length.publish(length);
+        // What is on its way when the kernel ends might not arrive.
+        wake_fence();
+    }
+    /// Copies the text to `into`; how many bytes it has.
+    pub fn copy(&self, into: &mut [u8; Self::BYTES as usize]) -> u32 {
+        // ORDERING: acquire, system, partner `note`.
+        let length = self.length.observe().min(Self::BYTES);
+        for (word, bytes) in self.text.iter().zip(into.chunks_exact_mut(4)) {
+            // ORDERING: relaxed: the length was observed before.
+            bytes.copy_from_slice(&word.peek().to_le_bytes());
+        }
+        length
+    }
+}
+
+/// Where a device program finds its [`PanicNote`]: its global variable of the name [`PanicRoute::NAME`], which the host fills in.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PanicRoute {
+    /// The note's address; 0 if nobody wants it.
+    pub note: DeviceWord64,
+    /// 1 once a panic is being noted: its lane writes the note.
+    pub claimed: DeviceWord64,
+}
+
+impl PanicRoute {
+    /// The variable's name.
+    pub const NAME: &core::ffi::CStr = c"gpufs_panic_route";
 }
 
 /// What a wait waits for.
@@ -170,6 +268,19 @@ pub enum Stage {
     StreamFill,
     /// A file's lock.
     FileLock,
+}
+
+impl Stage {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Slot,
+        Self::Staging,
+        Self::Completion,
+        Self::StreamBlock,
+        Self::StreamLock,
+        Self::StreamFill,
+        Self::FileLock,
+    ];
 }
 
 /// The session as the device sees it. Constant while kernels run, but for what the tables' own rules say.
@@ -204,8 +315,12 @@ pub struct Session {
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
     pub blocks_per_stream: u32,
-    /// Where a wait gave up.
+    /// Where a wait gave up. In host memory.
     pub stall: *const Stall,
+    /// 1 once a wait has given up: its lane writes `stall`. In device memory.
+    pub stalled: *const DeviceWord,
+    /// What outlives the device. Its tables are in host memory.
+    pub journal: Journal,
 }
 
 // SAFETY:
@@ -250,6 +365,15 @@ impl Session {
         // SAFETY:
         // - valid, by the host's construction
         unsafe { &*self.stall }
+    }
+    /// Whether the calling lane is the first that gives up, and writes [`Session::stall`].
+    #[must_use]
+    pub fn claim_stall(&self) -> bool {
+        // SAFETY:
+        // - valid, by the host's construction
+        let stalled = unsafe { &*self.stalled };
+        // ORDERING: acquire and release, device; nothing else hangs on it.
+        stalled.replace(0, 1).is_ok()
     }
     /// The open file of an index.
     ///

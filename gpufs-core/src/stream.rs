@@ -23,6 +23,9 @@
 //!                                                        └──────┴─── short: the rest ──┘
 //! ```
 //!
+//! Where output survives the device, each of these edges but CLAIMED also switches the block's place in the journal, and each commit
+//! stores an entry there first (`crate::journal`).
+//!
 //! Invariants, for the block *b* whose turn a place has:
 //! `written ≤ committed ≤ B`; `committed` = bytes reserved in *b* once every reserver has committed; bytes below `written` are in
 //! the file; a block is FULL, CLAIMED or in flight as a whole only when `committed = B`, or under the lock.
@@ -31,6 +34,8 @@
 #![allow(unsafe_code, reason = "filling a ring entry")]
 
 use crate::Errno;
+use crate::free_set::Claim;
+use crate::journal::Record;
 use crate::queue::{Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, Session, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, wake_fence};
@@ -60,6 +65,14 @@ const FIRST_TOKEN: u64 = 1 << 32;
 /// Where a token keeps the ring: slots are below 2²⁴.
 const RING_SHIFT: u32 = 24;
 
+/// The ring and the operation that a token of a block's `operation` word, or of its journal record, stands for.
+#[must_use]
+pub const fn operation_of(token: u64) -> (u32, Operation) {
+    #[allow(clippy::cast_possible_truncation, reason = "the ring's eight bits")]
+    let ring = (token >> RING_SHIFT) as u32 & 0xff;
+    (ring, Operation::from_token(token & !(0xff << RING_SHIFT)))
+}
+
 /// One place of a stream's ring of blocks.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -68,12 +81,44 @@ pub struct Block {
     pub turn: DeviceWord64,
     /// The state, or the token of the write in flight. See the file's head.
     pub operation: DeviceWord64,
-    /// Bytes copied in: 0 to B.
-    pub committed: DeviceWord,
+    /// Bytes copied in.
+    ///
+    /// ```text
+    /// 63 … 32                               31 … 0
+    /// journal entries drawn since its       bytes: 0 to B
+    /// place was last switched
+    /// ```
+    pub committed: DeviceWord64,
+    /// The epoch in force of the block's place in the journal. Changed by who owns the block, with nobody committing.
+    pub epoch: DeviceWord64,
     /// Bytes that are in the file: 0 to `committed`. Owned by who owns the operation.
     pub written: DeviceWord,
     /// The buffer of the session's `stream_buffers`. Constant while the stream is open.
     pub buffer: DeviceWord,
+}
+
+/// In a block's `committed`: one journal entry drawn.
+const ENTRY: u64 = 1 << 32;
+
+impl Block {
+    /// Bytes copied in: 0 to B. Relaxed.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
+    pub fn committed(&self) -> u32 {
+        // ORDERING: relaxed: by who owns the block, or by who acquired it from its committers before.
+        self.committed.peek() as u32
+    }
+}
+
+/// What a commit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Committed {
+    /// The block is full: the caller must [`Stream::start`] it.
+    pub full: bool,
+    /// The journal had no entry left in this epoch of the block: the caller must see to it that the place is switched
+    /// ([`Stream::is_behind`], [`Stream::catch_up`]) before its call returns.
+    pub unrecorded: Option<u64>,
 }
 
 /// What the stream is doing. Under the lock.
@@ -240,22 +285,107 @@ impl Stream {
         (session.stream_buffers.address(buffer) + inside, (1 << shift) - inside)
     }
 
-    /// Counts `bytes` filled bytes of one block in; whether the block is now full and the caller must [`Stream::start`] it. One
-    /// lane, after a barrier with those that copied. Waits for nothing.
+    /// Draws the journal entry for a commit to a block in which the caller has reserved bytes. One lane; may be done early, since it takes
+    /// a while. 0 where output does not survive.
     #[must_use]
-    pub fn commit(&self, number: u64, bytes: u32) -> bool {
+    pub fn draw_entry(&self, session: &Session, number: u64) -> u32 {
+        if !session.journal.is_kept() {
+            return 0;
+        }
+        // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
+        #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+        let index = (self.place(number).committed.draw(ENTRY) >> 32) as u32;
+        index
+    }
+
+    /// Counts `bytes` filled bytes of one block, from its byte `start` on, in, under the journal entry drawn for them. One lane, after
+    /// a barrier with those that copied. Waits for nothing.
+    pub fn commit(&self, session: &Session, number: u64, start: u32, bytes: u32, entry: u32) -> Committed {
         let block = self.place(number);
+        let mut unrecorded = None;
+        if session.journal.is_kept() {
+            // ORDERING: relaxed: it stays as long as these bytes are not counted in.
+            let epoch = block.epoch.peek();
+            if !session.journal.enter(block.buffer.peek(), epoch, entry, start, bytes) {
+                unrecorded = Some(epoch);
+            }
+        }
         // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
-        let committed = block.committed.add(bytes) + bytes;
+        #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
+        let committed = block.committed.add(u64::from(bytes)) as u32 + bytes;
         debug_assert!(u64::from(committed) <= self.block_bytes());
         if u64::from(committed) < self.block_bytes() {
-            return false;
+            return Committed { full: false, unrecorded };
         }
+        self.note(session, number, 0);
         // ORDERING: release, device, partner `start`'s exchange.
         block.operation.publish(FULL);
         // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
         wake_fence();
-        true
+        Committed { full: true, unrecorded: None }
+    }
+
+    /// Switches the place of a block to what it is now: all that it counts as committed is known, `written` is in the file, `token` is
+    /// the write in flight. Who owns the block, with nobody committing to it.
+    fn note(&self, session: &Session, number: u64, token: u64) {
+        if !session.journal.is_kept() {
+            return;
+        }
+        let block = self.place(number);
+        let buffer = block.buffer.peek();
+        let serial = if self.serial.peek() == 0 { 0 } else { Record::SERIAL };
+        let shift = self.block_shift.peek();
+        let filled = block.committed();
+        let record = Record {
+            turn: number,
+            offset: self.base.peek().wrapping_add(number << shift),
+            token,
+            written: block.written.peek(),
+            filled,
+            descriptor: session.files()[self.file.peek() as usize].descriptor.peek().cast_signed(),
+            shape: serial | shift,
+            stream: self.index_in(session) + 1,
+            reserved: 0,
+        };
+        let epoch = session.journal.switch(buffer, block.epoch.peek(), record);
+        block.committed.set(u64::from(filled));
+        // ORDERING: release, device, partner `is_behind`: the place is switched. To the next committers it is published by what lets
+        // them commit, `turn` or the cursor.
+        block.epoch.publish(epoch);
+    }
+
+    /// The stream's index in its session's table.
+    #[must_use]
+    pub fn index_in(&self, session: &Session) -> u32 {
+        let offset = core::ptr::from_ref(self).addr() - session.streams.addr();
+        #[allow(clippy::cast_possible_truncation, reason = "the table has fewer than 2³² entries")]
+        {
+            (offset / size_of::<Self>()) as u32
+        }
+    }
+
+    /// Whether a commit that found no journal entry in `epoch` of block `number` is still without a record. Any lane: it was counted in in
+    /// that epoch, and each switch takes in all that was.
+    #[must_use]
+    pub fn is_behind(&self, number: u64, epoch: u64) -> bool {
+        // ORDERING: acquire, device, partner `note`: what the caller then releases to the host comes after the switch.
+        self.place(number).epoch.observe() == epoch
+    }
+
+    /// Switches the place of the unfinished block, if it has used up its journal entries. The lock's holder, when quiet.
+    pub fn catch_up(&self, session: &Session) {
+        if self.direction() != Direction::Writing {
+            return;
+        }
+        let number = self.reserved() >> self.block_shift.peek();
+        let block = self.place(number);
+        // ORDERING: acquire, device, partner `free_block`; then relaxed: quiet.
+        if block.turn.observe() == number
+            && block.operation.peek() == FILLING
+            && block.committed.peek() >= ENTRY
+        {
+            self.note(session, number, 0);
+        }
     }
 
     /// Submits block `number` if it is full, its turn to be written has come, and nothing failed. Any lane. Waits for nothing.
@@ -296,7 +426,7 @@ impl Stream {
     fn submit(&self, session: &Session, ring: u32, slot: u32, number: u64) {
         let block = self.place(number);
         let queue = &session.queues()[ring as usize];
-        let (from, to) = (block.written.peek(), block.committed.peek());
+        let (from, to) = (block.written.peek(), block.committed());
         let offset = if self.serial.peek() != 0 {
             crate::abi::CURRENT_POSITION
         } else {
@@ -307,15 +437,19 @@ impl Stream {
         let target = session.files()[file.0 as usize].target(file);
         let operation = queue.arm(crate::queue::Slot(slot));
         let pool = &session.stream_buffers;
+        let token = operation.token() | u64::from(ring) << RING_SHIFT;
+        self.note(session, number, token);
+        let kept = if session.journal.is_kept() { Operation::KEPT } else { 0 };
         let sqe = Session::pool_transfer(pool, true, target, (address, to - from), offset)
-            .with_user_data(operation.token());
+            .with_user_data(operation.token() | kept);
         let ticket = queue.reserve(1);
+        session.journal.note_ticket(block.buffer.peek(), block.epoch.peek(), ticket.0);
         // SAFETY:
         // - the ticket was just drawn, for this lane alone
         // - the block's buffer belongs to the operation until `reap` has seen its completion (rule of the `operation` word)
         unsafe { queue.fill(ticket, sqe) };
         // ORDERING: release, device, partner `reap`: the slot's new generation comes before its token.
-        block.operation.publish(operation.token() | u64::from(ring) << RING_SHIFT);
+        block.operation.publish(token);
         // SAFETY:
         // - one ticket, drawn and filled above
         unsafe { queue.commit(ticket, 1) };
@@ -333,9 +467,7 @@ impl Stream {
             // CLAIMED passes by itself: its holder waits for nothing.
             return if token == CLAIMED { Progress::Wait(0) } else { Progress::Done };
         }
-        #[allow(clippy::cast_possible_truncation, reason = "the ring's eight bits")]
-        let ring = (token >> RING_SHIFT) as u32 & 0xff;
-        let operation = Operation::from_token(token & !(0xff << RING_SHIFT));
+        let (ring, operation) = operation_of(token);
         let queue = &session.queues()[ring as usize];
         let result = match queue.outcome(operation) {
             Outcome::InFlight => return Progress::Wait(ring),
@@ -346,9 +478,9 @@ impl Stream {
         if block.operation.replace(token, CLAIMED).is_err() {
             return Progress::Done;
         }
-        let slot = crate::free_set::Claim::single(operation.slot.0);
+        let slot = Claim::single(operation.slot.0);
         let number = block.turn.peek();
-        let (written, committed) = (block.written.peek(), block.committed.peek());
+        let (written, committed) = (block.written.peek(), block.committed());
         match Errno::check(result) {
             Ok(count) if count > 0 || written == committed => {
                 debug_assert!(count <= committed - written);
@@ -359,8 +491,7 @@ impl Stream {
                     self.submit(session, ring, operation.slot.0, number);
                     return Progress::Wait(ring);
                 }
-                queue.release(slot);
-                self.free_block(session, ring, number);
+                self.free_block(session, ring, number, slot);
                 Progress::Done
             }
             Err(Errno::INTR) => {
@@ -370,6 +501,8 @@ impl Stream {
             outcome => {
                 // A write of nothing (`write(2)` allows it for no regular file) is no progress: an I/O error.
                 let errno = outcome.err().unwrap_or(Errno::IO);
+                // The slot goes last: until then the journal names its result.
+                self.note(session, number, 0);
                 queue.release(slot);
                 self.fail(errno);
                 let full = u64::from(committed) == self.block_bytes();
@@ -380,17 +513,25 @@ impl Stream {
         }
     }
 
-    /// Makes a written block's place ready for its next block, or for more bytes if the block was not full. Who claimed it.
-    fn free_block(&self, session: &Session, ring: u32, number: u64) {
+    /// Makes a written block's place ready for its next block, or for more bytes if the block was not full, and lets the slot go that
+    /// wrote it. Who claimed it.
+    fn free_block(&self, session: &Session, ring: u32, number: u64, slot: Claim) {
         let block = self.place(number);
-        if u64::from(block.committed.peek()) < self.block_bytes() {
+        let queue = &session.queues()[ring as usize];
+        // The slot goes behind the switch: until then the journal names its result.
+        if u64::from(block.committed()) < self.block_bytes() {
             // Written early, under the lock: it goes on filling.
+            self.note(session, number, 0);
+            queue.release(slot);
             // ORDERING: release, device, partner `flush_step` and `commit`.
             block.operation.publish(FILLING);
             return;
         }
         block.committed.set(0);
         block.written.set(0);
+        let next = number + u64::from(self.block_count.peek());
+        self.note(session, next, 0);
+        queue.release(slot);
         let serial = self.serial.peek() != 0;
         if serial {
             // ORDERING: release, device, partner `start`. Before `turn`: once the turn has moved, the lock's holder may begin anew.
@@ -399,7 +540,7 @@ impl Stream {
         // ORDERING: release, device, partner the next reserver's acquire of `turn` below.
         block.operation.publish(FILLING);
         // ORDERING: release, device, partner `try_reserve`.
-        block.turn.publish(number + u64::from(self.block_count.peek()));
+        block.turn.publish(next);
         if serial {
             // Pairs with the fence in `commit`: either the committer of the next block sees `serial_next`, or this sees FULL.
             wake_fence();
@@ -514,43 +655,50 @@ impl Stream {
                 core::cmp::Ordering::Less => {
                     block.operation.observe() != FILLING || block.turn.observe() != turn
                 }
-                core::cmp::Ordering::Equal => u64::from(block.committed.observe()) == end & (bytes - 1),
+                core::cmp::Ordering::Equal => {
+                    block.committed.observe() & u64::from(u32::MAX) == end & (bytes - 1)
+                }
                 core::cmp::Ordering::Greater => true,
             }
         })
     }
     /// Counts in what was reserved and never committed, because the lanes that were to do so are gone: in its place the file gets
     /// what the block held before, and what other calls put around it is not lost. While no kernel runs, of a writing stream.
-    pub fn count_in_abandoned(&self) {
+    pub fn count_in_abandoned(&self, session: &Session) {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         for block in self.blocks.iter().take(self.block_count.peek() as usize) {
             let turn = block.turn.peek();
             let reserved = end.saturating_sub(turn << shift).min(self.block_bytes());
-            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) < reserved {
-                #[allow(clippy::cast_possible_truncation, reason = "at most B, which is below 2³²")]
-                block.committed.set(reserved as u32);
+            if block.operation.peek() == FILLING && u64::from(block.committed()) < reserved {
+                block.committed.set(reserved);
+                self.note(session, turn, 0);
             }
-            if block.operation.peek() == FILLING && u64::from(block.committed.peek()) == self.block_bytes() {
+            if block.operation.peek() == FILLING && u64::from(block.committed()) == self.block_bytes() {
                 // ORDERING: release, device, partner `start`'s exchange.
                 block.operation.publish(FULL);
             }
         }
     }
     /// Begins writing at `offset` of the file. The lock's holder, with no block in use.
-    pub fn begin_writing(&self, offset: u64) {
+    pub fn begin_writing(&self, session: &Session, offset: u64) {
         let shift = self.block_shift.peek();
         // Blocks of a seekable stream lie at multiples of B in the file.
         let inside = if self.serial.peek() != 0 { 0 } else { offset & ((1 << shift) - 1) };
         // ORDERING: relaxed throughout: `open_cursor` or handing the lock on publishes it.
+        self.base.set(offset - inside);
         for (number, block) in (0_u64..).zip(&self.blocks) {
             block.turn.set(number);
             block.operation.set(FILLING);
-            #[allow(clippy::cast_possible_truncation, reason = "below B, which is below 2³²")]
-            let taken = if number == 0 { inside as u32 } else { 0 };
+            let taken = if number == 0 { inside } else { 0 };
             block.committed.set(taken);
-            block.written.set(taken);
+            #[allow(clippy::cast_possible_truncation, reason = "below B, which is below 2³²")]
+            block.written.set(taken as u32);
+            if number < u64::from(self.block_count.peek()) {
+                // Nothing is to be written now, and before this place's switch its block had nothing to be written either, or what is
+                // dropped: a fault between two of them finds no more than that.
+                self.note(session, number, 0);
+            }
         }
-        self.base.set(offset - inside);
         self.serial_next.set(0);
         let stretch = self.cursor.peek().wrapping_add(NEXT_STRETCH) & STRETCH;
         self.cursor.set(CLOSED | stretch | inside);
@@ -578,9 +726,7 @@ impl Stream {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
         blocks
-            .filter(|block| {
-                block.turn.peek() <= end >> shift && block.written.peek() < block.committed.peek()
-            })
+            .filter(|block| block.turn.peek() <= end >> shift && block.written.peek() < block.committed())
             .map(|block| (block.turn.peek() << shift) + u64::from(block.written.peek()))
             .min()
             .unwrap_or(end)
@@ -608,15 +754,16 @@ impl Stream {
                     other => other,
                 },
                 Progress::Done if self.failed().is_some() => Progress::Done,
-                Progress::Done if block.written.peek() < block.committed.peek() => {
+                Progress::Done if block.written.peek() < block.committed() => {
                     self.start_partial(session, ring, number)
                 }
                 other => other,
             };
             match (progress, here) {
                 (_, Progress::Done) => {}
-                // What is in flight is waited for even when something failed: its buffer is the kernel's.
-                (Progress::Wait(_), Progress::Failed(_)) => {}
+                // What is in flight is waited for even when something failed: its buffer is the kernel's. And on the first one's ring: a
+                // later block of a serial stream has no ring yet, it waits for the one before.
+                (Progress::Wait(_), _) => {}
                 _ => progress = here,
             }
         }
@@ -642,7 +789,7 @@ impl Stream {
         let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
         blocks
             .filter(|block| block.turn.peek() <= current)
-            .map(|block| u64::from(block.committed.peek() - block.written.peek()))
+            .map(|block| u64::from(block.committed() - block.written.peek()))
             .sum()
     }
     /// What the stream is doing.
@@ -666,6 +813,7 @@ impl Stream {
     /// Makes a free entry an open stream on `file`, with buffers claimed by the caller. Its only user so far.
     pub fn set_up(
         &self,
+        session: &Session,
         file: u32,
         file_flags: u32,
         buffers: &[u32],
@@ -699,6 +847,10 @@ impl Stream {
         }
         for (block, buffer) in self.blocks.iter().zip(buffers) {
             block.buffer.set(*buffer);
+            if let Some(place) = session.journal.place(*buffer) {
+                // ORDERING: relaxed: acquired with the buffer.
+                block.epoch.set(place.epoch.peek());
+            }
         }
         // ORDERING: release (and acquire), device, partner whoever uses the handle made from the new generation.
         self.generation.add(1);

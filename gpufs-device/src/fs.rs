@@ -1,6 +1,11 @@
 //! The session as a kernel holds it.
 
+use gpufs_core::Errno;
+use gpufs_core::abi::Sqe;
 use gpufs_core::session::Session;
+
+use crate::io::transact;
+use crate::warp::Lanes;
 
 /// A session, as a kernel's argument. Its calls are in [`mod@crate::file`] and [`crate::stdio`].
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +23,16 @@ impl Fs {
     #[must_use]
     pub const fn session(self) -> &'static Session {
         self.session
+    }
+
+    /// A round trip through the caller's ring and nothing else: one operation of every calling lane that does nothing
+    /// (`io_uring_prep_nop(3)`), all as one batch. What any call costs at least, for measuring.
+    ///
+    /// # Errors
+    /// None that the kernel has for it.
+    #[track_caller]
+    pub fn nop(self) -> Result<(), Errno> {
+        Errno::check(transact(self.session, Lanes::calling(), Some(Sqe::nop()))).map(drop)
     }
 }
 

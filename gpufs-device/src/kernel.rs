@@ -113,6 +113,20 @@ macro_rules! kernel {
             pub unsafe extern "ptx-kernel" fn entry(session: &'static $crate::kernel::Session, arguments: Arguments) {
                 <Entry as $crate::kernel::Kernel>::run(session, arguments);
             }
+
+            /// The entry point in a device program. Its arguments are given by address: this calling convention hands over no structure.
+            ///
+            /// # Safety
+            /// Called by a launch, with a session's tables and arguments on this device.
+            #[cfg(target_arch = "amdgpu")]
+            #[unsafe(export_name = concat!("gpufs_kernel_", stringify!($name)))]
+            #[allow(improper_gpu_kernel_arg, reason = "thin pointers, which are numbers to a launch")]
+            pub unsafe extern "gpu-kernel" fn entry(
+                session: &'static $crate::kernel::Session,
+                arguments: &'static Arguments,
+            ) {
+                <Entry as $crate::kernel::Kernel>::run(session, *arguments);
+            }
         }
     };
 }

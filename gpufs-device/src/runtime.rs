@@ -8,11 +8,49 @@
 
 use core::panic::PanicInfo;
 
-/// The kernel traps, and the host's synchronization with the launch reports it. The message goes nowhere: a wait that passed its deadline
-/// has noted where in the session (`gpufs_core::session::Stall`).
+use gpufs_core::session::{PanicNote, PanicRoute};
+use gpufs_core::word::DeviceWord64;
+
+use crate::warp::nap;
+
+/// Filled in by the host when it has loaded the program ([`PanicRoute::NAME`]).
+#[unsafe(export_name = "gpufs_panic_route")]
+static ROUTE: PanicRoute = PanicRoute { note: DeviceWord64::new(0), claimed: DeviceWord64::new(0) };
+/// Naps of a microsecond after which a lane that panics too no longer waits for the note of the one that was first.
+const NOTE_NAPS: u32 = 1_000;
+
+/// The kernel traps, and the host's synchronization with the launch reports it, with what the first panic noted in host memory, which
+/// outlives the trap: where it was, and its message where that is a constant (to format others would take code and registers of every kernel).
 #[panic_handler]
-fn panic(_: &PanicInfo<'_>) -> ! {
+fn panic(info: &PanicInfo<'_>) -> ! {
+    // ORDERING: relaxed: the host stored it before the launch.
+    let note = ROUTE.note.peek() as *const PanicNote;
+    // SAFETY:
+    // - 0, or the note of the session, which stays as long as the program is loaded
+    if let Some(note) = unsafe { note.as_ref() } {
+        // ORDERING: device: nothing but the claim itself.
+        if ROUTE.claimed.replace(0, 1).is_ok() {
+            let (file, line) = info.location().map_or(("", 0), |place| (place.file(), place.line()));
+            let message = info.message().as_str().unwrap_or("");
+            note.note(file.bytes().chain([b':']).chain(decimal(line)).chain(*b": ").chain(message.bytes()));
+        } else {
+            // The first trap ends the kernel: the note should be whole by then. Ends: a count.
+            for _ in 0..NOTE_NAPS {
+                // ORDERING: relaxed: the wait is for the note's sake alone.
+                if note.length.peek() != 0 {
+                    break;
+                }
+                nap(1_000);
+            }
+        }
+    }
     core::intrinsics::abort()
+}
+
+/// The digits of a number.
+fn decimal(number: u32) -> impl Iterator<Item = u8> {
+    let digits = number.checked_ilog10().unwrap_or(0) + 1;
+    (0..digits).rev().map(move |place| b'0' + (number / 10_u32.pow(place) % 10).to_le_bytes()[0])
 }
 
 /// `memcmp(3)`.

@@ -1,11 +1,31 @@
 //! One folder with what runs on a GPU machine that has a driver and nothing else: `bundle/`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use crate::checks::{cargo, root};
+use crate::checks::{cargo, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
+
+/// The examples' device program, where they look for it.
+pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
+/// Programs of the examples, of the tests, and the benchmark.
+const PROGRAMS: &[&str] =
+    &["hello", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
+/// Packages of kernels, and their device programs.
+const DEVICE_PROGRAMS: &[(&str, &str)] = &[
+    ("gpufs-test-kernels", "kernels.ptx"),
+    ("gpufs-examples", EXAMPLES_PTX),
+    ("gpufs-bench-kernels", "bench.ptx"),
+];
+/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
+/// loaded for the first time, which takes a minute or more.
+const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
+/// Bytes of the whole folder at most: it travels.
+const MOST_BYTES: u64 = 64 << 20;
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Builds the folder's content; whether all of it is there.
 pub(crate) fn run() -> bool {
@@ -14,19 +34,80 @@ pub(crate) fn run() -> bool {
         eprintln!("{}: {error}", bundle.display());
         return false;
     }
-    let limit = Duration::from_secs(15 * 60);
-    let program = bundle.join("kernels.ptx");
-    let kernels = match device::ptx_of("gpufs-test-kernels", &program) {
-        Ok(mut command) => step::run("kernels", &mut command, limit),
-        Err(reason) => Report::skipped("kernels", reason),
-    };
-    let mut build = cargo("build --release -p gpufs-tests --bin print_check");
-    let host = step::run("host program", build.env_remove("CARGO_TARGET_DIR"), limit);
-    let copied = fs::copy(root().join("target/release/print_check"), bundle.join("print_check"));
-    let whole = [&kernels, &host].iter().all(|report| report.outcome == Outcome::Passed) && copied.is_ok();
-    step::summarize(&[kernels, host]);
+    let build = "build --release -p gpufs-tests -p gpufs-examples -p gpufs-bench --bins";
+    let mut reports = Vec::new();
+    for (package, file) in DEVICE_PROGRAMS {
+        let program = bundle.join(file);
+        reports.push(device_program(package, &program));
+        reports.extend(assemble(&program));
+    }
+    reports.push(step::run("host programs", &mut cargo(build), LIMIT));
+    reports.push(step::in_process("copies", || copies(&bundle)));
+    let whole = reports.iter().all(Report::passed);
+    // A bundle for NVIDIA GPUs is whole without them.
+    reports.extend(device::code_objects_of("gpufs-test-kernels", &bundle));
+    let whole = step::summarize(&reports) && whole;
     if whole {
-        println!("on the GPU machine: bundle/print_check FILE --program bundle/kernels.ptx");
+        println!(
+            "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
+        );
     }
     whole
+}
+
+/// The PTX of a package that holds kernels, in `output`.
+pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
+    // Cargo does not build again because what it built was removed elsewhere: hence by way of its own folder.
+    let built = target_directory().join(package).with_extension("ptx");
+    let mut report = match device::ptx_of(package, &built) {
+        Ok(mut command) => step::run(package, &mut command, LIMIT),
+        Err(reason) => return Report::skipped(package, reason),
+    };
+    if report.passed() {
+        let checked = fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()));
+        let copied = checked.and_then(|ptx| device::check_whole(&ptx)).and_then(|()| {
+            fs::copy(&built, output).map_err(|error| format!("{}: {error}", output.display()))
+        });
+        report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);
+    }
+    report
+}
+
+/// Assembles a device program, if that is wanted; that of the tests also with so few registers that threads fill a GPU.
+fn assemble(program: &Path) -> Vec<Report> {
+    let Ok(cpu) = std::env::var(ASSEMBLE) else { return Vec::new() };
+    let mut variants = vec![("cubin", None)];
+    if program.ends_with("kernels.ptx") {
+        variants.push(("32.cubin", Some("-maxrregcount=32")));
+    }
+    let assembled =
+        |(extension, option)| match device::assembly_of(program, &cpu, &program.with_extension(extension)) {
+            Ok(mut command) => step::run("assembled", command.args(option), LIMIT),
+            Err(reason) => Report::skipped("assembled", reason),
+        };
+    variants.into_iter().map(assembled).collect()
+}
+
+/// Copies the programs without what is for debuggers, and weighs the folder.
+fn copies(bundle: &Path) -> Result<(), String> {
+    for program in PROGRAMS {
+        let (from, to) = (target_directory().join("release").join(program), bundle.join(program));
+        let stripped = Command::new("strip").arg("-o").arg(&to).arg(&from).status();
+        if !stripped.is_ok_and(|status| status.success()) {
+            return Err(format!("strip -o {} {} failed", to.display(), from.display()));
+        }
+    }
+    let mut total = 0;
+    for entry in fs::read_dir(bundle).map_err(|error| error.to_string())? {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let bytes = entry.metadata().map_err(|error| error.to_string())?.len();
+        println!("{bytes:>10} {}", entry.file_name().display());
+        total += bytes;
+    }
+    println!("{total:>10} bytes");
+    if total <= MOST_BYTES {
+        Ok(())
+    } else {
+        Err(format!("the folder has {total} bytes, more than {MOST_BYTES}"))
+    }
 }

@@ -16,6 +16,7 @@ const CHECKS: &[Check] = &[
     ("suites", suites),
     ("loom", loom),
     ("device", device::check),
+    ("hip", hip),
     ("sanitize", sanitize),
     ("miri", miri),
     ("differential", differential),
@@ -38,6 +39,13 @@ const fn minutes(minutes: u64) -> Duration {
 /// The workspace's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// Where cargo builds.
+pub(crate) fn target_directory() -> PathBuf {
+    // Relative to the root, as for cargo, which runs there.
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |directory| root().join(directory))
 }
 
 /// `cargo` with these arguments, in the workspace's root.
@@ -76,14 +84,14 @@ fn differential() -> Vec<Report> {
     vec![
         step::run(
             "printf, 10 million cases",
-            cargo("test -p gpufs-device --release --test snprintf_differential -- --nocapture")
+            cargo("test -p gpufs-tests --release --test snprintf_differential -- --nocapture")
                 .env("GPUFS_CASES", "10000000"),
             minutes(15),
         ),
         step::run(
-            "streams, 100,000 sequences",
-            cargo("test -p gpufs-tests --release --test stdio_differential -- --nocapture")
-                .env("GPUFS_SEQUENCES", "100000"),
+            "streams and descriptors, 40,000 sequences",
+            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture")
+                .env("GPUFS_SEQUENCES", "40000"),
             minutes(15),
         ),
     ]
@@ -109,6 +117,24 @@ fn sanitize() -> Vec<Report> {
     let suppressions = root().join("gpufs-core/tests/threads.tsan");
     thread.env("TSAN_OPTIONS", format!("halt_on_error=1 suppressions={}", suppressions.display()));
     vec![address, step::run(name, &mut thread, minutes(10))]
+}
+
+/// The runtime for AMD GPUs: it compiles, links, and says that there is no GPU.
+fn hip() -> Vec<Report> {
+    let has_headers = |path: &Path| path.join("include/hip/hip_runtime_api.h").exists();
+    let named = ["HIP_PATH", "ROCM_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let found = named.chain(["/opt/rocm", "/usr"].map(PathBuf::from)).find(|path| has_headers(path));
+    let Some(path) = found else {
+        let reason =
+            "libamdhip64 and its headers are not here (Debian: libamdhip64-dev), or HIP_PATH must say where";
+        return vec![Report::skipped("HIP runtime", reason)];
+    };
+    let clippy = "clippy -p gpufs-host --features hip --all-targets -- -D warnings";
+    let tests = "test -p gpufs-host --features hip --test gpu -- --show-output";
+    vec![
+        step::run("HIP runtime, clippy", cargo(clippy).env("HIP_PATH", &path), minutes(10)),
+        step::run("HIP runtime, tests", cargo(tests).env("HIP_PATH", &path), minutes(10)),
+    ]
 }
 
 fn miri() -> Vec<Report> {

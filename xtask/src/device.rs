@@ -1,6 +1,8 @@
 //! Device builds: the golden crate (and with it all device code) for each GPU target, and a look at what the compiler emitted.
 //!
-//! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`) it names in its SKIP.
+//! Beside it the kernels of the tests, as code objects for AMD GPUs: they link, and hold what a loader looks for.
+//!
+//! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`, `ld.lld`) it names in its SKIP.
 //!
 //! Expected instructions lie in `gpufs-device/tests/golden/expect`; with `GPUFS_BLESS=1` in the environment they are written anew.
 
@@ -8,9 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::checks::root;
+use crate::checks::{self, root};
 use crate::step::{self, Outcome, Report};
 
 /// A GPU target.
@@ -21,8 +23,6 @@ struct Target {
     cpu: &'static str,
     /// Further flags for the compiler.
     flags: &'static str,
-    /// Whether the compiler can encode the whole of the device code.
-    encodable: bool,
 }
 
 /// sm_70 is the first with the memory model that `word/nvptx.rs` speaks; PTX 7.0 is the first version with all its instructions that
@@ -34,7 +34,6 @@ const TARGETS: &[Target] = &[
         triple: "nvptx64-nvidia-cuda",
         cpu: "sm_70",
         flags: "-C target-feature=+ptx70",
-        encodable: true,
     },
     Target {
         build: "build, AMDGCN gfx90a",
@@ -42,7 +41,6 @@ const TARGETS: &[Target] = &[
         triple: "amdgcn-amd-amdhsa",
         cpu: "gfx90a",
         flags: "",
-        encodable: true,
     },
     Target {
         build: "build, AMDGCN gfx942",
@@ -50,18 +48,21 @@ const TARGETS: &[Target] = &[
         triple: "amdgcn-amd-amdhsa",
         cpu: "gfx942",
         flags: "",
-        encodable: true,
     },
     Target {
         build: "build, AMDGCN gfx1100",
         golden: "golden, AMDGCN gfx1100",
         triple: "amdgcn-amd-amdhsa",
         cpu: "gfx1100",
-        // The other instruction selector, which expands what the default one leaves.
+        // Without it LLVM 22 leaves pseudo instructions of gfx11 unexpanded (S_ADD_CO_PSEUDO, S_ADD_U64_PSEUDO).
         flags: "-C llvm-args=-global-isel=1 -C llvm-args=-global-isel-abort=2",
-        encodable: false,
     },
 ];
+
+/// For every GPU: rustc's jump threading copies a call into the branches before it, of warp operations too, so that lanes meet at
+/// different places: a ballot then counts only those at its own. Off until the compiler leaves it out for GPUs itself
+/// (rust-lang/rust#137086).
+const FLAGS: &str = "-Z mir-enable-passes=-JumpThreading";
 
 /// GPUs that the PTX is assembled for.
 const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "sm_90")];
@@ -72,12 +73,6 @@ pub(crate) fn check() -> Vec<Report> {
     let mut reports = Vec::new();
     let mut assembled = None;
     for target in TARGETS {
-        if !target.encodable {
-            let reason =
-                "LLVM 22 leaves pseudo instructions of gfx11 unexpanded (S_ADD_CO_PSEUDO, S_ADD_U64_PSEUDO)";
-            reports.push(Report::skipped(target.build, reason));
-            continue;
-        }
         let built = match &toolchain {
             Err(reason) => Report::skipped(target.build, reason.clone()),
             Ok(toolchain) => {
@@ -87,12 +82,14 @@ pub(crate) fn check() -> Vec<Report> {
         let passed = built.outcome == Outcome::Passed;
         reports.push(built);
         if passed {
-            reports.push(in_process(target.golden, || golden(target)));
+            reports.push(step::in_process(target.golden, || golden(target)));
         }
         if passed && target.triple.starts_with("nvptx") {
             assembled = Some(target);
         }
     }
+    let directory = target_directory(&TARGETS[1]);
+    reports.extend(code_objects_of("gpufs-test-kernels", &directory));
     // Last: it takes longest.
     if let Some(target) = assembled {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
@@ -125,8 +122,7 @@ fn toolchain() -> Result<Toolchain, String> {
 }
 
 fn target_directory(target: &Target) -> PathBuf {
-    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    base.join(format!("device-{}", target.cpu))
+    checks::target_directory().join(format!("device-{}", target.cpu))
 }
 
 /// Where the build leaves the emitted code.
@@ -135,32 +131,126 @@ fn emitted(target: &Target) -> PathBuf {
 }
 
 fn build(toolchain: &Toolchain, target: &Target) -> Command {
-    build_package(toolchain, target, ("gpufs-golden", "writeln"), "asm", &emitted(target))
+    build_package(toolchain, target, ("gpufs-golden", "writeln"), ("asm", &emitted(target)))
 }
 
 /// The PTX of a package that holds kernels, written to `output` by the command; why not, where there is no toolchain for it.
 pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
-    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), "asm", output))
+    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), ("asm", output)))
 }
 
 /// The LLVM bitcode of a package for an AMD GPU, likewise.
 pub(crate) fn bitcode_of(package: &str, cpu: &str, output: &Path) -> Result<Command, String> {
     let target = TARGETS.iter().find(|target| target.cpu == cpu).ok_or_else(|| format!("no target {cpu}"))?;
-    Ok(build_package(&toolchain()?, target, (package, "runtime"), "llvm-bc", output))
+    Ok(build_package(&toolchain()?, target, (package, "runtime"), ("llvm-bc", output)))
+}
+
+/// AMD GPUs that programs are built for: the steps' names, and the GPU.
+const CODE_OBJECTS: &[(&str, &str, &str)] = &[
+    ("kernels, AMDGCN gfx90a", "code object, gfx90a", "gfx90a"),
+    ("kernels, AMDGCN gfx942", "code object, gfx942", "gfx942"),
+];
+
+/// The code objects of a package that holds kernels, as `kernels-<gpu>.hsaco` in `directory`, one for each AMD GPU: built, linked, and
+/// looked at.
+pub(crate) fn code_objects_of(package: &str, directory: &Path) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for &(build, link, cpu) in CODE_OBJECTS {
+        let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
+        let tools = toolchain()
+            .and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
+        let (toolchain, linker, reader) = match tools {
+            Ok(tools) => tools,
+            Err(reason) => {
+                reports.push(Report::skipped(build, reason));
+                continue;
+            }
+        };
+        let object = target_directory(target).join("kernels.o");
+        let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
+        let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
+        let passed = built.outcome == Outcome::Passed;
+        reports.push(built);
+        if passed {
+            let output = directory.join(format!("kernels-{cpu}.hsaco"));
+            reports.push(step::in_process(link, || link_code_object(&linker, &reader, &object, &output)));
+        }
+    }
+    reports
+}
+
+/// Links a code object; whether it holds the descriptor of each kernel, and wants nothing from elsewhere.
+fn link_code_object(linker: &Path, reader: &Path, object: &Path, output: &Path) -> Result<(), String> {
+    let linked = Command::new(linker)
+        .args(["-shared", "--no-undefined", "-o"])
+        .args([output, object])
+        .status()
+        .map_err(|error| error.to_string())?;
+    if !linked.success() {
+        return Err(format!("ld.lld: {linked}"));
+    }
+    let listed = Command::new(reader)
+        .args(["--dyn-syms", "--wide"])
+        .arg(output)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    // Number, value, size, type, binding, visibility, section, name.
+    let symbols: Vec<(&str, &str)> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.len() == 8 && words[0].ends_with(':'))
+        .map(|words| (words[6], words[7]))
+        .collect();
+    if let Some((_, name)) = symbols.iter().find(|(section, _)| *section == "UND") {
+        return Err(format!("unresolved: {name}"));
+    }
+    let names: Vec<&str> = symbols.iter().map(|(_, name)| *name).collect();
+    let kernels: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| name.starts_with("gpufs_kernel_") && !name.ends_with(".kd"))
+        .collect();
+    if kernels.is_empty() {
+        return Err("it holds no kernel".to_owned());
+    }
+    for kernel in &kernels {
+        if !names.contains(&format!("{kernel}.kd").as_str()) {
+            return Err(format!("{kernel} has no descriptor"));
+        }
+    }
+    println!("{}: {} kernels, each with its descriptor, nothing unresolved", output.display(), kernels.len());
+    Ok(())
+}
+
+/// A tool of LLVM: on `PATH`, with its version in its name, or where Debian puts LLVM 22. It must be as new as rustc's.
+fn llvm_tool(name: &str) -> Result<PathBuf, String> {
+    let versioned = format!("{name}-22");
+    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
+        std::env::split_paths(&path)
+            .flat_map(|directory| [directory.join(&versioned), directory.join(name)])
+            .collect::<Vec<_>>()
+    });
+    std::iter::once(Path::new("/usr/lib/llvm-22/bin").join(name))
+        .chain(on_path)
+        .find(|path| path.exists())
+        .ok_or_else(|| {
+            format!("there is no {name}: LLVM 22's lld and llvm packages (Debian: lld-22 llvm-22)")
+        })
 }
 
 fn build_package(
     toolchain: &Toolchain,
     target: &Target,
     (package, feature): (&str, &str),
-    emit: &str,
-    output: &Path,
+    (emit, output): (&str, &Path),
 ) -> Command {
     let mut command = Command::new(&toolchain.cargo);
     command
-        .args(["rustc", "-p", package, "--profile", "device", "--target", target.triple])
+        .args(["rustc", "-p", package, "--lib", "--profile", "device", "--target", target.triple])
         .args(["-Z", "build-std=core"])
-        .args(["--features", feature])
+        // The kernels alone, where a package has a host's half too.
+        .args(["--no-default-features", "--features", feature])
         .arg("--target-dir")
         .arg(target_directory(target))
         // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
@@ -171,28 +261,28 @@ fn build_package(
         // A distribution's compiler takes unstable flags only so.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTC", &toolchain.rustc)
-        .env("RUSTFLAGS", format!("-C target-cpu={} {}", target.cpu, target.flags).trim_end())
+        .env("RUSTFLAGS", format!("-C target-cpu={} {FLAGS} {}", target.cpu, target.flags).trim_end())
         .current_dir(root());
     command
-}
-
-pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
-    println!("\n== {name}");
-    let started = Instant::now();
-    let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
-    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0 }
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Nothing is left to link in the PTX, since nothing links it; `vprintf` is the driver's own.
+pub(crate) fn check_whole(ptx: &str) -> Result<(), String> {
+    ptx.lines()
+        .find(|line| line.starts_with(".extern .func") && !line.trim_end().ends_with(" vprintf"))
+        .map_or(Ok(()), |line| Err(format!("unresolved: {line}")))
+}
+
 /// Compares the golden functions with what is expected of them.
 fn golden(target: &Target) -> Result<(), String> {
     let code = read(&emitted(target))?;
     let nvptx = target.triple.starts_with("nvptx");
-    if nvptx && let Some(line) = code.lines().find(|line| line.starts_with(".extern .func")) {
-        return Err(format!("unresolved: {line}"));
+    if nvptx {
+        check_whole(&code)?;
     }
     let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
     let mut shown = String::new();
@@ -327,6 +417,13 @@ fn report_amdgcn_kernels(code: &str) {
     }
 }
 
+/// Assembles PTX for one GPU; why not, where there is no assembler.
+pub(crate) fn assembly_of(program: &Path, cpu: &str, output: &Path) -> Result<Command, String> {
+    let mut command = Command::new(ptxas()?);
+    command.arg(format!("-arch={cpu}")).arg("-o").arg(output).arg(program);
+    Ok(command)
+}
+
 /// `ptxas` of a CUDA installation or of PyPI's `nvidia-cuda-nvcc`.
 fn ptxas() -> Result<PathBuf, String> {
     const FROM_PYPI: &str = "import glob, nvidia; print(*(path for base in nvidia.__path__ for path in glob.glob(base + '/*/bin/ptxas')))";
@@ -351,7 +448,7 @@ fn assemble(name: &'static str, cpu: &str, target: &Target) -> Report {
         Ok(ptxas) => ptxas,
         Err(reason) => return Report::skipped(name, reason),
     };
-    in_process(name, || {
+    step::in_process(name, || {
         let object = target_directory(target).join(format!("golden-{cpu}.cubin"));
         let output = Command::new(ptxas)
             .args(["-v", &format!("-arch={cpu}"), "-o"])

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  demo           run the examples on this machine and say what they did
+  demo           run the examples on this machine and say what they did; takes options, such as --device cuda
+                 (cargo xtask demo --help)
   test           every check below, with a summary of what passed, failed and was skipped
 
   bundle         one folder with what runs on a machine that has a GPU and its driver
@@ -31,10 +32,11 @@ cargo xtask <command>
   lint           rustfmt, clippy and rustdoc, warnings denied
   suites         unit, property, whole-stack and documentation tests
   loom           the ring protocol under loom
-  differential   printf against the system's (10 million cases), streams against the system's stdio (100,000 sequences)
+  differential   printf against the system's (10 million cases), streams against the system's stdio (40,000 sequences)
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
+  hip            the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
 ";
 
 fn main() -> ExitCode {
@@ -48,12 +50,13 @@ fn main() -> ExitCode {
         let whole = dist::run(&prefix, &arguments.collect::<Vec<_>>());
         return if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    if let Some(extra) = arguments.next() {
+    let options: Vec<_> = arguments.collect();
+    if let (Some(extra), false) = (options.first(), command == "demo") {
         eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
         return ExitCode::from(2);
     }
     let passed = match command.as_str() {
-        "demo" => demo::run(),
+        "demo" => demo::run(&options),
         "test" => checks::all(),
         "bundle" => bundle::run(),
         "help" | "--help" | "-h" => {

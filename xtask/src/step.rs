@@ -33,6 +33,18 @@ impl Report {
         let outcome = Outcome::Skipped(reason.into());
         Self { name, outcome, took: Duration::ZERO, skips: Vec::new(), tests: 0 }
     }
+    /// Whether it ran, and all is well.
+    pub(crate) fn passed(&self) -> bool {
+        self.outcome == Outcome::Passed
+    }
+}
+
+/// Runs a check that is a function.
+pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), String>) -> Report {
+    println!("\n== {name}");
+    let started = Instant::now();
+    let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
+    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0 }
 }
 
 /// Runs `command` for at most `limit`.

@@ -8,11 +8,10 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord64;
-use gpufs_device::Fs;
 use gpufs_examples::cli::{self, Failure, Options};
-use gpufs_examples::kernels::copy::{self, Call};
+use gpufs_examples::kernels::copy::{self, copy_pieces};
 use gpufs_examples::kernels::{Handoff, Parts};
-use gpufs_host::Session;
+use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -20,7 +19,7 @@ Usage: copy [--piece BYTES] [--check] [--beside-cp [--rounds N]] SOURCE TARGET
 
 Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
 
-  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K)
+  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K; on a GPU, with its many lanes, 128K)
   --check        read both files afterwards and compare their checksums (CRC-32)
   --beside-cp    also let cp copy SOURCE, to TARGET.beside-cp, which is then removed; SOURCE is read once before,
                  so that both find it in memory
@@ -30,7 +29,8 @@ Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
 /// What the command line says.
 struct Task {
     options: Options,
-    piece: usize,
+    /// `None`: as suits the device.
+    piece: Option<usize>,
     check: bool,
     /// Rounds beside `cp`; none: just copy.
     rounds: Option<u32>,
@@ -39,7 +39,7 @@ struct Task {
 }
 
 fn main() -> ExitCode {
-    cli::run("copy", 1, |parser| match command(parser)? {
+    cli::main("copy", 1, |parser| match command(parser)? {
         Some(task) => work(&task),
         None => Ok(ExitCode::SUCCESS),
     })
@@ -47,9 +47,9 @@ fn main() -> ExitCode {
 
 /// Reads the command line; `None` if it only asks for help.
 fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
-    let mut options = Options::new(4, 8);
+    let mut options = Options::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 16, threads: 32 });
     options.cpu.width = 8;
-    let (mut piece, mut check, mut beside_cp, mut rounds) = (512 << 10, false, false, 3);
+    let (mut piece, mut check, mut beside_cp, mut rounds) = (None, false, false, 3);
     let mut operands = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -57,7 +57,7 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
                 println!("{HELP}\n{}", cli::HELP);
                 return Ok(None);
             }
-            Long("piece") => piece = cli::size("piece", &mut parser)?,
+            Long("piece") => piece = Some(cli::size("piece", &mut parser)?),
             Long("check") => check = true,
             Long("beside-cp") => beside_cp = true,
             Long("rounds") => rounds = cli::number("rounds", &mut parser)?,
@@ -71,7 +71,7 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if piece == 0 {
+    if piece == Some(0) {
         return Err("--piece: at least 1 byte".into());
     }
     let Ok([source, mut target]) = <[PathBuf; 2]>::try_from(operands) else {
@@ -167,31 +167,31 @@ fn open(task: &Task) -> Result<(File, File, u64), Failure> {
 /// Copies: how many bytes, and how long the kernel took, from opening the files on.
 fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
     let Task { options, source, target, .. } = task;
-    let mut session = options.open(Session::builder().buffers(1 << 20).stream_buffer(4096))?;
-    let memory = session.register_buffer(task.piece * options.all_lanes() as usize)?;
+    let (mut session, plan) = options.open(|_| Session::builder().buffers(1 << 20).stream_buffer(4096))?;
+    let piece = task.piece.unwrap_or(if plan.is_gpu { 128 << 10 } else { 512 << 10 });
+    let memory = session.register_buffer(piece * plan.all_lanes() as usize)?;
     let started = Instant::now();
     let (from, to, bytes) = open(task)?;
     #[allow(unsafe_code, reason = "memory that the kernel uses")]
     // SAFETY:
-    // - only the kernel uses it, through the job, while it runs
-    let buffers = unsafe { memory.part(0, memory.len()) };
+    // - the session's, and nobody touches it here
+    let buffers = unsafe { Parts::new(memory.as_ptr() as u64, memory.len(), piece) };
     let job = copy::Job {
         source: session.register_file(from)?,
         target: session.register_file(to)?,
         bytes,
-        buffers: Parts::new(buffers, task.piece),
+        buffers,
         next: DeviceWord64::new(0),
         failure: Handoff::default(),
     };
-    session.run(options.grid(), |tables| copy::copy(Fs::new(tables), &job))?;
+    let job = session.place(job)?;
+    cli::run::<copy_pieces::Entry>(&mut session, plan.grid, copy_pieces::Arguments { job: job.handle() })?;
     let elapsed = started.elapsed();
-    options.report(&session);
-    if let Some(trouble) = job.failure.get() {
-        let (path, verb) = match trouble.call {
-            Call::Read => (source, "read"),
-            Call::Write => (target, "write"),
-        };
-        let why = trouble.errno.map_or("the file ends there: was it cut meanwhile?", gpufs_core::Errno::text);
+    options.report(&session, &plan, elapsed);
+    if let Some(trouble) = session.fetch(&job)?.failure.get() {
+        let (path, verb) = if trouble.is_of_target() { (target, "write") } else { (source, "read") };
+        let why =
+            trouble.errno().map_or("the file ends there: was it cut meanwhile?", gpufs_core::Errno::text);
         return Err(cli::about(path, format!("cannot {verb} at byte {}: {why}", trouble.offset)));
     }
     Ok((bytes, elapsed))

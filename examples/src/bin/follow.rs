@@ -4,14 +4,13 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::Fs;
-use gpufs_examples::cli::{self, Failure, Options};
-use gpufs_examples::kernels::{Handoff, follow};
+use gpufs_examples::cli::{self, Failure, ONE, Options};
+use gpufs_examples::kernels::Handoff;
+use gpufs_examples::kernels::follow::{self, keep_log, open_log};
 use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
@@ -56,11 +55,11 @@ impl Reader {
 }
 
 fn main() -> ExitCode {
-    cli::run("follow", 1, follow_main)
+    cli::main("follow", 1, follow_main)
 }
 
 fn follow_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
-    let mut options = Options::new(4, 32);
+    let mut options = Options::new(Grid { blocks: 4, threads: 32 }, Grid { blocks: 33, threads: 32 });
     let (mut lines, mut pause_us, mut flush_every, mut path) = (200, 5_000_u64, 0, None);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -88,32 +87,31 @@ fn follow_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
         }
         _ => {}
     }
-    // The job outlives this function's borrow: the kernel runs beside it.
-    let name: &'static std::ffi::CStr = Box::leak(cli::c_path(&path)?.into_boxed_c_str());
-    let job = Arc::new(follow::Job {
-        path: name,
-        lines,
+    let job = follow::Job {
+        path: cli::device_path(&path)?,
         pause_ns: pause_us.saturating_mul(1_000),
+        lines,
         flush_every,
-        log: Handoff::default(),
         failed: DeviceWord::new(0),
-    });
-    watch(&options, &path, &job)
+        log: Handoff::default(),
+    };
+    watch(&options, &path, job)
 }
 
-fn watch(options: &Options, path: &Path, job: &Arc<follow::Job<'static>>) -> Result<ExitCode, Failure> {
-    let mut session = options.open(Session::builder())?;
-    session.run(Grid { blocks: 1, threads: 1 }, |tables| follow::open(Fs::new(tables), job))?;
-    if let Some(Err(errno)) = job.log.get() {
+fn watch(options: &Options, path: &Path, job: follow::Job) -> Result<ExitCode, Failure> {
+    let lines = job.lines;
+    let (mut session, plan) = options.open(|_| Session::builder())?;
+    let job = session.place(job)?;
+    cli::run::<open_log::Entry>(&mut session, ONE, open_log::Arguments { job: job.handle() })?;
+    if let Some(errno) = failure(&session.fetch(&job)?) {
         return Err(cli::about(path, errno.text()));
     }
     let file = File::open(path).map_err(|error| cli::about(path, cli::reason(&error)))?;
-    let checker = Checker::new(options.all_lanes(), job.lines);
+    let checker = Checker::new(plan.all_lanes(), lines);
     let mut reader = Reader { file, checker, rest: Vec::new() };
 
     let started = Instant::now();
-    let shared = Arc::clone(job);
-    session.launch(options.grid(), move |tables| follow::follow(Fs::new(tables), &shared))?;
+    session.start::<keep_log::Entry>(plan.grid, keep_log::Arguments { job: job.handle() })?;
     let (mut first, mut said, mut looks) = (None, started, 0_u64);
     // Ends with the kernel.
     while !session.is_finished() {
@@ -131,10 +129,9 @@ fn watch(options: &Options, path: &Path, job: &Arc<follow::Job<'static>>) -> Res
     let ran = started.elapsed();
     let during = reader.checker.seen();
     session.synchronize()?;
-    options.report(&session);
-    let failed = job.failed.peek();
-    if failed != 0 {
-        return Err(cli::about(path, Errno::from_number(failed.cast_signed()).text()));
+    options.report(&session, &plan, ran);
+    if let Some(errno) = failure(&session.fetch(&job)?) {
+        return Err(cli::about(path, errno.text()));
     }
     reader.look()?;
     if !reader.rest.is_empty() {
@@ -151,4 +148,10 @@ fn watch(options: &Options, path: &Path, job: &Arc<follow::Job<'static>>) -> Res
         ),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a call of a lane came to, if it failed.
+fn failure(job: &follow::Job) -> Option<Errno> {
+    let number = job.failed.peek().cast_signed();
+    (number != 0).then(|| Errno::from_number(number))
 }

@@ -8,11 +8,10 @@ use std::process::ExitCode;
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::Fs;
 use gpufs_examples::cli::{self, Failure, Options};
 use gpufs_examples::kernels::Parts;
-use gpufs_examples::kernels::grep::{self, LONGEST_NEEDLE, Needle, Show};
-use gpufs_host::Session;
+use gpufs_examples::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
+use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -32,6 +31,9 @@ Prints the lines of the files that hold PATTERN, in the order of the files, as L
 Exit status: 0 if a line matched, 1 if none did, 2 if there was trouble.
 ";
 
+/// Entries of the file table, and descriptors, beside those that lanes have open.
+const FILES_BESIDE: u32 = 64;
+
 /// What the command line says.
 struct Command {
     options: Options,
@@ -44,7 +46,7 @@ struct Command {
 }
 
 fn main() -> ExitCode {
-    cli::run("grep", 2, |parser| match command(parser)? {
+    cli::main("grep", 2, |parser| match command(parser)? {
         Some(command) => search(&command),
         None => Ok(ExitCode::SUCCESS),
     })
@@ -53,7 +55,8 @@ fn main() -> ExitCode {
 /// Reads the command line; `None` if it only asks for help.
 fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     // Eight warps: memory for their texts stays near the cores, and there is always one that does not wait.
-    let mut options = Options::new(8, 32);
+    // A GPU's lane does one thing after the other and waits for each: there, as many as the files' texts have room for.
+    let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 32 });
     let (mut counts, mut names) = (false, false);
     let (mut numbered, mut named, mut is_class) = (false, None, false);
     let (mut operands, mut lists) = (Vec::new(), Vec::new());
@@ -115,7 +118,7 @@ fn read_list(list: &OsString) -> Result<Vec<OsString>, Failure> {
 }
 
 /// What to look for.
-fn needle(command: &Command) -> Result<Needle<'_>, Failure> {
+fn needle(command: &Command) -> Result<Needle, Failure> {
     let bytes = command.pattern.as_bytes();
     if command.is_class {
         return class(bytes);
@@ -123,14 +126,11 @@ fn needle(command: &Command) -> Result<Needle<'_>, Failure> {
     if bytes.contains(&b'\n') {
         return Err("PATTERN holds a newline: one string at a time, please".into());
     }
-    if bytes.len() > LONGEST_NEEDLE {
-        return Err(format!("PATTERN is longer than {LONGEST_NEEDLE} bytes").into());
-    }
-    Ok(Needle::Fixed(bytes))
+    Needle::fixed(bytes).ok_or_else(|| format!("PATTERN is longer than {LONGEST_NEEDLE} bytes").into())
 }
 
 /// The bytes of a bracket expression, as `grep` reads it in the C locale. Named classes such as `[:alpha:]` are not known.
-fn class(pattern: &[u8]) -> Result<Needle<'static>, Failure> {
+fn class(pattern: &[u8]) -> Result<Needle, Failure> {
     let usage = || "--class: PATTERN is not a class of bytes, such as [a-z0-9] or [^a]";
     let inside = pattern.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).ok_or_else(usage)?;
     let (is_negated, mut inside) = match inside {
@@ -167,47 +167,76 @@ fn class(pattern: &[u8]) -> Result<Needle<'static>, Failure> {
     }
     // What ends a line is in none.
     class[0] &= !(1 << b'\n' | 1);
-    Ok(Needle::Class(class))
+    Ok(Needle::class(class))
+}
+
+/// Hands the files' names to the device.
+fn names(session: &mut Session, files: &[OsString]) -> Result<Names, Failure> {
+    let (mut text, mut starts) = (Vec::new(), Vec::new());
+    for file in files {
+        let start =
+            u32::try_from(text.len()).map_err(|_| "the files' names are longer than 4 GiB together")?;
+        starts.extend_from_slice(&start.to_ne_bytes());
+        text.extend_from_slice(cli::c_path(file)?.as_bytes_with_nul());
+    }
+    let memory = session.register_buffer(starts.len() + text.len())?;
+    #[allow(unsafe_code, reason = "memory that the kernel reads")]
+    // SAFETY:
+    // - no kernel runs yet
+    let into = unsafe { memory.part(0, starts.len() + text.len()) };
+    into[..starts.len()].copy_from_slice(&starts);
+    into[starts.len()..].copy_from_slice(&text);
+    let base = memory.as_ptr() as u64;
+    let count = u32::try_from(files.len()).map_err(|_| "there are more than 4 billion files")?;
+    #[allow(unsafe_code, reason = "memory that the kernel reads")]
+    // SAFETY:
+    // - the session's, page-aligned, and written just now for the last time
+    Ok(unsafe { Names::new(base + starts.len() as u64, text.len() as u64, base, count) })
 }
 
 fn search(command: &Command) -> Result<ExitCode, Failure> {
     let options = &command.options;
-    let (mut names, mut starts) = (Vec::new(), Vec::new());
-    for file in &command.files {
-        starts
-            .push(u32::try_from(names.len()).map_err(|_| "the files' names are longer than 4 GiB together")?);
-        names.extend_from_slice(cli::c_path(file)?.as_bytes_with_nul());
-    }
-    let width = options.cpu.width.min(options.lanes);
-    let mut session = options.open(Session::builder().files(options.all_lanes().saturating_add(64)))?;
-    let part_bytes = grep::part_bytes(width);
-    let memory = session.register_buffer(part_bytes * options.warps() as usize)?;
+    let (mut session, plan) = options.open(|plan| {
+        // Each lane has a file open.
+        plan.limit_lanes(
+            cli::allow_files(plan.all_lanes().saturating_add(FILES_BESIDE)).saturating_sub(FILES_BESIDE),
+        );
+        Session::builder().files(plan.all_lanes().saturating_add(FILES_BESIDE))
+    })?;
+    let part_bytes = grep::part_bytes(plan.width);
+    let total = part_bytes * plan.warps() as usize;
+    let memory = plan.scratch(&mut session, total)?;
     #[allow(unsafe_code, reason = "memory that the kernel uses")]
     // SAFETY:
-    // - only the kernel uses it, through the job, while it runs
-    let memory = unsafe { memory.part(0, memory.len()) };
+    // - the session's, and nobody touches it here
+    let memory = unsafe { Parts::new(memory, total, part_bytes) };
     let job = grep::Job {
-        names: &names,
-        starts: &starts,
-        needle: needle(command)?,
+        names: names(&mut session, &command.files)?,
         show: command.show,
-        numbered: command.numbered,
-        named: command.named.unwrap_or(command.files.len() > 1),
-        memory: Parts::new(memory, part_bytes),
+        numbered: u32::from(command.numbered),
+        named: u32::from(command.named.unwrap_or(command.files.len() > 1)),
+        memory,
         next: DeviceWord::new(0),
         turn: DeviceWord::new(0),
         matched: DeviceWord::new(0),
         failed: DeviceWord::new(0),
         output_errno: DeviceWord::new(0),
+        needle: needle(command)?,
     };
-    let ran = session.run(options.grid(), |tables| grep::grep(Fs::new(tables), &job));
-    options.report(&session);
-    let output_errno = job.output_errno.peek();
+    let job = session.place(job)?;
+    let ran = cli::run::<grep::search::Entry>(
+        &mut session,
+        plan.grid,
+        grep::search::Arguments { job: job.handle() },
+    );
+    let job = session.fetch(&job);
+    let output_errno = job.as_ref().map_or(0, |job| job.output_errno.peek());
     if output_errno != 0 {
         let errno = Errno::from_number(output_errno.cast_signed());
         return Err(format!("write error: {}", errno.text()).into());
     }
-    ran?;
+    options.report(&session, &plan, ran?);
+    let job = job?;
     Ok(match (job.failed.peek(), job.matched.peek()) {
         (0, 0) => ExitCode::from(1),
         (0, _) => ExitCode::SUCCESS,

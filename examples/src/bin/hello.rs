@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::Fs;
-use gpufs_examples::cli::{self, Failure, Options};
-use gpufs_examples::kernels::{Handoff, hello};
+use gpufs_examples::cli::{self, Failure, ONE, Options};
+use gpufs_examples::kernels::Handoff;
+use gpufs_examples::kernels::hello::{self, open_greetings, say_hello};
 use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
@@ -23,11 +22,11 @@ Thousands of lanes each print a few lines to the standard output and to FILE.
 ";
 
 fn main() -> ExitCode {
-    cli::run("hello", 1, hello_main)
+    cli::main("hello", 1, hello_main)
 }
 
 fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
-    let mut options = Options::new(16, 256);
+    let mut options = Options::new(Grid { blocks: 16, threads: 256 }, Grid { blocks: 132, threads: 256 });
     let (mut lines, mut check, mut path) = (4, false, None);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -48,27 +47,30 @@ fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
         }
     }
     let path = path.ok_or("no FILE to print to was named; see hello --help")?;
-    let mut session = options.open(Session::builder())?;
-    let name = cli::c_path(&path)?;
-    let job = hello::Job { path: &name, lines, stream: Handoff::default(), failed: DeviceWord::new(0) };
-    session.run(Grid { blocks: 1, threads: 1 }, |tables| hello::open(Fs::new(tables), &job))?;
-    if let Some(Err(errno)) = job.stream.get() {
+    let (mut session, plan) = options.open(|_| Session::builder())?;
+    let (stream, failed) = (Handoff::default(), DeviceWord::new(0));
+    let job = session.place(hello::Job { path: cli::device_path(&path)?, lines, failed, stream })?;
+    let handle = job.handle();
+    cli::run::<open_greetings::Entry>(&mut session, ONE, open_greetings::Arguments { job: handle })?;
+    if let Some(errno) = failure(&session.fetch(&job)?) {
         return Err(cli::about(&path, errno.text()));
     }
-    let started = Instant::now();
-    session.run(options.grid(), |tables| hello::hello(Fs::new(tables), &job))?;
-    let elapsed = started.elapsed();
-    let failed = job.failed.peek();
-    if failed != 0 {
-        let errno = Errno::from_number(failed.cast_signed());
+    let ran = cli::run::<say_hello::Entry>(&mut session, plan.grid, say_hello::Arguments { job: handle })?;
+    if let Some(errno) = failure(&session.fetch(&job)?) {
         return Err(format!("a lane could not print: {}", errno.text()).into());
     }
-    options.report(&session);
+    options.report(&session, &plan, ran);
     if check {
         let text = std::fs::read(&path).map_err(|error| cli::about(&path, cli::reason(&error)))?;
         let records =
-            Checker::new(options.all_lanes(), lines).text(&text).map_err(|wrong| cli::about(&path, wrong))?;
-        eprintln!("hello: {}: {records} whole records in order, in {elapsed:.2?}", cli::show(&path));
+            Checker::new(plan.all_lanes(), lines).text(&text).map_err(|wrong| cli::about(&path, wrong))?;
+        eprintln!("hello: {}: {records} whole records in order, in {ran:.2?}", cli::show(&path));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a call of a lane came to, if it failed.
+fn failure(job: &hello::Job) -> Option<Errno> {
+    let number = job.failed.peek().cast_signed();
+    (number != 0).then(|| Errno::from_number(number))
 }

@@ -1,26 +1,34 @@
 //! One value that one lane leaves for all others: a stream that a first, small kernel opens for the one after it.
-#![allow(unsafe_code, reason = "a value behind a flag")]
+#![allow(unsafe_code, reason = "a value behind a flag, and a promise about its layout")]
 
 use core::cell::UnsafeCell;
 use core::fmt;
+use core::mem::MaybeUninit;
 
 use gpufs_core::word::DeviceWord;
+use gpufs_device::kernel::Portable;
 
 const EMPTY: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
 
-/// A place for one value, filled once. In device memory.
+/// A place for one value, filled once. In device memory: a field of what the host places there.
+#[repr(C)]
 pub struct Handoff<T> {
     /// EMPTY → TAKEN → FULL.
     state: DeviceWord,
-    /// Written by who took the place; constant from FULL on.
-    value: UnsafeCell<Option<T>>,
+    /// Written by who took the place; a value, and constant, from FULL on.
+    value: UnsafeCell<MaybeUninit<T>>,
 }
 
 // SAFETY:
 // - the value is written by one lane only, between TAKEN and FULL, and only copied out after FULL
 unsafe impl<T: Copy + Send> Sync for Handoff<T> {}
+
+// SAFETY:
+// - a word and a portable value, one after the other, as C lays them out
+// - a copy made while no kernel runs holds the value if this one does
+unsafe impl<T: Portable + Copy> Portable for Handoff<T> {}
 
 impl<T> fmt::Debug for Handoff<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,7 +38,7 @@ impl<T> fmt::Debug for Handoff<T> {
 
 impl<T> Default for Handoff<T> {
     fn default() -> Self {
-        Self { state: DeviceWord::new(EMPTY), value: UnsafeCell::new(None) }
+        Self { state: DeviceWord::new(EMPTY), value: UnsafeCell::new(MaybeUninit::zeroed()) }
     }
 }
 
@@ -41,20 +49,24 @@ impl<T: Copy> Handoff<T> {
         if self.state.replace(EMPTY, TAKEN).is_ok() {
             // SAFETY:
             // - this lane alone took the place, and nobody reads before FULL
-            unsafe { *self.value.get() = Some(value) };
+            unsafe { (*self.value.get()).write(value) };
             // ORDERING: release, device, partner `get`.
             self.state.publish(FULL);
         }
     }
+    /// Whether a value is there.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        // ORDERING: acquire, device, partner `put`.
+        self.state.observe() == FULL
+    }
     /// The value, once it is there.
     #[must_use]
     pub fn get(&self) -> Option<T> {
-        // ORDERING: acquire, device, partner `put`.
-        if self.state.observe() != FULL {
-            return None;
-        }
-        // SAFETY:
-        // - constant from FULL on
-        unsafe { *self.value.get() }
+        self.is_full().then(|| {
+            // SAFETY:
+            // - written before FULL, and constant from then on
+            unsafe { (*self.value.get()).assume_init() }
+        })
     }
 }

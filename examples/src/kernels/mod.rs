@@ -1,5 +1,10 @@
-//! The device's half of the examples: functions that get an [`Fs`](gpufs_device::Fs) and a job that the host made. No `std`, no
-//! allocation.
+//! The device's half of the examples: kernels that get an [`Fs`](gpufs_device::Fs) and a job that the host placed in the device's
+//! memory. No `std`, no allocation.
+//!
+//! | memory | for |
+//! |---|---|
+//! | the placed job | what lanes draw from and note, and what they read again and again: counters, the handed-over stream, a path, a needle |
+//! | registered buffers | what the kernel reads and writes in place, and what the host hands over in bulk |
 
 pub mod copy;
 pub mod follow;
@@ -7,6 +12,8 @@ pub mod grep;
 mod handoff;
 pub mod hello;
 mod parts;
+mod path;
 
 pub use handoff::Handoff;
 pub use parts::{Part, Parts};
+pub use path::Path;

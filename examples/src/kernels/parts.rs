@@ -5,46 +5,47 @@ use core::marker::PhantomData;
 use core::slice;
 
 use gpufs_core::word::DeviceWord;
+use gpufs_device::portable;
 
-/// A stretch of memory in equal parts, each given out once in a launch.
-#[derive(Debug)]
-pub struct Parts<'a> {
-    base: *mut u8,
-    /// Bytes of a part.
-    bytes: usize,
-    count: u32,
-    /// The next part to give out, or more.
-    next: DeviceWord,
-    memory: PhantomData<&'a mut [u8]>,
+portable! {
+    /// A stretch of memory in equal parts, each given out once. A field of what the host places; the memory itself lies elsewhere.
+    #[derive(Debug)]
+    pub struct Parts {
+        /// As the device sees it.
+        base: u64,
+        /// Bytes of a part.
+        bytes: u64,
+        count: u32,
+        /// The next part to give out, or more.
+        next: DeviceWord,
+    }
 }
 
-// SAFETY:
-// - each part is given to one owner only
-unsafe impl Send for Parts<'_> {}
-// SAFETY:
-// - as for `Send`
-unsafe impl Sync for Parts<'_> {}
-
-impl<'a> Parts<'a> {
-    /// Divides `memory`; what is left over is not used.
+impl Parts {
+    /// Divides the `total` bytes at `base`, an address on the device, into parts of `bytes`; what is left over is not used.
+    ///
+    /// # Safety
+    /// As long as kernels use the parts, the memory is there and nobody else touches it.
     ///
     /// # Panics
     /// If `bytes` is 0.
     #[must_use]
-    pub fn new(memory: &'a mut [u8], bytes: usize) -> Self {
-        let count = u32::try_from(memory.len() / bytes).unwrap_or(u32::MAX);
-        Self { base: memory.as_mut_ptr(), bytes, count, next: DeviceWord::new(0), memory: PhantomData }
+    pub unsafe fn new(base: u64, total: usize, bytes: usize) -> Self {
+        let count = u32::try_from(total / bytes).unwrap_or(u32::MAX);
+        Self { base, bytes: bytes as u64, count, next: DeviceWord::new(0) }
     }
     /// A part that nobody else has; `None` when all are given out. One lane.
     pub fn claim(&self) -> Option<Part<'_>> {
         // ORDERING: relaxed: the number is the claim.
         let index = self.next.draw(1);
         (index < self.count).then(|| {
-            // SAFETY:
-            // - within the memory, as `index < count`
-            let base = unsafe { self.base.add(index as usize * self.bytes) };
-            Part { base, bytes: self.bytes, memory: PhantomData }
+            let base = self.base + u64::from(index) * self.bytes;
+            Part { base: base as *mut u8, bytes: self.part_bytes(), memory: PhantomData }
         })
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "a length in memory")]
+    const fn part_bytes(&self) -> usize {
+        self.bytes as usize
     }
 }
 
@@ -61,7 +62,7 @@ impl<'a> Part<'a> {
     #[must_use]
     pub fn into_slice(self) -> &'a mut [u8] {
         // SAFETY:
-        // - valid and given to this claimer only (`Parts::claim`); `self` is consumed
+        // - there (`Parts::new`) and given to this claimer only (`Parts::claim`); `self` is consumed
         unsafe { slice::from_raw_parts_mut(self.base, self.bytes) }
     }
     /// What the leader tells the other lanes.
@@ -74,8 +75,8 @@ impl<'a> Part<'a> {
     /// # Safety
     /// `address` is that of a part of `parts` that the caller's warp claimed, and nobody turned it into a slice.
     #[must_use]
-    pub const unsafe fn shared(parts: &'a Parts<'_>, address: u64) -> Self {
-        Self { base: address as *mut u8, bytes: parts.bytes, memory: PhantomData }
+    pub const unsafe fn shared(parts: &'a Parts, address: u64) -> Self {
+        Self { base: address as *mut u8, bytes: parts.part_bytes(), memory: PhantomData }
     }
     /// Bytes [`from`, `to`) for reading.
     ///

@@ -10,37 +10,50 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A 32-bit word in memory shared with the kernel. Plain loads and stores only.
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct SharedWord(AtomicU32);
+macro_rules! shared_word {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        #[repr(transparent)]
+        pub struct $name($atomic);
 
-impl SharedWord {
-    /// A word holding `value`.
-    #[must_use]
-    pub const fn new(value: u32) -> Self {
-        Self(AtomicU32::new(value))
-    }
-    /// Relaxed load: the value may be stale.
-    #[inline]
-    pub fn peek(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-    /// Acquire load: what the publisher wrote before is visible after.
-    #[inline]
-    pub fn observe(&self) -> u32 {
-        self.0.load(Ordering::Acquire)
-    }
-    /// Relaxed store.
-    #[inline]
-    pub fn set(&self, value: u32) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-    /// Release store: what was written before is visible to who observes the value.
-    #[inline]
-    pub fn publish(&self, value: u32) {
-        self.0.store(value, Ordering::Release);
-    }
+        impl $name {
+            /// A word holding `value`.
+            #[must_use]
+            pub const fn new(value: $int) -> Self {
+                Self($atomic::new(value))
+            }
+            /// Relaxed load: the value may be stale.
+            #[inline]
+            pub fn peek(&self) -> $int {
+                self.0.load(Ordering::Relaxed)
+            }
+            /// Acquire load: what the publisher wrote before is visible after.
+            #[inline]
+            pub fn observe(&self) -> $int {
+                self.0.load(Ordering::Acquire)
+            }
+            /// Relaxed store.
+            #[inline]
+            pub fn set(&self, value: $int) {
+                self.0.store(value, Ordering::Relaxed);
+            }
+            /// Release store: what was written before is visible to who observes the value.
+            #[inline]
+            pub fn publish(&self, value: $int) {
+                self.0.store(value, Ordering::Release);
+            }
+        }
+    };
+}
+
+shared_word! {
+    /// A 32-bit word in memory shared with the kernel or the host. Plain loads and stores only.
+    SharedWord, AtomicU32, u32
+}
+shared_word! {
+    /// A 64-bit word in memory shared with the host. Plain loads and stores only.
+    SharedWord64, AtomicU64, u64
 }
 
 macro_rules! device_word {

@@ -4,7 +4,7 @@
 //!
 //! | type | lives in | touched by | verbs |
 //! |---|---|---|---|
-//! | [`SharedWord`] | host memory, shared with the kernel | device, kernel, host | `peek observe set publish` |
+//! | [`SharedWord`], [`SharedWord64`] | host memory, shared with the kernel or the host | device, kernel, host | `peek observe set publish` |
 //! | [`DeviceWord`], [`DeviceWord64`] | device memory | lanes of any warp; the host while no kernel runs | the same, and read-modify-write |
 //!
 //! | verb | order | scope of a [`SharedWord`] | scope of a device word |
@@ -41,4 +41,4 @@ mod loom;
 #[cfg(loom)]
 use self::loom as backend;
 
-pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, wake_fence};
+pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, wake_fence};

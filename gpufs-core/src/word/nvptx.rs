@@ -26,61 +26,86 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 
-/// A 32-bit word in memory shared with the kernel. Plain loads and stores only.
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct SharedWord(UnsafeCell<u32>);
+macro_rules! shared_word {
+    ($(#[$doc:meta])* $name:ident, $int:ident, $reg:ident, $bits:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        #[repr(transparent)]
+        pub struct $name(UnsafeCell<$int>);
 
-// SAFETY:
-// - every access is one atomic instruction of the PTX memory model
-unsafe impl Sync for SharedWord {}
-
-impl SharedWord {
-    /// A word holding `value`.
-    #[must_use]
-    pub const fn new(value: u32) -> Self {
-        Self(UnsafeCell::new(value))
-    }
-    /// Relaxed load: the value may be stale.
-    #[inline]
-    pub fn peek(&self) -> u32 {
-        let value;
         // SAFETY:
-        // - loads the word behind a valid reference, atomically
-        unsafe {
-            asm!("ld.relaxed.sys.u32 {}, [{}];", out(reg32) value, in(reg64) self.0.get(), options(nostack, readonly));
+        // - every access is one atomic instruction of the PTX memory model
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            /// A word holding `value`.
+            #[must_use]
+            pub const fn new(value: $int) -> Self {
+                Self(UnsafeCell::new(value))
+            }
+            /// Relaxed load: the value may be stale.
+            #[inline]
+            pub fn peek(&self) -> $int {
+                let value;
+                // SAFETY:
+                // - loads the word behind a valid reference, atomically
+                unsafe {
+                    asm!(
+                        concat!("ld.relaxed.sys.u", $bits, " {}, [{}];"),
+                        out($reg) value, in(reg64) self.0.get(), options(nostack, readonly)
+                    );
+                }
+                value
+            }
+            /// Acquire load: what the publisher wrote before is visible after.
+            #[inline]
+            pub fn observe(&self) -> $int {
+                let value;
+                // SAFETY:
+                // - loads the word behind a valid reference, atomically
+                unsafe {
+                    asm!(
+                        concat!("ld.acquire.sys.u", $bits, " {}, [{}];"),
+                        out($reg) value, in(reg64) self.0.get(), options(nostack)
+                    );
+                }
+                value
+            }
+            /// Relaxed store.
+            #[inline]
+            pub fn set(&self, value: $int) {
+                // SAFETY:
+                // - stores to the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("st.relaxed.sys.u", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) value, options(nostack)
+                    );
+                }
+            }
+            /// Release store: what was written before is visible to who observes the value.
+            #[inline]
+            pub fn publish(&self, value: $int) {
+                // SAFETY:
+                // - stores to the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("st.release.sys.u", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) value, options(nostack)
+                    );
+                }
+            }
         }
-        value
-    }
-    /// Acquire load: what the publisher wrote before is visible after.
-    #[inline]
-    pub fn observe(&self) -> u32 {
-        let value;
-        // SAFETY:
-        // - loads the word behind a valid reference, atomically
-        unsafe {
-            asm!("ld.acquire.sys.u32 {}, [{}];", out(reg32) value, in(reg64) self.0.get(), options(nostack))
-        };
-        value
-    }
-    /// Relaxed store.
-    #[inline]
-    pub fn set(&self, value: u32) {
-        // SAFETY:
-        // - stores to the word behind a valid reference, atomically; the cell allows it
-        unsafe {
-            asm!("st.relaxed.sys.u32 [{}], {};", in(reg64) self.0.get(), in(reg32) value, options(nostack))
-        };
-    }
-    /// Release store: what was written before is visible to who observes the value.
-    #[inline]
-    pub fn publish(&self, value: u32) {
-        // SAFETY:
-        // - stores to the word behind a valid reference, atomically; the cell allows it
-        unsafe {
-            asm!("st.release.sys.u32 [{}], {};", in(reg64) self.0.get(), in(reg32) value, options(nostack))
-        };
-    }
+    };
+}
+
+shared_word! {
+    /// A 32-bit word in memory shared with the kernel or the host. Plain loads and stores only.
+    SharedWord, u32, reg32, "32"
+}
+shared_word! {
+    /// A 64-bit word in memory shared with the host. Plain loads and stores only.
+    SharedWord64, u64, reg64, "64"
 }
 
 macro_rules! device_word {

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "the queue is given pointers to the rig's memory")]
 
 use gpufs_core::abi::{Cqe, IORING_OP_NOP, Sqe};
-use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
+use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
 use gpufs_core::{FreeSet, Operation, Queue, QueueParts, QueueWords, Ticket};
 
 /// The sizes of a ring, and where its indices begin.
@@ -56,6 +56,11 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(shape: Shape) -> Self {
+        Self::with_results(shape, std::ptr::null())
+    }
+
+    /// With words, one for each slot, for the results that are kept.
+    pub(crate) fn with_results(shape: Shape, results: *const SharedWord64) -> Self {
         let word64 = |value: u64| DeviceWord64::new(value);
         let shared = vec![shape.first_ticket, shape.first_completion, shape.first_completion, 0].into_iter();
         let shared: Vec<_> = shared.map(SharedWord::new).collect();
@@ -87,6 +92,7 @@ impl Rig {
             slots: slots.as_ptr(),
             free: set,
             capacity: shape.capacity,
+            results,
         };
         // SAFETY:
         // - the pointers are to the rig's vectors, which are never resized and live as long as the queue

@@ -107,6 +107,7 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
                 let flags = file.flags.peek();
                 if flags & OpenFile::OPEN != 0 && file.flags.replace(flags, 0).is_ok() {
                     if flags & OpenFile::HOST_OWNED == 0 {
+                        session.journal.note_close(descriptor.0);
                         sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));
                     } else {
                         // The host closes what it opened; here it only leaves the table.
@@ -180,6 +181,7 @@ fn fill_entry(session: &Session, index: Descriptor, number: u32, flags: u32) {
     let file = &session.files()[index.0 as usize];
     file.descriptor.set(number);
     file.position.set(0);
+    session.journal.note_open(index.0, number);
     // ORDERING: release, device, partner `Session::file`.
     file.flags.publish(flags);
 }

@@ -6,6 +6,8 @@ use crate::warp::{Machine, Warp};
 
 /// Shortest and longest nap in nanoseconds.
 const NAP_NS: (u32, u32) = (50, 1_000);
+/// The longest naps after which a lane that gives up no longer waits for the report of the one that gave up first.
+const STALL_NAPS: u32 = 1_000;
 
 /// One wait's patience: naps that grow, and the session's deadline.
 pub(crate) struct Patience<'a> {
@@ -42,13 +44,21 @@ impl<'a> Patience<'a> {
     #[cold]
     fn give_up(&self, stage: Stage, ring: u32, object: u64) -> ! {
         let stall = self.session.stall();
-        if stall.stage.replace(0, 1 + stage as u32).is_ok() {
-            stall.ring.set(ring);
-            stall.object.set(object);
+        let progress = self.session.queues()[ring as usize].progress();
+        if self.session.claim_stall() {
+            stall.note(stage, ring, object, progress);
+        } else {
+            // On a GPU the first panic ends the kernel: the report should be whole by then. Ends: a count.
+            for _ in 0..STALL_NAPS {
+                // ORDERING: acquire, system, partner `Stall::note`.
+                if stall.stage.observe() != 0 {
+                    break;
+                }
+                Machine::nap(NAP_NS.1);
+            }
         }
-        let (sq_tail, cq_tail) = self.session.queues()[ring as usize].tails();
         panic!(
-            "gpufs: a wait passed its deadline: stage {stage:?}, ring {ring}, object {object:#x}, SQ tail {sq_tail}, CQ tail {cq_tail}"
+            "gpufs: a wait passed its deadline: stage {stage:?}, ring {ring}, object {object:#x}, {progress:?}"
         );
     }
 }

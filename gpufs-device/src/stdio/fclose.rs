@@ -29,6 +29,12 @@ impl File {
                 let buffers: ArrayVec<u32, MOST_BLOCKS> =
                     stream.blocks.iter().take(count).map(|block| block.buffer.peek()).collect();
                 let file = FileIndex(stream.file.peek());
+                held.update(|_| {
+                    // Before the descriptor is closed: what could not be written is lost with the stream.
+                    for buffer in &buffers {
+                        session.journal.disown(*buffer);
+                    }
+                });
                 // ORDERING: acquire and release, device, partner `with_lock`'s look at the generation.
                 stream.generation.add(1);
                 Ok((flushed, file, buffers))

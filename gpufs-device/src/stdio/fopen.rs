@@ -124,7 +124,8 @@ fn stream_on(
     let file_flags = session.files()[descriptor.0 as usize].flags.peek();
     let terminal = file_flags & OpenFile::TERMINAL != 0;
     let buffering = if terminal { Buffering::Line } else { Buffering::Full };
-    stream.set_up(descriptor.0, file_flags, buffers, session.stream_buffers.buffer_bytes, buffering);
+    let buffer_bytes = session.stream_buffers.buffer_bytes;
+    stream.set_up(session, descriptor.0, file_flags, buffers, buffer_bytes, buffering);
     stream.position.set(position);
     File { session, index, generation: stream.generation.peek() }
 }

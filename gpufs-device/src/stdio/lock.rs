@@ -29,18 +29,19 @@ pub(super) fn with_lock<T>(
     hold(file, lanes, body)
 }
 
-/// As [`with_lock`], but where the fast path turns out to be open when the lock is got, hands the lock on at once: `None`. Without
-/// this, lanes that found it closed once would form a convoy that closes it for each other for ever.
-pub(super) fn with_lock_unless_open<T>(
+/// As [`with_lock`], but where there turns out to be no need when the lock is got, as the leader says, hands the lock on at once: `None`.
+/// Without this, lanes that found the fast path closed once would form a convoy that closes it for each other for ever.
+pub(super) fn with_lock_unless<T>(
     file: File,
     lanes: Lanes,
+    needless: impl FnOnce(&Stream) -> bool,
     body: impl FnOnce(&Held) -> Result<T, Errno>,
 ) -> Option<Result<T, Errno>> {
     if let Err(errno) = wait_for_lock(file, lanes) {
         return Some(Err(errno));
     }
     let stream = file.stream();
-    if lanes.any(lanes.is_leader() && stream.is_open()) {
+    if lanes.any(lanes.is_leader() && needless(stream)) {
         if lanes.is_leader() {
             stream.lock.release();
         }

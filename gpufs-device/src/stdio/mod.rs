@@ -17,6 +17,7 @@
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
 //! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time |
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
+//! | a GPU that faults (an illegal address, a panic) | loses nothing that a returned call had accepted, where the session keeps a journal, as it does by default; of calls that had not returned, a part may be there, and in a seekable file a hole |
 
 mod chars;
 mod fclose;

@@ -5,7 +5,7 @@ use gpufs_core::Errno;
 use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::stream::{Buffering, Direction, Progress, Reservation, Stream};
 
-use super::lock::{Held, pack, unpack, with_lock, with_lock_unless_open};
+use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
 use super::{File, Transfer};
 use crate::io::{Patience, drain, ring_of_warp};
 use crate::warp::Lanes;
@@ -66,7 +66,8 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             if tries == FAST_TRIES {
                 break with_lock(file, group, |held| write_held(held, &part, &mut accepted));
             }
-            let held = with_lock_unless_open(file, group, |held| write_held(held, &part, &mut accepted));
+            let held =
+                with_lock_unless(file, group, Stream::is_open, |held| write_held(held, &part, &mut accepted));
             if let Some(outcome) = held {
                 break outcome;
             }
@@ -114,15 +115,42 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
             }
             position => {
                 // From here to the last commit inside `fill` nothing is waited for (decision 13).
-                fill(file, lanes, ring, part, 0, part.total, position);
+                if let Some(behind) = fill(file, lanes, ring, part, 0, part.total, position) {
+                    catch_up(file, lanes, behind);
+                }
                 return true;
             }
         }
     }
 }
 
+/// Commits that found no journal entry left, by block and epoch; the leader's value counts. A block that a commit has to itself
+/// is full with it, and then in the journal: only the first and the last can be here.
+type Behind = [Option<(u64, u64)>; 2];
+
+/// Sees to it that the journal has what [`fill`] found no entry for. Convergent. Not between reserving and committing: it waits for the
+/// stream's lock. Of many that come, the first does it for all.
+#[cold]
+fn catch_up(file: File, lanes: Lanes, behind: Behind) {
+    let is_behind =
+        |stream: &Stream| behind.into_iter().flatten().any(|(number, epoch)| stream.is_behind(number, epoch));
+    if !lanes.any(lanes.is_leader() && is_behind(file.stream())) {
+        return;
+    }
+    // With the lock held and all committed, earlier blocks are full, and so in the journal. Where the stream is closed, it was flushed.
+    let _ = with_lock_unless(
+        file,
+        lanes,
+        |stream| !is_behind(stream),
+        |held| {
+            held.catch_up();
+            Ok(())
+        },
+    );
+}
+
 /// Copies the group's bytes [`from`, `to`) to the reserved positions from `position` on, counts them in, and starts each block that
-/// this made full. Convergent.
+/// this made full; whether the journal had no entry left. Convergent.
 fn fill<R: Record>(
     file: File,
     lanes: Lanes,
@@ -131,8 +159,13 @@ fn fill<R: Record>(
     from: u64,
     to: u64,
     position: u64,
-) {
+) -> Option<Behind> {
+    /// Above the bits of `full`: a reservation spans few blocks.
+    const BEHIND: u64 = 1 << 63;
     let (session, stream) = (file.session, file.stream());
+    let shift = stream.block_shift.peek();
+    let (first, last) = (position >> shift, (position + (to - from) - 1) >> shift);
+    let mut entry = if lanes.is_leader() { stream.draw_entry(session, first) } else { 0 };
     // This lane's share of the range.
     let start = part.before.max(from);
     let end = (part.before + part.record.bytes()).min(to);
@@ -148,23 +181,33 @@ fn fill<R: Record>(
         at += count;
     }
     lanes.sync();
-    let shift = stream.block_shift.peek();
-    let (first, last) = (position >> shift, (position + (to - from) - 1) >> shift);
     let mut full = 0_u64;
+    let mut behind = Behind::default();
     if lanes.is_leader() {
         for number in first..=last {
+            if number != first {
+                entry = stream.draw_entry(session, number);
+            }
             let block_start = (number << shift).max(position);
             let block_end = ((number + 1) << shift).min(position + (to - from));
+            let (start, bytes) = (block_start - (number << shift), block_end - block_start);
             #[allow(clippy::cast_possible_truncation, reason = "within one block")]
-            if stream.commit(number, (block_end - block_start) as u32) {
+            let committed = stream.commit(session, number, start as u32, bytes as u32, entry);
+            if committed.full {
                 full |= 1 << (number - first);
+            }
+            if let Some(epoch) = committed.unrecorded {
+                behind[usize::from(number != first)] = Some((number, epoch));
             }
         }
     }
-    let full = lanes.from_leader(full);
+    let any = if behind == Behind::default() { 0 } else { BEHIND };
+    let word = lanes.from_leader(full | any);
+    let full = word & !BEHIND;
     if full != 0 {
         start_blocks(file, lanes, ring, first, full);
     }
+    (word & BEHIND != 0).then_some(behind)
 }
 
 /// Starts the full blocks `first + i` for each bit `i`. Convergent.
@@ -195,6 +238,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     let Held { session, stream, lanes, ring } = *held;
     let start = stream.reserved();
     let mut done = 0;
+    let mut behind = false;
     let mut patience = Patience::new(session);
     // Ends: each round takes bytes in, or waits for a block, which comes or fails (last proof of the core, (d)).
     while done < part.total {
@@ -207,6 +251,9 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             let ring = match unpack(lanes.from_leader(word)) {
                 Progress::Failed(errno) => {
                     *accepted = done;
+                    if behind {
+                        held.catch_up();
+                    }
                     return held.refuse(errno, start, accepted);
                 }
                 Progress::Wait(ring) => ring,
@@ -216,9 +263,12 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             patience.wait(drained, Stage::StreamBlock, ring, position);
             continue;
         }
-        let file = File { session, index: stream_index(held), generation: stream.generation.peek() };
-        fill(file, lanes, ring, part, done, done + taken, position);
+        let file = File { session, index: stream.index_in(session), generation: stream.generation.peek() };
+        behind |= fill(file, lanes, ring, part, done, done + taken, position).is_some();
         done += taken;
+    }
+    if behind {
+        held.catch_up();
     }
     *accepted = done;
     let flush = match stream.buffering() {
@@ -257,10 +307,14 @@ fn prepare(held: &Held) -> Result<(), Errno> {
 }
 
 impl Held {
+    /// Puts into the journal what its entries had no room for.
+    fn catch_up(&self) {
+        self.update(|stream| stream.catch_up(self.session));
+    }
     /// From idle to writing at the position.
     pub(super) fn begin_writing(&self) {
         let offset = self.stream.position.peek();
-        self.update(|stream| stream.begin_writing(offset));
+        self.update(|stream| stream.begin_writing(self.session, offset));
     }
     /// Notes that a call's bytes, accepted from position `start` on, could not all be written.
     fn refuse(&self, errno: Errno, start: u64, accepted: &mut u64) -> Result<(), Errno> {
@@ -279,17 +333,8 @@ impl Held {
         let offset = self.stream.base.peek() + reached;
         self.update(|stream| {
             stream.forget_error();
-            stream.begin_writing(offset);
+            stream.begin_writing(self.session, offset);
         });
-    }
-}
-
-/// The index of a held stream in its session's table.
-fn stream_index(held: &Held) -> u32 {
-    let offset = core::ptr::from_ref(held.stream).addr() - held.session.streams.addr();
-    #[allow(clippy::cast_possible_truncation, reason = "the table has fewer than 2³² entries")]
-    {
-        (offset / size_of::<Stream>()) as u32
     }
 }
 

@@ -2,9 +2,13 @@
 //!
 //! Every operation that names lanes is an LLVM intrinsic: those are convergent, that is, the compiler neither duplicates one
 //! nor makes it depend on a branch it did not depend on, and inline assembly is not. Each `.sync` instruction waits until all lanes of
-//! its mask have come, so a lane that the hardware runs later than the others is waited for. (LLVM 22 does copy a `bar.warp.sync`
-//! into the branches before it, in `io::drain` for one. That is harmless here: from sm_70 on, lanes may meet at different
-//! `bar.warp.sync` instructions of the same mask.)
+//! its mask have come, so a lane that the hardware runs later than the others is waited for. Votes and shuffles go wrong all the same where
+//! the lanes come to different copies of an instruction: each copy sees only the lanes that it is executed by. LLVM makes none, but
+//! rustc's jump threading does (rust-lang/rust#137086), and device code is built without it: `-Z mir-enable-passes=-JumpThreading`.
+//!
+//! PTX lets lanes come to a vote or shuffle one after the other. What ptxas 13.0 makes of it on an H200 gave wrong values now and then where
+//! several groups of a warp were under way at once, each with its mask: leaders' claims came out as other numbers in 3 of 4 runs of the suite's
+//! scripts, and never without ptxas's optimizer, nor where all lanes of the mask execute the instruction together. So they do: [`meet`].
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
 //! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
@@ -59,6 +63,8 @@ unsafe extern "unadjusted" {
 
 /// Shuffles see the warp as one segment of 32 lanes (PTX ISA, "shfl.sync", operand c).
 const WHOLE_WARP: u32 = 0x1f;
+/// Barriers after which lanes that do not come together go on as PTX lets them. One less than a prime, so that the compiler copies none.
+const MOST_MEETINGS: u32 = 1_012;
 /// `nanosleep` takes at most a millisecond.
 const LONGEST_NAP_NS: u32 = 1_000_000;
 
@@ -70,6 +76,21 @@ pub struct Machine;
 #[allow(clippy::cast_possible_truncation, reason = "lanes 32 to 63 do not exist")]
 const fn hardware(lanes: LaneMask) -> u32 {
     lanes.0 as u32
+}
+
+/// Waits until all lanes have come, and execute together what follows.
+#[inline]
+fn meet(lanes: LaneMask) {
+    let mask = hardware(lanes);
+    // Ends: a count. All lanes of the mask see the same in the last round, and mostly in the first: a barrier leaves them together.
+    for _ in 0..MOST_MEETINGS {
+        // SAFETY:
+        // - the caller is one of `lanes`, and all of them call
+        unsafe { bar_warp_sync(mask) };
+        if activemask() & mask == mask {
+            break;
+        }
+    }
 }
 
 /// [`Warp::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
@@ -103,14 +124,14 @@ impl Warp for Machine {
     }
     #[inline]
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
-        Self::sync(lanes);
+        meet(lanes);
         // SAFETY:
         // - the caller is one of `lanes`, and all of them call
         LaneMask(u64::from(unsafe { vote_ballot_sync(hardware(lanes), predicate) }))
     }
     #[inline]
     fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
-        Self::sync(lanes);
+        meet(lanes);
         shuffle_halves(lanes, value, from)
     }
     #[inline]
@@ -119,14 +140,12 @@ impl Warp for Machine {
     }
     #[inline]
     fn scan(lanes: LaneMask, value: u64) -> u64 {
-        Self::sync(lanes);
+        meet(lanes);
         scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_halves(lanes, value, from))
     }
     #[inline]
     fn sync(lanes: LaneMask) {
-        // SAFETY:
-        // - the caller is one of `lanes`, and all of them call
-        unsafe { bar_warp_sync(hardware(lanes)) };
+        meet(lanes);
     }
     #[inline]
     fn nap(nanoseconds: u32) {

@@ -30,6 +30,8 @@ pub enum LaunchError {
     },
     /// The session's kernels run on a GPU, which cannot run a closure.
     NotHere,
+    /// The session's device died in an earlier kernel.
+    Dead,
     /// The system refused a thread or a lane's stack.
     System(io::Error),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for LaunchError {
             Self::Panicked { block, thread, message } => {
                 write!(f, "thread {thread} of block {block} panicked: {message}")
             }
+            Self::Dead => f.write_str("the session's device died in an earlier kernel: open a new session"),
             Self::NotHere => f.write_str(
                 "a closure runs on CPU lanes only, and this session has a GPU: declare a kernel with gpufs_device::kernel! and start it",
             ),

@@ -1,292 +1,234 @@
 //! NVIDIA GPUs through the driver API, loaded when it is first used: building and running without CUDA needs none of it.
 //!
-//! What this does: opens a device, gives a session device memory for its tables and a view of host memory for its rings and pools,
-//! loads PTX, launches, waits, and names what went wrong. What it does not: touch any setting of the GPU but the stack of its own
-//! context.
+//! What this does: opens a device, loads a program, gives memory, launches, and names what went wrong. What it does not: touch any
+//! setting of the GPU but the stack of its own context.
+//!
+//! | file | what |
+//! |---|---|
+//! | `device.rs` | a GPU and its primary context, and getting a whole one after a fault |
+//! | `program.rs` | PTX and binaries: loading, what a kernel takes, launching |
 #![allow(unsafe_code, reason = "the driver's C interface")]
 
-use std::ffi::{CStr, CString, c_void};
-use std::fmt;
-use std::io;
-use std::ptr::NonNull;
+mod device;
+mod program;
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use cudarc::driver::{DriverError, result, sys};
 
 use crate::cpu::Grid;
-use crate::ring::{CpuMemory, MemorySource};
-use crate::session::DeviceMemory;
+use crate::gpu::{Gpu, GpuError, GpuOptions, KernelLimits, Program, Refusal, Stream};
+use crate::ring::RingMemory;
 
-/// What the driver refused, and what that means.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CudaError {
-    /// `libcuda.so` is not there.
-    NoDriver,
-    /// There is no such GPU.
-    NoDevice {
-        /// The one that was asked for.
-        ordinal: u32,
-        /// How many there are.
-        count: u32,
-    },
-    /// A call failed.
-    Call {
-        /// What was tried.
-        what: &'static str,
-        /// What the driver says.
-        error: DriverError,
-    },
-}
+use device::Device;
+use program::Module;
 
-impl fmt::Display for CudaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoDriver => {
-                f.write_str("libcuda.so was not found: install the NVIDIA driver, or use CPU lanes")
-            }
-            Self::NoDevice { ordinal, count } => {
-                write!(f, "there is no GPU {ordinal}: the driver sees {count}, numbered from 0")
-            }
-            Self::Call { what, error } => {
-                let name = error.error_name().map_or("unknown error".into(), CStr::to_string_lossy);
-                let text = error.error_string().map_or("".into(), CStr::to_string_lossy);
-                write!(f, "{what}: {name} ({text})")
-            }
-        }
+/// `CU_MEMHOST…_PORTABLE | CU_MEMHOST…_DEVICEMAP`, the same for allocating and registering.
+const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+
+/// What the driver said while `doing` something.
+fn tried(doing: &str) -> impl Fn(DriverError) -> GpuError {
+    move |error| {
+        let said = |text: Result<&CStr, DriverError>| {
+            text.map_or(String::new(), |text| text.to_string_lossy().into_owned())
+        };
+        let (name, text) = (said(error.error_name()), said(error.error_string()));
+        let name = if name.is_empty() { format!("CUDA error {}", error.0 as u32) } else { name };
+        GpuError::Refused(Refusal::new(doing, error.0 as u32, &name, &text))
     }
 }
 
-impl std::error::Error for CudaError {}
+/// Opens GPU number `ordinal` with a program loaded.
+pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result<Arc<dyn Gpu>, GpuError> {
+    let program = Program::of(program)?;
+    if let Program::Amd(_) = program {
+        return Err(GpuError::Program(
+            "the device program is for AMD GPUs; Builder::cuda wants PTX, a cubin or a fat binary".to_owned(),
+        ));
+    }
+    let device = Device::open(ordinal, options.stack_bytes)?;
+    let module = Module::load(device, &program, options.registers)?;
+    Ok(Arc::new(Cuda { module }))
+}
 
-impl From<CudaError> for io::Error {
-    fn from(error: CudaError) -> Self {
-        Self::other(error)
+/// A GPU with a program loaded.
+#[derive(Debug)]
+struct Cuda {
+    module: Module,
+}
+
+impl Cuda {
+    fn bind(&self) -> Result<(), GpuError> {
+        self.module.device.bind()
     }
 }
 
-fn tried(what: &'static str) -> impl Fn(DriverError) -> CudaError {
-    move |error| CudaError::Call { what, error }
-}
-
-/// A GPU with its primary context.
-#[derive(Debug)]
-pub(crate) struct Device {
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+/// Waits for what copies and fills have queued. Kernels run on streams of their own, which this does not wait for, and which do not wait
+/// for the copies.
+fn settle_copies() -> Result<(), GpuError> {
+    // SAFETY:
+    // - the null stream is always there
+    unsafe { sys::cuStreamSynchronize(ptr::null_mut()) }.result().map_err(tried("copying to the GPU"))
 }
 
 // SAFETY:
-// - a context may be made current on any thread, on several at once
-unsafe impl Send for Device {}
-// SAFETY:
-// - as for `Send`
-unsafe impl Sync for Device {}
-
-impl Device {
-    /// Opens GPU number `ordinal`, with `stack_bytes` of stack for each thread of a kernel.
-    pub(crate) fn open(ordinal: u32, stack_bytes: usize) -> Result<Arc<Self>, CudaError> {
-        // SAFETY:
-        // - loads a library by its name; its initializers are the driver's
-        if !unsafe { sys::is_culib_present() } {
-            return Err(CudaError::NoDriver);
-        }
-        result::init().map_err(tried("starting the driver"))?;
-        let count = result::device::get_count().map_err(tried("counting GPUs"))?.cast_unsigned();
-        if ordinal >= count {
-            return Err(CudaError::NoDevice { ordinal, count });
-        }
-        let device = result::device::get(ordinal.cast_signed()).map_err(tried("opening the GPU"))?;
-        // SAFETY:
-        // - `device` is one; released when this is dropped
-        let context =
-            unsafe { result::primary_ctx::retain(device) }.map_err(tried("opening the GPU's context"))?;
-        let opened = Arc::new(Self { device, context });
-        opened.bind()?;
-        result::ctx::set_limit(sys::CUlimit::CU_LIMIT_STACK_SIZE, stack_bytes)
-            .map_err(tried("setting the stack of a thread"))?;
-        Ok(opened)
+// - the driver knows the program's variables
+// - device memory comes from the driver, is filled with zeroes, and the fill has ended when it is handed out
+// - so does host memory, which the driver aligns to pages; it is zeroed here
+// - the driver's device pointer reaches the host's bytes
+// - a stream that has completed has no work left, and its writes to host memory are done
+unsafe impl Gpu for Cuda {
+    fn name(&self) -> String {
+        self.module.device.name()
+    }
+    fn multiprocessors(&self) -> u32 {
+        self.module
+            .device
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .unwrap_or(1)
+    }
+    fn ring_memories(&self) -> &'static [RingMemory] {
+        &RingMemory::BEST_FIRST
     }
 
-    /// Makes the context current on the calling thread.
-    pub(crate) fn bind(&self) -> Result<(), CudaError> {
-        // SAFETY:
-        // - the context is retained as long as `self`
-        unsafe { result::ctx::set_current(self.context) }.map_err(tried("choosing the GPU's context"))
+    fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
+        self.module.limits(kernel)
+    }
+    fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
+        self.module.occupancy(kernel, threads_per_block)
     }
 
-    /// The GPU's name.
-    pub(crate) fn name(&self) -> String {
-        result::device::get_name(self.device).unwrap_or_else(|_| "unknown GPU".to_owned())
+    fn global(&self, name: &CStr) -> Option<u64> {
+        self.module.global(name)
     }
 
-    /// Waits until everything launched has ended.
-    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+    fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {
         self.bind()?;
-        result::ctx::synchronize().map_err(tried("a kernel"))
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
         // SAFETY:
-        // - retained in `open`, once
-        let _ = unsafe { result::primary_ctx::release(self.device) };
-    }
-}
-
-/// Device memory that holds a session's tables.
-#[derive(Debug)]
-pub(crate) struct Tables {
-    device: Arc<Device>,
-    address: sys::CUdeviceptr,
-}
-
-impl Tables {
-    pub(crate) fn allocate(device: &Arc<Device>, bytes: usize) -> Result<Self, CudaError> {
-        device.bind()?;
-        // SAFETY:
-        // - a new allocation, freed when this is dropped
+        // - a new allocation, freed with `free`
         let address = unsafe { result::malloc_sync(bytes) }.map_err(tried("allocating device memory"))?;
-        Ok(Self { device: Arc::clone(device), address })
-    }
-}
-
-impl DeviceMemory for Tables {
-    fn address(&self) -> u64 {
-        self.address
-    }
-    fn write(&self, image: &[u8]) -> io::Result<()> {
-        self.device.bind()?;
         // SAFETY:
-        // - the allocation is as long as the image, and no kernel runs (contract of the trait)
-        Ok(unsafe { result::memcpy_htod_sync(self.address, image) }
-            .map_err(tried("copying tables to the GPU"))?)
-    }
-    fn read(&self, image: &mut [u8]) -> io::Result<()> {
-        self.device.bind()?;
-        // SAFETY:
-        // - the allocation is as long as the image, and no kernel runs (contract of the trait)
-        Ok(unsafe { result::memcpy_dtoh_sync(image, self.address) }
-            .map_err(tried("copying tables from the GPU"))?)
-    }
-}
-
-impl Drop for Tables {
-    fn drop(&mut self) {
-        if self.device.bind().is_ok() {
+        // - allocated just now, as long
+        let zeroed = unsafe { result::memset_d8_sync(address, 0, bytes) }
+            .map_err(tried("zeroing device memory"))
+            .and_then(|()| settle_copies());
+        if let Err(error) = zeroed {
             // SAFETY:
-            // - allocated in `allocate`; the session that used it is gone
-            let _ = unsafe { result::free_sync(self.address) };
+            // - allocated above, and nobody has seen it
+            unsafe { self.free(address) };
+            return Err(error);
+        }
+        Ok(address)
+    }
+    unsafe fn free(&self, address: u64) {
+        // After a fault the driver refuses; the memory goes with the context.
+        if self.bind().is_ok() {
+            // SAFETY:
+            // - allocated in `allocate`, and no longer used, by this function's contract
+            let _ = unsafe { result::free_sync(address) };
         }
     }
-}
-
-/// Host memory that the GPU reaches: ordinary pages, pinned and mapped by the driver.
-#[derive(Clone, Debug)]
-pub(crate) struct Pinned(pub(crate) Arc<Device>);
-
-// SAFETY:
-// - allocation is `CpuMemory`'s, whose promises hold
-// - registering pins the pages where they are, and the address that the driver gives reaches them until unregistered
-unsafe impl MemorySource for Pinned {
-    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
-        CpuMemory.allocate(bytes, align)
-    }
-    unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
+    unsafe fn write(&self, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        self.bind()?;
         // SAFETY:
-        // - this function's contract is `CpuMemory`'s
-        unsafe { CpuMemory.free(memory, bytes) };
+        // - within an allocation that no kernel uses, by this function's contract
+        unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(tried("copying to the GPU"))?;
+        // From pageable memory the call may return before the bytes are there.
+        settle_copies()
     }
-    unsafe fn share(&self, memory: NonNull<u8>, bytes: usize) -> io::Result<NonNull<u8>> {
-        const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-        self.0.bind()?;
-        let pointer = memory.as_ptr().cast::<c_void>();
+    unsafe fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), GpuError> {
+        self.bind()?;
         // SAFETY:
-        // - mapped memory of that length until `unshare`, by this function's contract
-        unsafe { sys::cuMemHostRegister_v2(pointer, bytes, PORTABLE_AND_MAPPED) }
+        // - within an allocation that no kernel writes, by this function's contract
+        unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(tried("copying from the GPU"))
+    }
+
+    fn allocate_host(&self, bytes: usize) -> Result<NonNull<u8>, GpuError> {
+        self.bind()?;
+        let mut memory = ptr::null_mut();
+        // SAFETY:
+        // - a new allocation, freed with `free_host`
+        unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, PORTABLE_AND_MAPPED) }
             .result()
-            .map_err(tried("pinning host memory"))?;
+            .map_err(tried("allocating pinned host memory"))?;
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| {
+            tried("allocating pinned host memory")(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))
+        })?;
+        // SAFETY:
+        // - allocated just now, as long
+        unsafe { memory.write_bytes(0, bytes) };
+        Ok(memory)
+    }
+    unsafe fn free_host(&self, memory: NonNull<u8>) {
+        if self.bind().is_ok() {
+            // SAFETY:
+            // - allocated in `allocate_host`, and no longer used, by this function's contract
+            let _ = unsafe { sys::cuMemFreeHost(memory.as_ptr().cast()) };
+        }
+    }
+    fn device_address(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, GpuError> {
+        self.bind()?;
         let mut address = 0;
         // SAFETY:
-        // - `pointer` was just registered
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, pointer, 0) }
+        // - the driver looks the pointer up, and refuses one that it does not know
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.as_ptr().cast(), 0) }
             .result()
             .map_err(tried("mapping host memory for the GPU"))?;
-        NonNull::new(address as *mut u8).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+        NonNull::new(address as *mut u8).ok_or_else(|| {
+            tried("mapping host memory for the GPU")(DriverError(sys::CUresult::CUDA_ERROR_MAP_FAILED))
+        })
     }
-    unsafe fn unshare(&self, memory: NonNull<u8>, _bytes: usize) {
-        if self.0.bind().is_ok() {
+    unsafe fn register(&self, memory: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, GpuError> {
+        self.bind()?;
+        // SAFETY:
+        // - mapped memory of that length until `unregister`, by this function's contract
+        unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, PORTABLE_AND_MAPPED) }
+            .result()
+            .map_err(tried("pinning host memory"))?;
+        self.device_address(memory).inspect_err(|_| {
             // SAFETY:
-            // - registered in `share`, once; the GPU no longer uses it, by this function's contract
+            // - registered above, and nobody has used it
+            unsafe { self.unregister(memory) };
+        })
+    }
+    unsafe fn unregister(&self, memory: NonNull<u8>) {
+        if self.bind().is_ok() {
+            // SAFETY:
+            // - registered in `register`, once; the GPU no longer uses it, by this function's contract
             let _ = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
         }
     }
-}
 
-/// A loaded program.
-#[derive(Debug)]
-pub(crate) struct Module {
-    device: Arc<Device>,
-    module: sys::CUmodule,
-}
-
-// SAFETY:
-// - a module may be used from any thread on which its context is current
-unsafe impl Send for Module {}
-
-impl Module {
-    /// Loads PTX, which the driver compiles.
-    pub(crate) fn load(device: &Arc<Device>, ptx: &[u8]) -> Result<Self, CudaError> {
-        device.bind()?;
-        let text = CString::new(ptx.strip_suffix(b"\0").unwrap_or(ptx)).unwrap_or_default();
-        // SAFETY:
-        // - NUL-terminated PTX, which the driver reads and checks
-        let module =
-            unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(tried("loading PTX"))?;
-        Ok(Self { device: Arc::clone(device), module })
-    }
-
-    /// Starts the kernel `name` with the session's tables and the bytes of its arguments.
-    ///
-    /// # Safety
-    /// The kernel takes a pointer to a session and one value of the layout of `arguments`; what they refer to stays until it ends.
-    pub(crate) unsafe fn launch(
+    unsafe fn launch(
         &self,
-        name: &CStr,
+        kernel: &CStr,
         grid: Grid,
-        session: u64,
-        arguments: *mut c_void,
-    ) -> Result<(), CudaError> {
-        self.device.bind()?;
+        parameters: &mut [*mut c_void],
+    ) -> Result<Stream, GpuError> {
         // SAFETY:
-        // - the module is loaded as long as `self`
-        let function = unsafe { result::module::get_function(self.module, name.to_owned()) }
-            .map_err(tried("finding the kernel in the program"))?;
-        let mut session = session;
-        let mut parameters = [(&raw mut session).cast::<c_void>(), arguments];
-        // SAFETY:
-        // - the parameters are the kernel's, by this function's contract; the driver copies them before it returns
-        unsafe {
-            result::launch_kernel(
-                function,
-                (grid.blocks, 1, 1),
-                (grid.threads, 1, 1),
-                0,
-                result::stream::null(),
-                &mut parameters,
-            )
-        }
-        .map_err(tried("launching a kernel"))
+        // - this function's contract
+        unsafe { self.module.launch(kernel, grid, parameters) }
     }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        if self.device.bind().is_ok() {
+    unsafe fn poll(&self, stream: Stream) -> Result<bool, GpuError> {
+        self.bind()?;
+        // SAFETY:
+        // - a stream of `launch`, by this function's contract
+        match unsafe { sys::cuStreamQuery(stream.0 as sys::CUstream) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            ended => ended.result().map(|()| true).map_err(tried("a kernel did not end well")),
+        }
+    }
+    fn settle(&self) -> Result<(), GpuError> {
+        self.bind()?;
+        result::ctx::synchronize().map_err(tried("a kernel did not end well"))
+    }
+    unsafe fn destroy(&self, stream: Stream) {
+        if self.bind().is_ok() {
             // SAFETY:
-            // - loaded in `load`; the session that ran its kernels is gone
-            let _ = unsafe { result::module::unload(self.module) };
+            // - a stream of `launch`, once, by this function's contract; the driver keeps it as long as its work runs
+            let _ = unsafe { sys::cuStreamDestroy_v2(stream.0 as sys::CUstream) };
         }
     }
 }

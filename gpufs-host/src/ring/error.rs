@@ -80,6 +80,8 @@ pub enum RingError {
         /// The running kernel.
         kernel: Release,
     },
+    /// Each kind of ring memory is refused for a reason of its own.
+    EveryMemory(Vec<(RingMemory, RingError)>),
     /// Any other error of the system.
     System {
         /// What was being done.
@@ -121,7 +123,7 @@ impl RingError {
     }
     /// What of `config` the running kernel is too old for, if that explains an `EINVAL`.
     fn too_old(config: &RingConfig, kernel: Release) -> Option<Self> {
-        let caller = config.memory == RingMemory::Caller;
+        let caller = config.memory != RingMemory::Kernel;
         let (what, since) = match () {
             () if caller && kernel < Release::new(6, 5) => {
                 ("ring memory of our own (IORING_SETUP_NO_MMAP)", Release::new(6, 5))
@@ -144,6 +146,7 @@ impl RingError {
             Self::LockedMemory { .. } => Some(Errno::NOMEM),
             Self::Descriptors { system, .. } => Some(if *system { Errno::NFILE } else { Errno::MFILE }),
             Self::TooOld { .. } | Self::MissingOpcodes { .. } => None,
+            Self::EveryMemory(errors) => errors.first().and_then(|(_, error)| error.errno()),
             Self::System { error, .. } => {
                 error.raw_os_error().filter(|number| (1..=4095).contains(number)).map(Errno::from_number)
             }
@@ -191,6 +194,9 @@ impl fmt::Display for RingError {
                 write!(f, "this kernel (Linux {kernel}) lacks operations of io_uring, each with the release that has it:")?;
                 opcodes.iter().try_for_each(|opcode| write!(f, " {opcode}"))
             }
+            Self::EveryMemory(errors) => errors.iter().enumerate().try_for_each(|(index, (memory, error))| {
+                write!(f, "{}with memory of the {memory}: {error}", if index == 0 { "" } else { "; " })
+            }),
             Self::System { step, error } => write!(f, "{step}: {error}"),
         }
     }

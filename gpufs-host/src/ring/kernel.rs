@@ -64,8 +64,8 @@ pub(super) fn open(config: &RingConfig) -> Result<Opened, RingError> {
 
     let block = match config.memory {
         RingMemory::Kernel => None,
-        RingMemory::Caller => {
-            Some(Region::allocate(&config.source, need).map_err(explain("allocating ring memory"))?)
+        RingMemory::Caller | RingMemory::Runtime => {
+            Some(Region::allocate(&config.own_source(), need).map_err(explain("allocating ring memory"))?)
         }
     };
     let (descriptor, params) = set_up(config, block.as_ref(), rings_bytes).map_err(explain(SETUP))?;

@@ -1,10 +1,11 @@
 //! Where a ring's memory comes from, and how the device gets to see it.
 //!
 //! Either the kernel allocates the rings and they are mapped here, or the host supplies the memory
-//! (`IORING_SETUP_NO_MMAP`). Both ways the memory is then shared with the device by its [`MemorySource`]; on a machine whose
-//! lanes run on the CPU there is nothing to share with, and [`CpuMemory`] is the source.
+//! (`IORING_SETUP_NO_MMAP`), in ordinary pages or in those of the device's runtime. In any case the memory is then shared with the
+//! device by its [`MemorySource`]; on a machine whose lanes run on the CPU there is nothing to share with, and [`CpuMemory`] is the
+//! source.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -21,6 +22,25 @@ pub enum RingMemory {
     /// The host, from its [`MemorySource`]. Since Linux 6.5; before 6.10, a ring of more than one page needs
     /// contiguous memory (huge pages).
     Caller,
+    /// The device's runtime: pinned memory of its own allocator ([`MemorySource::runtime`]), given to the kernel as the host's is.
+    /// Where the device has no such allocator, as on CPU lanes, the same as [`RingMemory::Caller`].
+    Runtime,
+}
+
+impl RingMemory {
+    /// All kinds, best first: what the kernel allocates needs no more of it than any ring does, and ordinary pages no more of the
+    /// runtime than pinning.
+    pub const BEST_FIRST: [Self; 3] = [Self::Kernel, Self::Caller, Self::Runtime];
+}
+
+impl fmt::Display for RingMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel => "kernel",
+            Self::Caller => "caller",
+            Self::Runtime => "runtime",
+        })
+    }
 }
 
 /// Memory that a device can reach: where it comes from, and how the device is told.
@@ -60,6 +80,11 @@ pub unsafe trait MemorySource: Debug + Send + Sync {
     /// # Safety
     /// `memory` and `bytes` come from one `share` of this source, and the device no longer uses it.
     unsafe fn unshare(&self, memory: NonNull<u8>, bytes: usize);
+
+    /// The source of [`RingMemory::Runtime`], where the device's runtime has an allocator of its own.
+    fn runtime(&self) -> Option<Arc<dyn MemorySource>> {
+        None
+    }
 }
 
 /// Ordinary memory, for lanes that run on the CPU: anonymous, shared, populated, in the system's ordinary pages.

@@ -35,11 +35,12 @@ use gpufs_core::abi::{
 };
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
 
-pub use choose::{Chosen, choose};
+pub use choose::{Chosen, choose, choose_among};
 pub use error::{MissingOpcode, RingError};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use serve::{Attendant, Attention, Report, RingReport};
 pub use sys::Release;
+pub(crate) use sys::block_signals;
 
 use memory::Region;
 use threads::Pool;
@@ -80,7 +81,7 @@ pub struct RingConfig {
     pub cq_entries: u32,
     /// Who serves it. For [`choose`], the best to try.
     pub mode: Mode,
-    /// Who allocates it. Of no meaning to [`Mode::Threads`], whose memory always comes from `source`.
+    /// Who allocates it. To [`Mode::Threads`], whose memory never is the kernel's, `Kernel` means `Caller`.
     pub memory: RingMemory,
     /// Shares the memory with the device, and supplies it where the kernel does not.
     pub source: Arc<dyn MemorySource>,
@@ -109,6 +110,11 @@ impl Default for RingConfig {
 }
 
 impl RingConfig {
+    /// The source of the ring's own memory, where the kernel does not allocate it.
+    fn own_source(&self) -> Arc<dyn MemorySource> {
+        let runtime = if self.memory == RingMemory::Runtime { self.source.runtime() } else { None };
+        runtime.unwrap_or_else(|| Arc::clone(&self.source))
+    }
     fn check(&self) -> Result<(), RingError> {
         if !self.entries.is_power_of_two() || self.entries > 32_768 {
             return Err(RingError::Config("a ring's entries are a power of two, at most 32768"));
@@ -286,7 +292,7 @@ impl Ring {
 
     fn with_threads(config: &RingConfig) -> Result<Inner, RingError> {
         let layout = threads::Layout::of(config);
-        let region = Region::allocate(&config.source, layout.bytes)
+        let region = Region::allocate(&config.own_source(), layout.bytes)
             .map_err(|error| RingError::explain("allocating ring memory", error, config, layout.bytes))?;
         let host = layout.parts(region.host.as_ptr());
         let device = layout.parts(region.device().as_ptr());
@@ -340,6 +346,27 @@ impl Ring {
     pub fn overflow(&self) -> u32 {
         // ORDERING: relaxed, a counter; partner none.
         self.inner.word(self.inner.host.cq_overflow).peek()
+    }
+    /// How many SQEs were published and how many CQEs posted, both modulo 2³². One SQE gives one CQE: where they are equal,
+    /// nothing is in flight.
+    #[must_use]
+    pub fn tails(&self) -> (u32, u32) {
+        // ORDERING: acquire, system, partner the service: an equal CQ tail is seen with what the operations wrote.
+        (self.inner.sq_tail().observe(), self.inner.word(self.inner.host.cq_tail).observe())
+    }
+    /// The result of the operation with this `user_data`, if its CQE lies in the ring, consumed or not.
+    #[must_use]
+    pub fn completion_of(&self, user_data: u64) -> Option<i32> {
+        let parts = &self.inner.host;
+        // The service writes no posted entry again, but for those that it was told are consumed; if one of these is torn by that, it
+        // is not the one that is looked for. An entry that was never posted is zero, as no `user_data` is.
+        let _posted = self.tails();
+        (0..parts.cq_entries).find_map(|place| {
+            // SAFETY:
+            // - below `cq_entries`; written by nobody, or not what is looked for, as said above
+            let cqe = unsafe { (*parts.cqes.add(place as usize)).read() };
+            (cqe.user_data == user_data).then_some(cqe.res)
+        })
     }
     /// The ring's memory in bytes, whole pages.
     #[must_use]

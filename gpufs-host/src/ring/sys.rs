@@ -109,7 +109,7 @@ pub(super) fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
 
 /// Blocks every signal in the calling thread, so that the program's handlers run in its own threads and a write to a
 /// broken pipe is an error rather than a signal.
-pub(super) fn block_signals() {
+pub(crate) fn block_signals() {
     // SAFETY:
     // - all-zero is a valid `sigset_t`, and `sigfillset` fills it
     // - the mask is borrowed for the call, and no old mask is asked for

@@ -10,7 +10,12 @@ use gpufs_core::stream::MOST_BLOCKS;
 use super::{Backend, Session};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
-use crate::cuda::{self, CudaError};
+use crate::cuda;
+use crate::gpu::GpuError;
+#[cfg(any(feature = "cuda", feature = "hip"))]
+use crate::gpu::GpuOptions;
+#[cfg(feature = "hip")]
+use crate::hip;
 use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
@@ -20,7 +25,7 @@ pub struct Builder {
     pub(super) ring_entries: u32,
     pub(super) mode: Mode,
     pub(super) exact_mode: bool,
-    pub(super) memory: RingMemory,
+    pub(super) memory: Option<RingMemory>,
     pub(super) idle: Duration,
     pub(super) staging_bytes: usize,
     pub(super) stream_bytes: usize,
@@ -31,6 +36,8 @@ pub struct Builder {
     pub(super) regions: u32,
     pub(super) deadline: Option<Duration>,
     pub(super) gpu_stack_bytes: usize,
+    pub(super) survives: Option<bool>,
+    pub(super) gpu_registers: Option<u32>,
 }
 
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
@@ -47,7 +54,7 @@ impl Default for Builder {
             ring_entries: 1024,
             mode: Mode::Sqpoll,
             exact_mode: false,
-            memory: RingMemory::Kernel,
+            memory: None,
             idle: Duration::from_secs(1),
             staging_bytes: 16 << 20,
             stream_bytes: 16 << 20,
@@ -58,6 +65,8 @@ impl Default for Builder {
             regions: 64,
             deadline: None,
             gpu_stack_bytes: 8 << 10,
+            survives: None,
+            gpu_registers: None,
         }
     }
 }
@@ -72,9 +81,8 @@ pub enum OpenError {
     Ring(RingError),
     /// The system refuses memory or a thread.
     System(std::io::Error),
-    /// The GPU's driver refuses.
-    #[cfg(feature = "cuda")]
-    Cuda(CudaError),
+    /// The GPU, its driver or the device program refuses.
+    Gpu(GpuError),
 }
 
 impl fmt::Display for OpenError {
@@ -82,8 +90,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Size(text) => f.write_str(text),
             Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => write!(f, "the GPU could not be used: {error}"),
+            Self::Gpu(error) => write!(f, "the GPU could not be used: {error}"),
             Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
         }
     }
@@ -95,8 +102,7 @@ impl Error for OpenError {
             Self::Size(_) => None,
             Self::Ring(error) => Some(error),
             Self::System(error) => Some(error),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => Some(error),
+            Self::Gpu(error) => Some(error),
         }
     }
 }
@@ -121,10 +127,10 @@ impl Builder {
         self.exact_mode = true;
         self
     }
-    /// Who allocates the rings. Default: the kernel.
+    /// Who allocates the rings, and no other. Default: the first that works of the kernel, the caller and the device's runtime.
     #[must_use]
     pub fn ring_memory(mut self, memory: RingMemory) -> Self {
-        self.memory = memory;
+        self.memory = Some(memory);
         self
     }
     /// How long an idle SQPOLL thread keeps looking before it sleeps. Default one second.
@@ -179,6 +185,16 @@ impl Builder {
         self
     }
 
+    /// Whether what a call on a stream had accepted when it returned also outlives a fault of the device, which takes the device's memory
+    /// with it: [`Session::synchronize`] then writes it. Each call notes in host memory which of the stream's bytes are whole, for
+    /// which it waits until they have got there; without, calls are faster, and a fault loses what is still buffered. Default:
+    /// yes on a GPU; no on CPU lanes, which have nothing to lose: a lane's panic leaves the tables.
+    #[must_use]
+    pub fn survives(mut self, survives: bool) -> Self {
+        self.survives = Some(survives);
+        self
+    }
+
     /// Opens a session whose kernels run on CPU lanes.
     ///
     /// # Errors
@@ -196,17 +212,31 @@ impl Builder {
         Session::open(&self, Backend::Cpu(options))
     }
 
-    /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` is PTX that holds them, as `cargo xtask device`
-    /// builds it.
+    /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` holds them: PTX, as `cargo xtask bundle` builds
+    /// it, or a cubin or fat binary made of that.
     ///
     /// # Errors
-    /// As [`Builder::cpu`]; what the driver refuses.
+    /// As [`Builder::cpu`]; what the driver refuses, with what its compiler says of the PTX.
     #[cfg(feature = "cuda")]
     pub fn cuda(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
         self.check()?;
-        let device = cuda::Device::open(ordinal, self.gpu_stack_bytes).map_err(OpenError::Cuda)?;
-        let module = cuda::Module::load(&device, program).map_err(OpenError::Cuda)?;
-        Session::open(&self, Backend::Cuda { device, module })
+        let gpu = cuda::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
+        Session::open(&self, Backend::Gpu(gpu))
+    }
+
+    /// Opens a session whose kernels run on AMD GPU number `ordinal`. `program` holds them: a code object for that GPU, as `cargo xtask
+    /// bundle` builds it.
+    ///
+    /// This compiles and links, and was never run on an AMD GPU. Rings are in memory of the host or of the runtime
+    /// ([`RingMemory::Caller`], [`RingMemory::Runtime`]), which needs Linux 6.5, or 6.10 for more than a page.
+    ///
+    /// # Errors
+    /// As [`Builder::cpu`]; there is no such GPU; what the runtime refuses.
+    #[cfg(feature = "hip")]
+    pub fn hip(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
+        self.check()?;
+        let gpu = hip::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
+        Session::open(&self, Backend::Gpu(gpu))
     }
 
     /// Bytes of stack for each thread of a GPU kernel. Default 8 KiB.
@@ -214,6 +244,18 @@ impl Builder {
     pub fn gpu_stack(mut self, bytes: usize) -> Self {
         self.gpu_stack_bytes = bytes;
         self
+    }
+    /// The most registers that a thread of a kernel may have, where the driver compiles it from PTX; what does not fit goes to the
+    /// stack. Fewer let more threads run at once: a multiprocessor with 65,536 registers fills its 2,048 threads at 32. A cubin or
+    /// code object stays as it was compiled. Default: as many as the compiler likes.
+    #[must_use]
+    pub fn gpu_registers(mut self, registers: u32) -> Self {
+        self.gpu_registers = Some(registers);
+        self
+    }
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    fn gpu_options(&self) -> GpuOptions {
+        GpuOptions { stack_bytes: self.gpu_stack_bytes, registers: self.gpu_registers }
     }
 
     /// Stream buffers in the whole session.
@@ -260,6 +302,10 @@ impl Builder {
             self.files >= 3 && self.streams >= 3,
             "files and streams: at least the three standard ones".to_owned(),
         )?;
+        rule(
+            self.gpu_registers.is_none_or(|registers| (16..=255).contains(&registers)),
+            format!("gpu_registers: {} is not 16 to 255", self.gpu_registers.unwrap_or(0)),
+        )?;
         rule(self.regions <= 1024, format!("registered_buffers: {} is more than 1024", self.regions))?;
         rule(
             self.ring_entries >= SLOTS_BESIDE_STREAMS + self.stream_buffers(),
@@ -279,7 +325,7 @@ impl Builder {
             entries: self.ring_entries,
             cq_entries: self.ring_entries * 2,
             mode: self.mode,
-            memory: self.memory,
+            memory: self.memory.unwrap_or_default(),
             source: Arc::clone(source),
             // 0 would be the kernel's default.
             idle_ms: u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX).max(1),

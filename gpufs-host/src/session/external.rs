@@ -22,14 +22,18 @@ impl Session {
         match &self.backend {
             // Here kernels are launched by the session alone.
             Backend::Cpu(_) => Ok(()),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { .. } => {
-                if self.gpu_launches == 0 {
-                    self.tables.push().map_err(SyncError::Tables)?;
+            Backend::Gpu(_) => {
+                if self.dead {
+                    return Err(SyncError::Dead);
+                }
+                if !self.external {
+                    if self.gpu_launches.is_empty() {
+                        self.tables.push().map_err(SyncError::Tables)?;
+                    }
                     if let Some(attendant) = &self.attendant {
                         attendant.begin();
                     }
-                    self.gpu_launches = 1;
+                    self.external = true;
                 }
                 Ok(())
             }
@@ -41,7 +45,7 @@ impl Session {
     /// # Errors
     /// `EBUSY` while kernels run on a GPU, whose tables are then ahead of the host's.
     pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static View) -> T) -> Result<T, Errno> {
-        if self.gpu_launches > 0 {
+        if !self.gpu_launches.is_empty() || self.external {
             return Err(Errno::BUSY);
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);

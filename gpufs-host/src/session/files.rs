@@ -139,10 +139,14 @@ impl HostSession {
     /// Gives a file that the host has opened to kernels, registered with every ring. It stays open as long as the session.
     ///
     /// # Errors
-    /// `EMFILE` where the session's file table is full; the system's refusal.
+    /// `EMFILE` where the session's file table is full; the system's refusal; `EBUSY` while kernels run on a GPU, whose tables are its own
+    /// until they have ended.
     pub fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
         let file = file.into();
         let failed = |errno: Errno| RegisterError { what: "registering a file", source: Box::new(errno) };
+        if !self.gpu_launches.is_empty() || self.external {
+            return Err(failed(Errno::BUSY));
+        }
         let flags = flags_of(file.as_raw_fd()).map_err(failed)?;
         let claim = self.tables.host.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
         let index = claim.item(0);
@@ -156,8 +160,11 @@ impl HostSession {
     /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
     ///
     /// # Errors
-    /// `EBADF` if it is not a file that the host registered.
+    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`](HostSession::register_file).
     pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
+        if !self.gpu_launches.is_empty() || self.external {
+            return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
+        }
         let place = self.host_files.iter().position(|(entry, _)| *entry == index.0);
         let Some(place) = place else {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BADF) });
@@ -191,9 +198,7 @@ impl HostSession {
             what: "registering a buffer",
             source,
         };
-        if !self.launches.is_empty() || self.gpu_launches > 0 {
-            return Err(failed("kernels are running; call synchronize first".into()));
-        }
+        self.check_idle().map_err(|error| failed(error.into()))?;
         let place = self.buffers.len();
         if place >= self.tables.host.regions().len() {
             return Err(failed(

@@ -31,6 +31,11 @@ impl std::error::Error for StreamError {}
 /// A pipe that nobody reads, say, must not hold the host for ever without a word. A session with a deadline has that instead.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long the host waits for a write.
+pub(super) fn patience(session: &Session) -> Duration {
+    if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) }
+}
+
 /// Frees what lanes that were unwound still held. Only while no kernel runs.
 ///
 /// A stream whose lanes were unwound while they read keeps its lock: its buffer belongs to a read that may still be in flight.
@@ -44,7 +49,7 @@ pub(super) fn let_go(session: &'static Session) {
             Direction::Idle => stream.lock.reset(),
             Direction::Writing => {
                 stream.lock.reset();
-                stream.count_in_abandoned();
+                stream.count_in_abandoned(session);
             }
         }
     }
@@ -67,8 +72,7 @@ fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), Stream
     // The next writer comes by the lock, and opens the fast path again or meets the error there.
     stream.close_cursor();
     stream.forget_error();
-    let patience =
-        if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) };
+    let patience = patience(session);
     let started = Instant::now();
     // Ends: what is in flight completes and is drained here, or the time is up.
     let errno = loop {

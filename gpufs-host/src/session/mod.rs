@@ -6,44 +6,55 @@
 //!
 //! `synchronize` waits for the kernels, writes what they left in their streams, and reports the first error. `Drop` does the same and
 //! loses nothing that could be written.
+//!
+//! Where a kernel faults on a GPU, the GPU's memory and the tables in it are gone. `synchronize` then writes from the journal what the
+//! streams had accepted, and says how that went ([`Fault`]). From then on the session is dead: it starts nothing
+//! ([`SyncError::Dead`]), and dropping it only closes files and gives memory back. A new session may be opened; of an
+//! NVIDIA GPU only in a new process, since the driver wants that.
 #![allow(unsafe_code, reason = "registers the session's memory with its rings")]
 
+mod buffer;
 mod builder;
+mod device;
 mod external;
 mod files;
 mod flush;
 mod placed;
+mod recover;
 mod stats;
 mod tables;
+#[cfg(test)]
+mod tests;
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
 use gpufs_core::Claim;
 use gpufs_core::kernel::Kernel;
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Session as View};
+use gpufs_core::session::{OpenFile, PanicRoute, Session as View};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
-#[cfg(feature = "cuda")]
-use crate::cuda::{self, CudaError};
-use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError};
+use crate::gpu::{self, Gpu, GpuError};
+use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError, RingMemory};
 
+pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use placed::Placed;
+pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use stats::{RingStatistics, Statistics};
-pub(crate) use tables::DeviceMemory;
+pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
-use tables::{PoolMemory, Sizes, Tables};
+use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
-/// The session's own memory for data, in one stretch: the staging pool, then the stream buffers.
+/// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
 #[derive(Debug)]
 struct PoolRegion {
     address: NonNull<u8>,
@@ -55,14 +66,12 @@ struct PoolRegion {
 pub(super) enum Backend {
     /// On CPU lanes.
     Cpu(CpuOptions),
-    /// On an NVIDIA GPU.
-    #[cfg(feature = "cuda")]
-    Cuda {
-        /// The GPU.
-        device: Arc<cuda::Device>,
-        /// The program that holds the kernels.
-        module: cuda::Module,
-    },
+    /// On a GPU, with the program that holds the kernels.
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "built without a GPU's runtime")
+    )]
+    Gpu(Arc<dyn Gpu>),
 }
 
 /// A running session. See the module's head.
@@ -74,19 +83,29 @@ pub struct Session {
     attendant: Option<Attendant>,
     rings: Vec<Ring>,
     mode: Mode,
+    memory: RingMemory,
     refused: Vec<(Mode, RingError)>,
+    refused_memory: Vec<(RingMemory, RingError)>,
     backend: Backend,
     /// Kernels started on a GPU since the last synchronization.
-    gpu_launches: usize,
+    gpu_launches: Vec<gpu::Launch>,
+    /// Whether kernels may run that somebody else launched.
+    external: bool,
     source: Arc<dyn MemorySource>,
     fixed_files: bool,
     fixed_buffers: bool,
     host_files: Vec<(u32, OwnedFd)>,
     pool: PoolRegion,
     pool_split: usize,
+    stream_bytes: usize,
+    keepsake: Keepsake,
     buffers: Vec<RegisteredBuffer>,
-    /// Device memory of placed values.
+    /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
+    /// The device has died: there are no tables any more.
+    dead: bool,
+    /// Lanes that were given up on may still use the session's memory: it is never freed.
+    abandoned: bool,
 }
 
 // SAFETY:
@@ -99,9 +118,14 @@ unsafe impl Send for Session {}
 pub enum SyncError {
     /// A kernel did not end well: a lane's panic, a wait past its deadline.
     Kernel(LaunchError),
-    /// A kernel did not end well on a GPU; what its streams had buffered is lost with the device's memory.
-    #[cfg(feature = "cuda")]
-    Cuda(CudaError),
+    /// A GPU refused to run a kernel.
+    Gpu(GpuError),
+    /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead; what its
+    /// streams had accepted is written, as far as the fault's recovery says.
+    Fault(Box<Fault>),
+    /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened, of
+    /// CPU lanes in this process, of an NVIDIA GPU in a new one.
+    Dead,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
@@ -112,8 +136,11 @@ impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(error) => write!(f, "{error}"),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => write!(f, "{error}"),
+            Self::Gpu(error) => write!(f, "{error}"),
+            Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Dead => f.write_str(
+                "the session's device died in an earlier kernel, as was reported then: drop this session and open a new one",
+            ),
             Self::Tables(error) => write!(f, "the session's tables could not be copied: {error}"),
             Self::Stream(error) => write!(f, "{error}"),
         }
@@ -124,8 +151,9 @@ impl std::error::Error for SyncError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Kernel(error) => Some(error),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(error) => Some(error),
+            Self::Gpu(error) => Some(error),
+            Self::Fault(fault) => Some(&*fault.cause),
+            Self::Dead => None,
             Self::Tables(error) => Some(error),
             Self::Stream(error) => Some(error),
         }
@@ -142,24 +170,29 @@ impl Session {
     fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
         let source: Arc<dyn MemorySource> = match &backend {
             Backend::Cpu(_) => Arc::new(CpuMemory),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => Arc::new(cuda::Pinned(Arc::clone(device))),
+            Backend::Gpu(gpu) => Arc::new(gpu::Registered(Arc::clone(gpu))),
         };
+        let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
+        let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
         let config = builder.ring_config(&source);
-        let (mode, rings, refused) = if builder.exact_mode {
-            let rings: Result<_, _> = (0..builder.rings).map(|_| Ring::open(&config)).collect();
-            (builder.mode, rings.map_err(OpenError::Ring)?, Vec::new())
-        } else {
-            let chosen = ring::choose(&config, builder.rings as usize).map_err(OpenError::Ring)?;
-            (chosen.mode, chosen.rings, chosen.refused)
-        };
+        let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories);
+        let ring::Chosen { mode, memory, rings, refused, refused_memory } =
+            chosen.map_err(OpenError::Ring)?;
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
         let stream_bytes = builder.stream_buffers() as usize * builder.stream_buffer_bytes as usize;
-        let bytes = (pool_split + stream_bytes).next_multiple_of(4096);
-        let address = allocate_shared(&*source, bytes).map_err(OpenError::System)?;
+        let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
+        let own_memory = !matches!(backend, Backend::Cpu(_));
+        let survives = builder.survives.unwrap_or(own_memory);
+        let keepsake = |base: u64| {
+            let buffers = (builder.stream_buffers(), builder.stream_buffer_bytes);
+            Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
+        };
+        let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
+        let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
         let pool = PoolRegion { address, bytes };
+        let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
         let pools = [(pool.address, pool_split), (pool.part(pool_split), stream_bytes)];
@@ -191,29 +224,48 @@ impl Session {
             buffer_bytes: builder.stream_buffer_bytes,
             buffer_index: index(1),
         };
-        let tables =
-            Tables::build(&rings, sizes, staging, stream_buffers, |bytes| backend.device_memory(bytes))
-                .map_err(OpenError::System)?;
+        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, |bytes| {
+            backend.device_memory(bytes)
+        })
+        .map_err(OpenError::System)?;
         let session = Self {
             tables,
             launches: Vec::new(),
             attendant: Some(attendant),
             rings,
             mode,
+            memory,
             refused,
+            refused_memory,
             backend,
-            gpu_launches: 0,
+            gpu_launches: Vec::new(),
+            external: false,
             source,
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
             pool,
             pool_split,
+            stream_bytes,
+            keepsake,
             buffers: Vec::new(),
             placed: Vec::new(),
+            dead: false,
+            abandoned: false,
         };
         session.open_standard_streams();
+        session.route_panics().map_err(OpenError::Gpu)?;
         Ok(session)
+    }
+
+    /// Tells the device program, if it wants to know, where to note a panic.
+    fn route_panics(&self) -> Result<(), GpuError> {
+        let Backend::Gpu(gpu) = &self.backend else { return Ok(()) };
+        let Some(route) = gpu.global(PanicRoute::NAME) else { return Ok(()) };
+        let note = &raw const self.tables.host.stall().panic as u64;
+        // SAFETY:
+        // - the variable begins with this word, and no kernel runs yet
+        unsafe { gpu.write(route, &note.to_ne_bytes()) }
     }
 
     /// Files and streams 0, 1 and 2. A descriptor that the process has closed gives a stream whose calls fail with `EBADF`.
@@ -250,7 +302,7 @@ impl Session {
                 _ => Buffering::Full,
             };
             let entry = &tables.streams()[index as usize];
-            entry.set_up(index, flags, &buffers, tables.stream_buffers.buffer_bytes, buffering);
+            entry.set_up(tables, index, flags, &buffers, tables.stream_buffers.buffer_bytes, buffering);
             entry.position.set(tables.files()[index as usize].position.peek());
         }
     }
@@ -269,6 +321,16 @@ impl Session {
     #[must_use]
     pub fn refused(&self) -> &[(Mode, RingError)] {
         &self.refused
+    }
+    /// Who allocated the rings.
+    #[must_use]
+    pub fn ring_memory(&self) -> RingMemory {
+        self.memory
+    }
+    /// Why not better memory, best first.
+    #[must_use]
+    pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
+        &self.refused_memory
     }
     /// What the session has done so far. Exact while no kernel runs.
     #[must_use]
@@ -309,51 +371,51 @@ impl Session {
 
     fn cpu_options(&self) -> Result<&CpuOptions, LaunchError> {
         match &self.backend {
+            _ if self.dead => Err(LaunchError::Dead),
             Backend::Cpu(options) => Ok(options),
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { .. } => Err(LaunchError::NotHere),
+            Backend::Gpu(_) => Err(LaunchError::NotHere),
         }
     }
 
-    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once.
+    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once; on a GPU
+    /// each has a stream of its own.
     ///
     /// # Errors
-    /// What is wrong with the grid; the system's or the driver's refusal.
+    /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
     pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
+        if self.dead {
+            return Err(SyncError::Dead);
+        }
         match &self.backend {
             Backend::Cpu(_) => {
                 self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel)
             }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { module, .. } => {
-                if self.gpu_launches == 0 {
+            Backend::Gpu(gpu) => {
+                if grid.blocks == 0 || grid.threads == 0 {
+                    return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
+                }
+                if self.gpu_launches.is_empty() && !self.external {
                     self.tables.push().map_err(SyncError::Tables)?;
                 }
-                let mut arguments = arguments;
+                let session = self.tables.device_address;
                 if let Some(attendant) = &self.attendant {
                     attendant.begin();
                 }
-                self.gpu_launches += 1;
                 // SAFETY:
                 // - the kernel of that name was declared with these arguments, which the macro that made both guarantees
                 // - the tables stay as long as the session, which synchronizes before it goes
-                unsafe {
-                    module.launch(K::NAME, grid, self.tables.device_address, (&raw mut arguments).cast())
+                let launched = unsafe { gpu::Launch::start(gpu, K::NAME, grid, session, arguments) };
+                match launched {
+                    Ok(launch) => self.gpu_launches.push(launch),
+                    Err(error) => {
+                        if let Some(attendant) = &self.attendant {
+                            attendant.end();
+                        }
+                        return Err(SyncError::Gpu(error));
+                    }
                 }
-                .map_err(SyncError::Cuda)
+                Ok(())
             }
-        }
-    }
-
-    /// What the kernels run on.
-    #[must_use]
-    pub fn device_name(&self) -> String {
-        match &self.backend {
-            Backend::Cpu(options) => {
-                format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
-            }
-            #[cfg(feature = "cuda")]
-            Backend::Cuda { device, .. } => device.name(),
         }
     }
 
@@ -361,6 +423,18 @@ impl Session {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.launches.iter().all(Launched::is_finished)
+            && self.gpu_launches.iter().all(gpu::Launch::is_finished)
+    }
+
+    /// An error while kernels have been started that were not synchronized with.
+    fn check_idle(&self) -> std::io::Result<()> {
+        if self.launches.is_empty() && self.gpu_launches.is_empty() && !self.external {
+            return Ok(());
+        }
+        Err(std::io::Error::new(
+            std::io::ErrorKind::ResourceBusy,
+            "kernels are running; call synchronize first",
+        ))
     }
 
     /// Runs a kernel that may borrow from the caller, and synchronizes.
@@ -383,13 +457,16 @@ impl Session {
     ///
     /// # Errors
     /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
-    /// all streams are written as far as they can be, in any case.
+    /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
     pub fn synchronize(&mut self) -> Result<(), SyncError> {
         self.finish(Ok(()))
     }
 
     /// [`Session::synchronize`], after a kernel that has ended so.
     fn finish(&mut self, ran: Result<(), LaunchError>) -> Result<(), SyncError> {
+        if self.dead {
+            return Err(SyncError::Dead);
+        }
         let mut outcome = ran.map_err(SyncError::Kernel);
         for launched in self.launches.drain(..) {
             outcome = outcome.and(launched.join().map_err(SyncError::Kernel));
@@ -400,26 +477,75 @@ impl Session {
         if outcome.is_err() {
             flush::let_go(self.tables.host);
         }
-        #[cfg(feature = "cuda")]
-        if let (Backend::Cuda { device, .. }, true) = (&self.backend, self.gpu_launches > 0) {
-            let ended = device.synchronize().map_err(SyncError::Cuda);
-            for _ in 0..std::mem::take(&mut self.gpu_launches) {
-                if let Some(attendant) = &self.attendant {
-                    attendant.end();
+        if !self.gpu_launches.is_empty() || self.external {
+            match self.wait_for_gpu() {
+                Err(cause) if cause.is_fault() => return Err(self.after_fault(Box::new(cause))),
+                ended => {
+                    outcome = outcome
+                        .and(ended.map_err(SyncError::Gpu))
+                        .and(self.tables.pull().map_err(SyncError::Tables));
                 }
             }
-            outcome = outcome.and(ended).and(self.tables.pull().map_err(SyncError::Tables));
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
     }
 
+    /// Waits for the kernels on the GPU; the first error.
+    fn wait_for_gpu(&mut self) -> Result<(), GpuError> {
+        let mut outcome = Ok(());
+        if let (true, Backend::Gpu(gpu)) = (mem::take(&mut self.external), &self.backend) {
+            outcome = gpu.settle();
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        for launch in self.gpu_launches.drain(..) {
+            outcome = outcome.and(launch.wait());
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        outcome
+    }
+
+    /// The device has died of `cause`: saves what the streams had accepted.
+    fn after_fault(&mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> SyncError {
+        self.dead = true;
+        let _attention = self.attendant.as_ref().map(Attendant::attention);
+        let host = self.tables.host;
+        let buffers = self.stream_bytes / host.stream_buffers.buffer_bytes as usize;
+        let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
+        let recovery = recover::recover(host, buffers, &self.keepsake, &self.rings, flush::patience(host));
+        SyncError::Fault(Box::new(Fault {
+            cause,
+            panicked: recover::panicked(&host.stall().panic),
+            stalled: StalledAt::of(host.stall()),
+            recovery,
+        }))
+    }
+
+    /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests
+    /// of that, on CPU lanes with [`Builder::survives`].
+    ///
+    /// # Safety
+    /// Each kernel that was launched has ended, or its threads have stopped for ever.
+    #[doc(hidden)]
+    pub unsafe fn pretend_fault(&mut self) -> SyncError {
+        self.abandoned = true;
+        for launched in self.launches.drain(..) {
+            drop(launched);
+            if let Some(attendant) = &self.attendant {
+                attendant.end();
+            }
+        }
+        self.after_fault("a pretended fault".into())
+    }
+
     /// Registers the pools and all buffers with every ring, in place of what was registered.
     fn register_all_buffers(&self) -> Result<(), RingError> {
-        let stream_bytes = self.tables.host.stream_buffers.buffer_bytes as usize
-            * ((self.pool.bytes - self.pool_split) / self.tables.host.stream_buffers.buffer_bytes as usize);
         let mut all =
-            vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), stream_bytes)];
+            vec![(self.pool.address, self.pool_split), (self.pool.part(self.pool_split), self.stream_bytes)];
         all.extend(self.buffers.iter().map(|buffer| (buffer.address, buffer.bytes)));
         for ring in &self.rings {
             ring.unregister_buffers()?;
@@ -434,10 +560,14 @@ impl Session {
     fn settle(&self) -> bool {
         let started = Instant::now();
         loop {
-            let idle = self.tables.host.queues().iter().all(|queue| {
-                queue.drain_alone(64);
-                queue.free_slots() == queue.capacity()
-            });
+            let idle = if self.dead {
+                self.rings.iter().all(|ring| ring.tails().0 == ring.tails().1)
+            } else {
+                self.tables.host.queues().iter().all(|queue| {
+                    queue.drain_alone(64);
+                    queue.free_slots() == queue.capacity()
+                })
+            };
             if idle {
                 return true;
             }
@@ -459,29 +589,21 @@ impl Session {
                 stream.generation.add(1);
             }
         }
-        for file in tables.files() {
+        for (index, file) in (0..).zip(tables.files()) {
             let flags = file.flags.peek();
             // ORDERING: release, device: no kernel runs.
             file.flags.publish(0);
-            if flags & OpenFile::OPEN != 0 && flags & OpenFile::HOST_OWNED == 0 {
+            let opened = if self.dead {
+                tables.journal.opened(index)
+            } else {
+                let ours = flags & OpenFile::OPEN != 0 && flags & OpenFile::HOST_OWNED == 0;
+                ours.then(|| file.descriptor.peek().cast_signed())
+            };
+            if let Some(descriptor) = opened {
                 // SAFETY:
                 // - the descriptor was opened by a kernel of this session for this entry, and nobody else closes it
-                unsafe { libc::close(file.descriptor.peek().cast_signed()) };
+                unsafe { libc::close(descriptor) };
             }
-        }
-    }
-}
-
-impl Backend {
-    /// The device's own memory for the tables, where it has some.
-    fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
-        match self {
-            Self::Cpu(_) => {
-                let _ = bytes;
-                Ok(None)
-            }
-            #[cfg(feature = "cuda")]
-            Self::Cuda { device, .. } => Ok(Some(Box::new(cuda::Tables::allocate(device, bytes)?))),
         }
     }
 }
@@ -510,6 +632,19 @@ fn allocate_shared(source: &dyn MemorySource, bytes: usize) -> std::io::Result<N
     }
 }
 
+/// Memory for the pools, from the source, or else from the runtime's own allocator, and the source that it came from: what the device
+/// sees at another address than the host when it is registered may have one address when the runtime allocates it.
+fn allocate_pool(
+    source: Arc<dyn MemorySource>,
+    bytes: usize,
+) -> std::io::Result<(Arc<dyn MemorySource>, NonNull<u8>)> {
+    allocate_shared(&*source, bytes).map(|address| (Arc::clone(&source), address)).or_else(|error| {
+        let runtime = source.runtime().ok_or(error)?;
+        let address = allocate_shared(&*runtime, bytes)?;
+        Ok((runtime, address))
+    })
+}
+
 /// Undoes [`allocate_shared`].
 ///
 /// # Safety
@@ -535,7 +670,9 @@ impl PoolRegion {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Err(error) = self.synchronize() {
+        if !self.dead
+            && let Err(error) = self.synchronize()
+        {
             eprintln!("gpufs: while closing a session: {error}");
         }
         let settled = {
@@ -545,7 +682,7 @@ impl Drop for Session {
         self.close_tables();
         self.attendant = None;
         self.rings.clear();
-        if !settled {
+        if !settled || self.abandoned {
             // An operation that was given up on (a deadline) may still use its buffer: the memory stays the kernel's.
             return;
         }

@@ -72,9 +72,7 @@ impl Session {
     /// # Panics
     /// If another session placed it.
     pub fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
-        if !self.launches.is_empty() || self.gpu_launches > 0 {
-            return Err(io::Error::other("kernels are running; call synchronize first"));
-        }
+        self.check_idle()?;
         let mut value = std::mem::MaybeUninit::<T>::uninit();
         match placed.place {
             // SAFETY:

@@ -7,16 +7,19 @@
 //! The host's image is never freed. A handle that a kernel's code kept beyond its session then meets tables in which everything is
 //! closed and nothing is free, and gets `EBADF` or `EMFILE`, where it would otherwise read freed memory. What is large, the rings and
 //! the pools, is freed.
+//!
+//! What outlives the device is not in the image: the [`Keepsake`] is host memory that both views point to.
 #![allow(unsafe_code, reason = "makes the tables that the device reads through pointers")]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::io;
 use std::ptr::NonNull;
 
+use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Region, Session, Stall};
 use gpufs_core::stream::Stream;
-use gpufs_core::word::{DeviceWord, DeviceWord64};
+use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
 use gpufs_core::{FreeSet, Queue, QueueParts, QueueWords};
 
 use crate::ring::{Ring, RingParts};
@@ -41,14 +44,31 @@ pub(super) struct PoolMemory {
     pub(super) buffer_index: u32,
 }
 
-/// Memory of a device, as far as a session's tables need it.
+/// Memory of a device, as far as a session needs it.
 pub(crate) trait DeviceMemory: std::fmt::Debug + Send {
     /// Where it begins, for the device.
     fn address(&self) -> u64;
-    /// Copies the whole of `image` to the device. No kernel runs.
-    fn write(&self, image: &[u8]) -> io::Result<()>;
-    /// Copies the whole of the device's memory into `image`. No kernel runs.
-    fn read(&self, image: &mut [u8]) -> io::Result<()>;
+    /// Copies `bytes` to the device, to `offset` of this memory. No kernel runs.
+    fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()>;
+    /// Copies from `offset` of this memory into `bytes`. No kernel runs.
+    fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()>;
+    /// Copies `image` to the device, to the start of this memory. No kernel runs.
+    fn write(&self, image: &[u8]) -> io::Result<()> {
+        self.write_at(0, image)
+    }
+    /// Copies the start of this memory into `image`. No kernel runs.
+    fn read(&self, image: &mut [u8]) -> io::Result<()> {
+        self.read_at(0, image)
+    }
+}
+
+/// Whether `bytes` bytes at `offset` lie within memory of `length` bytes.
+pub(crate) fn within(length: usize, offset: usize, bytes: usize) -> io::Result<()> {
+    if offset <= length && bytes <= length - offset {
+        return Ok(());
+    }
+    let text = format!("{bytes} bytes at {offset} do not lie within memory of {length} bytes");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
 /// What the tables hold, for every view of them.
@@ -57,6 +77,87 @@ struct Contents<'a> {
     sizes: Sizes,
     staging: PoolMemory,
     stream_buffers: PoolMemory,
+    keepsake: &'a Keepsake,
+}
+
+/// What outlives the device: where it lies in host memory that the device reaches at the same address. Zero to begin with.
+#[derive(Clone, Debug)]
+pub(super) struct Keepsake {
+    /// Where the device has memory of its own. Where not, it is in the image, and is never freed.
+    stall: Option<*const Stall>,
+    files: *const SharedWord64,
+    /// One for each stream buffer, and the rest, where output survives.
+    places: Option<*const Place>,
+    entries: *const SharedWord64,
+    entries_per_buffer: u32,
+    shift: u32,
+    /// For each ring, one word for each slot, where output survives.
+    results: Vec<*const SharedWord64>,
+    /// Length in bytes.
+    pub(super) bytes: usize,
+}
+
+impl Keepsake {
+    /// Lays it out from address `base` on. A first call, at any address, tells the size.
+    pub(super) fn lay_out(
+        base: u64,
+        rings: &[Ring],
+        files: u32,
+        (buffers, buffer_bytes): (u32, u32),
+        (own_memory, survives): (bool, bool),
+    ) -> Self {
+        let mut cutter = Cutter { base, next: 0 };
+        let entries_per_buffer = buffer_bytes / Journal::BYTES_PER_ENTRY;
+        let (stall, files) = (own_memory.then(|| cutter.table(1)), cutter.table(files));
+        let mut kept = Self {
+            stall,
+            files,
+            places: None,
+            entries: std::ptr::null(),
+            entries_per_buffer,
+            shift: buffer_bytes.trailing_zeros(),
+            results: vec![std::ptr::null(); rings.len()],
+            bytes: 0,
+        };
+        if survives {
+            kept.places = Some(cutter.table(buffers));
+            kept.entries = cutter.table(buffers * entries_per_buffer);
+            for (results, ring) in kept.results.iter_mut().zip(rings) {
+                *results = cutter.table(capacity_of(&ring.parts(), true));
+            }
+        }
+        kept.bytes = usize::try_from(cutter.next).unwrap_or(usize::MAX);
+        kept
+    }
+    /// Whether output survives.
+    pub(super) fn is_kept(&self) -> bool {
+        self.places.is_some()
+    }
+    fn journal(&self) -> Journal {
+        Journal {
+            places: self.places.unwrap_or(std::ptr::null()),
+            entries: self.entries,
+            files: self.files,
+            entries_per_buffer: self.entries_per_buffer,
+            shift: self.shift,
+        }
+    }
+    /// What became of the last write of a block that `slot` of ring `ring` carried: generation and result. 0 for none.
+    pub(super) fn result(&self, ring: u32, slot: u32) -> u64 {
+        let Some(results) = self.results.get(ring as usize).filter(|results| !results.is_null()) else {
+            return 0;
+        };
+        // SAFETY:
+        // - laid out for each slot of each ring; the session, which owns this, owns the memory too
+        // ORDERING: relaxed: the device is dead.
+        unsafe { &*results.add(slot as usize) }.peek()
+    }
+}
+
+/// Slots of a ring.
+fn capacity_of(parts: &RingParts, survives: bool) -> u32 {
+    // `Queue::new` says why half.
+    parts.sq_entries.min(if survives { parts.cq_entries / 2 } else { parts.cq_entries })
 }
 
 /// Hands out places in an image. Both views are laid out by the same calls, so their offsets agree.
@@ -88,8 +189,8 @@ impl Cutter {
             free: self.free_set(memory.buffers),
         }
     }
-    fn queue(&mut self, parts: &RingParts) -> Queue {
-        let capacity = parts.sq_entries.min(parts.cq_entries);
+    fn queue(&mut self, parts: &RingParts, results: *const SharedWord64) -> Queue {
+        let capacity = capacity_of(parts, !results.is_null());
         // SAFETY:
         // - the ring's words and entries stay mapped until the session closes it, after the last use; what outlives the session
         //   meets closed tables first (see the head of the file)
@@ -108,6 +209,7 @@ impl Cutter {
                 slots: self.table::<DeviceWord64>(capacity),
                 free: self.free_set(capacity),
                 capacity,
+                results,
             })
         }
     }
@@ -116,7 +218,8 @@ impl Cutter {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
         self.table::<Session>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
-        let queues = contents.rings.iter().map(|ring| self.queue(&parts(ring))).collect();
+        let each = contents.rings.iter().zip(&contents.keepsake.results);
+        let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
         let session = Session {
             queues: queue_table,
             queue_count: count(contents.rings),
@@ -132,7 +235,9 @@ impl Cutter {
             stream_buffers: self.pool(contents.stream_buffers),
             deadline_ns,
             blocks_per_stream,
-            stall: self.table::<Stall>(1),
+            stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
+            stalled: self.table::<DeviceWord>(1),
+            journal: contents.keepsake.journal(),
         };
         (session, queues)
     }
@@ -164,9 +269,10 @@ impl Tables {
         sizes: Sizes,
         staging: PoolMemory,
         stream_buffers: PoolMemory,
+        keepsake: &Keepsake,
         allocate: impl FnOnce(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
-        let contents = Contents { rings, sizes, staging, stream_buffers };
+        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
         let _ = measure.view(&contents, Ring::parts);

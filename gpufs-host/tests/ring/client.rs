@@ -99,11 +99,14 @@ pub(crate) fn kinds() -> Vec<(&'static str, RingConfig)> {
     vec![
         ("sqpoll, kernel memory", kind(Mode::Sqpoll, RingMemory::Kernel)),
         ("sqpoll, caller memory", kind(Mode::Sqpoll, RingMemory::Caller)),
+        ("sqpoll, runtime memory", kind(Mode::Sqpoll, RingMemory::Runtime)),
         ("sqpoll, kernel memory, index array", with_array),
         ("enter, kernel memory", kind(Mode::Enter, RingMemory::Kernel)),
         ("enter, caller memory", kind(Mode::Enter, RingMemory::Caller)),
+        ("enter, runtime memory", kind(Mode::Enter, RingMemory::Runtime)),
         ("enter, caller memory, index array", own_with_array),
         ("threads", kind(Mode::Threads, RingMemory::Caller)),
+        ("threads, runtime memory", kind(Mode::Threads, RingMemory::Runtime)),
     ]
 }
 

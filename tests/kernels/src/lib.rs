@@ -1,12 +1,25 @@
 //! Kernels of the whole-stack tests that run on every device. What they share with the host lies in a registered buffer.
-#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(any(target_arch = "nvptx64", target_arch = "amdgpu"), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+#![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
 #![allow(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
 
 use core::ffi::CStr;
 
+mod calls;
+mod meetings;
+mod records;
+
+use gpufs_core::word::SharedWord;
 use gpufs_device::warp::global_thread;
 use gpufs_device::{Errno, File, fprintf, kernel};
+
+pub use calls::{
+    Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, STOP, Script, UNTOUCHED, Verb, hash,
+    print_formats, resolve, script,
+};
+pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
+pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
 
 /// Where in the shared buffer [`open()`] leaves its result, behind the path.
 pub const RESULT_AT: usize = 4096;
@@ -21,6 +34,51 @@ kernel! {
         // SAFETY:
         // - within the buffer, whose pages are aligned
         unsafe { ((shared + RESULT_AT as u64) as *mut Result<File, Errno>).write(opened) };
+    }
+}
+
+kernel! {
+    /// As [`open()`], for appending.
+    pub fn open_to_append(fs: Fs, shared: u64) {
+        // SAFETY:
+        // - the host put a path there, and reads the result after the kernel has ended
+        let path = unsafe { CStr::from_ptr(shared as *const _) };
+        let opened: Result<File, Errno> = fs.fopen(path, c"a");
+        // SAFETY:
+        // - within the buffer, whose pages are aligned
+        unsafe { ((shared + RESULT_AT as u64) as *mut Result<File, Errno>).write(opened) };
+    }
+}
+
+kernel! {
+    /// Every thread prints up to `rounds` lines to `file`, and stores how many of its calls have returned at `progress`, one 32-bit
+    /// word for each thread. Thread `victim`, when `after` of its calls have returned, writes to `address`.
+    pub fn print_until_fault(
+        fs: Fs,
+        file: gpufs_device::File,
+        progress: u64,
+        rounds: u32,
+        victim: u64,
+        after: u32,
+        address: u64,
+    ) {
+        let _ = fs;
+        let thread = global_thread();
+        // SAFETY:
+        // - the host registered a word for each thread there, and reads it as a shared word
+        let progress = unsafe { &*((progress + thread * 4) as *const SharedWord) };
+        for round in 0..rounds {
+            if fprintf!(file, c"thread %lu iter %u value %f\n", thread, round, thread as f64 * 0.5).is_err() {
+                return;
+            }
+            // ORDERING: release, system, partner the host: what the call did comes before.
+            progress.publish(round + 1);
+            if thread == victim && round + 1 == after {
+                // SAFETY:
+                // - none: it is to fault, unless the host gave an address that is valid
+                unsafe { (address as *mut u32).write_volatile(1) };
+            }
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 //!
 //! | option | value |
 //! |---|---|
-//! | `--program` | PTX that holds the kernels of `tests/kernels` |
+//! | `--program` | PTX or a cubin that holds the kernels of `tests/kernels` |
 //! | `--blocks`, `--threads`, `--rounds` | the grid, and lines a thread |
-//! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller` |
+//! | `--survives` | 0 or 1: whether output survives a fault; the default is the device's |
+//! | `--registers` | the most registers that a thread of the GPU may have |
+//! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller`, `runtime` |
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -29,13 +31,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--blocks" => grid.blocks = value.parse()?,
             "--threads" => grid.threads = value.parse()?,
             "--rounds" => rounds = value.parse()?,
+            "--registers" => builder = builder.gpu_registers(value.parse()?),
             "--rings" => builder = builder.rings(value.parse()?),
             "--mode" => {
                 let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == value);
                 builder = builder.mode(mode.ok_or("--mode: sqpoll, enter or threads")?);
             }
-            "--memory" if value == "kernel" => builder = builder.ring_memory(RingMemory::Kernel),
-            "--memory" if value == "caller" => builder = builder.ring_memory(RingMemory::Caller),
+            "--survives" => builder = builder.survives(value != "0"),
+            "--memory" => {
+                let memory = RingMemory::BEST_FIRST.into_iter().find(|memory| memory.to_string() == value);
+                builder = builder.ring_memory(memory.ok_or("--memory: kernel, caller or runtime")?);
+            }
             _ => return Err(format!("{option} {value}: no such option or value").into()),
         }
     }
@@ -44,10 +50,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => builder.cpu()?,
     };
     println!(
-        "{}, {} rings served by {}",
+        "{}, {} rings served by {}, in memory of the {}",
         session.device_name(),
         session.statistics().rings.len(),
-        session.mode()
+        session.mode(),
+        session.ring_memory()
+    );
+    for (memory, reason) in session.refused_memory() {
+        println!("not of the {memory}: {reason}");
+    }
+    println!(
+        "print: {:?}, {} blocks of {} threads on each of {} multiprocessors",
+        session.kernel_limits::<print::Entry>()?,
+        session.occupancy::<print::Entry>(grid.threads)?,
+        grid.threads,
+        session.multiprocessors()
     );
     let shared = session.register_buffer(2 * RESULT_AT)?;
     // SAFETY:

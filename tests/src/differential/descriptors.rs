@@ -1,13 +1,13 @@
 //! Descriptors against the system calls.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-use gpufs_device::file::{self, Descriptor, Whence};
-use gpufs_device::{Errno, Fs};
+use gpufs_device::file::{self, Whence};
 
 use super::places::{Kind, NAMES, Place, VERY_LONG, content};
 use super::streams::Sides;
-use super::{Difference, Outcome, Step};
+use super::{Difference, Outcome, Step, Subject};
 use crate::random::{Random, text};
+use crate::suite::rig::{Answer, Do};
 
 /// Descriptors that a sequence has at once.
 const PLACES: usize = 3;
@@ -60,18 +60,7 @@ pub enum Call {
     Look,
 }
 
-/// One side: the system's descriptors, or this project's.
-trait Side {
-    fn place(&self) -> &Place;
-    fn is_open(&self, on: usize) -> bool;
-    fn open(&mut self, on: usize, name: usize, flags: u32) -> Result<i64, i32>;
-    fn read(&mut self, on: usize, into: &mut [u8], offset: Option<u64>) -> Result<i64, i32>;
-    fn write(&mut self, on: usize, from: &[u8], offset: Option<u64>) -> Result<i64, i32>;
-    fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32>;
-    fn ftruncate(&mut self, on: usize, length: u64) -> Result<i64, i32>;
-    fn fsync(&mut self, on: usize) -> Result<i64, i32>;
-    fn close(&mut self, on: usize) -> Result<i64, i32>;
-
+impl System<'_> {
     fn call(&mut self, call: &Call) -> Outcome {
         let mut memory = Vec::new();
         let result = match *call {
@@ -91,7 +80,7 @@ trait Side {
             Call::Fsync { on } => self.fsync(on),
             Call::Close { on } => self.close(on),
             Call::Look => {
-                let content = content(&self.place().path("a"));
+                let content = content(&self.place.path("a"));
                 return Outcome { content, ..Outcome::default() };
             }
         };
@@ -110,10 +99,7 @@ fn checked(result: i64) -> Result<i64, i32> {
     if result == -1 { Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)) } else { Ok(result) }
 }
 
-impl Side for System<'_> {
-    fn place(&self) -> &Place {
-        self.place
-    }
+impl System<'_> {
     fn is_open(&self, on: usize) -> bool {
         self.numbers[on] >= 0
     }
@@ -170,118 +156,83 @@ impl Side for System<'_> {
     }
 }
 
-/// This project's side.
-struct Device<'a> {
-    fs: Fs,
-    place: &'a Place,
-    descriptors: [Option<Descriptor>; PLACES],
-}
-
-/// An index beyond any session's table.
-const NOT_OPEN: Descriptor = Descriptor(u32::MAX);
-
-fn number<T>(result: Result<T, Errno>, value: impl FnOnce(T) -> i64) -> Result<i64, i32> {
-    result.map(value).map_err(Errno::number)
-}
-
-impl Device<'_> {
-    fn descriptor(&self, on: usize) -> Descriptor {
-        self.descriptors[on].unwrap_or(NOT_OPEN)
+/// The call on this project's side; the sequence's descriptors are the entries from `on` on.
+fn doing(place: &Place, call: &Call, first: u32) -> Do {
+    let entry = |on: usize| first + u32::try_from(on).expect("one of a few");
+    match *call {
+        Call::Open { on, name, flags } => Do::Open(entry(on), place.c_path(NAMES[name].0), flags),
+        Call::Read { on, bytes } => Do::Read(entry(on), bytes),
+        Call::Pread { on, bytes, offset } => Do::Pread(entry(on), bytes, offset),
+        Call::Write { on, salt, bytes } => Do::Write(entry(on), text(salt, bytes)),
+        Call::Pwrite { on, salt, bytes, offset } => Do::Pwrite(entry(on), text(salt, bytes), offset),
+        Call::Lseek { on, offset, whence } => Do::Lseek(entry(on), offset, whence),
+        Call::Ftruncate { on, length } => Do::Ftruncate(entry(on), length),
+        Call::Fsync { on } => Do::Fsync(entry(on)),
+        Call::Close { on } => Do::Close(entry(on)),
+        Call::Look => Do::Look(place.c_path("a")),
     }
 }
 
-impl Side for Device<'_> {
-    fn place(&self) -> &Place {
-        self.place
+/// What came of it.
+fn outcome(call: &Call, answer: &Answer) -> Outcome {
+    if *call == Call::Look {
+        let content = usize::try_from(answer.value).ok().map(|length| (length, answer.hash));
+        return Outcome { content, ..Outcome::default() };
     }
-    fn is_open(&self, on: usize) -> bool {
-        self.descriptors[on].is_some()
-    }
-    fn open(&mut self, on: usize, name: usize, flags: u32) -> Result<i64, i32> {
-        let opened = self.fs.open(&self.place.c_path(NAMES[name].0), flags, 0o666);
-        self.descriptors[on] = opened.ok();
-        number(opened, |_| 0)
-    }
-    fn read(&mut self, on: usize, into: &mut [u8], offset: Option<u64>) -> Result<i64, i32> {
-        let descriptor = self.descriptor(on);
-        let count = match offset {
-            None => self.fs.read(descriptor, into),
-            Some(offset) => self.fs.pread(descriptor, into, offset),
+    Outcome { value: answer.value, errno: answer.errno, bytes: answer.bytes.clone(), ..Outcome::default() }
+}
+
+/// Descriptors, for [`super::compare`].
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptors;
+
+impl Subject for Descriptors {
+    const NAME: &'static str = "descriptors";
+    const ENTRIES: u32 = PLACES as u32;
+    type Call = Call;
+    type Sequence = Vec<Step<Call>>;
+    fn prepare(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> (Self::Sequence, Vec<Do>) {
+        let mut random = Random::new(seed);
+        let (salt, amount) = (random.bits(), random.below(10_000));
+        let steps = if let Some(calls) = calls {
+            on_system(sides, (salt, amount), calls)
+        } else {
+            let mut calls = vec![Call::Open { on: 0, name: 0, flags: file::O_RDWR }];
+            for _ in 0..5 + random.below(40) {
+                calls.push(propose(&mut random));
+            }
+            on_system(sides, (salt, amount), &calls)
         };
-        number(count, |count| count as i64)
+        sides.here.reset(salt, amount);
+        let mut script: Vec<Do> = steps.iter().map(|step| doing(&sides.here, &step.call, on)).collect();
+        // After a difference something may be open.
+        script.extend((0..Self::ENTRIES).map(|entry| Do::Abandon(on + entry)));
+        (steps, script)
     }
-    fn write(&mut self, on: usize, from: &[u8], offset: Option<u64>) -> Result<i64, i32> {
-        let descriptor = self.descriptor(on);
-        let count = match offset {
-            None => self.fs.write(descriptor, from),
-            Some(offset) => self.fs.pwrite(descriptor, from, offset),
-        };
-        number(count, |count| count as i64)
-    }
-    fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32> {
-        number(self.fs.lseek(self.descriptor(on), offset, whence), u64::cast_signed)
-    }
-    fn ftruncate(&mut self, on: usize, length: u64) -> Result<i64, i32> {
-        number(self.fs.ftruncate(self.descriptor(on), length), |()| 0)
-    }
-    fn fsync(&mut self, on: usize) -> Result<i64, i32> {
-        number(self.fs.fsync(self.descriptor(on)), |()| 0)
-    }
-    fn close(&mut self, on: usize) -> Result<i64, i32> {
-        let descriptor = self.descriptor(on);
-        self.descriptors[on] = None;
-        number(self.fs.close(descriptor), |()| 0)
+    fn judge(steps: Self::Sequence, answers: &[Answer]) -> Option<Difference<Call>> {
+        let differs = |(step, answer): (&Step<Call>, &Answer)| outcome(&step.call, answer) != step.expected;
+        let at = steps.iter().zip(answers).position(differs)?;
+        let got = outcome(&steps[at].call, &answers[at]);
+        Some(Difference { steps: steps[..=at].to_vec(), got })
     }
 }
 
-/// Makes up a sequence from `seed` and runs it on both sides. Where they first differ. Convergent as its calls are.
-#[must_use]
-pub fn run(fs: Fs, sides: &Sides, seed: u64) -> Option<Difference<Call>> {
-    let mut random = Random::new(seed);
-    // As `run_again` begins.
-    let (salt, amount) = (random.bits(), random.below(10_000));
-    let mut calls = vec![Call::Open { on: 0, name: 0, flags: file::O_RDWR }];
-    for _ in 0..5 + random.below(40) {
-        calls.push(propose(&mut random));
-    }
-    both(fs, sides, (salt, amount), &calls)
-}
-
-/// Runs a given list of calls on both sides, from the start that `seed` gives. Convergent as its calls are.
-#[must_use]
-pub fn run_again(fs: Fs, sides: &Sides, seed: u64, calls: &[Call]) -> Option<Difference<Call>> {
-    let mut random = Random::new(seed);
-    let start = (random.bits(), random.below(10_000));
-    both(fs, sides, start, calls)
-}
-
-fn both(fs: Fs, sides: &Sides, (salt, amount): (u64, usize), calls: &[Call]) -> Option<Difference<Call>> {
+/// The system's answers to the calls that are allowed; in the end all is closed.
+fn on_system(sides: &Sides, (salt, amount): (u64, usize), calls: &[Call]) -> Vec<Step<Call>> {
     sides.system.reset(salt, amount);
-    sides.here.reset(salt, amount);
     let mut system = System { place: &sides.system, numbers: [-1; PLACES] };
-    let mut device = Device { fs, place: &sides.here, descriptors: [None; PLACES] };
     let mut kinds = [Kind::File; PLACES];
     let mut steps = Vec::new();
-    let mut difference = None;
     for call in calls {
-        if !allowed(call, &system, &mut kinds) {
-            continue;
-        }
-        let expected = system.call(call);
-        let got = device.call(call);
-        let differs = got != expected;
-        steps.push(Step { call: call.clone(), expected, compared: true });
-        if differs {
-            difference = Some(Difference { steps, got });
-            break;
+        if allowed(call, &system, &mut kinds) {
+            steps.push(Step { call: call.clone(), expected: system.call(call), compared: true });
         }
     }
-    for on in 0..PLACES {
-        let closed = system.is_open(on).then(|| system.close(on));
-        let closed_here = device.is_open(on).then(|| device.close(on));
-        debug_assert!(difference.is_some() || closed == closed_here);
+    for on in (0..PLACES).filter(|on| system.numbers[*on] >= 0).collect::<Vec<_>>() {
+        let call = Call::Close { on };
+        steps.push(Step { expected: system.call(&call), call, compared: true });
     }
-    difference
+    steps
 }
 
 /// Everything is allowed but to forget an open descriptor, and what is said below.

@@ -4,9 +4,31 @@
 //! *call* is plain data, a *step* is a call with what the system answered, and *rules* say which calls mean something in the present
 //! state; so a list of calls can be made up while the system runs it, run again, and shrunk.
 
+pub mod compare;
 pub mod descriptors;
+pub mod formats;
 pub mod places;
 pub mod streams;
+
+use crate::suite::rig::{Answer, Do};
+use streams::Sides;
+
+/// A kind of sequence.
+pub trait Subject: Sync {
+    /// Its name.
+    const NAME: &'static str;
+    /// Entries of the handles that a sequence uses.
+    const ENTRIES: u32;
+    /// One call.
+    type Call: std::fmt::Debug + Clone + Send + Sync;
+    /// What the system answered.
+    type Sequence: Send;
+    /// Makes up the sequence of `seed`, or takes given calls and leaves out those that the rules forbid; makes them on the system's
+    /// side, and puts this project's side into the same state. The script that makes the same calls there, on the entries from `on` on.
+    fn prepare(sides: &Sides, seed: u64, calls: Option<&[Self::Call]>, on: u32) -> (Self::Sequence, Vec<Do>);
+    /// Where the script's answers first differ.
+    fn judge(sequence: Self::Sequence, answers: &[Answer]) -> Option<Difference<Self::Call>>;
+}
 
 /// What a call came to, as far as both sides must agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The files that both sides work on: a directory for each side, with the same things in it.
 
-use std::collections::hash_map::DefaultHasher;
 use std::ffi::CString;
-use std::hash::Hasher;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+use gpufs_test_kernels::{HASH_START, hash};
 
 use crate::random::text;
 
@@ -125,9 +125,7 @@ impl Place {
 #[must_use]
 pub fn content(path: &Path) -> Option<(usize, u64)> {
     let bytes = fs::read(path).ok()?;
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&bytes);
-    Some((bytes.len(), hasher.finish()))
+    Some((bytes.len(), hash(HASH_START, &bytes)))
 }
 
 /// A directory for a test's files, in memory where the system has such a place. Removed in the end.

@@ -1,12 +1,12 @@
 //! An installable prefix for C, C++, CUDA and HIP programs: headers, `libgpufs`, device code, CMake and pkg-config files. It may be moved.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::checks::{cargo, root};
+use crate::checks::{cargo, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
             reports.push(device_code(&prefix, name, step));
         }
     }
-    reports.push(device::in_process("headers, packages, licences", || texts(&prefix)));
+    reports.push(step::in_process("headers, packages, licences", || texts(&prefix)));
     let whole = step::summarize(&reports)
         && (chosen.is_empty() || reports.iter().all(|report| report.outcome == Outcome::Passed));
     if whole {
@@ -47,7 +47,7 @@ pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
 
 /// `libgpufs`, both kinds.
 fn host(prefix: &Path) -> Report {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = target_directory();
     let report =
         step::run("libgpufs", &mut cargo("build -p gpufs-c --profile dist"), Duration::from_secs(20 * 60));
     if report.outcome != Outcome::Passed {

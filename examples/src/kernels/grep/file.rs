@@ -22,7 +22,8 @@ struct Sight {
     is_decided: bool,
 }
 
-/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself.
+/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself. Once in the device program, as `write` is.
+#[inline(never)]
 fn read_all(fs: Fs, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     let mut done = 0;
     // Ends: each round reads bytes, or meets the end of the file or an error.
@@ -82,9 +83,11 @@ impl<'a> Warp<'a> {
         let count = Decimal::new(sight.matches);
         let shown = match self.job.show {
             Show::Lines => return,
-            Show::Counts => {
-                Line { name: self.job.named.then_some(name.to_bytes()), number: None, text: count.as_bytes() }
-            }
+            Show::Counts => Line {
+                name: self.job.is_named().then_some(name.to_bytes()),
+                number: None,
+                text: count.as_bytes(),
+            },
             Show::Names if sight.matches > 0 => Line { name: None, number: None, text: name.to_bytes() },
             Show::Names => return,
         };
@@ -120,6 +123,7 @@ impl<'a> Warp<'a> {
     }
 
     /// Reads a part of a file, each lane a slice; shorter where the file ends.
+    #[inline(never)]
     fn window(&self, descriptor: Descriptor, offset: u64, bytes: usize) -> Result<&'a [u8], Errno> {
         let lanes = self.lanes;
         let window = START_BYTES * lanes.count() as usize;
@@ -168,6 +172,7 @@ impl<'a> Warp<'a> {
     }
 
     /// Searches the lines of a text that begins with one; how many bytes they were. The last line of the file needs no end.
+    #[inline(never)]
     fn text(&mut self, name: &CStr, sight: &mut Sight, text: &[u8], is_last: bool) -> usize {
         let lanes = self.lanes;
         self.judge(sight, text);
@@ -190,7 +195,7 @@ impl<'a> Warp<'a> {
             sight.is_decided = has_match;
             return used;
         }
-        if self.job.numbered && (has_match || !is_last) {
+        if self.job.is_numbered() && (has_match || !is_last) {
             let newlines = memchr_iter(b'\n', mine).count() as u64;
             let before = sight.newlines + lanes.scan(newlines);
             sight.newlines = lanes.broadcast(before + newlines, lanes.mask().last());
@@ -204,10 +209,11 @@ impl<'a> Warp<'a> {
     }
 
     /// Puts out the matching lines of each lane's `mine`, with numbers that follow `newlines`.
+    #[inline(never)]
     fn put_matches(&mut self, name: &CStr, mine: &[u8], newlines: Option<u64>) {
         let job = self.job;
         let searcher = super::Searcher::new(&job.needle);
-        let name = job.named.then_some(name.to_bytes());
+        let name = job.is_named().then_some(name.to_bytes());
         self.put(|each| {
             let (mut newlines, mut counted) = (newlines, 0);
             let matches = Matches { searcher: &searcher, ends: Ends::Newline, text: mine, next: 0 };
@@ -285,8 +291,8 @@ impl<'a> Warp<'a> {
         self.print_pending();
         let job = self.job;
         let line = Line {
-            name: job.named.then_some(name.to_bytes()),
-            number: job.numbered.then_some(number),
+            name: job.is_named().then_some(name.to_bytes()),
+            number: job.is_numbered().then_some(number),
             text: b"",
         };
         let is_leader = self.lanes.is_leader();

@@ -14,18 +14,25 @@
 //! | pipes, terminals | "Illegal seek": files are read at offsets |
 
 mod file;
+mod names;
+mod needle;
 mod output;
+#[cfg(any(test, target_arch = "nvptx64", target_arch = "amdgpu"))]
+mod rare;
 mod text;
-
-use core::ffi::CStr;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_RDONLY};
+use gpufs_device::kernel::{Portable, Shared};
 use gpufs_device::warp::Lanes;
-use gpufs_device::{Errno, Fs, fprintf};
+use gpufs_device::{Errno, Fs, kernel, portable};
 
+use self::output::write;
 use self::text::Searcher;
 use super::{Part, Parts};
+
+pub use names::Names;
+pub use needle::{LONGEST_NEEDLE, Needle};
 
 /// Text that is read, and judged text or binary, at once: GNU grep's buffer.
 pub const STRETCH_BYTES: usize = 96 << 10;
@@ -35,20 +42,10 @@ pub const START_BYTES: usize = 32 << 10;
 const WINDOW_BYTES: usize = STRETCH_BYTES + LONGEST_NEEDLE;
 /// What a warp finds until it has to wait for its turn.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// The most bytes of a string to look for.
-pub const LONGEST_NEEDLE: usize = 32 << 10;
-
-/// What to look for.
-#[derive(Clone, Copy, Debug)]
-pub enum Needle<'a> {
-    /// A string without newline and NUL.
-    Fixed(&'a [u8]),
-    /// A byte of a class without newline and NUL: bit `b` of the 256 stands for byte `b`.
-    Class([u64; 4]),
-}
 
 /// What to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Show {
     /// The lines that match.
     Lines,
@@ -58,45 +55,45 @@ pub enum Show {
     Names,
 }
 
-/// What the host hands to the kernel.
-#[derive(Debug)]
-pub struct Job<'a> {
-    /// The files' names, each ended by a NUL.
-    pub names: &'a [u8],
-    /// Where each name begins.
-    pub starts: &'a [u32],
-    /// What to look for.
-    pub needle: Needle<'a>,
-    /// What to print.
-    pub show: Show,
-    /// Whether lines get their numbers.
-    pub numbered: bool,
-    /// Whether lines and counts get their file's name.
-    pub named: bool,
-    /// A part of [`part_bytes`] for each warp, registered. Warps for which there is none leave the work to the others.
-    pub memory: Parts<'a>,
-    /// The next file to draw, or more.
-    pub next: DeviceWord,
-    /// The file whose turn it is to be printed.
-    pub turn: DeviceWord,
-    /// 1 when a line matched.
-    pub matched: DeviceWord,
-    /// 1 when a file could not be read.
-    pub failed: DeviceWord,
-    /// The errno of a write to the standard output that failed; 0 if none did. Then all stop.
-    pub output_errno: DeviceWord,
+#[allow(unsafe_code, reason = "a promise about a layout")]
+// SAFETY:
+// - a number, by its `repr`
+unsafe impl Portable for Show {}
+
+portable! {
+    /// What the host places for the kernel.
+    pub struct Job {
+        /// The files to search.
+        pub names: Names,
+        /// What to print.
+        pub show: Show,
+        /// Whether lines get their numbers: 1 or 0.
+        pub numbered: u32,
+        /// Whether lines and counts get their file's name: 1 or 0.
+        pub named: u32,
+        /// A part of [`part_bytes`] for each warp. Warps for which there is none leave the work to the others.
+        pub memory: Parts,
+        /// The next file to draw, or more.
+        pub next: DeviceWord,
+        /// The file whose turn it is to be printed.
+        pub turn: DeviceWord,
+        /// 1 when a line matched.
+        pub matched: DeviceWord,
+        /// 1 when a file could not be read.
+        pub failed: DeviceWord,
+        /// The errno of a write to the standard output that failed; 0 if none did. Then all stop.
+        pub output_errno: DeviceWord,
+        /// What to look for.
+        pub needle: Needle,
+    }
 }
 
-impl<'a> Job<'a> {
-    fn name(&self, index: u32) -> &'a CStr {
-        let from = self.starts[index as usize] as usize;
-        CStr::from_bytes_until_nul(&self.names[from..]).unwrap_or_default()
+impl Job {
+    fn is_numbered(&self) -> bool {
+        self.numbered == 1
     }
-    fn files(&self) -> u32 {
-        #[allow(clippy::cast_possible_truncation, reason = "names are numbered with 32 bits")]
-        {
-            self.starts.len() as u32
-        }
+    fn is_named(&self) -> bool {
+        self.named == 1
     }
 }
 
@@ -109,7 +106,7 @@ pub const fn part_bytes(width: u32) -> usize {
 /// A warp at work, the same in all its lanes.
 struct Warp<'a> {
     fs: Fs,
-    job: &'a Job<'a>,
+    job: &'a Job,
     lanes: Lanes,
     /// ```text
     /// | beginnings, one for each lane | window | output |
@@ -132,24 +129,27 @@ enum Remark {
     BinaryMatches,
 }
 
-/// Searches all files. Any grid.
-pub fn grep(fs: Fs, job: &Job<'_>) {
-    let lanes = Lanes::calling();
-    let part = if lanes.is_leader() { job.memory.claim() } else { None };
-    let address = lanes.from_leader(part.map_or(0, |part| part.address()));
-    if address == 0 {
-        return;
-    }
-    #[allow(unsafe_code, reason = "memory that lanes share")]
-    // SAFETY:
-    // - the leader claimed the part just now
-    let memory = unsafe { Part::shared(&job.memory, address) };
-    let searcher = Searcher::new(&job.needle);
-    let mut warp = Warp { fs, job, lanes, memory, searcher, first: 0, has_turn: false, pending: 0 };
-    // Ends: each round draws files.
-    while warp.draw() {
-        warp.batch();
-        warp.end_turn();
+kernel! {
+    /// Searches all files. Any grid.
+    pub fn search(fs: Fs, job: Shared<Job>) {
+        let job = job.get(fs);
+        let lanes = Lanes::calling();
+        let part = if lanes.is_leader() { job.memory.claim() } else { None };
+        let address = lanes.from_leader(part.map_or(0, |part| part.address()));
+        if address == 0 {
+            return;
+        }
+        #[allow(unsafe_code, reason = "memory that lanes share")]
+        // SAFETY:
+        // - the leader claimed the part just now
+        let memory = unsafe { Part::shared(&job.memory, address) };
+        let searcher = Searcher::new(&job.needle);
+        let mut warp = Warp { fs, job, lanes, memory, searcher, first: 0, has_turn: false, pending: 0 };
+        // Ends: each round draws files.
+        while warp.draw() {
+            warp.batch();
+            warp.end_turn();
+        }
     }
 }
 
@@ -163,7 +163,7 @@ impl Warp<'_> {
         let first = lanes.from_leader(u64::from(first)) as u32;
         self.first = first;
         self.has_turn = false;
-        first < self.job.files() && !self.is_stopped()
+        first < self.job.names.count() && !self.is_stopped()
     }
 
     /// Whether nothing more can be printed. Convergent.
@@ -175,9 +175,9 @@ impl Warp<'_> {
     fn batch(&mut self) {
         let (fs, job, lanes) = (self.fs, self.job, self.lanes);
         let mine = self.first + lanes.rank();
-        let exists = mine < job.files();
+        let exists = mine < job.names.count();
         // Each lane for itself.
-        let file = if exists { Some(fs.open(job.name(mine), O_RDONLY, 0)) } else { None };
+        let file = if exists { Some(fs.open(job.names.get(mine), O_RDONLY, 0)) } else { None };
         let (descriptor, start) = match file {
             Some(Ok(descriptor)) => (Some(descriptor), self.read_start(descriptor)),
             Some(Err(errno)) => (None, Err(errno)),
@@ -198,7 +198,7 @@ impl Warp<'_> {
             #[allow(clippy::cast_possible_truncation, reason = "below START_BYTES")]
             let bytes = lanes.broadcast(bytes as u64, lane) as usize;
             let rank = lanes.mask().rank(lane);
-            let name = job.name(self.first + rank);
+            let name = job.names.get(self.first + rank);
             let outcome = self.file(name, Descriptor(descriptor), rank, bytes);
             if lanes.lane() == lane && !matches!(outcome, Remark::Nothing) {
                 remark = outcome;
@@ -219,16 +219,19 @@ impl Warp<'_> {
 
     /// Says on the standard error what is left to say. One lane, whose warp has the turn.
     fn print_remark(&self, file: u32, remark: Remark) {
-        let errors = self.fs.stderr();
-        let name = || self.job.name(file);
-        // Nobody is left to hear of an error here.
-        let _ = match remark {
+        let text = match remark {
             Remark::Nothing => return,
             Remark::Failed(errno) => {
                 self.job.failed.set(1);
-                fprintf!(errors, c"grep: %s: %s\n", name(), errno.text())
+                errno.text()
             }
-            Remark::BinaryMatches => fprintf!(errors, c"grep: %s: binary file matches\n", name()),
+            Remark::BinaryMatches => "binary file matches",
         };
+        // Without printf, whose conversions would be most of the device program.
+        let name = self.job.names.get(file).to_bytes();
+        for piece in [b"grep: ", name, b": ", text.as_bytes(), b"\n"] {
+            // Nobody is left to hear of an error here.
+            let _ = write(self.fs.stderr(), piece);
+        }
     }
 }

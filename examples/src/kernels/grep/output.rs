@@ -1,8 +1,8 @@
 //! A warp's output: a buffer that is printed at the warp's turn. Everything here is convergent, but for [`Line`].
 #![allow(unsafe_code, reason = "memory that lanes share")]
 
-use gpufs_core::Errno;
 use gpufs_device::warp::nap;
+use gpufs_device::{Errno, File};
 
 use super::text::Decimal;
 use super::{OUTPUT_BYTES, WINDOW_BYTES, Warp};
@@ -38,6 +38,13 @@ impl Line<'_> {
     }
 }
 
+/// Writes bytes to a stream. Any lane. Once in the device program: a copy of the call in each place would make it several times as
+/// long, and the driver compile it as much longer.
+#[inline(never)]
+pub(super) fn write(stream: File, bytes: &[u8]) -> Result<(), Errno> {
+    stream.fwrite(bytes).map(|_| ())
+}
+
 impl Warp<'_> {
     fn output_start(&self) -> usize {
         super::START_BYTES * self.lanes.count() as usize + WINDOW_BYTES
@@ -67,6 +74,7 @@ impl Warp<'_> {
     }
 
     /// Prints what the buffer holds, at the warp's turn.
+    #[inline(never)]
     pub(super) fn print_pending(&mut self) {
         self.take_turn();
         self.lanes.sync();
@@ -85,7 +93,7 @@ impl Warp<'_> {
         if self.job.output_errno.peek() != 0 {
             return;
         }
-        if let Err(errno) = self.fs.stdout().fwrite(bytes) {
+        if let Err(errno) = write(self.fs.stdout(), bytes) {
             self.note(errno);
         }
     }

@@ -1,21 +1,38 @@
 //! Finding matches and lines in memory: what one lane does alone.
 
-use memchr::{memchr, memchr2, memmem, memrchr, memrchr2};
+#[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+use memchr::memmem;
+use memchr::{memchr, memchr2, memrchr, memrchr2};
 
 use super::Needle;
+#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+use super::rare::RareFinder;
+
+/// What looks for a string: on a CPU with vector instructions, chosen through a pointer; a GPU does better without either.
+#[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+type Finder<'a> = memmem::Finder<'a>;
+#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+type Finder<'a> = RareFinder<'a>;
+
+fn finder(needle: &Needle) -> Finder<'_> {
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    return memmem::Finder::new(needle.as_bytes());
+    #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+    return RareFinder::new(needle.as_bytes(), needle.rare_at());
+}
 
 /// A needle, ready to be looked for.
 #[allow(clippy::large_enum_variant, reason = "one for each lane, and nothing to box it in")]
 pub(super) enum Searcher<'a> {
-    Fixed(memmem::Finder<'a>),
+    Fixed(Finder<'a>),
     Class(&'a [u64; 4]),
 }
 
 impl<'a> Searcher<'a> {
-    pub(super) fn new(needle: &'a Needle<'a>) -> Self {
-        match needle {
-            Needle::Fixed(bytes) => Self::Fixed(memmem::Finder::new(*bytes)),
-            Needle::Class(class) => Self::Class(class),
+    pub(super) fn new(needle: &'a Needle) -> Self {
+        match needle.as_class() {
+            Some(class) => Self::Class(class),
+            None => Self::Fixed(finder(needle)),
         }
     }
     /// Where the first match begins. In an empty text there is none, even of the empty string: it has no line.

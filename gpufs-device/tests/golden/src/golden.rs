@@ -1,7 +1,7 @@
 //! One function for each operation. Arguments are references and numbers, so that what is not the operation is little.
 
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, wake_fence};
+use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, wake_fence};
 use gpufs_device::warp::{LaneMask, Machine, Warp};
 
 macro_rules! golden {
@@ -20,6 +20,9 @@ golden! {
     golden_shared_observe(word: &SharedWord) -> u32 { word.observe() }
     golden_shared_set(word: &SharedWord, value: u32) { word.set(value) }
     golden_shared_publish(word: &SharedWord, value: u32) { word.publish(value) }
+    golden_shared64_observe(word: &SharedWord64) -> u64 { word.observe() }
+    golden_shared64_set(word: &SharedWord64, value: u64) { word.set(value) }
+    golden_shared64_publish(word: &SharedWord64, value: u64) { word.publish(value) }
     golden_device_peek(word: &DeviceWord) -> u32 { word.peek() }
     golden_device_observe(word: &DeviceWord) -> u32 { word.observe() }
     golden_device_set(word: &DeviceWord, value: u32) { word.set(value) }
@@ -76,4 +79,12 @@ extern "C" fn golden_store_sync_publish(lanes: u64, data: &mut u32, word: &Share
     *data = 1;
     Machine::sync(LaneMask(lanes));
     word.publish(2);
+}
+
+/// A ballot whose answer a branch before it decides: one ballot, where all lanes meet.
+#[unsafe(no_mangle)]
+extern "C" fn golden_ballot_after_branch(lanes: u64, wanted: bool, word: &DeviceWord) -> u64 {
+    let found = wanted.then(|| word.draw(1));
+    let answer = Machine::ballot(LaneMask(lanes), found.is_some());
+    found.map_or(0, u64::from) + answer.0
 }

@@ -1,133 +1,97 @@
-//! This project's side.
+//! This project's side: the script of a sequence, for whatever device, and what came of it.
 
 use std::ffi::CString;
-use std::path::PathBuf;
 
-use gpufs_device::stdio::{Buffering, Transfer};
-use gpufs_device::{Errno, File, Fs, fprintf};
+use gpufs_device::stdio::Buffering;
 
-use super::{Call, Printf, UNTOUCHED, string};
-use crate::differential::Outcome;
-use crate::differential::places::{Kind, NAMES, Place, content};
+use super::{Call, Printf, shows_content, string};
+use crate::differential::places::{Kind, NAMES, Place};
+use crate::differential::{Outcome, Step};
 use crate::random::text;
+use crate::suite::rig::{Answer, Do, Value};
 
-/// A stream of a session, and where it is.
-pub(super) struct Device<'a> {
-    fs: Fs,
-    place: &'a Place,
-    file: Option<File>,
-    path: Option<PathBuf>,
-    buffering: Buffering,
+/// The calls of a sequence, and which of them answer a step and its look at the file's content.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) calls: Vec<Do>,
+    places: Vec<(usize, Option<usize>)>,
 }
 
-/// A result as the C library would give it.
-fn value<T>(result: Result<T, Errno>, value: impl FnOnce(T) -> i64) -> Outcome {
-    match result {
-        Ok(good) => Outcome::of(value(good)),
-        Err(errno) => Outcome::failed(errno.number()),
-    }
-}
-
-fn count(transfer: Transfer) -> Outcome {
-    let errno = transfer.error.map_or(0, Errno::number);
-    Outcome { value: transfer.bytes as i64, errno, ..Outcome::default() }
-}
-
-impl<'a> Device<'a> {
-    pub(super) fn new(fs: Fs, place: &'a Place) -> Self {
-        Self { fs, place, file: None, path: None, buffering: Buffering::Full }
-    }
-
-    /// Closes what is open, after a difference.
-    pub(super) fn abandon(&mut self) {
-        if let Some(file) = self.file.take() {
-            let _ = file.fclose();
+/// The calls that make the steps, on entry `on`.
+pub(super) fn plan(place: &Place, steps: &[Step<Call>], on: u32) -> Plan {
+    let mut plan = Plan { calls: Vec::new(), places: Vec::new() };
+    let mut path = None;
+    let mut buffering = Buffering::Full;
+    for Step { call, expected, .. } in steps {
+        if let (Call::Open { name, .. }, 0) = (call, expected.value) {
+            buffering = Buffering::Full;
+            let (name, kind) = NAMES[*name];
+            path = (kind == Kind::File).then(|| place.c_path(name));
         }
-    }
-
-    pub(super) fn call(&mut self, call: &Call) -> Outcome {
-        let mut outcome = match (call, self.file) {
-            (Call::Open { name, mode }, _) => self.open(*name, mode),
-            (_, None) => Outcome::failed(-1),
-            (Call::Close, Some(file)) => return self.close(file),
-            (call, Some(file)) => self.call_open(file, call),
+        if let Call::Setvbuf(chosen, _) = call {
+            buffering = *chosen;
+        }
+        plan.calls.push(doing(place, call, on, buffering));
+        let at = plan.calls.len() - 1;
+        let shown = if *call == Call::Close {
+            path.take()
+        } else if shows_content(call, buffering) {
+            path.clone()
+        } else {
+            None
         };
-        if let Some(file) = self.file {
-            outcome.flags = (file.feof(), file.ferror());
-        }
-        if super::shows_content(call, self.buffering) {
-            outcome.content = self.path.as_deref().and_then(content);
-        }
-        outcome
+        let looks = shown.is_some();
+        plan.calls.extend(shown.map(Do::Look));
+        plan.places.push((at, looks.then_some(at + 1)));
     }
+    // After a difference something may be open.
+    plan.calls.push(Do::Abandon(on));
+    plan
+}
 
-    fn open(&mut self, name: usize, mode: &str) -> Outcome {
-        let (name, kind) = NAMES[name];
-        let path = self.place.c_path(name);
-        let mode = CString::new(mode).expect("no NUL");
-        let opened = self.fs.fopen(&path, &mode);
-        self.file = opened.ok();
-        if opened.is_ok() {
-            self.buffering = Buffering::Full;
-            self.path = (kind == Kind::File).then(|| self.place.path(name));
+fn doing(place: &Place, call: &Call, on: u32, buffering: Buffering) -> Do {
+    match call {
+        Call::Open { name, mode } => {
+            Do::Fopen(on, place.c_path(NAMES[*name].0), CString::new(mode.as_str()).expect("no NUL"))
         }
-        value(opened, |_| 0)
-    }
-
-    fn close(&mut self, file: File) -> Outcome {
-        let mut outcome = value(file.fclose(), |()| 0);
-        self.file = None;
-        outcome.content = self.path.take().as_deref().and_then(content);
-        outcome
-    }
-
-    fn call_open(&mut self, file: File, call: &Call) -> Outcome {
-        match call {
-            Call::Open { .. } | Call::Close => unreachable!("made by others"),
-            Call::Read { bytes } => {
-                let mut memory = vec![UNTOUCHED; *bytes];
-                let transfer = file.fread_counted(&mut memory);
-                memory.truncate(transfer.bytes);
-                Outcome { bytes: memory, ..count(transfer) }
-            }
-            Call::Write { salt, bytes } => count(file.fwrite_counted(&text(*salt, *bytes))),
-            Call::Getc => value(file.fgetc(), |byte| byte.map_or(-1, i64::from)),
-            Call::Putc(byte) => value(file.fputc(*byte), i64::from),
-            Call::Gets { room } => {
-                let mut memory = vec![UNTOUCHED; *room];
-                match file.fgets(&mut memory).map(|line| line.is_some()) {
-                    Ok(true) => Outcome { bytes: memory, ..Outcome::default() },
-                    Ok(false) => Outcome::failed(0),
-                    Err(errno) => Outcome::failed(errno.number()),
-                }
-            }
-            Call::Puts { salt, bytes } => value(file.fputs(&string(*salt, *bytes)), |()| 0),
-            Call::Ungetc(byte) => value(file.ungetc(*byte), |byte| byte.map_or(-1, i64::from)),
-            Call::Printf { kind, number } => {
-                let number = *number;
-                let printed = match kind {
-                    Printf::Number => fprintf!(file, c"%d", number),
-                    Printf::Line => fprintf!(file, c"lane %08x said %s\n", number, c"this"),
-                    Printf::Long => fprintf!(file, c"%400d\n%-20d|", number, number),
-                };
-                value(printed, |count| count as i64)
-            }
-            Call::Seek(offset, whence) => value(file.fseek(*offset, *whence), |()| 0),
-            Call::Tell => value(file.ftell(), |position| position.cast_signed()),
-            Call::Rewind => {
-                file.rewind();
-                Outcome::default()
-            }
-            Call::Flush => value(file.fflush(), |()| 0),
-            Call::Setvbuf(buffering, bytes) => {
-                self.buffering = *buffering;
-                value(file.setvbuf(*buffering, *bytes), |()| 0)
-            }
-            Call::SetvbufHere(bytes) => value(file.setvbuf(self.buffering, *bytes), |()| 0),
-            Call::Clearerr => {
-                file.clearerr();
-                Outcome::default()
+        Call::Close => Do::Fclose(on),
+        Call::Read { bytes } => Do::Fread(on, *bytes),
+        Call::Write { salt, bytes } => Do::Fwrite(on, text(*salt, *bytes)),
+        Call::Getc => Do::Fgetc(on),
+        Call::Putc(byte) => Do::Fputc(on, *byte),
+        Call::Gets { room } => Do::Fgets(on, *room),
+        Call::Puts { salt, bytes } => Do::Fputs(on, string(*salt, *bytes)),
+        Call::Ungetc(byte) => Do::Ungetc(on, *byte),
+        Call::Printf { kind, number } => {
+            let number = Value::Integer(i64::from(*number));
+            match kind {
+                Printf::Number => Do::Fprintf(on, c"%d", vec![number]),
+                Printf::Line => Do::Fprintf(on, c"lane %08x said %s\n", vec![number, Value::Text(c"this")]),
+                Printf::Long => Do::Fprintf(on, c"%400d\n%-20d|", vec![number, number]),
             }
         }
+        Call::Seek(offset, whence) => Do::Fseek(on, *offset, *whence),
+        Call::Tell => Do::Ftell(on),
+        Call::Rewind => Do::Rewind(on),
+        Call::Flush => Do::Fflush(on),
+        Call::Setvbuf(buffering, bytes) => Do::Setvbuf(on, *buffering, *bytes),
+        Call::SetvbufHere(bytes) => Do::Setvbuf(on, buffering, *bytes),
+        Call::Clearerr => Do::Clearerr(on),
+    }
+}
+
+/// What came of a step.
+pub(super) fn outcome(plan: &Plan, step: usize, answers: &[Answer]) -> Outcome {
+    let (at, look) = plan.places[step];
+    let answer = &answers[at];
+    Outcome {
+        value: answer.value,
+        errno: answer.errno,
+        bytes: answer.bytes.clone(),
+        flags: (answer.end, answer.error),
+        content: look.and_then(|look| {
+            let seen = &answers[look];
+            usize::try_from(seen.value).ok().map(|length| (length, seen.hash))
+        }),
     }
 }

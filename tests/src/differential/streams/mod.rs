@@ -4,13 +4,13 @@ mod device;
 mod rules;
 mod system;
 
-use gpufs_device::Fs;
 use gpufs_device::stdio::{Buffering, Whence};
 
 use super::places::{NAMES, Place};
-use super::{Difference, Step};
+use super::{Difference, Step, Subject};
 use crate::random::Random;
-use device::Device;
+use crate::suite::rig::{Answer, Do};
+use device::Plan;
 use rules::Rules;
 use system::System;
 
@@ -113,29 +113,58 @@ pub struct Sides {
     pub system: Place,
 }
 
-/// Makes up a sequence from `seed` and runs it on both sides. Where they first differ. Convergent as its calls are.
-#[must_use]
-pub fn run(fs: Fs, sides: &Sides, seed: u64) -> Option<Difference<Call>> {
-    let (start, mut random) = Start::new(seed);
-    let most = if random.one_in(4) { 120 } else { 40 };
-    let count = 3 + random.below(most);
-    let mut proposed = 0;
-    let rules = Rules::new(random.bits());
-    let next = |rules: &Rules| {
-        proposed += 1;
-        (proposed <= count * 2).then(|| propose(&mut random, rules))
-    };
-    let steps = on_system(sides, start, next, rules);
-    on_device(fs, sides, start, steps)
+/// A sequence: the system's answers to it, and the script that makes the same calls.
+#[derive(Debug)]
+pub struct Sequence {
+    steps: Vec<Step<Call>>,
+    plan: Plan,
 }
 
-/// Runs a given list of calls on both sides, from the start that `seed` gives. Convergent as its calls are.
-#[must_use]
-pub fn run_again(fs: Fs, sides: &Sides, seed: u64, calls: &[Call]) -> Option<Difference<Call>> {
-    let (start, _) = Start::new(seed);
-    let mut calls = calls.iter();
-    let steps = on_system(sides, start, |_| calls.next().cloned(), Rules::new(0));
-    on_device(fs, sides, start, steps)
+/// The start and the steps that `seed` gives, or those of a given list of calls, made on the system's side; and the script.
+fn sequence(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> Sequence {
+    let (start, mut random) = Start::new(seed);
+    let steps = if let Some(calls) = calls {
+        let mut calls = calls.iter();
+        on_system(sides, start, |_| calls.next().cloned(), Rules::new(0))
+    } else {
+        let most = if random.one_in(4) { 120 } else { 40 };
+        let count = 3 + random.below(most);
+        let mut proposed = 0;
+        let rules = Rules::new(random.bits());
+        let next = |rules: &Rules| {
+            proposed += 1;
+            (proposed <= count * 2).then(|| propose(&mut random, rules))
+        };
+        on_system(sides, start, next, rules)
+    };
+    sides.here.reset(start.salt, start.content);
+    let plan = device::plan(&sides.here, &steps, on);
+    Sequence { steps, plan }
+}
+
+/// Streams, for [`super::compare`].
+#[derive(Clone, Copy, Debug)]
+pub struct Streams;
+
+impl Subject for Streams {
+    const NAME: &'static str = "streams";
+    const ENTRIES: u32 = 1;
+    type Call = Call;
+    type Sequence = Sequence;
+    fn prepare(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> (Sequence, Vec<Do>) {
+        let mut sequence = sequence(sides, seed, calls, on);
+        let calls = std::mem::take(&mut sequence.plan.calls);
+        (sequence, calls)
+    }
+    fn judge(sequence: Sequence, answers: &[Answer]) -> Option<Difference<Call>> {
+        for (at, step) in sequence.steps.iter().enumerate() {
+            let got = device::outcome(&sequence.plan, at, answers);
+            if step.compared && got != step.expected {
+                return Some(Difference { steps: sequence.steps[..=at].to_vec(), got });
+            }
+        }
+        None
+    }
 }
 
 /// The system's answers to the calls that the rules allow.
@@ -165,20 +194,6 @@ fn on_system(
         let compared = rules.note(&call, &expected);
         steps.push(Step { call, expected, compared });
     }
-}
-
-/// This project's answers, up to the first that differs.
-fn on_device(fs: Fs, sides: &Sides, start: Start, steps: Vec<Step<Call>>) -> Option<Difference<Call>> {
-    sides.here.reset(start.salt, start.content);
-    let mut device = Device::new(fs, &sides.here);
-    for (at, step) in steps.iter().enumerate() {
-        let got = device.call(&step.call);
-        if step.compared && got != step.expected {
-            device.abandon();
-            return Some(Difference { steps: steps[..=at].to_vec(), got });
-        }
-    }
-    None
 }
 
 fn propose(random: &mut Random, rules: &Rules) -> Call {

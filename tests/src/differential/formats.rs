@@ -1,23 +1,28 @@
-//! The formatting engine against the system's `snprintf(3)`: the same formats, arguments and buffer sizes, byte for byte.
-//!
-//! `GPUFS_CASES` sets how many cases run and `GPUFS_SEED` where they come from; case `i` of a seed is always the same.
+//! Cases of `snprintf`: a format, its arguments, and what the C library makes of them.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
 
-use gpufs_device::format::{Argument, snprintf};
+use gpufs_device::format::Argument;
 
-/// Longer than any output of the cases below.
-const ROOM: usize = 40 << 10;
+/// Longer than any output of the cases.
+pub const ROOM: usize = 40 << 10;
 
 /// Arguments that one call of the system's function takes here.
 const ARGUMENTS: usize = 6;
 
 /// The splitmix64 generator.
-struct Random(Cell<u64>);
+#[derive(Debug)]
+pub struct Random(Cell<u64>);
 
 impl Random {
+    /// The generator of case `index` of `seed`.
+    #[must_use]
+    pub const fn of(seed: u64, index: u64) -> Self {
+        Self(Cell::new(seed.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))))
+    }
     fn next(&self) -> u64 {
         let mut value = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(value);
@@ -26,10 +31,11 @@ impl Random {
         value ^ (value >> 31)
     }
     /// A number below `limit`.
-    fn below(&self, limit: u64) -> u64 {
+    pub fn below(&self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
-    fn one_in(&self, count: u64) -> bool {
+    /// True once in `count` times.
+    pub fn one_in(&self, count: u64) -> bool {
         self.below(count) == 0
     }
     fn pick<T: Copy>(&self, items: &[T]) -> T {
@@ -39,30 +45,45 @@ impl Random {
 
 /// An argument as C passes it.
 #[derive(Clone, Copy, Debug)]
-enum Passed {
+pub enum Passed {
     /// In a general register: an integer, or an address.
     Word(u64),
+    /// In a floating-point register.
     Double(f64),
 }
 
 /// What both sides print.
-#[derive(Default)]
-struct Case {
+#[derive(Debug)]
+pub struct Case {
     /// For the engine.
-    format: String,
+    pub format: String,
     /// For the system: without `L`, as its long double is not a double.
-    system_format: String,
-    arguments: Vec<Argument<'static>>,
-    passed: Vec<Passed>,
+    pub system_format: String,
+    /// For the engine.
+    pub arguments: Vec<Argument<'static>>,
+    /// For the system.
+    pub passed: Vec<Passed>,
+    texts: Texts,
 }
 
+/// The [`TEXTS`], in memory that both sides reach.
+pub type Texts = [&'static CStr; 6];
+
 /// Strings for `%s`.
-const TEXTS: [&CStr; 6] =
+pub const TEXTS: Texts =
     [c"", c"a", c"lane 17", c"(null)", c"\xff\x80 bytes \x01", c"0123456789012345678901234567890123456789"];
 
 impl Case {
-    fn generate(random: &Random) -> Self {
-        let mut case = Self::default();
+    /// Makes one up.
+    #[must_use]
+    pub fn generate(random: &Random, texts: &Texts) -> Self {
+        let mut case = Self {
+            format: String::new(),
+            system_format: String::new(),
+            arguments: Vec::new(),
+            passed: Vec::new(),
+            texts: *texts,
+        };
         for _ in 0..=random.below(4) {
             if random.one_in(3) {
                 case.text(random.pick(&["x", " = ", "%%", "thread ", "\n", "a long piece of text, "]));
@@ -181,7 +202,7 @@ impl Case {
         }
     }
     fn string(&mut self, random: &Random) {
-        let text = random.pick(&TEXTS);
+        let text = random.pick(&self.texts);
         match random.below(4) {
             // SAFETY:
             // - null is allowed
@@ -196,7 +217,10 @@ impl Case {
         }
     }
     /// Prints into `buffer` with the system's function.
-    fn system(&self, buffer: &mut [u8]) -> i32 {
+    ///
+    /// # Panics
+    /// If there are more arguments than it takes here.
+    pub fn system(&self, buffer: &mut [u8]) -> i32 {
         let format = CString::new(self.system_format.as_str()).unwrap();
         macro_rules! call {
             ($rest:expr; [$($done:expr),*];) => {{
@@ -285,60 +309,4 @@ fn rounds_to_next_power(value: f64, digits: u32) -> bool {
     let exponent = |text: String| text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok());
     let (below, rounded) = (format!("{value:e}"), format!("{value:.*e}", digits as usize - 1));
     exponent(below) == Some(i64::from(digits) - 1) && exponent(rounded) == Some(i64::from(digits))
-}
-
-/// The bytes both sides are given, so that what neither writes is equal too.
-const CANARY: u8 = 0xa5;
-
-/// Runs case `index` of `seed`.
-fn run(seed: u64, index: u64, ours: &mut [u8], theirs: &mut [u8]) {
-    let random = Random(Cell::new(seed.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))));
-    let case = Case::generate(&random);
-    let size = if random.one_in(4) { random.below(48) as usize } else { ROOM };
-    let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
-    // Only a short buffer is compared to its end.
-    let canaries = size.min(64);
-    ours[..canaries].fill(CANARY);
-    theirs[..canaries].fill(CANARY);
-
-    let length = snprintf(ours, case.format.as_bytes(), &case.arguments);
-    let expected = case.system(theirs);
-    let compared = (expected.max(0) as usize + 1).max(canaries).min(size);
-    if length.ok() == usize::try_from(expected).ok() && ours[..compared] == theirs[..compared] {
-        return;
-    }
-    panic!(
-        "GPUFS_SEED={seed} case {index}, buffer of {size}\n format {:?}\n arguments {:x?}\n ours   {length:?} {:?}\n system {expected} {:?}",
-        case.format,
-        case.passed,
-        String::from_utf8_lossy(&ours[..compared]),
-        String::from_utf8_lossy(&theirs[..compared]),
-    );
-}
-
-/// A number from the environment.
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name)
-        .ok()
-        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
-}
-
-#[test]
-fn snprintf_equals_the_systems() {
-    const THREADS: u64 = 2;
-    let cases = variable("GPUFS_CASES").unwrap_or(200_000);
-    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let seed = variable("GPUFS_SEED").unwrap_or(clock.as_nanos() as u64);
-    println!("GPUFS_SEED={seed} GPUFS_CASES={cases}");
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || {
-                let (mut ours, mut theirs) = (vec![0; ROOM], vec![0; ROOM]);
-                for index in (thread..cases).step_by(THREADS as usize) {
-                    run(seed, index, &mut ours, &mut theirs);
-                }
-            });
-        }
-    });
-    println!("{cases} cases equal");
 }

@@ -1,0 +1,260 @@
+//! What is measured: the calls of gpufs.
+
+use core::ffi::CStr;
+
+use gpufs_core::kernel::Shared;
+use gpufs_core::session::FileIndex;
+use gpufs_device::warp::{Lanes, Machine, Warp, global_thread};
+use gpufs_device::{Errno, File, Fs, fprintf, kernel};
+
+use crate::{MOST_FILES, Times, copy_wide, sampled, scramble, timed, warp_index};
+
+/// Bytes of a path with its NUL, at most.
+pub const PATH_BYTES: usize = 1024;
+
+/// Each lane makes its requests on the source or target in device memory itself.
+pub const DIRECT: u32 = 0;
+/// Each request is of registered memory, in place.
+pub const IN_PLACE: u32 = 1;
+/// As [`IN_PLACE`], and the warp copies between that and device memory in wide words.
+pub const COPIED: u32 = 2;
+
+gpufs_device::portable! {
+    /// A measurement of transfers. Sizes are multiples of 16.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Transfers {
+        /// The files; a warp uses the one of its number.
+        pub files: Shared<[FileIndex; MOST_FILES]>,
+        /// How many there are.
+        pub file_count: u32,
+        /// Pieces that a warp moves.
+        pub rounds: u32,
+        /// [`DIRECT`], [`IN_PLACE`], [`COPIED`].
+        pub way: u32,
+        /// Whether requests go to random places.
+        pub random: u32,
+        /// Bytes of one request; the requests of a piece are a lane's each, from lane 0 on.
+        pub request: u64,
+        /// Bytes that a warp moves at a time: at most a request for each lane.
+        pub piece: u64,
+        /// A piece of registered memory for each warp.
+        pub pinned: u64,
+        /// A piece of device memory for each warp.
+        pub device: u64,
+        /// Bytes of a file that are used: a multiple of `piece`.
+        pub span: u64,
+        /// The first round's number.
+        pub first: u64,
+        /// The address of [`Times`].
+        pub times: u64,
+    }
+}
+
+gpufs_device::portable! {
+    /// A measurement of a stream's writing.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Writes {
+        /// The streams; a warp uses the one of its number.
+        pub streams: Shared<[File; MOST_FILES]>,
+        /// How many there are.
+        pub stream_count: u32,
+        /// Calls of a lane.
+        pub rounds: u32,
+        /// Bytes of one call.
+        pub bytes: u64,
+        /// That many bytes of device memory for each thread.
+        pub device: u64,
+        /// The address of [`Times`].
+        pub times: u64,
+    }
+}
+
+kernel! {
+    /// Opens streams: at `shared` stand, one after the other, `count` modes and paths of [`PATH_BYTES`] each; behind them the kernel
+    /// leaves a `File` for each. Failures go to `times`.
+    pub fn open_streams(fs: Fs, shared: u64, count: u32, times: u64) {
+        for index in 0..count as usize {
+            let text = shared + (2 * index * PATH_BYTES) as u64;
+            // SAFETY:
+            // - the host put NUL-terminated strings there
+            let (mode, path) = unsafe {
+                (CStr::from_ptr(text as *const _), CStr::from_ptr((text + PATH_BYTES as u64) as *const _))
+            };
+            match fs.fopen(path, mode) {
+                // SAFETY:
+                // - the host made room for the handles behind the texts, whose sizes are multiples of any alignment
+                Ok(file) => unsafe {
+                    ((shared + (2 * count as usize * PATH_BYTES) as u64) as *mut File).add(index).write(file);
+                },
+                Err(errno) => Times(times).fail(errno),
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Closes streams.
+    pub fn close_streams(fs: Fs, streams: Shared<[File; MOST_FILES]>, count: u32, times: u64) {
+        for file in &streams.get(fs)[..count as usize] {
+            if let Err(errno) = file.fclose() {
+                Times(times).fail(errno);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Samples of one `nop` of every calling lane.
+    pub fn nop_latency(fs: Fs, rounds: u32, times: u64) {
+        let times = Times(times);
+        sampled(times, rounds, |_| {
+            if let Err(errno) = fs.nop() {
+                times.fail(errno);
+            }
+        });
+    }
+}
+
+kernel! {
+    /// Samples of one `pread` of `bytes` at random places of the first `span` bytes, into `memory`.
+    pub fn read_latency(fs: Fs, file: FileIndex, memory: u64, bytes: u64, span: u64, rounds: u32, times: u64) {
+        // SAFETY:
+        // - the host gives that much memory to the one lane that runs this
+        let into = unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, bytes as usize) };
+        sampled(Times(times), rounds, |round| {
+            let place = scramble(u64::from(round)) % (span / bytes);
+            Times(times).check(fs.pread(file, into, place * bytes), bytes);
+        });
+    }
+}
+
+kernel! {
+    /// Every lane makes `rounds` NOPs.
+    pub fn nops(fs: Fs, rounds: u32, times: u64) {
+        let times = Times(times);
+        timed(times, rounds, |_| {
+            if let Err(errno) = fs.nop() {
+                times.fail(errno);
+            }
+        });
+    }
+}
+
+kernel! {
+    /// Every thread prints `rounds` lines.
+    pub fn print_lines(fs: Fs, file: gpufs_device::File, rounds: u32, times: u64) {
+        let _ = fs;
+        let thread = global_thread();
+        for round in 0..rounds {
+            let printed = fprintf!(file, c"thread %lu iter %u value %f\n", thread, round, thread as f64 * 0.5);
+            if let Err(errno) = printed {
+                Times(times).fail(errno);
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Every thread writes the same bytes again and again.
+    pub fn write_streams(fs: Fs, job: Writes) {
+        let times = Times(job.times);
+        let stream = job.streams.get(fs)[(warp_index() % job.stream_count) as usize];
+        let memory = job.device + global_thread() * job.bytes;
+        // SAFETY:
+        // - the host gives each thread that many bytes, which nobody writes
+        let bytes = unsafe { core::slice::from_raw_parts(memory as *const u8, job.bytes as usize) };
+        timed(times, job.rounds, |_| times.check(stream.fwrite(bytes), job.bytes));
+    }
+}
+
+/// One warp's part in [`Transfers`].
+fn transfers(fs: Fs, job: &Transfers, writing: bool) {
+    let times = Times(job.times);
+    let warp = Lanes::calling();
+    let (index, lane) = (u64::from(warp_index()), u64::from(Machine::lane()));
+    let warps = gpufs_device::warp::grid_threads() / u64::from(Machine::width());
+    let file = job.files.get(fs)[(warp_index() % job.file_count) as usize];
+    let (pinned, device) = (job.pinned + index * job.piece, job.device + index * job.piece);
+    let memory = if job.way == DIRECT { device } else { pinned } + lane * job.request;
+    let calls = lane < job.piece / job.request;
+    timed(times, job.rounds, |round| {
+        let number = job.first + u64::from(round) * warps + index;
+        let offset = if job.random == 0 {
+            (number * job.piece) % job.span + lane * job.request
+        } else {
+            scramble(number << 6 | lane) % (job.span / job.request) * job.request
+        };
+        if writing && job.way == COPIED {
+            copy_wide(pinned, device, job.piece);
+            warp.sync();
+        }
+        if calls {
+            let outcome = one(fs, file, writing, (memory, job.request), offset);
+            times.check(outcome, job.request);
+        }
+        warp.sync();
+        if !writing && job.way == COPIED {
+            copy_wide(device, pinned, job.piece);
+            warp.sync();
+        }
+    });
+}
+
+/// One lane's request.
+fn one(
+    fs: Fs,
+    file: FileIndex,
+    writing: bool,
+    (memory, bytes): (u64, u64),
+    offset: u64,
+) -> Result<usize, Errno> {
+    if writing {
+        // SAFETY:
+        // - the lane's part of its warp's piece
+        let from = unsafe { core::slice::from_raw_parts(memory as *const u8, bytes as usize) };
+        fs.pwrite(file, from, offset)
+    } else {
+        // SAFETY:
+        // - the lane's part of its warp's piece, which no other lane touches before the barrier
+        let into = unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, bytes as usize) };
+        fs.pread(file, into, offset)
+    }
+}
+
+kernel! {
+    /// Warps write pieces.
+    pub fn write_pieces(fs: Fs, job: Transfers) {
+        transfers(fs, &job, true);
+    }
+}
+
+kernel! {
+    /// Warps read pieces.
+    pub fn read_pieces(fs: Fs, job: Transfers) {
+        transfers(fs, &job, false);
+    }
+}
+
+kernel! {
+    /// Every thread takes lines until there is none left, and leaves at `counts` how many it took.
+    pub fn take_lines(fs: Fs, file: gpufs_device::File, counts: u64, times: u64) {
+        let _ = fs;
+        let times = Times(times);
+        let mut line = [0; 128];
+        let mut taken = 0;
+        timed(times, 1, |_| {
+            // Ends: with the file.
+            loop {
+                match file.fgets(&mut line) {
+                    Ok(Some(_)) => taken += 1,
+                    Ok(None) => break,
+                    Err(errno) => {
+                        times.fail(errno);
+                        break;
+                    }
+                }
+            }
+        });
+        Times(counts).put(global_thread() as usize, taken);
+    }
+}

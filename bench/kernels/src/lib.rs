@@ -1,0 +1,151 @@
+//! Kernels of the benchmark. What is measured is in `calls`; what it is measured against on a GPU, without gpufs, in `rivals`.
+//!
+//! Kernels leave their times in memory that they share with the host, laid out as [`Times`] says. A warp's time is its own: the
+//! host takes the span from the first start to the last end, so that launching and translating a program do not count.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![allow(unsafe_code, reason = "memory shared with the host, at addresses that are arguments")]
+
+pub mod calls;
+pub mod rivals;
+
+use gpufs_device::Errno;
+use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};
+
+/// Most files that a kernel uses at once.
+pub const MOST_FILES: usize = 16;
+
+/// Where kernels leave what they found: an address of 8-byte words.
+///
+/// ```text
+/// 0        0, or what went wrong: an errno, or SHORT for fewer bytes than asked for
+/// 1        ticks of the fine clock in the whole measurement
+/// 2        nanoseconds in the whole measurement
+/// 3        free for the kernel
+/// 4 …      samples in ticks; or, of each warp, when it started and when it ended, in nanoseconds
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Times(pub u64);
+
+impl Times {
+    /// Words before the samples.
+    pub const HEAD: usize = 4;
+    /// What stands in word 0 when a transfer moved fewer bytes than asked for.
+    pub const SHORT: u64 = u64::MAX;
+
+    /// Writes one word.
+    pub fn put(self, index: usize, value: u64) {
+        // SAFETY:
+        // - the host made room for the kernel's words, and reads them after the kernel has ended
+        unsafe { (self.0 as *mut u64).add(index).write_volatile(value) };
+    }
+    /// Notes a failure.
+    pub fn fail(self, errno: Errno) {
+        self.put(0, u64::try_from(errno.number()).unwrap_or(1));
+    }
+    /// Notes what a transfer came to, if it is not the `wanted` bytes.
+    pub fn check(self, outcome: Result<usize, Errno>, wanted: u64) {
+        match outcome {
+            Ok(count) if count as u64 == wanted => {}
+            Ok(_) => self.put(0, Self::SHORT),
+            Err(errno) => self.fail(errno),
+        }
+    }
+    /// Notes when the caller's warp started and ended. Lane 0.
+    pub fn warp(self, start_ns: u64, end_ns: u64) {
+        let at = Self::HEAD + 2 * warp_index() as usize;
+        self.put(at, start_ns);
+        self.put(at + 1, end_ns);
+    }
+}
+
+/// The calling warp's number in its grid.
+#[must_use]
+pub fn warp_index() -> u32 {
+    let place = position();
+    place.block * place.block_threads.div_ceil(Machine::width()) + place.thread / Machine::width()
+}
+
+/// A clock for short times, in ticks whose length the kernel reports ([`Times`]).
+#[inline]
+#[must_use]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let ticks;
+        // SAFETY:
+        // - reads a counter of the multiprocessor
+        unsafe { core::arch::asm!("mov.u64 {}, %clock64;", out(reg64) ticks, options(nostack)) };
+        ticks
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    clock()
+}
+
+/// Runs `body` `rounds` times in every lane of the warp, between two looks at the clock.
+fn timed(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
+    let warp = Lanes::calling();
+    let start = clock();
+    for round in 0..rounds {
+        body(round);
+    }
+    warp.sync();
+    if warp.lane() == 0 {
+        times.warp(start, clock());
+    }
+}
+
+/// Takes `rounds` samples of `body` in ticks. Of several lanes that call, lane 0's count.
+fn sampled(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
+    let lane = Machine::lane();
+    let (start_ns, start) = (clock(), ticks());
+    for round in 0..rounds {
+        let before = ticks();
+        body(round);
+        let after = ticks();
+        if lane == 0 {
+            times.put(Times::HEAD + round as usize, after.wrapping_sub(before));
+        }
+    }
+    if lane == 0 {
+        times.put(1, ticks().wrapping_sub(start));
+        times.put(2, clock() - start_ns);
+    }
+}
+
+/// A number that looks random (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+const fn scramble(seed: u64) -> u64 {
+    let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Copies `bytes`, a multiple of 16, in aligned words of 16 bytes, the lanes of the warp side by side. Called by all its lanes.
+fn copy_wide(target: u64, source: u64, bytes: u64) {
+    /// Words of a lane on their way at once: one would leave the bus idle where warps are few.
+    const AT_ONCE: usize = 4;
+    let (target, source) = (target as *mut u128, source as *const u128);
+    let (words, width) = ((bytes / 16) as usize, Machine::width() as usize);
+    let mut word = Machine::lane() as usize;
+    while word + (AT_ONCE - 1) * width < words {
+        let mut values = [0; AT_ONCE];
+        for (index, value) in values.iter_mut().enumerate() {
+            // SAFETY:
+            // - both stretches hold `bytes`, are aligned, and are this warp's while it runs
+            *value = unsafe { source.add(word + index * width).read() };
+        }
+        for (index, value) in values.into_iter().enumerate() {
+            // SAFETY:
+            // - as above
+            unsafe { target.add(word + index * width).write(value) };
+        }
+        word += AT_ONCE * width;
+    }
+    while word < words {
+        // SAFETY:
+        // - as above
+        unsafe { target.add(word).write(source.add(word).read()) };
+        word += width;
+    }
+}

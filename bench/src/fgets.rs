@@ -1,0 +1,109 @@
+//! `fgets`: the lines of a text file, taken by the whole grid from one stream.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+use gpufs_bench_kernels::calls::take_lines;
+use gpufs_host::Grid;
+
+use crate::report::Role;
+use crate::sample::Spread;
+use crate::scratch::Scratch;
+use crate::stage::{Stage, grid_of};
+use crate::{Bench, Failure};
+
+const NAME: &str = "fgets";
+const UNIT: &str = "GB/s";
+
+/// A text file of about so many bytes: how many it has, and how many lines.
+fn text(path: &Path, bytes: u64) -> Result<(u64, u64), Failure> {
+    let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
+    let (mut written, mut lines) = (0, 0);
+    while written < bytes {
+        let line = format!("thread {lines} iter 0 value {}.500000\n", lines / 2);
+        file.write_all(line.as_bytes())?;
+        written += line.len() as u64;
+        lines += 1;
+    }
+    file.flush()?;
+    Ok((written, lines))
+}
+
+/// One pass of the grid: seconds.
+fn pass(stage: &mut Stage, grid: Grid, path: &Path, lines: u64) -> Result<f64, Failure> {
+    let streams = stage.open_streams(&[path.to_owned()], "r")?;
+    let arguments =
+        take_lines::Arguments { file: streams.first, counts: stage.counts(), times: stage.times() };
+    let seconds = stage.run_timed::<take_lines::Entry>(grid, arguments)?;
+    stage.close_streams(&streams)?;
+    let counts = stage.read_counts(grid.blocks as usize * grid.threads as usize);
+    let taken: u64 = counts.iter().sum();
+    if taken != lines {
+        return Err(format!("{taken} lines were taken of {lines}").into());
+    }
+    Ok(seconds)
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let scratch = Scratch::new(&bench.options.directory)?;
+    let path = scratch.path("text");
+    let rings = bench.rings(&[4, 2, 1])[0];
+    let samples = bench.options.effort.samples;
+    // As large as the time allows: how fast it is shows a small file.
+    let budget = bench.options.effort.target.as_secs_f64() * if bench.options.quick { 10.0 } else { 100.0 };
+    for warps in bench.warps() {
+        bench.step("fgets");
+        let grid = grid_of(warps);
+        let (bytes, lines) = text(&path, 256 << 10)?;
+        let stage = bench.stage(rings)?;
+        let rate = bytes as f64 / pass(stage, grid, &path, lines)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+        let bytes = (rate * budget) as u64;
+        let (bytes, lines) = text(&path, bytes.clamp(256 << 10, 1 << 30).min(bench.options.file_bytes))?;
+        let case = format!("every line of {:.1} MB, warps: {warps}", bytes as f64 / 1e6);
+        let stage = bench.stage(rings)?;
+        let rates: Result<Vec<_>, Failure> =
+            (0..samples).map(|_| Ok(bytes as f64 / pass(stage, grid, &path, lines)? / 1e9)).collect();
+        bench.figure(
+            NAME,
+            &case,
+            "gpufs: fgets of the whole grid",
+            Role::Ours,
+            UNIT,
+            Spread::of(rates?),
+            None,
+        );
+        let rates: Result<Vec<_>, Failure> =
+            (0..samples).map(|_| Ok(bytes as f64 / libc_pass(&path, lines)? / 1e9)).collect();
+        bench.figure(NAME, &case, "CPU: fgets, one thread", Role::Rival, UNIT, Spread::of(rates?), None);
+    }
+    Ok(())
+}
+
+/// One pass of the C library's `fgets`: seconds.
+#[allow(unsafe_code, reason = "the C library's stdio")]
+fn libc_pass(path: &Path, lines: u64) -> Result<f64, Failure> {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+    let started = Instant::now();
+    // SAFETY:
+    // - NUL-terminated strings; closed below
+    let file = unsafe { libc::fopen(path.as_ptr(), c"r".as_ptr()) };
+    if file.is_null() {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    let mut line = [0; 128];
+    let mut taken = 0;
+    // SAFETY:
+    // - an open stream and a buffer of that length
+    while !unsafe { libc::fgets(line.as_mut_ptr(), 128, file) }.is_null() {
+        taken += 1;
+    }
+    // SAFETY:
+    // - opened above, used no more
+    unsafe { libc::fclose(file) };
+    if taken != lines {
+        return Err(format!("{taken} lines were taken of {lines}").into());
+    }
+    Ok(started.elapsed().as_secs_f64())
+}

@@ -1,0 +1,52 @@
+//! `iops`: NOPs a second.
+
+use gpufs_bench_kernels::calls::nops;
+
+use crate::cpu::Driven;
+use crate::report::{Place, Role};
+use crate::sample::Spread;
+use crate::stage::{WIDTH, grid_of};
+use crate::{Bench, Failure};
+
+const NAME: &str = "iops";
+const UNIT: &str = "M/s";
+
+fn millions(spread: &Spread) -> Spread {
+    Spread::of(spread.samples().iter().map(|rate| rate / 1e6).collect())
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let effort = bench.options.effort;
+    let mut rivals = Vec::new();
+    for (name, sqpoll) in [("one core with io_uring", false), ("one core with io_uring, SQPOLL", true)] {
+        bench.step(name);
+        rivals.push((name, millions(&Driven::open(sqpoll)?.rate(effort)?)));
+    }
+    for warps in bench.warps() {
+        for rings in bench.rings(&[1, 2, 4, 8]) {
+            let case = format!("NOPs of {warps} warps, rings: {rings}");
+            bench.step(&case);
+            let place = Place { plot: format!("NOPs of {warps} warps"), axis: "rings", x: f64::from(rings) };
+            let stage = bench.stage(rings)?;
+            let times = stage.times();
+            let before = stage.session().statistics().total().operations;
+            let mut made = 0;
+            let rate = effort.rate(u32::MAX, |rounds| {
+                let seconds =
+                    stage.run_timed::<nops::Entry>(grid_of(warps), nops::Arguments { rounds, times })?;
+                let count = u64::from(warps) * u64::from(WIDTH) * u64::from(rounds);
+                made += count;
+                Ok((count as f64, seconds))
+            })?;
+            let counted = stage.session().statistics().total().operations - before;
+            if counted != made {
+                return Err(format!("{made} NOPs were made, but the rings counted {counted}").into());
+            }
+            bench.figure(NAME, &case, "gpufs", Role::Ours, UNIT, millions(&rate), Some(place.clone()));
+            for (name, rate) in &rivals {
+                bench.figure(NAME, &case, name, Role::Rival, UNIT, rate.clone(), Some(place.clone()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! `gpufs-bench`: what gpufs does on this machine, and beside each figure what else does the same, in the same run.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options.rs` | the command line |
+//! | `stage.rs`, `gpu.rs` | a session with the memory that measurements need; the GPU beside it |
+//! | `cpu.rs` | the rivals on the CPU: threads, and plain io_uring |
+//! | `sample.rs` | repeating, medians |
+//! | `report.rs`, `svg.rs` | the table, JSON, plots |
+//! | the others | one for each subcommand |
+#![deny(unsafe_code)]
+
+mod cost;
+mod cpu;
+mod fgets;
+mod gpu;
+mod iops;
+mod latency;
+mod options;
+mod print;
+mod read;
+mod report;
+mod sample;
+mod scratch;
+mod stage;
+mod svg;
+mod write;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::json;
+
+use gpu::Gpu;
+use options::Options;
+use report::{Figure, Place, Report, Role};
+use sample::Spread;
+use stage::Stage;
+
+/// Anything that ends a measurement; its text is the message.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+/// A run of the benchmark.
+struct Bench {
+    options: Options,
+    report: Report,
+    stage: Option<Stage>,
+    gpu: Option<Gpu>,
+    progress: Progress,
+}
+
+/// A subcommand: its name, how many steps it has at most, and what it does.
+type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
+
+const SUBCOMMANDS: [Subcommand; 7] = [
+    ("latency", latency::run),
+    ("iops", iops::run),
+    ("print", print::run),
+    ("write", write::run),
+    ("read", read::run),
+    ("fgets", fgets::run),
+    ("cpu-cost", cost::run),
+];
+
+impl Bench {
+    /// The session with that many rings: the one before, if it has as many, else a new one in its place.
+    fn stage(&mut self, rings: u32) -> Result<&mut Stage, Failure> {
+        if self.stage.as_ref().is_none_or(|stage| stage.rings != rings) {
+            self.stage = None;
+            self.stage = Some(Stage::open(&self.options, self.gpu.as_ref(), rings)?);
+        }
+        Ok(self.stage.as_mut().expect("opened above"))
+    }
+    /// The numbers of rings to try.
+    fn rings(&self, default: &[u32]) -> Vec<u32> {
+        let cores = u32::try_from(cpu::cores()).unwrap_or(u32::MAX);
+        self.options
+            .rings
+            .clone()
+            .unwrap_or_else(|| default.iter().copied().filter(|&rings| rings <= cores).collect())
+    }
+    /// The numbers of warps to try: by default four for each multiprocessor, on a CPU eight.
+    fn warps(&self) -> Vec<u32> {
+        let default = self.gpu.as_ref().map_or(8, |gpu| 4 * gpu.multiprocessors);
+        self.options.warps.clone().unwrap_or_else(|| vec![default])
+    }
+    /// Says what is being measured, while it is.
+    fn step(&mut self, what: &str) {
+        self.progress.step(what);
+    }
+    #[allow(clippy::too_many_arguments, reason = "the fields of a figure")]
+    fn figure(
+        &mut self,
+        benchmark: &'static str,
+        case: &str,
+        name: &str,
+        role: Role,
+        unit: &'static str,
+        spread: Spread,
+        place: Option<Place>,
+    ) {
+        let (case, name) = (case.to_owned(), name.to_owned());
+        self.report.add(Figure { benchmark, case, name, role, unit, spread, place });
+    }
+}
+
+/// A line on the terminal that says how far things are.
+struct Progress {
+    shown: bool,
+    started: Instant,
+    /// Subcommands done and in all.
+    done: (usize, usize),
+}
+
+impl Progress {
+    const WIDTH: usize = 20;
+
+    fn step(&self, what: &str) {
+        if self.shown {
+            let filled = Self::WIDTH * self.done.0 / self.done.1.max(1);
+            let seconds = self.started.elapsed().as_secs();
+            let bar = format!("{}{}", "█".repeat(filled), "░".repeat(Self::WIDTH - filled));
+            eprint!("\r\x1b[K{bar} {seconds:>3} s  {what}");
+            let _ = std::io::stderr().flush();
+        }
+    }
+    fn clear(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("gpufs-bench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the subcommands that are wanted; whether each ended well.
+fn run() -> Result<bool, Failure> {
+    let Some(options) = Options::read()? else {
+        print!("{}", options::HELP);
+        return Ok(true);
+    };
+    let wanted: Vec<Subcommand> = SUBCOMMANDS
+        .into_iter()
+        .filter(|(name, _)| options.subcommand == *name || options.subcommand == "all")
+        .collect();
+    if wanted.is_empty() {
+        return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());
+    }
+    let gpu = if options.cuda { Some(Gpu::open(options.ordinal)?) } else { None };
+    let progress =
+        Progress { shown: std::io::stderr().is_terminal(), started: Instant::now(), done: (0, wanted.len()) };
+    let mut bench = Bench { options, report: Report::default(), stage: None, gpu, progress };
+    let rings = bench.rings(&[1])[0];
+    let first = bench.stage(rings)?.session();
+    let machine = json!({
+        "device": first.device_name(),
+        "mode": first.mode().to_string(),
+        "cores": cpu::cores(),
+        "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim_end(),
+        "quick": bench.options.quick,
+        "sample_ms": bench.options.effort.target.as_millis() as u64,
+        "files": bench.options.directory.display().to_string(),
+    });
+    println!("{}", serde_json::to_string(&machine)?);
+    let mut failed = false;
+    for (number, (name, body)) in wanted.iter().enumerate() {
+        bench.progress.done.0 = number;
+        let outcome = body(&mut bench);
+        bench.progress.clear();
+        if let Err(error) = outcome {
+            eprintln!("gpufs-bench: {name}: {error}");
+            bench.report.skip(name, "the rest of it", format!("failed: {error}"));
+            failed = true;
+            // Whatever the session is left with.
+            bench.stage = None;
+        }
+    }
+    print!("{}", bench.report.table());
+    println!("{:.1} s", bench.progress.started.elapsed().as_secs_f64());
+    if let Some(path) = &bench.options.json {
+        std::fs::write(path, serde_json::to_string_pretty(&bench.report.json(&machine))?)?;
+    }
+    if let Some(directory) = &bench.options.svg {
+        bench.report.plots(directory)?;
+    }
+    // The session goes before the GPU's context.
+    bench.stage = None;
+    Ok(!failed)
+}

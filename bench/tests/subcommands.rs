@@ -1,0 +1,116 @@
+//! Each subcommand on CPU lanes, as small as it gets, and what it leaves as JSON and as plots.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs a subcommand with two tiny samples of each figure; its JSON.
+fn run(subcommand: &str, more: &[&str]) -> Value {
+    let directory =
+        std::env::temp_dir().join(format!("gpufs-bench-test-{}-{subcommand}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let json = directory.join("figures.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_gpufs-bench"))
+        .args(["--device", "cpu", "--quick", "--samples", "2", "--sample-ms", "2", "--file-bytes", "1M"])
+        .args(["--memory", "1M", "--rings", "1", "--warps", "4", "--deadline", "60"])
+        .args(more)
+        .arg("--dir")
+        .arg(&directory)
+        .arg("--json")
+        .arg(&json)
+        .arg("--svg")
+        .arg(directory.join("plots"))
+        .arg(subcommand)
+        .output()
+        .expect("the benchmark");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+    let text = fs::read_to_string(&json).expect("the JSON");
+    let plots = fs::read_dir(directory.join("plots")).expect("the plots");
+    for plot in plots.map(|entry| entry.expect("a plot").path()) {
+        let text = fs::read_to_string(&plot).expect("a plot");
+        assert!(text.starts_with("<svg") && text.ends_with("</svg>\n") && !text.contains("NaN"), "{text}");
+    }
+    let left: Vec<PathBuf> = fs::read_dir(&directory)
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    assert_eq!(left.len(), 2, "no file is left behind: {left:?}");
+    fs::remove_dir_all(&directory).expect("the end of the directory");
+    println!("{out}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Checks every figure, and that there are some of these roles.
+fn check(report: &Value, subcommand: &str, roles: &[&str]) {
+    let figures = report["figures"].as_array().expect("figures");
+    for figure in figures {
+        assert_eq!(figure["benchmark"], subcommand);
+        let number = |name: &str| figure[name].as_f64().unwrap_or_else(|| panic!("{name} of {figure}"));
+        let (lowest, median, highest) = (number("lowest"), number("median"), number("highest"));
+        assert!(lowest <= median && median <= highest, "{figure}");
+        assert!(median > 0.0 || figure["role"] == "fact", "{figure}");
+        let rival = figure["role"] == "rival";
+        assert_eq!(rival, figure["gpufs_divided_by_this"].is_number(), "{figure}");
+    }
+    for role in roles {
+        assert!(figures.iter().any(|figure| figure["role"] == *role), "no figure is a {role}'s");
+    }
+    for skip in report["skips"].as_array().expect("skips") {
+        assert!(!skip["reason"].as_str().expect("a reason").starts_with("failed"), "{skip}");
+    }
+}
+
+#[test]
+fn latency() {
+    let report = run("latency", &["--sizes", "4K,64K"]);
+    check(&report, "latency", &["gpufs", "rival"]);
+    assert!(report["skips"].to_string().contains("needs a GPU"));
+}
+
+#[test]
+fn iops() {
+    check(&run("iops", &[]), "iops", &["gpufs", "rival"]);
+}
+
+#[test]
+fn print() {
+    check(&run("print", &[]), "print", &["gpufs", "rival"]);
+}
+
+#[test]
+fn write() {
+    check(&run("write", &["--sizes", "64,16K"]), "write", &["gpufs", "rival"]);
+}
+
+#[test]
+fn read() {
+    check(&run("read", &["--sizes", "4K,64K"]), "read", &["gpufs", "rival"]);
+}
+
+#[test]
+fn fgets() {
+    check(&run("fgets", &[]), "fgets", &["gpufs", "rival"]);
+}
+
+#[test]
+fn cpu_cost() {
+    check(&run("cpu-cost", &[]), "cpu-cost", &["fact"]);
+}
+
+#[test]
+fn a_wrong_command_line_is_named() {
+    for (arguments, wanted) in [
+        (&["speed"][..], "no subcommand 'speed'"),
+        (&["--device", "cuda", "iops"], "--program"),
+        (&["--sizes", "100", "read"], "powers of two"),
+        (&[], "which subcommand?"),
+    ] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_gpufs-bench")).args(arguments).output().expect("the benchmark");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(wanted), "{arguments:?}: {said}");
+    }
+}

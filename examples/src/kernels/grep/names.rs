@@ -1,0 +1,51 @@
+//! The files to search: their names in one stretch of memory, which the host hands over.
+#![allow(unsafe_code, reason = "memory at an address")]
+
+use core::ffi::CStr;
+use core::slice;
+
+use gpufs_device::portable;
+
+portable! {
+    /// Names, each ended by a NUL, one after the other, and where each begins. The memory lies elsewhere.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Names {
+        text: u64,
+        bytes: u64,
+        starts: u64,
+        count: u32,
+    }
+}
+
+impl Names {
+    /// The names in the `bytes` bytes at `text`, and `count` 32-bit numbers at `starts` that say where each begins; all addresses are
+    /// the device's.
+    ///
+    /// # Safety
+    /// - Both stretches of memory are there, and nobody writes to them, as long as kernels use the names.
+    /// - `starts` is a multiple of 4.
+    #[must_use]
+    pub const unsafe fn new(text: u64, bytes: u64, starts: u64, count: u32) -> Self {
+        Self { text, bytes, starts, count }
+    }
+    /// How many.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+    /// One of them.
+    ///
+    /// # Panics
+    /// If there are not so many, or it begins behind the end.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "a length in memory")]
+    pub fn get(&self, index: u32) -> &CStr {
+        // SAFETY:
+        // - aligned, there, and constant, by the contract of `new`
+        let starts = unsafe { slice::from_raw_parts(self.starts as *const u32, self.count as usize) };
+        // SAFETY:
+        // - there, and constant, by the contract of `new`
+        let text = unsafe { slice::from_raw_parts(self.text as *const u8, self.bytes as usize) };
+        CStr::from_bytes_until_nul(&text[starts[index as usize] as usize..]).unwrap_or_default()
+    }
+}

@@ -1,0 +1,295 @@
+//! What outlives the device: beside the bytes of the streams, enough about them to finish their writes (decision 14).
+//!
+//! A fault takes the device's memory with it, and the tables in it. The stream buffers are host memory and stay. So does the journal:
+//!
+//! ```text
+//! Journal ── places[]   one per stream buffer: whose block it holds, and how far that is written
+//!         ── entries[]  E per stream buffer: which bytes of the block are whole, one entry per commit
+//!         ── files[]    descriptors that kernels opened, for the host to close
+//! Queue   ── results[]  one per slot: what became of the last write of a block that it carried
+//! ```
+//!
+//! All of it is written with plain stores by the device (rule 1), and read by the host once the device is dead.
+//!
+//! # The place
+//!
+//! Whoever owns a block (rule of its `operation` word, or the lock with the stream quiet) says what it now is by a *switch*: it writes
+//! the record that is not in force, then publishes the next epoch, whose lowest bit says which record is in force. A switch
+//! is one store, so a fault finds the place before it or after it. It happens when
+//!
+//! | step | the new record says |
+//! |---|---|
+//! | the last commit of a block | the whole block is known |
+//! | a write is submitted | the same, or all that an unfinished block holds; and which operation writes it |
+//! | a write ends | how far the file has the block; where that is all of it, whose turn comes |
+//! | `begin_writing` | a first block, of which nothing is to be written |
+//! | too many commits for the entries | all that the unfinished block holds is known |
+//! | `fclose` | nobody's |
+//!
+//! At each of them every byte that the block counts as committed lies in the buffer, visible to who observes the epoch: the committers'
+//! additions to `committed` come before, and the epoch is stored with system-scope release. So `filled` replaces the entries.
+//!
+//! # The entries
+//!
+//! Between two switches, each commit stores one entry, with system-scope release, behind its bytes and *before* it counts them in:
+//!
+//! ```text
+//! 63 … 2·shift    2·shift−1 … shift    shift−1 … 0      1 << shift: bytes of a buffer
+//! epoch           start                length − 1
+//! ```
+//!
+//! Only entries of the epoch in force count. An epoch is not in force again before its number comes round; when it does, all entries are
+//! cleared. An entry is never stored late, over one of a later epoch: a switch needs all commits of the epoch counted in, and each stored
+//! its entry before. (This is why the index is drawn by an addition of its own. One addition for index and bytes would
+//! allow the block to be filled, written and reused between it and the store.) A commit for which no entry is left is followed by a
+//! switch before the call returns.
+//!
+//! So at any moment: a call that returned has its bytes in an entry of the epoch in force, or below `filled`, or below `written`. ∎
+//! (Returned as far as anybody outside the device can know: an entry is on its way before whatever the caller then releases to the host.)
+//!
+//! # The write in flight
+//!
+//! The record holds the operation's token; `ticket` is stored after the ticket is drawn and before the batch is committed, so that
+//! it is visible before the tail that publishes the SQE. What became of the operation is known:
+//!
+//! - *Delivered.* Who delivers it first stores its result in `results`. The slot is not armed again before the reaper has
+//!   switched the place, so a record's token and a result of another generation never mean the same operation.
+//! - *Complete, not delivered.* Its CQE still lies in the ring. Let the last drain have begun at *h*, with *n* completions. At most
+//!   *capacity* operations were in flight then, and of these *n* slots at most can have been used again, once, until that drain ends.
+//!   So no CQE at or behind *h + capacity + n ≤ h + 2·capacity* is ever posted, and none at or behind *h* is overwritten, as the ring has
+//!   at least 2·capacity entries. Results of CQEs before *h* are visible: the drain's store of the CQ head is a release behind them. ∎
+//! - *Not complete.* Then its ticket says whether the kernel will complete it: tickets before the SQ tail are published, later
+//!   ones, and those not stored, never will be.
+#![allow(unsafe_code, reason = "tables behind pointers that the host made")]
+
+use crate::word::{EntryCell, SharedWord64};
+
+/// What a stream buffer holds. Plain data: it is in force once the epoch that names it is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Record {
+    /// The block's number. Blocks of a serial stream are written in this order.
+    pub turn: u64,
+    /// Where in the file the block's first byte lies; of no meaning in a serial stream.
+    pub offset: u64,
+    /// The write in flight: ring and token, as in the block's `operation` word; 0 if there is none.
+    pub token: u64,
+    /// Bytes of the block that are in the file.
+    pub written: u32,
+    /// Bytes from the block's start that are known to be whole without an entry.
+    pub filled: u32,
+    /// The process's descriptor.
+    pub descriptor: i32,
+    /// [`Record::SERIAL`] and log₂ of the block's bytes.
+    pub shape: u32,
+    /// Index of the stream and 1; 0 if the buffer is nobody's.
+    pub stream: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl Record {
+    /// In `shape`: one write follows the other.
+    pub const SERIAL: u32 = 1 << 31;
+
+    /// log₂ of the block's bytes.
+    #[must_use]
+    pub const fn block_shift(&self) -> u32 {
+        self.shape & 0xff
+    }
+    /// Whether one write follows the other.
+    #[must_use]
+    pub const fn is_serial(&self) -> bool {
+        self.shape & Self::SERIAL != 0
+    }
+}
+
+/// A stream buffer's place in the journal.
+///
+/// | word | range | written by |
+/// |---|---|---|
+/// | `epoch` | grows | a switch: who owns the block |
+/// | `ticket` | low half of the epoch, then the ticket | who submits the block's write, between ticket and commit |
+/// | `records` | the one of the epoch's lowest bit is in force | a switch writes the other |
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C, align(128)))]
+pub struct Place {
+    /// 0 while the buffer was never used.
+    pub epoch: SharedWord64,
+    /// The ticket of the write in flight, if its upper half is that of the epoch in force.
+    pub ticket: SharedWord64,
+    /// What the buffer holds.
+    pub records: [EntryCell<Record>; 2],
+}
+
+/// The journal as the device sees it. Without `places`, output does not survive a fault.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Journal {
+    /// One for each stream buffer, or null.
+    pub places: *const Place,
+    /// `entries_per_buffer` for each stream buffer.
+    pub entries: *const SharedWord64,
+    /// One for each entry of the file table: 0, or [`Journal::OPEN`] and a descriptor that a kernel opened.
+    pub files: *const SharedWord64,
+    /// E.
+    pub entries_per_buffer: u32,
+    /// log₂ of a buffer's bytes: at most 20.
+    pub shift: u32,
+}
+
+impl Journal {
+    /// A file's word is in use.
+    pub const OPEN: u64 = 1 << 32;
+    /// Bytes of a buffer for each entry.
+    pub const BYTES_PER_ENTRY: u32 = 64;
+
+    /// Whether output survives.
+    #[must_use]
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        !self.places.is_null()
+    }
+    /// The place of a buffer, if output survives.
+    #[must_use]
+    pub fn place(&self, buffer: u32) -> Option<&Place> {
+        // SAFETY:
+        // - one place for each stream buffer, by the host's construction, and `buffer` is one
+        self.is_kept().then(|| unsafe { &*self.places.add(buffer as usize) })
+    }
+    /// A buffer's entries, if output survives.
+    #[must_use]
+    pub fn entries(&self, buffer: u32) -> &[SharedWord64] {
+        if !self.is_kept() {
+            return &[];
+        }
+        let count = self.entries_per_buffer as usize;
+        // SAFETY:
+        // - `count` for each stream buffer, by the host's construction, and `buffer` is one
+        unsafe { core::slice::from_raw_parts(self.entries.add(buffer as usize * count), count) }
+    }
+    fn file(&self, index: u32) -> Option<&SharedWord64> {
+        // SAFETY:
+        // - one word for each entry of the file table, by the host's construction, and `index` is one
+        (!self.files.is_null()).then(|| unsafe { &*self.files.add(index as usize) })
+    }
+
+    /// Notes that a kernel opened a file. Before anybody else learns of it.
+    pub fn note_open(&self, index: u32, descriptor: u32) {
+        if let Some(file) = self.file(index) {
+            // ORDERING: relaxed: the host reads it when the device is dead, or has ended.
+            file.set(Self::OPEN | u64::from(descriptor));
+        }
+    }
+    /// Notes that a kernel closes a file. Before the close is submitted: the number may then be another file's.
+    pub fn note_close(&self, index: u32) {
+        if let Some(file) = self.file(index) {
+            // ORDERING: relaxed: visible before the tail that publishes the close, by that store's release.
+            file.set(0);
+        }
+    }
+    /// The descriptor that a kernel opened for an entry of the file table and has not closed.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "the low half is the descriptor")]
+    pub fn opened(&self, index: u32) -> Option<i32> {
+        // ORDERING: relaxed: the device is dead.
+        let word = self.file(index)?.peek();
+        (word & Self::OPEN != 0).then_some((word as u32).cast_signed())
+    }
+
+    /// The part of an epoch that an entry holds: 0 in no epoch.
+    #[must_use]
+    pub const fn entry_epoch(&self, epoch: u64) -> u64 {
+        epoch & (u64::MAX >> (2 * self.shift))
+    }
+    /// The bytes that an entry tells of, as start and end, if it is of this epoch.
+    #[must_use]
+    pub const fn whole(&self, entry: u64, epoch: u64) -> Option<(u32, u32)> {
+        if entry >> (2 * self.shift) != self.entry_epoch(epoch) || entry == 0 {
+            return None;
+        }
+        let mask = (1 << self.shift) - 1;
+        #[allow(clippy::cast_possible_truncation, reason = "below a buffer's bytes")]
+        let (start, last) = ((entry >> self.shift & mask) as u32, (entry & mask) as u32);
+        Some((start, start + last + 1))
+    }
+    /// Stores entry `index` of a buffer: [`start`, `start + bytes`) is whole. The committer, with `bytes` at least 1, behind
+    /// a barrier with those that copied, before it counts them in. Whether there was such an entry.
+    #[must_use]
+    pub fn enter(&self, buffer: u32, epoch: u64, index: u32, start: u32, bytes: u32) -> bool {
+        let Some(entry) = self.entries(buffer).get(index as usize) else { return false };
+        let span = u64::from(start) << self.shift | u64::from(bytes - 1);
+        // ORDERING: release, system, partner the host, once the device is dead: the bytes come before.
+        entry.publish(self.entry_epoch(epoch) << (2 * self.shift) | span);
+        true
+    }
+    /// Puts a record in force; the epoch that it begins. Who owns the block, whose epoch is `epoch`, and with nobody committing to it.
+    pub fn switch(&self, buffer: u32, epoch: u64, record: Record) -> u64 {
+        let Some(place) = self.place(buffer) else { return epoch };
+        let mut next = epoch + 1;
+        let round = self.entry_epoch(next) == 0;
+        if round {
+            // Zero marks an unused entry. The lowest bit has to change.
+            next += 2;
+        }
+        // SAFETY:
+        // - the record that is not in force is nobody's but the owner's of the block
+        unsafe { place.records[usize::from(next & 1 == 1)].write(record) };
+        // ORDERING: release, system, partner the host, once the device is dead: the record and all bytes that it tells of come before.
+        place.epoch.publish(next);
+        if round {
+            for entry in self.entries(buffer) {
+                // ORDERING: relaxed: none is in force, and the next is stored by who acquires the block from this lane.
+                entry.set(0);
+            }
+        }
+        next
+    }
+    /// Says that a buffer is nobody's. Its stream's closer, before it gives it back.
+    pub fn disown(&self, buffer: u32) {
+        if let Some(place) = self.place(buffer) {
+            // ORDERING: relaxed: acquired with the buffer or the lock.
+            let epoch = place.epoch.peek();
+            self.switch(buffer, epoch, Record::default());
+        }
+    }
+    /// Notes the ticket of the write that the record in force names. Who submits it, before it commits the ticket.
+    pub fn note_ticket(&self, buffer: u32, epoch: u64, ticket: u32) {
+        if let Some(place) = self.place(buffer) {
+            // ORDERING: relaxed: visible before the tail that publishes the ticket, by that store's release.
+            place.ticket.set(epoch << 32 | u64::from(ticket));
+        }
+    }
+    /// What a buffer holds: the record in force, its epoch, and the ticket of its write if one was drawn. `None` if the buffer was
+    /// never used.
+    ///
+    /// # Safety
+    /// Nobody switches the place at the same time: the device is dead or idle.
+    #[must_use]
+    pub unsafe fn in_force(&self, buffer: u32) -> Option<(Record, u64, Option<u32>)> {
+        let place = self.place(buffer)?;
+        // ORDERING: acquire, system, partner `switch`.
+        let epoch = place.epoch.observe();
+        if epoch == 0 {
+            return None;
+        }
+        // SAFETY:
+        // - no writer, by this function's contract
+        let record = unsafe { place.records[usize::from(epoch & 1 == 1)].read() };
+        // ORDERING: relaxed: the device is dead.
+        let ticket = place.ticket.peek();
+        #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+        let drawn = (ticket >> 32 == epoch & u64::from(u32::MAX)).then_some(ticket as u32);
+        Some((record, epoch, drawn))
+    }
+}
+
+// SAFETY:
+// - the tables are shared by design: words are atomic, records are handed over by epochs
+unsafe impl Sync for Journal {}
+// SAFETY:
+// - as for `Sync`: nothing in a journal belongs to a thread
+unsafe impl Send for Journal {}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Place>() == 128 && size_of::<Record>() == 48);

@@ -1,0 +1,114 @@
+//! The journal's encoding and its epochs, and what a queue keeps of results.
+#![cfg(not(loom))]
+#![allow(unsafe_code, reason = "the journal is given pointers to the test's memory")]
+
+mod rig;
+
+use std::ptr;
+
+use gpufs_core::abi::Cqe;
+use gpufs_core::journal::{Journal, Place, Record};
+use gpufs_core::word::{EntryCell, SharedWord64};
+use gpufs_core::{Delivery, Operation, Slot};
+
+const ENTRIES: u32 = 16;
+
+/// Two buffers of `1 << shift` bytes, whose places stand at `epoch`.
+fn tables(epoch: u64) -> (Vec<Place>, Vec<SharedWord64>) {
+    let place = || Place {
+        epoch: SharedWord64::new(epoch),
+        ticket: SharedWord64::new(0),
+        records: [EntryCell::new(Record::default()), EntryCell::new(Record::default())],
+    };
+    (vec![place(), place()], (0..2 * ENTRIES).map(|_| SharedWord64::new(0)).collect())
+}
+
+fn journal(places: &[Place], entries: &[SharedWord64], shift: u32) -> Journal {
+    let (places, entries) = (places.as_ptr(), entries.as_ptr());
+    Journal { places, entries, files: ptr::null(), entries_per_buffer: ENTRIES, shift }
+}
+
+fn whole(journal: &Journal, buffer: u32, epoch: u64) -> Vec<(u32, u32)> {
+    journal.entries(buffer).iter().filter_map(|entry| journal.whole(entry.peek(), epoch)).collect()
+}
+
+#[test]
+fn entries_hold_any_range_of_a_buffer() {
+    for shift in [12, 16, 20] {
+        let (places, entries) = tables(0);
+        let journal = journal(&places, &entries, shift);
+        let bytes = 1 << shift;
+        let epoch = journal.switch(1, 0, Record::default());
+        assert_eq!(epoch, 1);
+        let ranges = [(0, bytes), (0, 1), (bytes - 1, bytes), (5, bytes - 7)];
+        for (index, (start, end)) in (0..).zip(ranges) {
+            assert!(journal.enter(1, epoch, index, start, end - start));
+        }
+        assert!(!journal.enter(1, epoch, ENTRIES, 0, 1), "there is no such entry");
+        assert_eq!(whole(&journal, 1, epoch), ranges);
+        assert_eq!(whole(&journal, 0, epoch), [], "another buffer's");
+        let next = journal.switch(1, epoch, Record { turn: 7, stream: 1, ..Record::default() });
+        assert_eq!(whole(&journal, 1, next), [], "an earlier epoch's");
+        // SAFETY:
+        // - nobody switches
+        let (record, in_force, ticket) = unsafe { journal.in_force(1) }.unwrap();
+        assert_eq!((record.turn, in_force, ticket), (7, next, None));
+        journal.note_ticket(1, next, 9);
+        // SAFETY:
+        // - nobody switches
+        assert_eq!(unsafe { journal.in_force(1) }.unwrap().2, Some(9));
+        journal.disown(1);
+        // SAFETY:
+        // - nobody switches
+        let (record, _, ticket) = unsafe { journal.in_force(1) }.unwrap();
+        assert_eq!((record.stream, ticket), (0, None));
+        // SAFETY:
+        // - nobody switches
+        assert!(unsafe { journal.in_force(0) }.is_none());
+    }
+}
+
+#[test]
+fn an_epoch_that_comes_round_finds_no_old_entry() {
+    for shift in [16, 20] {
+        let round = 1 << (64 - 2 * shift);
+        let last = round - 1;
+        let (places, entries) = tables(last - 1);
+        let journal = journal(&places, &entries, shift);
+        let mut epoch = journal.switch(0, last - 1, Record { turn: 1, ..Record::default() });
+        assert_eq!(epoch, last);
+        assert!(journal.enter(0, epoch, 3, 10, 20));
+        assert_eq!(whole(&journal, 0, epoch), [(10, 30)]);
+        for turn in 2..10 {
+            let before = epoch;
+            epoch = journal.switch(0, epoch, Record { turn, ..Record::default() });
+            assert!(journal.entry_epoch(epoch) != 0, "0 marks an unused entry");
+            assert_ne!(epoch & 1, before & 1, "the record in force is not overwritten");
+            // SAFETY:
+            // - nobody switches
+            assert_eq!(unsafe { journal.in_force(0) }.unwrap().0.turn, turn);
+            assert_eq!(whole(&journal, 0, epoch), []);
+        }
+        assert_eq!(whole(&journal, 0, last), [], "a round later");
+    }
+}
+
+#[test]
+fn a_kept_result_outlives_its_queue() {
+    let results: Vec<_> = (0..2).map(|_| SharedWord64::new(0)).collect();
+    let mut shape = rig::Shape::square(2);
+    shape.cq_entries = 4;
+    let rig = rig::Rig::with_results(shape, results.as_ptr());
+    let claim = rig.queue.claim(2, 0).unwrap();
+    assert_eq!(claim.count(), 2);
+    let operations = [0, 1].map(|slot| rig.queue.arm(Slot(slot)));
+    let cqe = |user_data, res| Cqe { user_data, res, ..Cqe::default() };
+    let tokens = operations.map(Operation::token);
+    assert_eq!(rig.queue.deliver(cqe(tokens[0] | Operation::KEPT, -28)), Delivery::Delivered);
+    assert_eq!(rig.queue.deliver(cqe(tokens[1], 5)), Delivery::Delivered);
+    assert_eq!(
+        results[0].peek(),
+        u64::from(operations[0].generation) << 32 | u64::from((-28_i32).cast_unsigned())
+    );
+    assert_eq!(results[1].peek(), 0, "nobody asked to keep it");
+}

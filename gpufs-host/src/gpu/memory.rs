@@ -1,0 +1,110 @@
+//! Memory of a device, and host memory that it reaches.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::{Gpu, GpuError};
+use crate::ring::{CpuMemory, MemorySource};
+use crate::session::{DeviceMemory, within};
+
+/// Device memory; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    gpu: Arc<dyn Gpu>,
+    address: u64,
+    bytes: usize,
+}
+
+impl Allocation {
+    /// Zeroed memory.
+    pub(crate) fn new(gpu: &Arc<dyn Gpu>, bytes: usize) -> Result<Self, GpuError> {
+        Ok(Self { gpu: Arc::clone(gpu), address: gpu.allocate(bytes)?, bytes })
+    }
+}
+
+impl DeviceMemory for Allocation {
+    fn address(&self) -> u64 {
+        self.address
+    }
+    fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        within(self.bytes, offset, bytes.len())?;
+        // SAFETY:
+        // - within the allocation, as checked; no kernel runs (contract of the trait)
+        Ok(unsafe { self.gpu.write(self.address + offset as u64, bytes) }?)
+    }
+    fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
+        within(self.bytes, offset, bytes.len())?;
+        // SAFETY:
+        // - within the allocation, as checked; no kernel runs (contract of the trait)
+        Ok(unsafe { self.gpu.read(self.address + offset as u64, bytes) }?)
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - from `allocate`; the session that used it has waited for its kernels
+        unsafe { self.gpu.free(self.address) };
+    }
+}
+
+/// Host memory that the GPU reaches: ordinary pages, pinned and mapped by the runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Registered(pub(crate) Arc<dyn Gpu>);
+
+// SAFETY:
+// - allocation is `CpuMemory`'s, whose promises hold
+// - registering pins the pages where they are, and the address that it gives reaches them until unregistered
+unsafe impl MemorySource for Registered {
+    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+        CpuMemory.allocate(bytes, align)
+    }
+    unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
+        // SAFETY:
+        // - this function's contract is `CpuMemory`'s
+        unsafe { CpuMemory.free(memory, bytes) };
+    }
+    unsafe fn share(&self, memory: NonNull<u8>, bytes: usize) -> io::Result<NonNull<u8>> {
+        // SAFETY:
+        // - mapped memory of that length until `unshare`, by this function's contract
+        Ok(unsafe { self.0.register(memory, bytes) }?)
+    }
+    unsafe fn unshare(&self, memory: NonNull<u8>, _bytes: usize) {
+        // SAFETY:
+        // - registered in `share`, once; the GPU no longer uses it, by this function's contract
+        unsafe { self.0.unregister(memory) };
+    }
+    fn runtime(&self) -> Option<Arc<dyn MemorySource>> {
+        Some(Arc::new(Allocated(Arc::clone(&self.0))))
+    }
+}
+
+/// Host memory that the GPU reaches, from the runtime's own allocator.
+#[derive(Debug)]
+struct Allocated(Arc<dyn Gpu>);
+
+// SAFETY:
+// - `allocate_host` gives whole zeroed pages, which stay where they are until `free_host`
+// - they are mapped for the device from the start, at the address that `device_address` tells
+unsafe impl MemorySource for Allocated {
+    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+        let memory = self.0.allocate_host(bytes)?;
+        if !memory.addr().get().is_multiple_of(align) {
+            // SAFETY:
+            // - allocated just now
+            unsafe { self.0.free_host(memory) };
+            return Err(io::Error::other("the runtime's host memory is not aligned to pages"));
+        }
+        Ok(memory)
+    }
+    unsafe fn free(&self, memory: NonNull<u8>, _bytes: usize) {
+        // SAFETY:
+        // - from `allocate`, and nobody uses it any more, by this function's contract
+        unsafe { self.0.free_host(memory) };
+    }
+    unsafe fn share(&self, memory: NonNull<u8>, _bytes: usize) -> io::Result<NonNull<u8>> {
+        Ok(self.0.device_address(memory)?)
+    }
+    unsafe fn unshare(&self, _memory: NonNull<u8>, _bytes: usize) {}
+}

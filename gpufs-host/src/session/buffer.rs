@@ -1,0 +1,136 @@
+//! Buffers in the device's memory, for kernels to work on, which the host fills and reads while no kernel runs.
+#![allow(unsafe_code, reason = "memory that stands in for a device's, on CPU lanes")]
+
+use std::io;
+use std::ptr::NonNull;
+
+use super::{DeviceMemory, Session, within};
+use crate::ring::{CpuMemory, MemorySource};
+
+/// Memory of the device. Freed with its session.
+///
+/// Kernels get its address as a number; that they stay within it and share it rightly is theirs to see to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceBuffer {
+    address: u64,
+    bytes: usize,
+    /// Its place in the session's `placed`.
+    place: usize,
+}
+
+impl DeviceBuffer {
+    /// Where it begins, for the device: a multiple of 256.
+    #[must_use]
+    pub const fn address(&self) -> u64 {
+        self.address
+    }
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+    /// Whether it has no bytes: never.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+/// What stands in for a device's memory on CPU lanes: whole pages of the host's.
+#[derive(Debug)]
+struct HostMemory {
+    memory: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY:
+// - a mapping of this owner's, which any thread may use
+unsafe impl Send for HostMemory {}
+
+impl HostMemory {
+    fn allocate(bytes: usize) -> io::Result<Self> {
+        let bytes = bytes.next_multiple_of(4096);
+        Ok(Self { memory: CpuMemory.allocate(bytes, 4096)?, bytes })
+    }
+}
+
+impl DeviceMemory for HostMemory {
+    fn address(&self) -> u64 {
+        self.memory.as_ptr().expose_provenance() as u64
+    }
+    fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        within(self.bytes, offset, bytes.len())?;
+        // SAFETY:
+        // - within the mapping, as checked; no kernel uses it now (contract of the trait), and `bytes` is the caller's
+        unsafe { self.memory.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        Ok(())
+    }
+    fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
+        within(self.bytes, offset, bytes.len())?;
+        // SAFETY:
+        // - within the mapping, as checked; no kernel uses it now (contract of the trait), and `bytes` is the caller's
+        unsafe {
+            self.memory.add(offset).copy_to_nonoverlapping(NonNull::from(&mut *bytes).cast(), bytes.len());
+        };
+        Ok(())
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - allocated in `allocate`; the session has waited for its kernels
+        unsafe { CpuMemory.free(self.memory, self.bytes) };
+    }
+}
+
+impl Session {
+    /// Memory of the device, zeroed, as long as the session lives. Kernels may use atomics on it, and each other's; the system reads and
+    /// writes it only through copies that lanes make.
+    ///
+    /// # Errors
+    /// The device's memory is full; the driver's refusal; no bytes.
+    pub fn device_buffer(&mut self, bytes: usize) -> io::Result<DeviceBuffer> {
+        if bytes == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a device buffer has a byte at least"));
+        }
+        let memory = match self.backend.device_memory(bytes)? {
+            Some(memory) => memory,
+            None => Box::new(HostMemory::allocate(bytes)?),
+        };
+        let buffer = DeviceBuffer { address: memory.address(), bytes, place: self.placed.len() };
+        self.placed.push(memory);
+        Ok(buffer)
+    }
+
+    /// Copies from a device buffer, from `offset` on. Waits for nothing: call [`Session::synchronize`] before.
+    ///
+    /// # Errors
+    /// Kernels are running; the bytes do not lie in the buffer; the driver refuses.
+    ///
+    /// # Panics
+    /// If another session made it.
+    pub fn read_device(&mut self, buffer: &DeviceBuffer, offset: usize, into: &mut [u8]) -> io::Result<()> {
+        self.check_idle()?;
+        within(buffer.bytes, offset, into.len())?;
+        self.memory_of(buffer).read_at(offset, into)
+    }
+
+    /// Copies to a device buffer, from `offset` on; kernels that are started afterwards see it.
+    ///
+    /// # Errors
+    /// As [`Session::read_device`].
+    ///
+    /// # Panics
+    /// If another session made it.
+    pub fn write_device(&mut self, buffer: &DeviceBuffer, offset: usize, from: &[u8]) -> io::Result<()> {
+        self.check_idle()?;
+        within(buffer.bytes, offset, from.len())?;
+        self.memory_of(buffer).write_at(offset, from)
+    }
+
+    fn memory_of(&self, buffer: &DeviceBuffer) -> &dyn DeviceMemory {
+        let memory = self.placed.get(buffer.place).filter(|memory| memory.address() == buffer.address);
+        &**memory.expect("a buffer of this session")
+    }
+}

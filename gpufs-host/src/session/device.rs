@@ -1,0 +1,86 @@
+//! What a session's device is and has: memory, multiprocessors, and how many threads of a kernel run on it at once.
+
+use gpufs_core::kernel::Kernel;
+
+use super::{Backend, DeviceMemory, Session};
+use crate::cpu::CpuOptions;
+use crate::gpu::{Allocation, GpuError, KernelLimits};
+use crate::ring::{RingError, RingMemory};
+
+impl Backend {
+    /// The device's own memory, zeroed, where it has some.
+    pub(super) fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
+        match self {
+            Self::Cpu(_) => Ok(None),
+            Self::Gpu(gpu) => Ok(Some(Box::new(Allocation::new(gpu, bytes)?))),
+        }
+    }
+
+    /// The kinds of ring memory to try: `wanted` alone, if the program has chosen.
+    pub(super) fn ring_memories(&self, wanted: Option<RingMemory>) -> Result<Vec<RingMemory>, RingError> {
+        let possible = match self {
+            Self::Cpu(_) => &RingMemory::BEST_FIRST,
+            Self::Gpu(gpu) => gpu.ring_memories(),
+        };
+        match wanted {
+            None => Ok(possible.to_vec()),
+            Some(memory) if possible.contains(&memory) => Ok(vec![memory]),
+            Some(_) => Err(RingError::Config(
+                "this GPU cannot reach rings that the kernel allocates; RingMemory::Caller or Runtime work, or leave the choice to gpufs",
+            )),
+        }
+    }
+}
+
+/// Lanes that an OS thread holds at once at most.
+fn resident_lanes(options: &CpuOptions) -> u32 {
+    u32::try_from(options.resident_warps).unwrap_or(u32::MAX).saturating_mul(options.width)
+}
+
+impl Session {
+    /// What the kernels run on.
+    #[must_use]
+    pub fn device_name(&self) -> String {
+        match &self.backend {
+            Backend::Cpu(options) => {
+                format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
+            }
+            Backend::Gpu(gpu) => gpu.name(),
+        }
+    }
+
+    /// Multiprocessors of a GPU (AMD: compute units); OS threads of CPU lanes. A grid that fills the device has this many times
+    /// [`Session::occupancy`] blocks.
+    #[must_use]
+    pub fn multiprocessors(&self) -> u32 {
+        match &self.backend {
+            Backend::Cpu(options) => u32::try_from(options.threads).unwrap_or(u32::MAX),
+            Backend::Gpu(gpu) => gpu.multiprocessors(),
+        }
+    }
+
+    /// What kernel `K` takes of the device.
+    ///
+    /// # Errors
+    /// The device program has no such kernel; the driver refuses.
+    pub fn kernel_limits<K: Kernel>(&self) -> Result<KernelLimits, GpuError> {
+        match &self.backend {
+            Backend::Cpu(options) => {
+                Ok(KernelLimits::new(None, options.stack_bytes as u64, resident_lanes(options)))
+            }
+            Backend::Gpu(gpu) => gpu.limits(K::NAME),
+        }
+    }
+
+    /// How many blocks of kernel `K` with so many threads each a multiprocessor runs at once; at least one on CPU lanes, where a block
+    /// always fits.
+    ///
+    /// # Errors
+    /// As [`Session::kernel_limits`].
+    pub fn occupancy<K: Kernel>(&self, threads_per_block: u32) -> Result<u32, GpuError> {
+        match &self.backend {
+            Backend::Cpu(options) => Ok((resident_lanes(options) / threads_per_block.max(1)).max(1)),
+            Backend::Gpu(gpu) => gpu.occupancy(K::NAME, threads_per_block),
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! What is left to do when the device is dead: a fault of a GPU takes its memory and the session's tables along.
+//!
+//! The streams' buffers, the rings and the journal are host memory. From them alone the host writes every record whose call had
+//! returned (`gpufs_core::journal` has the argument), with ordinary system calls, since the rings' bookkeeping is gone. Nothing here
+//! looks at a table.
+#![allow(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::{Duration, Instant};
+use std::{fmt, fs, io, ptr, thread};
+
+use gpufs_core::journal::{Journal, Record};
+use gpufs_core::session::{PanicNote, Session, Stage, Stall};
+use gpufs_core::stream::operation_of;
+use gpufs_core::{Errno, Operation, QueueProgress};
+
+use super::tables::Keepsake;
+use crate::ring::{Ring, block_signals};
+
+/// A stream that had something buffered when the device died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveredStream {
+    /// Where it writes: a path, as far as the system knows one.
+    pub file: String,
+    /// Bytes that the host has written.
+    pub written: u64,
+    /// Bytes in front of others that calls had reserved and not finished: holes in a file with positions, left out of another.
+    pub unfinished: u64,
+    /// Bytes of finished calls that could not be written, and are lost.
+    pub lost: u64,
+    /// The first error: why they are.
+    pub errno: Option<Errno>,
+}
+
+/// What the host saved from a device that died.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Whether the session kept a journal (`Builder::survives`). If not, whatever was buffered is lost, how much is not known.
+    pub kept: bool,
+    /// Streams that had something to be written.
+    pub streams: Vec<RecoveredStream>,
+}
+
+impl Recovery {
+    /// Bytes that the host has written.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.written).sum()
+    }
+    /// Bytes of finished calls that are lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.lost).sum()
+    }
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.kept {
+            return f.write_str("what its streams had buffered is lost, as the session kept no journal");
+        }
+        write!(
+            f,
+            "{} bytes that its streams had buffered were written from {} streams",
+            self.written(),
+            self.streams.len()
+        )?;
+        for RecoveredStream { file, written: _, unfinished, lost, errno } in &self.streams {
+            if *unfinished > 0 {
+                write!(f, "; {unfinished} bytes of unfinished calls are missing in {file}")?;
+            }
+            if let Some(errno) = errno {
+                write!(f, "; {lost} bytes for {file} are lost: {errno}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a wait on the device gave up (`Builder::deadline`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StalledAt {
+    /// What was waited for.
+    pub stage: Stage,
+    /// The ring.
+    pub ring: u32,
+    /// Which one of these: an operation's token, a position, a stream's index, a ticket …
+    pub object: u64,
+    /// How far the ring was then.
+    pub progress: QueueProgress,
+}
+
+impl StalledAt {
+    /// What the device noted, if it did.
+    pub(super) fn of(stall: &Stall) -> Option<Self> {
+        // ORDERING: acquire, system, partner `Stall::note`.
+        let stage = *Stage::ALL.get(stall.stage.observe().checked_sub(1)? as usize)?;
+        Some(Self { stage, ring: stall.ring.peek(), object: stall.object.peek(), progress: stall.progress() })
+    }
+}
+
+/// What the device noted of a panic, if there was one.
+pub(super) fn panicked(note: &PanicNote) -> Option<String> {
+    let mut text = [0; PanicNote::BYTES as usize];
+    let length = note.copy(&mut text) as usize;
+    (length > 0).then(|| String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
+impl fmt::Display for StalledAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stage, ring, object, progress } = self;
+        let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
+        f.write_str("a wait passed its deadline: ")?;
+        match stage {
+            Stage::Completion if *object != 0 => {
+                let Operation { slot, generation } = Operation::from_token(*object);
+                write!(f, "the completion of the operation in slot {}, generation {generation}", slot.0)
+            }
+            Stage::Completion => f.write_str("another lane's completion"),
+            Stage::Slot => f.write_str("a free slot"),
+            Stage::Staging => write!(f, "a staging buffer for {object} bytes"),
+            Stage::StreamBlock => write!(f, "a stream's block to be written (at {object})"),
+            Stage::StreamLock => write!(f, "the lock of stream {object}"),
+            Stage::StreamFill => write!(f, "other lanes' bytes on their way into a stream, up to {object}"),
+            Stage::FileLock => write!(f, "a file's lock, with ticket {object}"),
+        }?;
+        write!(
+            f,
+            " (stage {stage:?}, ring {ring}: {tickets} tickets, SQ tail {sq_tail}, CQ tail {cq_tail}, {drained} drained, \
+             {unpublished} commits to publish, {orphaned} of them left to others, {} drains)",
+            if *polled == 0 { "nobody" } else { "somebody" }
+        )
+    }
+}
+
+/// A device that died under its session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fault {
+    /// What the device's driver says.
+    pub cause: Box<dyn Error + Send + Sync>,
+    /// What panicked, if that is why: the source's file and line, and what it said where that is a constant.
+    pub panicked: Option<String>,
+    /// Where a wait had given up, if that is why.
+    pub stalled: Option<StalledAt>,
+    /// What was saved.
+    pub recovery: Recovery,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cause)?;
+        if let Some(stalled) = &self.stalled {
+            write!(f, "; {stalled}")?;
+        } else if let Some(panicked) = &self.panicked {
+            write!(f, "; panicked at {panicked}")?;
+        }
+        write!(f, "; {}", self.recovery)
+    }
+}
+
+/// What became of the write that a record names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It ended so.
+    Done(i32),
+    /// The kernel never saw it, and never will.
+    Unpublished,
+    /// The kernel has it.
+    Pending,
+}
+
+/// One stream buffer with what it holds.
+#[derive(Debug)]
+struct Held {
+    record: Record,
+    /// Where the block's bytes lie.
+    address: u64,
+    /// Bytes from the block's start that are in the file.
+    written: u32,
+    /// The whole bytes from there on: disjoint, in order.
+    rest: Vec<(u32, u32)>,
+    /// The kernel may still be writing it.
+    pending: bool,
+}
+
+/// Writes what the dead device's streams had accepted. Waits for what the kernel has in flight, and for a reader of a full pipe, no longer
+/// than `patience`. Somebody serves the rings meanwhile.
+///
+/// `session` is the host's view, of which only what never changes is used.
+pub(super) fn recover(
+    session: &Session,
+    buffers: u32,
+    keepsake: &Keepsake,
+    rings: &[Ring],
+    patience: Duration,
+) -> Recovery {
+    if !keepsake.is_kept() {
+        return Recovery::default();
+    }
+    let until = Instant::now() + patience;
+    let fate = |token: u64, ticket: Option<u32>| fate_of(keepsake, rings, token, ticket);
+    let mut streams = BTreeMap::<u32, Vec<Held>>::new();
+    for buffer in 0..buffers {
+        if let Some(held) = hold(session, buffer, &fate, until) {
+            streams.entry(held.record.stream).or_default().push(held);
+        }
+    }
+    // In a thread of its own, whose signals are blocked: writing to a pipe that nobody reads is an error here, and no signal.
+    let streams = thread::scope(|scope| {
+        let work = || {
+            block_signals();
+            streams.into_values().filter_map(|blocks| save(blocks, until)).collect()
+        };
+        thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
+    });
+    for buffer in 0..buffers {
+        session.journal.disown(buffer);
+    }
+    // A system that refuses a thread is out of everything else as well.
+    Recovery { kept: true, streams: streams.unwrap_or_default() }
+}
+
+/// What a buffer holds, once the write in flight has ended; `None` if it is nobody's.
+fn hold(
+    session: &Session,
+    buffer: u32,
+    fate: &dyn Fn(u64, Option<u32>) -> Fate,
+    until: Instant,
+) -> Option<Held> {
+    let journal = &session.journal;
+    // SAFETY:
+    // - the device is dead
+    let (record, epoch, ticket) = unsafe { journal.in_force(buffer) }?;
+    if record.stream == 0 {
+        return None;
+    }
+    let mut written = record.written;
+    let mut pending = false;
+    if record.token != 0 {
+        let fate = loop {
+            match fate(record.token, ticket) {
+                Fate::Pending if Instant::now() < until => thread::sleep(Duration::from_micros(100)),
+                fate => break fate,
+            }
+        };
+        match fate {
+            // A write that failed is tried again below, which meets the error.
+            Fate::Done(result) => {
+                let count = u32::try_from(result).unwrap_or(0);
+                written = record.filled.min(written.saturating_add(count));
+            }
+            Fate::Unpublished => {}
+            Fate::Pending => pending = true,
+        }
+    }
+    let rest = whole_from(journal, buffer, epoch, &record, written);
+    Some(Held { record, address: session.stream_buffers.address(buffer), written, rest, pending })
+}
+
+/// What became of the operation with this token, whose ticket was drawn if there is one (`gpufs_core::journal`, "The write in
+/// flight").
+fn fate_of(keepsake: &Keepsake, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
+    let (ring, operation) = operation_of(token);
+    let kept = keepsake.result(ring, operation.slot.0);
+    if kept >> 32 == u64::from(operation.generation) {
+        #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
+        return Fate::Done((kept as u32).cast_signed());
+    }
+    let Some(ring) = rings.get(ring as usize) else { return Fate::Unpublished };
+    if let Some(result) = ring.completion_of(operation.token() | Operation::KEPT) {
+        return Fate::Done(result);
+    }
+    let (sq_tail, _) = ring.tails();
+    match ticket {
+        Some(ticket) if ticket.wrapping_sub(sq_tail).cast_signed() < 0 => Fate::Pending,
+        _ => Fate::Unpublished,
+    }
+}
+
+/// The bytes of a block that are whole and not yet in the file.
+fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, written: u32) -> Vec<(u32, u32)> {
+    // ORDERING: acquire, system, partner `Journal::enter`: the entry's bytes come before.
+    let entries = journal.entries(buffer).iter().filter_map(|entry| journal.whole(entry.observe(), epoch));
+    let mut ranges: Vec<(u32, u32)> = entries.chain([(0, record.filled)]).collect();
+    ranges.sort_unstable();
+    let block_bytes = 1 << record.block_shift();
+    let mut rest: Vec<(u32, u32)> = Vec::new();
+    for (start, end) in ranges {
+        let (start, end) = (start.max(written), end.min(block_bytes));
+        match rest.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ if start < end => rest.push((start, end)),
+            _ => {}
+        }
+    }
+    rest
+}
+
+/// Writes what one stream's blocks hold; `None` if that is nothing.
+fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
+    blocks.sort_unstable_by_key(|held| held.record.turn);
+    if blocks.iter().all(|held| held.rest.is_empty()) {
+        return None;
+    }
+    let descriptor = blocks[0].record.descriptor;
+    let serial = blocks[0].record.is_serial();
+    let file = fs::read_link(format!("/proc/self/fd/{descriptor}"))
+        .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string());
+    let mut stream =
+        RecoveredStream { file, written: 0, unfinished: unfinished(&blocks), lost: 0, errno: None };
+    for held in &blocks {
+        for &(start, end) in &held.rest {
+            let bytes = u64::from(end - start);
+            // Out of order is worse than not at all.
+            if serial && (stream.errno.is_some() || held.pending) {
+                stream.errno = stream.errno.or(Some(Errno::TIMEDOUT));
+                stream.lost += bytes;
+                continue;
+            }
+            let address = held.address + u64::from(start);
+            let offset = (!serial).then(|| held.record.offset + u64::from(start));
+            let (written, outcome) = write_all(descriptor, (address, bytes), offset, until);
+            stream.written += written;
+            stream.lost += bytes - written;
+            stream.errno = stream.errno.or(outcome.err());
+        }
+    }
+    Some(stream)
+}
+
+/// Bytes of a stream's blocks that lie before others and are not whole.
+fn unfinished(blocks: &[Held]) -> u64 {
+    let position =
+        |held: &Held, inside: u32| (held.record.turn << held.record.block_shift()) + u64::from(inside);
+    let end = blocks
+        .iter()
+        .filter_map(|held| held.rest.last().map(|(_, end)| position(held, *end)))
+        .max()
+        .unwrap_or(0);
+    blocks
+        .iter()
+        .map(|held| {
+            let inside = end.saturating_sub(position(held, 0)).min(1 << held.record.block_shift());
+            let whole: u64 = held.rest.iter().map(|(start, end)| u64::from(end - start)).sum();
+            inside.saturating_sub(u64::from(held.written) + whole)
+        })
+        .sum()
+}
+
+/// `write(2)`, or `pwrite(2)` at `offset`, of all these bytes: how many were, and why not all.
+fn write_all(
+    descriptor: i32,
+    (address, bytes): (u64, u64),
+    offset: Option<u64>,
+    until: Instant,
+) -> (u64, Result<(), Errno>) {
+    let most = if may_block(descriptor) { libc::PIPE_BUF as u64 } else { bytes };
+    let mut done = 0;
+    // Ends: each round writes, fails, is interrupted, or waits, of which `until` is the end.
+    while done < bytes {
+        if let Err(errno) = wait_writable(descriptor, until) {
+            return (done, Err(errno));
+        }
+        let from = ptr::with_exposed_provenance::<libc::c_void>(to_usize(address + done));
+        let count = to_usize(most.min(bytes - done));
+        // SAFETY:
+        // - the bytes lie in a stream buffer of the session, which is alive; nobody writes them any more
+        let result = unsafe {
+            match offset {
+                Some(offset) => libc::pwrite(descriptor, from, count, (offset + done).cast_signed()),
+                None => libc::write(descriptor, from, count),
+            }
+        };
+        match u64::try_from(result) {
+            Ok(0) => return (done, Err(Errno::IO)),
+            Ok(count) => done += count,
+            Err(_) => match last_errno() {
+                Errno::INTR | Errno::AGAIN => {}
+                errno => return (done, Err(errno)),
+            },
+        }
+    }
+    (done, Ok(()))
+}
+
+/// Whether a write may wait for somebody to read: anything but a regular file. A pipe that `poll` calls writable takes `PIPE_BUF` bytes.
+fn may_block(descriptor: i32) -> bool {
+    // SAFETY:
+    // - `stat` is plain numbers, and fstat fills it
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY:
+    // - `stat` is valid for writing
+    let known = unsafe { libc::fstat(descriptor, &raw mut stat) } == 0;
+    !known || stat.st_mode & libc::S_IFMT != libc::S_IFREG
+}
+
+/// Waits until the descriptor can be written, or has an error for the write to meet.
+fn wait_writable(descriptor: i32, until: Instant) -> Result<(), Errno> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
+        let timeout = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY:
+        // - one entry, alive for the call
+        match unsafe { libc::poll(&raw mut poll, 1, timeout) } {
+            0 => return Err(Errno::TIMEDOUT),
+            count if count < 0 && last_errno() == Errno::INTR => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_number(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

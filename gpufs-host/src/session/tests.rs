@@ -1,0 +1,165 @@
+//! What a session makes of a GPU's runtime, on a fake one.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use gpufs_core::kernel::Kernel;
+
+use super::{Backend, Grid, Session, SyncError, View};
+use crate::cpu::LaunchError;
+use crate::gpu::fake::{Fake, State};
+use crate::ring::{Mode, RingMemory};
+
+const ONE: Grid = Grid { blocks: 1, threads: 1 };
+
+struct Known;
+
+impl Kernel for Known {
+    const NAME: &'static std::ffi::CStr = c"known";
+    type Arguments = u64;
+    fn run(_: &'static View, _: u64) {}
+}
+
+struct Missing;
+
+impl Kernel for Missing {
+    const NAME: &'static std::ffi::CStr = c"missing";
+    type Arguments = ();
+    fn run(_: &'static View, (): ()) {}
+}
+
+/// A session on threads, which work everywhere.
+fn on(gpu: &Arc<Fake>) -> Session {
+    let builder = Session::builder().mode(Mode::Threads).rings(1).buffers(2 << 20);
+    Session::open(&builder, Backend::Gpu(gpu.clone())).unwrap()
+}
+
+#[test]
+fn launches_run_at_once_and_end_one_by_one() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    assert!(session.is_finished());
+    for argument in 0..3 {
+        session.start::<Known>(ONE, argument).unwrap();
+    }
+    assert_eq!(gpu.counts()[0], 3, "each has a stream of its own");
+    assert!(session.register_buffer(1).is_err() && session.device_buffer(8).is_ok());
+    assert_eq!(gpu.arguments(), [0, 1, 2]);
+    gpu.end(2, State::Done);
+    gpu.end(1, State::Done);
+    assert!(!session.is_finished());
+    gpu.end(3, State::Done);
+    assert!(session.is_finished());
+    session.synchronize().unwrap();
+    assert_eq!(gpu.counts()[0], 0, "the streams are gone");
+    drop(session);
+    assert_eq!(gpu.counts(), [0; 4], "everything was given back");
+    assert_eq!(Arc::strong_count(&gpu), 1, "and the GPU let go");
+}
+
+#[test]
+fn waiting_for_a_long_kernel_sleeps() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    session.start::<Known>(ONE, 0).unwrap();
+    let ends = thread::spawn({
+        let gpu = gpu.clone();
+        move || {
+            thread::sleep(Duration::from_millis(100));
+            let brisk = gpu.polls();
+            thread::sleep(Duration::from_millis(100));
+            let later = gpu.polls() - brisk;
+            gpu.end(1, State::Done);
+            later
+        }
+    });
+    session.synchronize().unwrap();
+    let looks = ends.join().unwrap();
+    assert!((1..=600).contains(&looks), "{looks} looks in 100 ms");
+}
+
+#[test]
+fn a_fault_is_told_and_a_new_session_works() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    session.start::<Known>(ONE, 0).unwrap();
+    session.start::<Known>(ONE, 1).unwrap();
+    gpu.end(1, State::Faulted);
+    gpu.end(2, State::Faulted);
+    assert!(session.is_finished(), "a kernel that faulted has ended");
+    let Err(SyncError::Fault(fault)) = session.synchronize() else { panic!("a fault") };
+    assert!(fault.cause.to_string().contains("not mapped for the GPU"), "{fault}");
+    assert!(matches!(session.synchronize(), Err(SyncError::Dead)));
+    drop(session);
+    assert_eq!(gpu.counts(), [0; 4]);
+    let mut session = on(&gpu);
+    session.start::<Known>(ONE, 0).unwrap();
+    gpu.end(3, State::Done);
+    session.synchronize().unwrap();
+}
+
+#[test]
+fn a_launch_that_is_refused_leaves_nothing() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    let Err(SyncError::Gpu(refused)) = session.start::<Missing>(ONE, ()) else { panic!("a refusal") };
+    assert!(refused.to_string().contains("missing") && !refused.is_fault(), "{refused}");
+    let empty = session.start::<Known>(Grid { blocks: 0, threads: 1 }, 0);
+    assert!(matches!(empty, Err(SyncError::Kernel(LaunchError::EmptyGrid(_)))));
+    assert!(session.launch(ONE, |_| {}).is_err(), "a closure cannot run on a GPU");
+    assert!(session.is_finished() && gpu.counts()[0] == 0);
+    session.synchronize().unwrap();
+    assert_eq!(session.kernel_limits::<Known>().unwrap().registers, Some(32));
+    assert!(session.kernel_limits::<Missing>().is_err());
+    assert_eq!((session.occupancy::<Known>(512).unwrap(), session.multiprocessors()), (4, 2));
+}
+
+#[test]
+fn ring_memory_is_what_the_gpu_reaches() {
+    let gpu = Arc::new(Fake::default());
+    let builder = Session::builder().mode(Mode::Threads).rings(1).buffers(2 << 20);
+    let open = |gpu: &Arc<Fake>, memory: Option<RingMemory>| {
+        let builder = memory.map_or(builder.clone(), |memory| builder.clone().ring_memory(memory));
+        Session::open(&builder, Backend::Gpu(gpu.clone()))
+    };
+    let refused = open(&gpu, Some(RingMemory::Kernel)).unwrap_err().to_string();
+    assert!(refused.contains("cannot reach rings that the kernel allocates"), "{refused}");
+    let session = open(&gpu, None).unwrap();
+    assert_eq!((session.ring_memory(), session.refused_memory().len()), (RingMemory::Caller, 0));
+    let session = open(&gpu, Some(RingMemory::Runtime)).unwrap();
+    assert_eq!((session.ring_memory(), gpu.counts()[2]), (RingMemory::Runtime, 1));
+
+    let picky = Arc::new(Fake::picky());
+    let mut session = open(&picky, None).unwrap();
+    assert_eq!((session.ring_memory(), picky.counts()[2]), (RingMemory::Runtime, 1));
+    let [(RingMemory::Caller, why)] = session.refused_memory() else {
+        panic!("{:?}", session.refused_memory())
+    };
+    assert!(why.to_string().contains("pinning host memory"), "{why}");
+    let before = picky.counts();
+    session.start::<Known>(ONE, 42).unwrap();
+    assert_eq!((picky.arguments(), picky.counts()[1]), (vec![42], before[1] + 1), "by address");
+    picky.end(1, State::Done);
+    session.synchronize().unwrap();
+    assert_eq!(picky.counts(), before);
+}
+
+#[test]
+fn device_memory_is_written_and_read_in_place() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    let first = session.device_buffer(100).unwrap();
+    let second = session.device_buffer(100).unwrap();
+    session.write_device(&second, 10, &[7; 20]).unwrap();
+    session.start::<Known>(ONE, second.address()).unwrap();
+    assert!(session.write_device(&first, 0, &[1]).is_err(), "kernels are running");
+    gpu.end(1, State::Done);
+    session.synchronize().unwrap();
+    let mut bytes = [9; 40];
+    session.read_device(&second, 0, &mut bytes).unwrap();
+    assert_eq!((bytes[..10].to_vec(), bytes[10..30].to_vec()), (vec![0; 10], vec![7; 20]));
+    session.read_device(&first, 60, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 40]);
+    assert!(session.read_device(&first, 61, &mut bytes).is_err());
+}

@@ -1,0 +1,140 @@
+//! Streams, descriptors and formats against the C library and the system: the same calls, the same answers.
+#![allow(unsafe_code, reason = "strings in registered memory")]
+
+use std::ffi::CStr;
+use std::fs;
+use std::time::Duration;
+
+use gpufs_device::stdio::Whence;
+use gpufs_host::{Grid, Session};
+use gpufs_test_kernels::{Format, print_formats};
+
+use crate::differential::compare::compare;
+use crate::differential::descriptors::Descriptors;
+use crate::differential::formats::{Case, ROOM, Random, TEXTS};
+use crate::differential::places::Scratch;
+use crate::differential::streams::Streams;
+use crate::suite::rig::{Do, fopen};
+use crate::suite::{Bench, Outcome};
+use crate::{c_path, setting, small};
+
+/// `GPUFS_SEQUENCES` sequences of calls on streams, from `GPUFS_SEED` on.
+pub fn streams_like_the_c_librarys(bench: &Bench) -> Outcome {
+    compare::<Streams>(bench, 500);
+    Outcome::Passed
+}
+
+/// As many on descriptors.
+pub fn descriptors_like_the_systems(bench: &Bench) -> Outcome {
+    compare::<Descriptors>(bench, 500);
+    Outcome::Passed
+}
+
+/// The bytes both sides are given, so that what neither writes is equal too.
+const CANARY: u8 = 0xa5;
+/// Bytes behind the output that are compared too.
+const BEHIND: usize = 64;
+/// Formats of one launch.
+const BATCH: u64 = 8192;
+
+/// `GPUFS_KERNEL_CASES` formats, printed by the threads of a kernel, from `GPUFS_SEED` on.
+pub fn snprintf_like_the_c_librarys(bench: &Bench) -> Outcome {
+    let cases = setting("GPUFS_KERNEL_CASES", u64::from(bench.sized(20_000, 10)));
+    let seed = setting("GPUFS_SEED", 1);
+    let mut rig = bench.open(small());
+    for first in (0..cases).step_by(BATCH as usize) {
+        let count = BATCH.min(cases - first);
+        // Formats and arguments take little; most outputs too.
+        rig.reserve(16 << 20);
+        let texts = TEXTS.map(|text| {
+            let address = rig.put(text.to_bytes_with_nul());
+            // SAFETY:
+            // - just put there; it stays until the next batch, which no case of this one outlives
+            unsafe { CStr::from_ptr(address as *const _) }
+        });
+        let table = rig.take(usize::try_from(count).expect("a few") * size_of::<Format>());
+        let mut theirs = vec![0; ROOM];
+        let mut kept = Vec::new();
+        for index in 0..count {
+            let random = Random::of(seed, first + index);
+            let case = Case::generate(&random, &texts);
+            let size = if random.one_in(4) { random.below(48) as usize } else { ROOM };
+            theirs[..size].fill(CANARY);
+            let expected = case.system(&mut theirs[..size]);
+            // Room for what is expected and a little more.
+            let size = size.min(usize::try_from(expected.max(0)).expect("a length") + 1 + BEHIND);
+            let format = Format {
+                format: rig.put(case.format.as_bytes()),
+                format_bytes: case.format.len() as u64,
+                arguments: rig.take(16 * case.arguments.len()),
+                count: case.arguments.len() as u64,
+                into: rig.put(&vec![CANARY; size]),
+                room: size as u64,
+                length: 0,
+            };
+            for (place, argument) in case.arguments.iter().enumerate() {
+                rig.write(format.arguments + 16 * place as u64, *argument);
+            }
+            rig.write(table + index * size_of::<Format>() as u64, format);
+            // Its strings go with the batch: what is kept is for the report alone.
+            kept.push((
+                format!("{:?} of {:x?}", case.format, case.passed),
+                expected,
+                theirs[..size].to_vec(),
+            ));
+        }
+        let grid = Grid { blocks: 8, threads: 128 };
+        rig.keep_arena();
+        rig.session
+            .start::<print_formats::Entry>(grid, print_formats::Arguments { formats: table, count })
+            .expect("a launch");
+        rig.synchronize().expect("the kernel");
+        for (index, (what, expected, theirs)) in (0..count).zip(kept) {
+            let format: Format = rig.read(table + index * size_of::<Format>() as u64);
+            let ours = rig.get(format.into, theirs.len());
+            assert!(
+                format.length == i64::from(expected) && ours == theirs,
+                "GPUFS_SEED={seed} case {}, buffer of {}: {what}\n ours   {} {:?}\n system {expected} {:?}",
+                first + index,
+                theirs.len(),
+                format.length,
+                String::from_utf8_lossy(&ours),
+                String::from_utf8_lossy(&theirs)
+            );
+        }
+    }
+    println!("{cases} cases equal");
+    Outcome::Passed
+}
+
+/// POSIX: a flush of an input stream forgets what was read ahead and pushed back, and keeps the position. (glibc 2.36 corrupts its
+/// heap here.)
+pub fn flushing_input(bench: &Bench) -> Outcome {
+    let scratch = Scratch::new("flushing");
+    let path = scratch.path().join("file");
+    fs::write(&path, "abc").expect("a file");
+    let mut rig = bench.open(Session::builder().deadline(Duration::from_secs(5)));
+    let answers = rig.must(vec![
+        fopen(0, &c_path(&path), c"r"),
+        Do::Fgetc(0),
+        Do::Fgetc(0),
+        Do::Ungetc(0, b'x'),
+        Do::Fflush(0),
+        Do::Ftell(0),
+    ]);
+    let values: Vec<i64> = answers.iter().map(|answer| answer.value).collect();
+    assert_eq!(values, [0, i64::from(b'a'), i64::from(b'b'), i64::from(b'x'), 0, 1]);
+    fs::write(&path, "ABCD").expect("a file");
+    // A failed move keeps what was pushed back (C11 7.21.9.2).
+    let answers = rig.once(vec![
+        Do::Fgetc(0),
+        Do::Ungetc(0, b'y'),
+        Do::Fseek(0, -9, Whence::Set),
+        Do::Fgetc(0),
+        Do::Fgetc(0),
+    ]);
+    assert!(answers[2].result().is_err());
+    let values: Vec<i64> = answers.iter().map(|answer| answer.value).collect();
+    assert_eq!(values, [i64::from(b'B'), i64::from(b'y'), -1, i64::from(b'y'), i64::from(b'C')]);
+    Outcome::Passed
+}

@@ -1,0 +1,145 @@
+//! Lanes that share one stream: records stay whole and in order, and reads share the file out without loss.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::time::Duration;
+
+use gpufs_device::stdio::Buffering;
+use gpufs_host::{CpuOptions, Grid, Schedule, Session};
+use gpufs_test_kernels::{Call, Letters, Piece, RECORD, share_out};
+
+use crate::differential::places::Scratch;
+use crate::random::Random;
+use crate::setting;
+use crate::suite::printing::{Printing, check_records, start};
+use crate::suite::rig::{Do, Rig};
+use crate::suite::{Bench, Outcome};
+
+/// Records that a lane writes.
+const ROUNDS: u32 = 6;
+
+/// How a stream is set up and who uses it.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    seed: u64,
+    width: u32,
+    warps: u32,
+    blocks: u32,
+    buffering: Buffering,
+    buffer: usize,
+    append: bool,
+    seeded: bool,
+}
+
+impl Setting {
+    fn draw(bench: &Bench, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let drawn = Self {
+            seed,
+            width: random.pick(&[1, 32, 64]),
+            warps: random.pick(&[1, 1, 2, 3]),
+            blocks: random.pick(&[1, 2, 4, 8]),
+            buffering: random.pick(&[Buffering::Full, Buffering::Full, Buffering::Line, Buffering::None]),
+            buffer: random.pick(&[16, 64, 1000, 4096]),
+            append: random.one_in(3),
+            seeded: random.one_in(2),
+        };
+        if bench.is_gpu() { Self { width: 32, seeded: false, ..drawn } } else { drawn }
+    }
+    fn rig(self, bench: &Bench) -> Rig {
+        let schedule = if self.seeded { Schedule::Seeded(self.seed) } else { Schedule::Fast };
+        let builder = Session::builder()
+            .deadline(Duration::from_secs(10))
+            .stream_buffer(4096)
+            .buffers(4 << 20)
+            .blocks_per_stream(self.blocks);
+        bench.with(CpuOptions { width: self.width, schedule, ..CpuOptions::default() }).open(builder)
+    }
+    fn grid(self) -> Grid {
+        Grid { blocks: self.warps, threads: self.width }
+    }
+    fn open(self, rig: &mut Rig, name: &CString, mode: &std::ffi::CStr) {
+        rig.must(vec![
+            Do::Fopen(0, name.clone(), mode.to_owned()),
+            Do::Setvbuf(0, self.buffering, self.buffer),
+        ]);
+    }
+}
+
+/// Every lane's records come whole, in its order, and within one call in lane order.
+fn writing(bench: &Bench, setting: Setting, name: &CString) {
+    let mut rig = setting.rig(bench);
+    setting.open(&mut rig, name, if setting.append { c"a" } else { c"w" });
+    let letters = Letters::Drawn { seed: setting.seed, far: setting.buffer >= 100 };
+    let (grid, rounds) = (setting.grid(), ROUNDS);
+    let printing = Printing { grid, rounds, mode: c"w", buffer: None, call: Call::Fwrite, letters };
+    let report = start(&mut rig, grid, Call::Fwrite, printing.job());
+    rig.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
+    rig.check(&report);
+    let text = std::fs::read(name.to_str().expect("a path")).expect("text");
+    check_records(&text, u64::from(setting.width * setting.warps), ROUNDS, letters);
+    // A GPU's lanes may part; here they call together.
+    if setting.warps == 1 && !setting.seeded && !bench.is_gpu() {
+        let text = String::from_utf8(text).expect("ASCII");
+        let order = text.lines().map(|line| {
+            let mut words = line.split(' ').map(|word| word.parse::<u32>());
+            let (Some(Ok(thread)), Some(Ok(round))) = (words.next(), words.next()) else { panic!("{line}") };
+            (round, thread)
+        });
+        assert!(order.is_sorted(), "a warp's lanes call together: {setting:?}");
+    }
+}
+
+/// Reads share the file out: every part once, each whole, in every lane in the order of the file.
+fn reading(bench: &Bench, setting: Setting, name: &CString, lines: bool) {
+    // Without a buffer a line is read byte by byte.
+    let count = if setting.buffering == Buffering::None || setting.seeded { 200 } else { 4000_u32 };
+    let text: String = (0..count).map(|number| format!("{number:07}\n")).collect();
+    std::fs::write(name.to_str().expect("a path"), &text).expect("a file");
+    let mut rig = setting.rig(bench);
+    setting.open(&mut rig, name, c"r");
+    let room = count as usize * size_of::<Piece>();
+    rig.reserve(room + 4096);
+    let (pieces, report) = (rig.take(room), rig.report());
+    let arguments = share_out::Arguments {
+        handle: rig.handle(0),
+        lines: u32::from(lines),
+        seed: setting.seed,
+        pieces,
+        room: count,
+        report: report.handle(),
+    };
+    rig.keep_arena();
+    rig.session.start::<share_out::Entry>(setting.grid(), arguments).expect("a launch");
+    rig.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
+    let taken = rig.check(&report);
+    let (mut all, mut last) = (Vec::new(), HashMap::new());
+    for index in 0..u64::from(taken) {
+        let piece: Piece = rig.read(pieces + index * size_of::<Piece>() as u64);
+        let numbers = piece.first..piece.first + piece.count;
+        let before = last.insert(piece.thread, numbers.end);
+        assert!(before <= Some(numbers.start), "in the order of the file: {setting:?}");
+        all.extend(numbers);
+    }
+    all.sort_unstable();
+    assert_eq!(text.len(), all.len() * RECORD, "{setting:?}");
+    assert!(all.into_iter().eq(0..count), "{setting:?}");
+}
+
+/// `GPUFS_SHARED` settings.
+pub fn lanes_share_a_stream(bench: &Bench) -> Outcome {
+    let scratch = Scratch::new("shared");
+    for seed in 0..setting("GPUFS_SHARED", 12) {
+        let drawn = Setting::draw(bench, seed);
+        println!("{drawn:?}");
+        let path = |what: &str| scratch.path().join(format!("{what}{seed}"));
+        let name = |what: &str| crate::c_path(&path(what));
+        writing(bench, drawn, &name("w"));
+        reading(bench, drawn, &name("r"), false);
+        reading(bench, drawn, &name("l"), true);
+        for what in ["w", "r", "l"] {
+            std::fs::remove_file(path(what)).expect("removed");
+        }
+    }
+    Outcome::Passed
+}

@@ -1,0 +1,63 @@
+//! The formatting engine against the system's `snprintf(3)`: the same formats, arguments and buffer sizes, byte for byte. The suite's case
+//! of the same kind runs fewer of them, in kernels.
+//!
+//! `GPUFS_CASES` sets how many cases run and `GPUFS_SEED` where they come from; case `i` of a seed is always the same.
+
+use gpufs_device::format::snprintf;
+use gpufs_tests::differential::formats::{Case, ROOM, Random, TEXTS};
+
+/// The bytes both sides are given, so that what neither writes is equal too.
+const CANARY: u8 = 0xa5;
+
+/// Runs case `index` of `seed`.
+fn run(seed: u64, index: u64, ours: &mut [u8], theirs: &mut [u8]) {
+    let random = Random::of(seed, index);
+    let case = Case::generate(&random, &TEXTS);
+    let size = if random.one_in(4) { random.below(48) as usize } else { ROOM };
+    let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
+    // Only a short buffer is compared to its end.
+    let canaries = size.min(64);
+    ours[..canaries].fill(CANARY);
+    theirs[..canaries].fill(CANARY);
+
+    let length = snprintf(ours, case.format.as_bytes(), &case.arguments);
+    let expected = case.system(theirs);
+    let compared = (expected.max(0) as usize + 1).max(canaries).min(size);
+    if length.ok() == usize::try_from(expected).ok() && ours[..compared] == theirs[..compared] {
+        return;
+    }
+    panic!(
+        "GPUFS_SEED={seed} case {index}, buffer of {size}\n format {:?}\n arguments {:x?}\n ours   {length:?} {:?}\n system {expected} {:?}",
+        case.format,
+        case.passed,
+        String::from_utf8_lossy(&ours[..compared]),
+        String::from_utf8_lossy(&theirs[..compared]),
+    );
+}
+
+/// A number from the environment.
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+}
+
+#[test]
+fn snprintf_equals_the_systems() {
+    const THREADS: u64 = 2;
+    let cases = variable("GPUFS_CASES").unwrap_or(200_000);
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let seed = variable("GPUFS_SEED").unwrap_or(clock.as_nanos() as u64);
+    println!("GPUFS_SEED={seed} GPUFS_CASES={cases}");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let (mut ours, mut theirs) = (vec![0; ROOM], vec![0; ROOM]);
+                for index in (thread..cases).step_by(THREADS as usize) {
+                    run(seed, index, &mut ours, &mut theirs);
+                }
+            });
+        }
+    });
+    println!("{cases} cases equal");
+}

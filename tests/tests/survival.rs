@@ -1,0 +1,478 @@
+//! Output survives the device (decision 14): kernels are stopped for ever at a random instruction, or end, the tables are given up, and
+//! the host writes from the journal, the buffers and the rings alone what returned calls had accepted.
+#![allow(unsafe_code, reason = "signals, and a device that is given up")]
+
+use std::ffi::CString;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gpufs_core::word::DeviceWord;
+use gpufs_device::file::{O_CREAT, O_RDWR};
+use gpufs_device::stdio::Buffering;
+use gpufs_device::{Errno, File, Fs, warp};
+use gpufs_host::session::{Fault, SyncError};
+use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_tests::closures::{Call, Printing, assert_works, check_records, is_child, run_child};
+use gpufs_tests::random::Random;
+use gpufs_tests::{MODES, Scratch, lanes, once, setting, skip, small};
+
+/// Threads that run lanes, as the system numbers them; 0 for none.
+static LANE_THREADS: [DeviceWord; 16] = [const { DeviceWord::new(0) }; 16];
+/// How many of them have stopped for ever.
+static STOPPED: DeviceWord = DeviceWord::new(0);
+/// One test at a time stops threads.
+static STOPPING: Mutex<()> = Mutex::new(());
+
+/// Where a lane that is to be stopped says on which thread it runs.
+fn register_lane() {
+    // SAFETY:
+    // - no memory is involved
+    let thread = unsafe { libc::gettid() }.cast_unsigned();
+    let _ = LANE_THREADS.iter().any(|place| place.replace(0, thread).is_ok() || place.peek() == thread);
+}
+
+extern "C" fn stop(_: i32) {
+    STOPPED.add(1);
+    loop {
+        // SAFETY:
+        // - waits for a signal, which no one sends
+        unsafe { libc::pause() };
+    }
+}
+
+/// Stops the lanes' threads for ever, wherever they are.
+fn stop_lanes() {
+    // SAFETY:
+    // - the handler touches an atomic and never returns
+    unsafe { libc::signal(libc::SIGUSR2, stop as *const () as libc::sighandler_t) };
+    let threads: Vec<u32> = LANE_THREADS.iter().map(DeviceWord::peek).filter(|thread| *thread != 0).collect();
+    assert!(!threads.is_empty());
+    for thread in &threads {
+        // SAFETY:
+        // - no memory is involved
+        let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR2) };
+        assert_eq!(sent, 0, "the lanes run until they are stopped");
+    }
+    let started = Instant::now();
+    while STOPPED.observe() as usize != threads.len() {
+        assert!(started.elapsed() < Duration::from_secs(10), "a thread does not stop");
+        thread::yield_now();
+    }
+    LANE_THREADS.iter().for_each(|place| place.set(0));
+    STOPPED.set(0);
+}
+
+/// A record is `<thread round letters>` and a newline, so that whole ones are found among torn ones.
+const MOST_LETTERS: usize = 600;
+
+fn letters(thread: u32, round: u32, style: u32) -> usize {
+    match style {
+        0 => 0,
+        1 => 20,
+        _ if (thread + round) % 50 == 7 => MOST_LETTERS,
+        _ => ((thread * 7 + round * 13) % 90) as usize,
+    }
+}
+
+/// Writes the record to `into`; its length. Without allocation: a thread may be stopped at any instruction, and must not hold the
+/// allocator's lock then.
+fn record(into: &mut [u8; MOST_LETTERS + 32], thread: u32, round: u32, style: u32) -> usize {
+    let mut at = 0;
+    let mut put = |byte| {
+        into[at] = byte;
+        at += 1;
+    };
+    put(b'<');
+    for number in [thread, round] {
+        let mut divisor = 1;
+        while number / divisor >= 10 {
+            divisor *= 10;
+        }
+        while divisor > 0 {
+            put(b'0' + (number / divisor % 10) as u8);
+            divisor /= 10;
+        }
+        put(b' ');
+    }
+    for _ in 0..letters(thread, round, style) {
+        put(b'a' + ((thread + round) % 26) as u8);
+    }
+    put(b'>');
+    put(b'\n');
+    at
+}
+
+/// Checks that the records of each thread are there whole, once and in order, those of the first `returned[thread]` rounds all of them;
+/// that of the next round may be there or not, or in part.
+fn check(text: &[u8], returned: &[u32], style: u32) {
+    let mut next = vec![0; returned.len()];
+    let mut torn = 0;
+    let mut buffer = [0; MOST_LETTERS + 32];
+    for piece in text.split(|&byte| byte == b'<').skip(1) {
+        let whole = (|| {
+            let mut words =
+                piece.split(|&byte| byte == b' ').map(|word| str::from_utf8(word).ok()?.parse().ok());
+            let (thread, round): (u32, u32) = (words.next()??, words.next()??);
+            let length = record(&mut buffer, thread, round, style);
+            piece.starts_with(&buffer[1..length]).then_some((thread as usize, round, length))
+        })();
+        let Some((thread, round, length)) = whole else {
+            torn += piece.len() + 1;
+            continue;
+        };
+        torn += piece.len() + 1 - length;
+        assert_eq!(round, next[thread], "thread {thread}: out of order, doubled or missing");
+        assert!(round <= returned[thread], "thread {thread}: a record that was not written yet");
+        next[thread] += 1;
+    }
+    for (thread, (found, returned)) in next.iter().zip(returned).enumerate() {
+        assert!(found >= returned, "thread {thread}: {found} records, but {returned} calls returned");
+    }
+    let torn_at_most = returned.len() * (MOST_LETTERS + 32);
+    let holes = text.iter().filter(|byte| **byte == 0).count();
+    assert!(torn.saturating_sub(holes) <= torn_at_most, "{torn} bytes are of no record");
+}
+
+/// Where the kernels write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    New,
+    Append,
+    Pipe,
+}
+
+/// A reader of everything that comes out of a pipe.
+type Reader = JoinHandle<io::Result<Vec<u8>>>;
+
+fn open(session: &mut Session, output: Output, scratch: &Scratch) -> (File, Option<Reader>) {
+    if output != Output::Pipe {
+        let (name, mode) = (scratch.c("out"), if output == Output::New { c"w" } else { c"a" });
+        return (once(session, |fs| fs.fopen(&name, mode).unwrap()), None);
+    }
+    let (mut reader, writer) = io::pipe().unwrap();
+    let name = CString::new(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd())).unwrap();
+    let out = once(session, |fs| fs.fopen(&name, c"w").unwrap());
+    drop(writer);
+    let read = thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).map(|_| all)
+    });
+    (out, Some(read))
+}
+
+fn fault(error: SyncError) -> Fault {
+    match error {
+        SyncError::Fault(fault) => *fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stopped_anywhere(seed: u64) {
+    let mut random = Random::new(seed);
+    let mode = random.pick(&MODES);
+    let output = random.pick(&[Output::New, Output::Append, Output::Pipe]);
+    let buffer = random.pick(&[
+        None,
+        None,
+        Some((Buffering::Full, 16)),
+        Some((Buffering::Full, 256)),
+        Some((Buffering::Line, 0)),
+        Some((Buffering::None, 0)),
+    ]);
+    let bytewise = random.one_in(4);
+    let style = random.below(3) as u32;
+    let width = random.pick(&[1, 4, 32]);
+    let builder = small().survives(true).rings(random.pick(&[1, 2])).mode(mode);
+    let builder = builder.blocks_per_stream(random.pick(&[1, 2, 4]));
+    let options = CpuOptions { width, threads: random.pick(&[1, 3]), ..CpuOptions::default() };
+    println!("seed {seed}: {mode} {output:?} {buffer:?} bytewise {bytewise} style {style} {options:?}");
+    let mut session = match builder.cpu_with(options) {
+        Ok(session) => session,
+        Err(refused) => return skip(&format!("stopped_anywhere in {mode}"), refused),
+    };
+    let scratch = Scratch::new("stopped");
+    let (out, reader) = open(&mut session, output, &scratch);
+    if let Some((buffering, bytes)) = buffer {
+        once(&mut session, |_| out.setvbuf(buffering, bytes).unwrap());
+    }
+    let grid = random.pick(&[lanes(1), lanes(26), Grid { blocks: 2, threads: 13 }]);
+    let threads = (grid.blocks * grid.threads) as usize;
+    let progress: &'static [DeviceWord] = Vec::leak((0..threads).map(|_| DeviceWord::new(0)).collect());
+    session
+        .launch(grid, move |_| {
+            register_lane();
+            let thread = warp::global_thread() as u32;
+            let mut text = [0; MOST_LETTERS + 32];
+            for round in 0.. {
+                if bytewise {
+                    out.fputc(b'A' + thread as u8).unwrap();
+                } else {
+                    let length = record(&mut text, thread, round, style);
+                    out.fwrite(&text[..length]).unwrap();
+                }
+                progress[thread as usize].publish(round + 1);
+            }
+        })
+        .unwrap();
+    while progress.iter().any(|progress| progress.observe() == 0) {
+        thread::sleep(Duration::from_micros(50));
+    }
+    thread::sleep(Duration::from_micros(random.below(20_000) as u64));
+    stop_lanes();
+    let returned: Vec<u32> = progress.iter().map(DeviceWord::observe).collect();
+    // SAFETY:
+    // - its kernel's threads have stopped for ever
+    let fault = fault(unsafe { session.pretend_fault() });
+    println!("{} calls returned; {fault}", returned.iter().sum::<u32>());
+    assert!(fault.recovery.kept);
+    assert_eq!(fault.recovery.lost(), 0);
+    assert!(matches!(session.synchronize(), Err(SyncError::Dead)));
+    drop(session);
+    let text = match reader {
+        Some(reader) => reader.join().unwrap().unwrap(),
+        None => scratch.read("out"),
+    };
+    if !bytewise {
+        return check(&text, &returned, style);
+    }
+    for (letter, returned) in (b'A'..).zip(&returned) {
+        let found = text.iter().filter(|byte| **byte == letter).count() as u32;
+        assert!(
+            (*returned..=returned + 1).contains(&found),
+            "{}: {found}, {returned} returned",
+            letter as char
+        );
+    }
+}
+
+#[test]
+fn whatever_returned_is_written_wherever_lanes_stop() {
+    let _alone = STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (first, count) = (setting("GPUFS_SEED", 1), setting("GPUFS_CASES", 40));
+    for seed in first..first + count {
+        let outcome = std::panic::catch_unwind(|| stopped_anywhere(seed));
+        assert!(outcome.is_ok(), "with GPUFS_SEED={seed}");
+    }
+}
+
+#[test]
+fn a_session_with_a_journal_works_as_without() {
+    let grid = Grid { blocks: 3, threads: 100 };
+    for mode in [c"w", c"a", c"w+"] {
+        for buffer in
+            [None, Some((Buffering::Full, 16)), Some((Buffering::Line, 0)), Some((Buffering::None, 0))]
+        {
+            let mut session = small().rings(2).survives(true).cpu().unwrap();
+            let letters = |thread, round| ((thread * 5 + u64::from(round) * 11) % 70) as usize;
+            Printing { grid, rounds: 10, mode, buffer, call: Call::Mixed, letters }.run(&mut session, "kept");
+            assert_works(&mut session);
+            assert_eq!(session.statistics().total().stale, 0);
+        }
+    }
+}
+
+#[test]
+fn what_ended_kernels_left_is_written_without_the_tables() {
+    let scratch = Scratch::new("ended");
+    let (name, again) = (scratch.c("out"), scratch.c("again"));
+    let mut session = small().survives(true).cpu().unwrap();
+    let out = once(&mut session, |fs| {
+        // Buffers that other streams have used, and a stream that is closed with its file.
+        for _ in 0..20 {
+            let other = fs.fopen(&again, c"w").unwrap();
+            other.fputs(c"closed").unwrap();
+            other.fclose().unwrap();
+        }
+        fs.fopen(&name, c"w").unwrap()
+    });
+    let full = once(&mut session, |fs| fs.fopen(c"/dev/full", c"w").unwrap());
+    session
+        .launch(lanes(50), move |_| {
+            Call::Mixed.write(out, warp::global_thread(), 0, 150);
+            full.fputs(c"bad").unwrap();
+        })
+        .unwrap();
+    while !session.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY:
+    // - its kernel has ended
+    let Fault { recovery, stalled, .. } = fault(unsafe { session.pretend_fault() });
+    assert_eq!(stalled, None);
+    check_records(&scratch.read("out"), 50, 1, |_, _| 150);
+    assert_eq!(scratch.read("again"), b"closed");
+    let bad = recovery.streams.iter().find(|stream| stream.file == "/dev/full").unwrap();
+    assert_eq!((bad.lost, bad.written, bad.errno), (150, 0, Some(Errno::NOSPC)));
+    let good = recovery.streams.iter().find(|stream| stream.file.ends_with("out")).unwrap();
+    assert_eq!((good.lost, good.unfinished, good.errno), (0, 0, None));
+    assert_eq!(recovery.lost(), 150);
+    // Dead, and says so; nothing is written twice.
+    let length = scratch.read("out").len();
+    assert!(matches!(session.run(lanes(1), |_| {}), Err(SyncError::Dead)));
+    assert!(session.launch(lanes(1), |_| {}).unwrap_err().to_string().contains("new session"));
+    let held = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == scratch.path("out")))
+            .count()
+    };
+    assert_eq!(held(), 1);
+    drop(session);
+    assert_eq!(held(), 0);
+    assert_eq!(scratch.read("out").len(), length);
+    assert_works(&mut small().cpu().unwrap());
+}
+
+#[test]
+fn without_a_journal_it_says_so() {
+    let scratch = Scratch::new("without");
+    let name = scratch.c("out");
+    let mut session = small().cpu().unwrap();
+    once(&mut session, |fs| fs.fopen(&name, c"w").unwrap());
+    // SAFETY:
+    // - its kernel has ended
+    let error = unsafe { session.pretend_fault() };
+    assert!(error.to_string().contains("no journal"), "{error}");
+    assert!(!fault(error).recovery.kept);
+}
+
+#[test]
+fn seeks_reads_and_appends_before_the_fault() {
+    let scratch = Scratch::new("seeks");
+    let (name, log) = (scratch.c("out"), scratch.c("log"));
+    std::fs::write(scratch.path("log"), b"old\n").unwrap();
+    let mut session = small().survives(true).cpu().unwrap();
+    let (out, add) = once(&mut session, |fs| {
+        let out = fs.fopen(&name, c"w+").unwrap();
+        out.fputs(c"0123456789").unwrap();
+        out.fseek(2, gpufs_device::stdio::Whence::Set).unwrap();
+        let mut two = [0; 2];
+        assert_eq!(out.fread(&mut two), Ok(2));
+        out.fseek(5000, gpufs_device::stdio::Whence::Set).unwrap();
+        (out, fs.fopen(&log, c"a").unwrap())
+    });
+    session
+        .launch(lanes(1), move |_| {
+            out.fputs(c"far").unwrap();
+            add.fputs(c"new\n").unwrap();
+            add.fflush().unwrap();
+            add.fputs(c"newer\n").unwrap();
+        })
+        .unwrap();
+    while !session.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY:
+    // - its kernel has ended
+    let Fault { recovery, .. } = fault(unsafe { session.pretend_fault() });
+    assert_eq!((recovery.written(), recovery.lost()), (9, 0));
+    let text = scratch.read("out");
+    assert!(text.starts_with(b"0123456789\0") && text.ends_with(b"\0far") && text.len() == 5003);
+    assert_eq!(scratch.read("log"), b"old\nnew\nnewer\n");
+}
+
+#[test]
+fn a_pipe_broken_or_full_at_recovery() {
+    const TEST: &str = "a_pipe_broken_or_full_at_recovery";
+    if !is_child(TEST) {
+        return run_child(TEST);
+    }
+    // SAFETY:
+    // - the default action is no handler
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    for broken in [true, false] {
+        let mut session = small().survives(true).deadline(Duration::from_millis(500)).cpu().unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        let name = CString::new(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd())).unwrap();
+        let out = once(&mut session, |fs| fs.fopen(&name, c"w").unwrap());
+        drop(writer);
+        // More than a pipe holds, and less than the pipe and the stream's blocks together.
+        let count = if broken { 100 } else { 70_000 };
+        session
+            .launch(lanes(1), move |_| {
+                let text = [b'x'; 1000];
+                for at in (0..count).step_by(1000) {
+                    out.fwrite(&text[..text.len().min(count - at)]).unwrap();
+                }
+            })
+            .unwrap();
+        while !session.is_finished() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let reader = if broken {
+            drop(reader);
+            None
+        } else {
+            Some(reader)
+        };
+        let started = Instant::now();
+        // SAFETY:
+        // - its kernel has ended
+        let Fault { recovery, .. } = fault(unsafe { session.pretend_fault() });
+        assert!(started.elapsed() < Duration::from_secs(5));
+        let stream = &recovery.streams[0];
+        let wanted = if broken { Errno::PIPE } else { Errno::TIMEDOUT };
+        assert_eq!(stream.errno, Some(wanted));
+        assert!(stream.lost > 0, "{stream:?}");
+        drop(session);
+        if let Some(mut reader) = reader {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            assert!(all.len() as u64 + stream.lost >= 70_000, "{} {stream:?}", all.len());
+        }
+    }
+}
+
+#[test]
+fn a_stall_is_told_in_words() {
+    let mut session = small().survives(true).deadline(Duration::from_millis(100)).cpu().unwrap();
+    let (reader, writer) = io::pipe().unwrap();
+    let file = session.register_file(std::os::fd::OwnedFd::from(reader)).unwrap();
+    session
+        .launch(lanes(1), move |tables| {
+            let _ = Fs::new(tables).read(file, &mut [0; 4]);
+        })
+        .unwrap();
+    while !session.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY:
+    // - its kernel has ended
+    let error = unsafe { session.pretend_fault() };
+    let text = error.to_string();
+    assert!(text.contains("the completion of the operation in slot"), "{text}");
+    assert!(text.contains("ring 0: 1 tickets, SQ tail 1, CQ tail 0"), "{text}");
+    drop(writer);
+}
+
+#[test]
+fn a_write_that_ended_long_ago_is_not_repeated() {
+    let scratch = Scratch::new("long");
+    let name = scratch.c("other");
+    let mut session = small().survives(true).cpu().unwrap();
+    let (out, reader) = open(&mut session, Output::Pipe, &scratch);
+    session
+        .launch(lanes(1), move |tables| {
+            // A block that is full goes out; nobody looks at the stream afterwards.
+            out.fwrite(&[b'x'; 4096]).unwrap();
+            out.fwrite(b"rest").unwrap();
+            // Others drain its completion, and fill the CQ, of 256 entries, more than once.
+            let file = Fs::new(tables).open(&name, O_RDWR | O_CREAT, 0o644).unwrap();
+            for _ in 0..1000 {
+                Fs::new(tables).pwrite(file, b"y", 0).unwrap();
+            }
+        })
+        .unwrap();
+    while !session.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY:
+    // - its kernel has ended
+    let Fault { recovery, .. } = fault(unsafe { session.pretend_fault() });
+    assert_eq!((recovery.written(), recovery.lost()), (4, 0));
+    drop(session);
+    let text = reader.unwrap().join().unwrap().unwrap();
+    assert!(text == [&[b'x'; 4096][..], b"rest"].concat(), "{} bytes", text.len());
+}
