@@ -1,4 +1,4 @@
-// grep STRING FILE...: each thread draws a file, reads it line by line, and prints the lines that hold the string.
+// grep STRING FILE...: each thread draws a file, reads it line by line, and prints the lines that hold the string, as grep -F -n does.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +44,7 @@ __device__ void search(gpufs::Session fs, Job *job, const char *name, char *line
         atomicAdd(&job->troubles, 1u);
         return;
     }
-    for (;;) {
+    for (unsigned number = 1;;) {
         auto read = fgets(line, longest, file);
         if (!read) {
             if (read.error() != 0) {
@@ -53,15 +53,17 @@ __device__ void search(gpufs::Session fs, Job *job, const char *name, char *line
             }
             break;
         }
+        int end = 0;
+        while (line[end] != '\0') {
+            ++end;
+        }
+        const bool whole = end > 0 && line[end - 1] == '\n';
         if (holds(line, job->needle)) {
             // One call, so that the line is whole whoever else prints.
-            int end = 0;
-            while (line[end] != '\0') {
-                ++end;
-            }
-            printf(fs, "%s:%s%s", name, line, end > 0 && line[end - 1] == '\n' ? "" : "\n");
+            printf(fs, "%s:%u:%s%s", name, number, line, whole ? "" : "\n");
             atomicAdd(&job->matches, 1ull);
         }
+        number += whole;
     }
     fclose(file);
 }

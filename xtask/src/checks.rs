@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::device;
+use crate::dist;
 use crate::step::{self, Report};
 
 /// The command that runs a set of checks, and the set.
@@ -17,6 +18,7 @@ const CHECKS: &[Check] = &[
     ("loom", loom),
     ("device", device::check),
     ("hip", hip),
+    ("c", dist::check),
     ("sanitize", sanitize),
     ("miri", miri),
     ("differential", differential),

@@ -224,7 +224,7 @@ fn link_code_object(linker: &Path, reader: &Path, object: &Path, output: &Path) 
 }
 
 /// A tool of LLVM: on `PATH`, with its version in its name, or where Debian puts LLVM 22. It must be as new as rustc's.
-fn llvm_tool(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn llvm_tool(name: &str) -> Result<PathBuf, String> {
     let versioned = format!("{name}-22");
     let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
         std::env::split_paths(&path)

@@ -36,6 +36,7 @@ cargo xtask <command>
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
+  c              device code for C, C++, CUDA and HIP, and HIP kernels linked with it
   hip            the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
 ";
 

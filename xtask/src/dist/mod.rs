@@ -21,6 +21,78 @@ const DEVICES: &[(&str, &str)] = &[
 /// What the device code exports begins so; the C functions that the compiler calls on its own stay inside.
 const EXPORTED: &str = "gpufs_raw_";
 
+/// AMD GPUs, the step that links HIP kernels for each, and instructions that system scope takes there: a release and an acquire (LLVM,
+/// "User Guide for AMDGPU Backend", memory model), or what stands for them.
+const LINKED: &[(&str, &str, &[&str])] = &[
+    ("gfx90a", "HIP kernels, gfx90a", &["buffer_wbl2", "buffer_invl2"]),
+    ("gfx942", "HIP kernels, gfx942", &["buffer_wbl2 sc0 sc1", "buffer_inv sc0 sc1"]),
+    ("gfx1100", "HIP kernels, gfx1100", &["s_waitcnt_vscnt", "buffer_gl1_inv"]),
+];
+
+/// The device code of every kind is there and exports what it should; HIP's examples link with it, and hold what they should.
+pub(crate) fn check() -> Vec<Report> {
+    let prefix = target_directory().join("dist-check");
+    let mut reports = Vec::new();
+    for (name, step) in DEVICES {
+        let built = device_code(&prefix, name, step);
+        let passed = built.passed();
+        reports.push(built);
+        if let (true, Some((_, step, expected))) = (passed, LINKED.iter().find(|(gpu, ..)| gpu == name)) {
+            reports.push(match ["clang++", "ld.lld", "llvm-objdump"].map(device::llvm_tool) {
+                [Ok(clang), Ok(_), Ok(reader)] => {
+                    step::in_process(step, || link_hip_kernels(&prefix, name, (&clang, &reader), expected))
+                }
+                [clang, linker, reader] => {
+                    let missing = [clang, linker, reader].into_iter().find_map(Result::err);
+                    Report::skipped(step, missing.unwrap_or_default())
+                }
+            });
+        }
+    }
+    reports
+}
+
+/// Links each of HIP's examples as a program would, nothing left undefined, and looks for instructions.
+fn link_hip_kernels(
+    prefix: &Path,
+    gpu: &str,
+    (clang, reader): (&Path, &Path),
+    expected: &[&str],
+) -> Result<(), String> {
+    let sources = fs::read_dir(root().join("examples/hip")).map_err(|error| error.to_string())?;
+    for source in sources {
+        let source = source.map_err(|error| error.to_string())?.path();
+        let object =
+            prefix.join(source.file_stem().unwrap_or_default()).with_extension(format!("{gpu}.hsaco"));
+        let mut command = Command::new(clang);
+        command
+            .args(["-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "--cuda-device-only"])
+            .arg(format!("--offload-arch={gpu}"))
+            // The linker's output as it is; the linker is told to leave nothing undefined.
+            .args(["--no-gpu-bundle-output", "-c", "-I"])
+            .arg(root().join("include"))
+            .args(["-Xclang", "-mlink-builtin-bitcode", "-Xclang"])
+            .arg(prefix.join(format!("lib/gpufs/gpufs-{gpu}.bc")));
+        if gpu.starts_with("gfx11") {
+            // LLVM 22's default selector leaves pseudo instructions of gfx11 unexpanded in this code.
+            command.args(["-mllvm", "-global-isel=1", "-mllvm", "-global-isel-abort=2"]);
+        }
+        let status =
+            command.arg(&source).arg("-o").arg(&object).status().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("{} for {gpu}: {status}", source.display()));
+        }
+        let listed =
+            Command::new(reader).arg("-d").arg(&object).output().map_err(|error| error.to_string())?;
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        if let Some(missing) = expected.iter().find(|wanted| !listed.contains(**wanted)) {
+            return Err(format!("{}: there is no {missing}", object.display()));
+        }
+        println!("{}: linked, with {}", object.display(), expected.join(", "));
+    }
+    Ok(())
+}
+
 /// Fills `prefix`; with the named device code, or with all. Whether all that was asked for is there.
 pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
     if let Some(unknown) = chosen.iter().find(|name| DEVICES.iter().all(|(known, _)| *known != name.as_str()))
