@@ -91,9 +91,9 @@ fn differential() -> Vec<Report> {
             minutes(15),
         ),
         step::run(
-            "streams and descriptors, 40,000 sequences",
+            "streams and descriptors, 20,000 sequences",
             cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture")
-                .env("GPUFS_SEQUENCES", "40000"),
+                .env("GPUFS_SEQUENCES", "20000"),
             minutes(15),
         ),
     ]
