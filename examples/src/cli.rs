@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::kernel::Kernel;
 use gpufs_host::ring::Mode;
+use gpufs_host::session::OpenError;
 use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
 use lexopt::{Parser, ValueExt};
 
@@ -23,7 +24,7 @@ Where the kernel runs:
   --device D     cpu: CPU lanes; cuda: an NVIDIA GPU; hip: an AMD GPU;
                  auto, the default: an NVIDIA GPU if there is one and the device program is found, else the CPU
   --gpu N        the GPU's number, from 0 (default 0)
-  --program FILE the device program. Default: examples.ptx, in the folder that the environment variable GPUFS_PROGRAMS
+  --program FILE the device program; always for hip. Default: examples.ptx, in the folder that the environment variable GPUFS_PROGRAMS
                  names, or beside this program; 'cargo xtask bundle' builds it
 
 How it runs:
@@ -194,31 +195,46 @@ impl Options {
         }
         let mut plan = match self.device {
             Device::Cpu => self.plan(false),
-            Device::Cuda => return self.open_cuda(&prepare),
+            Device::Cuda => return self.open_gpu(&prepare, self.program()?, Builder::cuda),
+            #[cfg(feature = "hip")]
             Device::Hip => {
-                return Err("--device hip: this build has no HIP support; use cpu, cuda or auto".into());
+                let wanted = "--device hip wants --program FILE: the examples as a code object for that GPU";
+                return self.open_gpu(&prepare, self.program.clone().ok_or(wanted)?, Builder::hip);
             }
-            Device::Auto => match self.open_cuda(&prepare) {
-                Ok(opened) => return Ok(opened),
-                Err(reason) => Plan { passed_over: Some(reason.to_string()), ..self.plan(false) },
-            },
+            #[cfg(not(feature = "hip"))]
+            Device::Hip => {
+                return Err(
+                    "--device hip: this build has no HIP support; build it with --features hip, or use cpu, cuda or auto".into(),
+                );
+            }
+            Device::Auto => {
+                match self.program().and_then(|program| self.open_gpu(&prepare, program, Builder::cuda)) {
+                    Ok(opened) => return Ok(opened),
+                    Err(reason) => Plan { passed_over: Some(reason.to_string()), ..self.plan(false) },
+                }
+            }
         };
         let builder = self.with_rings(prepare(&mut plan));
         Ok((builder.cpu_with(self.cpu.clone())?, plan))
     }
 
-    fn open_cuda(&self, prepare: &impl Fn(&mut Plan) -> Builder) -> Result<(Session, Plan), Failure> {
+    /// Opens a session on a GPU, with the device program at `path`.
+    fn open_gpu(
+        &self,
+        prepare: &impl Fn(&mut Plan) -> Builder,
+        path: PathBuf,
+        open: impl Fn(Builder, u32, &[u8]) -> Result<Session, OpenError>,
+    ) -> Result<(Session, Plan), Failure> {
         let mut plan = self.plan(true);
         if plan.grid.threads > MOST_GPU_LANES {
             let text = format!("--lanes {}: on a GPU at most {MOST_GPU_LANES} in a block", plan.grid.threads);
             return Err(text.into());
         }
-        let path = self.program()?;
         let program = std::fs::read(&path).map_err(|error| {
             about(&path, format!("{}; 'cargo xtask bundle' builds the device program", reason(&error)))
         })?;
         let builder = self.with_rings(prepare(&mut plan));
-        Ok((builder.cuda(self.gpu, &program)?, plan))
+        Ok((open(builder, self.gpu, &program)?, plan))
     }
 
     fn plan(&self, is_gpu: bool) -> Plan {

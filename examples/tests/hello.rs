@@ -42,7 +42,7 @@ fn says_what_is_wrong() {
         ),
         (
             &["--device", "hip", "out"],
-            "hello: --device hip: this build has no HIP support; use cpu, cuda or auto\n",
+            "hello: --device hip: this build has no HIP support; build it with --features hip, or use cpu, cuda or auto\n",
         ),
         (&["--device", "magic", "out"], "hello: --device magic: use cpu, cuda, hip or auto\n"),
         (&["--mode", "magic", "out"], "hello: --mode magic: use sqpoll, enter or threads\n"),

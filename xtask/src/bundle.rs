@@ -45,7 +45,8 @@ pub(crate) fn run() -> bool {
     reports.push(step::in_process("copies", || copies(&bundle)));
     let whole = reports.iter().all(Report::passed);
     // A bundle for NVIDIA GPUs is whole without them.
-    reports.extend(device::code_objects_of("gpufs-test-kernels", &bundle));
+    reports.extend(device::code_objects_of("gpufs-test-kernels", "kernels", &bundle));
+    reports.extend(device::code_objects_of("gpufs-examples", "examples", &bundle));
     let whole = step::summarize(&reports) && whole;
     if whole {
         println!(

@@ -132,9 +132,11 @@ fn hip() -> Vec<Report> {
         return vec![Report::skipped("HIP runtime", reason)];
     };
     let clippy = "clippy -p gpufs-host --features hip --all-targets -- -D warnings";
+    let examples = "clippy -p gpufs-examples --features hip --all-targets -- -D warnings";
     let tests = "test -p gpufs-host --features hip --test gpu -- --show-output";
     vec![
         step::run("HIP runtime, clippy", cargo(clippy).env("HIP_PATH", &path), minutes(10)),
+        step::run("examples with HIP, clippy", cargo(examples).env("HIP_PATH", &path), minutes(10)),
         step::run("HIP runtime, tests", cargo(tests).env("HIP_PATH", &path), minutes(10)),
     ]
 }

@@ -89,7 +89,7 @@ pub(crate) fn check() -> Vec<Report> {
         }
     }
     let directory = target_directory(&TARGETS[1]);
-    reports.extend(code_objects_of("gpufs-test-kernels", &directory));
+    reports.extend(code_objects_of("gpufs-test-kernels", "kernels", &directory));
     // Last: it takes longest.
     if let Some(target) = assembled {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
@@ -151,9 +151,9 @@ const CODE_OBJECTS: &[(&str, &str, &str)] = &[
     ("kernels, AMDGCN gfx942", "code object, gfx942", "gfx942"),
 ];
 
-/// The code objects of a package that holds kernels, as `kernels-<gpu>.hsaco` in `directory`, one for each AMD GPU: built, linked, and
+/// The code objects of a package that holds kernels, as `<name>-<gpu>.hsaco` in `directory`, one for each AMD GPU: built, linked, and
 /// looked at.
-pub(crate) fn code_objects_of(package: &str, directory: &Path) -> Vec<Report> {
+pub(crate) fn code_objects_of(package: &str, name: &str, directory: &Path) -> Vec<Report> {
     let mut reports = Vec::new();
     for &(build, link, cpu) in CODE_OBJECTS {
         let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
@@ -166,13 +166,13 @@ pub(crate) fn code_objects_of(package: &str, directory: &Path) -> Vec<Report> {
                 continue;
             }
         };
-        let object = target_directory(target).join("kernels.o");
+        let object = target_directory(target).join(format!("{name}.o"));
         let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
         let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
         let passed = built.outcome == Outcome::Passed;
         reports.push(built);
         if passed {
-            let output = directory.join(format!("kernels-{cpu}.hsaco"));
+            let output = directory.join(format!("{name}-{cpu}.hsaco"));
             reports.push(step::in_process(link, || link_code_object(&linker, &reader, &object, &output)));
         }
     }
