@@ -92,7 +92,7 @@ fn differential() -> Vec<Report> {
         ),
         step::run(
             "streams and descriptors, 20,000 sequences",
-            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture")
+            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1")
                 .env("GPUFS_SEQUENCES", "20000"),
             minutes(15),
         ),
