@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use gpufs_bench_kernels::calls::{nop_latency, read_latency};
 use gpufs_bench_kernels::rivals::{ANSWER_AT, ping_pong};
+use gpufs_bench_kernels::steps::{STEPS, nop_steps};
 use gpufs_core::word::SharedWord;
 use gpufs_host::Grid;
 
@@ -51,6 +52,24 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
             Ok(stage.samples_us(rounds))
         })?;
         quantiles.add(bench, "round trip of a NOP", name, Role::Ours, None);
+    }
+    bench.step("steps of a NOP");
+    let stage = bench.stage(rings)?;
+    let times = stage.times();
+    let stepped = 200;
+    stage.run::<nop_steps::Entry>(ONE, nop_steps::Arguments { rounds: stepped, times })?;
+    let samples = stage.samples_us(stepped * u32::try_from(STEPS.len())?);
+    for (index, step) in STEPS.into_iter().enumerate() {
+        let spread = Spread::of(samples.iter().skip(index).step_by(STEPS.len()).copied().collect());
+        bench.figure(
+            NAME,
+            "steps of a NOP",
+            &format!("{}. {step}", index + 1),
+            Role::Fact,
+            "µs",
+            spread,
+            None,
+        );
     }
     let name = "ping-pong with a thread of the host";
     if bench.gpu.is_some() {

@@ -51,6 +51,10 @@ impl Claim {
         }
         self.word * WORD_BITS + bits.trailing_zeros()
     }
+    /// The claim of `count` items (1 to 64) of one word, from `first` on.
+    pub const fn run(first: u32, count: u32) -> Self {
+        Self { word: first / WORD_BITS, bits: (u64::MAX >> (WORD_BITS - count)) << (first % WORD_BITS) }
+    }
     /// The claim of one item alone.
     pub const fn single(item: u32) -> Self {
         Self { word: item / WORD_BITS, bits: 1 << (item % WORD_BITS) }

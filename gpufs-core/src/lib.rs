@@ -93,6 +93,6 @@ pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;
 pub use queue::{
-    Counters, Delivery, Drain, Line, Operation, Outcome, Queue, QueueParts, QueueProgress, QueueWords, Slot,
-    Ticket,
+    Counters, Delivery, Drain, Line, Look, Operation, Outcome, Queue, QueueParts, QueueProgress, QueueWords,
+    Slot, Ticket,
 };

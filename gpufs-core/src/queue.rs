@@ -17,7 +17,7 @@
 
 use crate::abi::{Cqe, Sqe};
 use crate::free_set::{Claim, FreeSet};
-use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
+use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, release_fence};
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,18 @@ pub struct Drain {
     pub head: u32,
     /// How many: at least 1.
     pub count: u32,
+}
+
+/// What a look at the completion queue found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Look {
+    /// Completions, which are the caller's.
+    Taken(Drain),
+    /// Nothing.
+    Empty,
+    /// Another poller.
+    Busy,
 }
 
 /// A word on a cache line of its own, so that those who poll one do not slow those who write another.
@@ -383,13 +395,30 @@ impl Queue {
     /// The `count` tickets from `ticket` on were drawn together by [`Queue::reserve`], each has been filled, and the filling
     /// happens before.
     pub unsafe fn commit(&self, ticket: Ticket, count: u32) {
+        let publications = &self.words().publications.0;
         // ORDERING: relaxed: a counter.
         self.counters().operations.draw(u64::from(count));
+        // ORDERING: relaxed look first; then acquire and release, device, partner `publish`'s sub: this lane sees what the last publisher
+        // wrote.
+        if publications.peek() == 0 && publications.replace(0, 1).is_ok() {
+            // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
+            let next = self.words().published.0.peek();
+            if next == ticket.0 {
+                // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
+                self.pass(next, count);
+                self.pass_ready();
+            } else {
+                // ORDERING: release, device, partner `publish`'s observe: the SQEs come before the mark.
+                self.ready(ticket.0).publish(count);
+            }
+            self.leave_or_publish(1);
+            return;
+        }
         // ORDERING: release, device, partner `publish`'s observe: the SQEs come before the mark.
         self.ready(ticket.0).publish(count);
         // ORDERING: acquire and release, device, partner `publish`'s sub: the mark is seen by a publisher that is still at work, and
         // a new publisher sees what the last one wrote.
-        if self.words().publications.0.add(1) == 0 {
+        if publications.add(1) == 0 {
             self.publish(1);
         }
     }
@@ -405,34 +434,15 @@ impl Queue {
     }
 
     /// Publishes every ready batch in ticket order, on behalf of `served` commits. The publisher. Rule 5.
-    fn publish(&self, mut served: u32) {
+    fn publish(&self, served: u32) {
+        self.pass_ready();
+        self.leave_or_publish(served);
+    }
+
+    /// Ends a publisher's work, of `served` commits, unless others have committed meanwhile: those it publishes, too, for a few rounds.
+    fn leave_or_publish(&self, mut served: u32) {
         let words = self.words();
         for _ in 0..ROUNDS {
-            // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
-            let start = words.published.0.peek();
-            let mut next = start;
-            // Ends: nothing passed here completes before the tail is stored, so at most `capacity` tickets are passed.
-            loop {
-                let mark = self.ready(next);
-                // ORDERING: acquire, device, partner `commit`: the batch's SQEs come before.
-                let count = mark.observe();
-                if count == 0 {
-                    break;
-                }
-                // ORDERING: relaxed: the next mark at this index comes after the tail store below (third proof).
-                mark.set(0);
-                next = next.wrapping_add(count);
-            }
-            if next != start {
-                debug_assert!(next.wrapping_sub(start) <= self.parts.capacity);
-                // ORDERING: relaxed: only publishers touch it.
-                words.published.0.set(next);
-                // ORDERING: release, system, partner the kernel's acquire of the tail: SQEs of every batch passed come before,
-                // since their marks were acquired.
-                self.sq_tail().publish(next);
-                // ORDERING: relaxed: a counter.
-                self.counters().publications.draw(1);
-            }
             // ORDERING: acquire and release, device, partner `commit`'s add.
             let before = words.publications.0.sub(served);
             debug_assert!(before >= served);
@@ -440,10 +450,46 @@ impl Queue {
                 return;
             }
             served = before - served;
+            self.pass_ready();
         }
         // Others commit faster than this lane publishes: it has work of its own.
         // ORDERING: release, device, partner `adopt`: `published` and the cleared marks come before.
         words.orphaned.0.publish(served);
+    }
+
+    /// Stores the tail behind every ready batch. The publisher.
+    fn pass_ready(&self) {
+        // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
+        let start = self.words().published.0.peek();
+        let mut next = start;
+        // Ends: nothing passed here completes before the tail is stored, so at most `capacity` tickets are passed.
+        loop {
+            let mark = self.ready(next);
+            // ORDERING: acquire, device, partner `commit`: the batch's SQEs come before.
+            let count = mark.observe();
+            if count == 0 {
+                break;
+            }
+            // ORDERING: relaxed: the next mark at this index comes after the tail store below (third proof).
+            mark.set(0);
+            next = next.wrapping_add(count);
+        }
+        if next != start {
+            debug_assert!(next.wrapping_sub(start) <= self.parts.capacity);
+            self.pass(start, next.wrapping_sub(start));
+        }
+    }
+
+    /// Stores the tail behind `count` tickets from `start` on. The publisher.
+    fn pass(&self, start: u32, count: u32) {
+        let next = start.wrapping_add(count);
+        // ORDERING: relaxed: only publishers touch it.
+        self.words().published.0.set(next);
+        // ORDERING: release, system, partner the kernel's acquire of the tail: SQEs of every batch passed come before, since
+        // their marks were acquired, or they are the caller's own.
+        self.sq_tail().publish(next);
+        // ORDERING: relaxed: a counter.
+        self.counters().publications.draw(1);
     }
 
     // Completion.
@@ -451,25 +497,36 @@ impl Queue {
     /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
     /// Rule 6.
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
+        match self.look(most, 1) {
+            Look::Taken(drain) => Some(drain),
+            Look::Empty | Look::Busy => None,
+        }
+    }
+
+    /// [`Queue::begin_drain`], looking up to `looks` times (at least once) before it gives the lock back: what comes meanwhile is found
+    /// without taking the lock anew.
+    pub fn look(&self, most: u32, looks: u32) -> Look {
         let words = self.words();
         self.adopt();
         // ORDERING: relaxed look first, so that waiters do not fight over the word; then acquire, device, partner `end_drain`.
         if words.poller.0.peek() != 0 || words.poller.0.replace(0, 1).is_err() {
-            return None;
+            return Look::Busy;
         }
         // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
         let head = words.drained.0.peek();
-        // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
-        let tail = self.cq_tail().observe();
-        let count = tail.wrapping_sub(head).min(most);
-        if count == 0 {
-            // ORDERING: relaxed: a counter.
-            self.counters().empty_looks.draw(1);
-            // ORDERING: release, device, partner the next `begin_drain`.
-            words.poller.0.publish(0);
-            return None;
+        for _ in 0..looks {
+            // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
+            let tail = self.cq_tail().observe();
+            let count = tail.wrapping_sub(head).min(most);
+            if count > 0 {
+                return Look::Taken(Drain { head, count });
+            }
         }
-        Some(Drain { head, count })
+        // ORDERING: relaxed: a counter.
+        self.counters().empty_looks.draw(u64::from(looks));
+        // ORDERING: release, device, partner the next look.
+        words.poller.0.publish(0);
+        Look::Empty
     }
 
     /// Copies completion `index` of a drain. The lane that will deliver it.
@@ -494,23 +551,53 @@ impl Queue {
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
     pub fn deliver(&self, cqe: Cqe) -> Delivery {
+        let [delivery] = self.deliver_all([Some(cqe)]);
+        delivery.unwrap_or(Delivery::Stale)
+    }
+
+    /// [`Queue::deliver`] of several, on their way at the same time.
+    pub fn deliver_all<const N: usize>(&self, cqes: [Option<Cqe>; N]) -> [Option<Delivery>; N] {
+        let mut operations = [None; N];
+        for (cqe, operation) in cqes.into_iter().zip(&mut operations) {
+            *operation = cqe.and_then(|cqe| self.operation_of(cqe));
+        }
+        // ORDERING: release, device, partner `outcome`: the advanced head, the kept results and what the kernel wrote come before the
+        // exchanges.
+        release_fence();
+        let mut delivered = [false; N];
+        for ((cqe, operation), delivered) in cqes.into_iter().zip(operations).zip(&mut delivered) {
+            if let (Some(cqe), Some(operation)) = (cqe, operation) {
+                let in_flight = in_flight_word(operation.generation);
+                let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
+                *delivered = self.slot(operation.slot).exchange(in_flight, done);
+            }
+        }
+        let mut deliveries = [None; N];
+        for ((cqe, delivered), delivery) in cqes.into_iter().zip(delivered).zip(&mut deliveries) {
+            if cqe.is_none() {
+                continue;
+            }
+            *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
+            if !delivered {
+                // ORDERING: relaxed: a counter.
+                self.counters().stale.draw(1);
+            }
+        }
+        deliveries
+    }
+
+    /// The operation that a completion names, if it may be one; its result is kept, if it is to be.
+    fn operation_of(&self, cqe: Cqe) -> Option<Operation> {
         let kept = !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0;
         let token = if kept { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
         let operation = Operation::from_token(token);
-        if operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation) {
-            let in_flight = in_flight_word(operation.generation);
-            let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
-            if kept {
-                self.keep_result(operation, cqe.res);
-            }
-            // ORDERING: release (and acquire), device, partner `outcome`: the advanced head and what the kernel wrote come before.
-            if self.slot(operation.slot).replace(in_flight, done).is_ok() {
-                return Delivery::Delivered;
-            }
+        if operation.slot.0 >= self.parts.capacity || !(1..=GENERATIONS).contains(&operation.generation) {
+            return None;
         }
-        // ORDERING: relaxed: a counter.
-        self.counters().stale.draw(1);
-        Delivery::Stale
+        if kept {
+            self.keep_result(operation, cqe.res);
+        }
+        Some(operation)
     }
 
     /// Stores the result of an operation where the host finds it when the device is dead.

@@ -311,6 +311,8 @@ pub struct Session {
     pub staging: Pool,
     /// Blocks of open streams.
     pub stream_buffers: Pool,
+    /// Device memory in which a warp puts its lanes' records side by side. `base` is 0 where lanes do not copy together.
+    pub assembly: Pool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
@@ -365,6 +367,11 @@ impl Session {
         // SAFETY:
         // - valid, by the host's construction
         unsafe { &*self.stall }
+    }
+    /// Whether the lanes of a warp copy together: where what crosses the bus costs by the access.
+    #[must_use]
+    pub const fn copies_together(&self) -> bool {
+        self.assembly.base != 0
     }
     /// Whether the calling lane is the first that gives up, and writes [`Session::stall`].
     #[must_use]

@@ -1,7 +1,15 @@
 //! A stream's blocks: how bytes of many warps become whole, ordered writes (stages 3 and 8).
 //!
 //! A writing stream has a *cursor*, a byte position that only grows, and K blocks of B bytes in a ring: position *p* lies in block
-//! number *b = p / B*, which uses place *b mod K*. The steps, each of one lane:
+//! number *b = p / B*, which uses place *b mod K*. What may be reserved is *granted*: whole blocks, in order, each once its place is
+//! free. `room` is what of that nobody has taken. Who takes `n` bytes of it may add `n` to the cursor, and finds the bytes there free:
+//!
+//! ```text
+//! room + taken, not yet added to the cursor = granted − position
+//! ```
+//!
+//! Both are additions, which succeed whoever else comes: an exchange on the cursor would fail for all but one of those that try at the
+//! same time, and then 400,000 reservations a second is what one stream of an H200 gets. The steps, each of one lane:
 //!
 //! ```text
 //! try_reserve(n) -> p          fast path, no lock
@@ -41,20 +49,18 @@ use crate::session::{FileIndex, OpenFile, Session, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, wake_fence};
 
 /// Blocks that a stream can have.
-pub const MOST_BLOCKS: usize = 8;
+pub const MOST_BLOCKS: usize = 16;
 
 /// The cursor:
 ///
 /// ```text
 /// 63       62 … 48    47 … 0
-/// closed   stretch    position
+/// closed   0          position
 /// ```
 ///
-/// Closed: no fast path; newcomers go to the lock. Each [`Stream::begin_writing`] begins a stretch, so that an exchange prepared under
-/// another layout, or for the file that the entry held before, fails even where the positions are the same.
+/// Closed: no fast path; newcomers go to the lock. The position then means nothing, since newcomers that saw it open may still add to
+/// it; [`Stream::end`] has it.
 const CLOSED: u64 = 1 << 63;
-const STRETCH: u64 = ((1 << 15) - 1) << 48;
-const NEXT_STRETCH: u64 = 1 << 48;
 const POSITION: u64 = (1 << 48) - 1;
 
 const FILLING: u64 = 0;
@@ -149,8 +155,10 @@ pub enum Buffering {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Stream {
-    /// CLOSED, the stretch, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
+    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
     pub cursor: DeviceWord64,
+    /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants.
+    pub room: DeviceWord64,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
     /// log₂ B. Under the lock.
@@ -168,8 +176,16 @@ pub struct Stream {
     /// Serial streams: the number of the block to be written next. Written by the reaper, or under the lock.
     pub serial_next: DeviceWord64,
 
+    /// The position up to which room was granted: a multiple of B while the stream writes. Written by who frees a block, or under the
+    /// lock.
+    pub granted: DeviceWord64,
+    /// Lanes that free a block and have not granted it yet.
+    pub freeing: DeviceWord,
+
     /// First come, first served; guards what follows.
     pub lock: TicketLock,
+    /// The cursor's position while it is closed.
+    pub end: DeviceWord64,
     /// A [`Direction`].
     pub direction: DeviceWord,
     /// A [`Buffering`].
@@ -228,36 +244,63 @@ impl Stream {
 
     /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
     pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
-        // ORDERING: acquire, device, partner `open_cursor`: the layout that the lock's holder set up comes before.
-        let mut at = self.cursor.observe();
-        // Ends: each failed exchange is another lane's success or the lock's holder closing the cursor.
+        // ORDERING: relaxed: hints.
+        let (at, room) = (self.cursor.peek(), self.room.peek());
+        let position = at & POSITION;
+        if at & CLOSED != 0 || position > POSITION / 2 || !self.admits(generation, position, bytes) {
+            return Reservation::Closed;
+        }
+        if room.cast_signed() < bytes.cast_signed() {
+            return Reservation::Busy;
+        }
+        // ORDERING: acquire and release, device, partner `grant`: the kernel's reading of the blocks' old content comes before. And partner
+        // `is_quiet`, which waits until what is taken is reserved or given back: until then the stream stays as `admits` finds it.
+        if self.room.sub(bytes).cast_signed() < bytes.cast_signed() {
+            self.room.add(bytes);
+            return Reservation::Busy;
+        }
+        if !self.admits(generation, position, bytes) {
+            self.room.add(bytes);
+            return Reservation::Closed;
+        }
+        // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or this sees
+        // CLOSED.
+        let at = self.cursor.add(bytes);
+        if at & CLOSED != 0 {
+            self.room.add(bytes);
+            return Reservation::Closed;
+        }
+        Reservation::At(at & POSITION)
+    }
+
+    /// Whether the fast path takes so many bytes at about this position, from handles of this generation.
+    fn admits(&self, generation: u32, position: u64, bytes: u64) -> bool {
+        // ORDERING: relaxed: constant as long as the caller has taken room; before that, hints.
+        let (now, shift, count) =
+            (self.generation.peek(), self.block_shift.peek(), u64::from(self.block_count.peek()));
+        // Under the lock a long record goes in block by block; here it would wait for many blocks to be free at once.
+        let spanned = ((position + bytes.min(POSITION / 2) - 1) >> shift) - (position >> shift);
+        now == generation && spanned <= count / 2 && self.failed().is_none()
+    }
+
+    /// Grants every block whose turn has come, in order. Who has just freed one, or begins writing.
+    fn grant(&self) {
+        // Of two lanes that free neighbouring blocks at the same time, one at least sees both: each published its turn before.
+        wake_fence();
+        let bytes = self.block_bytes();
+        // Ends: a round grants a block, or another lane did; a stream has few.
         loop {
-            // Looked at after the cursor: had the stream been closed and opened anew since, the exchange would meet another stretch.
-            if at & CLOSED != 0 || self.generation.peek() != generation {
-                return Reservation::Closed;
+            // ORDERING: relaxed: confirmed by the exchange.
+            let granted = self.granted.peek();
+            let number = granted >> self.block_shift.peek();
+            // ORDERING: acquire, device, partner `free_block`: the kernel's reading of the old content comes before.
+            if self.place(number).turn.observe() != number {
+                return;
             }
-            let position = at & POSITION;
-            if bytes > POSITION - position {
-                return Reservation::Closed;
-            }
-            let shift = self.block_shift.peek();
-            let (first, last) = (position >> shift, (position + bytes - 1) >> shift);
-            let count = u64::from(self.block_count.peek());
-            // Under the lock a long record goes in block by block; here it would wait for many blocks to be free at once.
-            if last - first > count / 2 {
-                return Reservation::Closed;
-            }
-            for number in first..=last {
-                // ORDERING: acquire, device, partner `free_block`: the kernel's reading of the old content comes before.
-                if self.place(number).turn.observe() != number {
-                    return Reservation::Busy;
-                }
-            }
-            // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or
-            // this sees CLOSED. The turns stay: a block is freed only when all of it was reserved and committed.
-            match self.cursor.replace(at, at + bytes) {
-                Ok(_) => return Reservation::At(position),
-                Err(now) => at = now,
+            // ORDERING: acquire and release, device: one lane grants a block. `granted` grows before `room` does, see `is_quiet`.
+            if self.granted.replace(granted, granted + bytes).is_ok() {
+                // ORDERING: acquire and release, device, partner `try_reserve`.
+                self.room.add(bytes);
             }
         }
     }
@@ -539,8 +582,13 @@ impl Stream {
         }
         // ORDERING: release, device, partner the next reserver's acquire of `turn` below.
         block.operation.publish(FILLING);
-        // ORDERING: release, device, partner `try_reserve`.
+        // ORDERING: acquire and release, device; before `turn`, so that who sees the block free sees this, too (`is_freeing`).
+        self.freeing.add(1);
+        // ORDERING: release, device, partner `grant`.
         block.turn.publish(next);
+        self.grant();
+        // ORDERING: acquire and release, device, partner `is_freeing`.
+        self.freeing.sub(1);
         if serial {
             // Pairs with the fence in `commit`: either the committer of the next block sees `serial_next`, or this sees FULL.
             wake_fence();
@@ -550,12 +598,16 @@ impl Stream {
         }
     }
 
-    /// Notes that a write failed and closes the fast path, so that the next caller meets the error under the lock.
+    /// Notes that a write failed, which shuts the fast path, so that the next caller meets the error under the lock.
     pub fn fail(&self, errno: Errno) {
         // ORDERING: relaxed: read under the lock, or as a hint.
         self.error.set(errno.number().cast_unsigned());
-        // ORDERING: relaxed: as above.
-        self.cursor.return_bits(CLOSED);
+    }
+
+    /// Whether a lane is about to grant what it freed. Who saw the block free (acquire).
+    fn is_freeing(&self) -> bool {
+        // ORDERING: acquire, device, partner `free_block`: the grant comes before.
+        self.freeing.observe() != 0
     }
 
     /// The error of a failed write-behind.
@@ -593,7 +645,7 @@ impl Stream {
                 if self.blocks.iter().take(self.block_count.peek() as usize).any(|block| {
                     // ORDERING: acquire, device, partner `free_block`.
                     block.operation.observe() != FILLING
-                }) =>
+                }) || self.is_freeing() =>
             {
                 Progress::Wait(ring)
             }
@@ -606,47 +658,57 @@ impl Stream {
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
-        self.cursor.return_bits(CLOSED);
+        let at = self.cursor.return_bits(CLOSED);
+        if at & CLOSED == 0 {
+            self.end.set(at & POSITION);
+        }
     }
     /// Whether the fast path is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         // ORDERING: relaxed: a hint; `try_reserve` looks again.
-        self.cursor.peek() & CLOSED == 0
+        self.cursor.peek() & CLOSED == 0 && self.failed().is_none()
     }
     /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
     /// nothing failed.
     pub fn open_cursor(&self) {
-        let at = self.cursor.peek();
-        // A `fail` between the look and the store is not lost: its error stays, every waiter of the stream meets it in `start`, and
-        // goes to the lock.
         if self.failed().is_none() {
-            // ORDERING: release, device, partner `try_reserve`. Only the lock's holder writes a closed cursor's position.
-            self.cursor.publish(at & !CLOSED);
+            // ORDERING: release, device, partner `try_reserve`.
+            self.cursor.publish(self.end.peek());
         }
     }
     /// The cursor's position.
     #[must_use]
     pub fn reserved(&self) -> u64 {
-        // ORDERING: relaxed: the cursor is closed and the lock held.
-        self.cursor.peek() & POSITION
+        // ORDERING: relaxed: the cursor is closed and the lock held, or no kernel runs.
+        let at = self.cursor.peek();
+        if at & CLOSED == 0 { at & POSITION } else { self.end.peek() }
     }
     /// Whether positions run short, so that writing has to begin anew. The lock's holder.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.reserved() > POSITION / 2
     }
-    /// Whether every reservation made before the cursor was closed has been committed, and every full block handed on. Who holds
-    /// the lock, with the cursor closed.
+    /// Whether every reservation made before the cursor was closed has been committed, every full block handed on, and nobody has room in
+    /// hand. Who holds the lock, with the cursor closed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
+        // ORDERING: acquire, device, partner every reserver's addition, whose release sequence `close_cursor` continues: what they took
+        // is missing from the room seen below, and the turns seen below are no older than those that they saw. With an older turn, a
+        // block's next filling would pass for its last.
+        let _ = self.cursor.observe();
+        // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted` has, too. The other way round there is
+        // less room than there should be.
+        let room = self.room.observe();
+        let (granted, end) = (self.granted.peek(), self.end.peek());
+        if room != granted.wrapping_sub(end) {
+            return false;
+        }
         // Only a writing stream's cursor is ever open. The blocks of another may be of an earlier size.
         if self.direction() != Direction::Writing {
             return true;
         }
-        // ORDERING: acquire, device, partner every reserver's exchange, whose release sequence `close_cursor` continues: the turns
-        // that they saw are no newer than those seen below. With an older turn, a block's next filling would pass for its last.
-        let (end, bytes) = (self.cursor.observe() & POSITION, self.block_bytes());
+        let bytes = self.block_bytes();
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
             // ORDERING: acquire, device, partner `free_block`, then `commit`.
@@ -700,8 +762,12 @@ impl Stream {
             }
         }
         self.serial_next.set(0);
-        let stretch = self.cursor.peek().wrapping_add(NEXT_STRETCH) & STRETCH;
-        self.cursor.set(CLOSED | stretch | inside);
+        let granted = u64::from(self.block_count.peek()) << shift;
+        // By how much the room changes, so that room in the hands of newcomers, who are about to give it back, stays counted.
+        let before = self.granted.peek().wrapping_sub(self.end.peek());
+        self.granted.set(granted);
+        self.end.set(inside);
+        self.room.add((granted - inside).wrapping_sub(before));
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -716,7 +782,8 @@ impl Stream {
         }
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
-        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH) | (at + taken));
+        self.end.set(at + taken);
+        self.room.sub(taken);
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -768,6 +835,7 @@ impl Stream {
             }
         }
         match (progress, self.failed()) {
+            (Progress::Done | Progress::Failed(_), _) if self.is_freeing() => Progress::Wait(ring),
             (Progress::Done, Some(errno)) => Progress::Failed(errno),
             _ => progress,
         }
@@ -822,7 +890,8 @@ impl Stream {
     ) {
         debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
         // ORDERING: relaxed throughout: the generation's release below publishes it.
-        self.cursor.set(CLOSED | (self.cursor.peek() & STRETCH));
+        // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
+        self.cursor.return_bits(CLOSED);
         self.block_shift.set(buffer_bytes.trailing_zeros());
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
         self.block_count.set(buffers.len() as u32);

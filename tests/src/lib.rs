@@ -49,6 +49,7 @@ pub fn small() -> Builder {
     Session::builder()
         .rings(1)
         .ring_entries(128)
+        .blocks_per_stream(4)
         .stream_buffer(4096)
         .buffers(512 << 10)
         .files(64)

@@ -27,8 +27,8 @@ const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
 const MOST_BYTES: u64 = 64 << 20;
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Builds the folder's content; whether all of it is there.
-pub(crate) fn run() -> bool {
+/// Builds the folder's content, what is for AMD GPUs if `amd`; whether all of it is there.
+pub(crate) fn run(amd: bool) -> bool {
     let bundle = root().join("bundle");
     if let Err(error) = fs::create_dir_all(&bundle) {
         eprintln!("{}: {error}", bundle.display());
@@ -45,8 +45,10 @@ pub(crate) fn run() -> bool {
     reports.push(step::in_process("copies", || copies(&bundle)));
     let whole = reports.iter().all(Report::passed);
     // A bundle for NVIDIA GPUs is whole without them.
-    reports.extend(device::code_objects_of("gpufs-test-kernels", "kernels", &bundle));
-    reports.extend(device::code_objects_of("gpufs-examples", "examples", &bundle));
+    if amd {
+        reports.extend(device::code_objects_of("gpufs-test-kernels", "kernels", &bundle));
+        reports.extend(device::code_objects_of("gpufs-examples", "examples", &bundle));
+    }
     let whole = step::summarize(&reports) && whole;
     if whole {
         println!(

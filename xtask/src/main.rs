@@ -25,7 +25,7 @@ cargo xtask <command>
                  (cargo xtask demo --help)
   test           every check below, with a summary of what passed, failed and was skipped
 
-  bundle         one folder with what runs on a machine that has a GPU and its driver
+  bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
   dist DIR [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, device code (all of it, or what is named), CMake and pkg-config
 
@@ -52,14 +52,15 @@ fn main() -> ExitCode {
         return if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let options: Vec<_> = arguments.collect();
-    if let (Some(extra), false) = (options.first(), command == "demo") {
+    let only_cuda = command == "bundle" && options == ["cuda"];
+    if let (Some(extra), false) = (options.first(), command == "demo" || only_cuda) {
         eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
         return ExitCode::from(2);
     }
     let passed = match command.as_str() {
         "demo" => demo::run(&options),
         "test" => checks::all(),
-        "bundle" => bundle::run(),
+        "bundle" => bundle::run(!only_cuda),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             true

@@ -8,6 +8,7 @@
 
 pub mod calls;
 pub mod rivals;
+pub mod steps;
 
 use gpufs_device::Errno;
 use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};

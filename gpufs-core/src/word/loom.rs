@@ -107,6 +107,11 @@ macro_rules! device_word {
             pub fn return_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
             }
+            /// Puts `new` where `current` is; whether it was. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn exchange(&self, current: $int, new: $int) -> bool {
+                self.replace(current, new).is_ok()
+            }
             /// Puts `new` where `current` is, acquire and release.
             ///
             /// # Errors
@@ -167,6 +172,10 @@ impl<T: Copy> EntryCell<T> {
         unsafe { self.0.with_mut(|entry| entry.write(value)) };
     }
 }
+
+/// Makes the exchanges that follow releases. They are by themselves here.
+#[inline]
+pub fn release_fence() {}
 
 /// Orders the stores before it against the loads after it: publish, fence, then look whether the other side sleeps. The one
 /// place where a sequentially consistent fence is needed; release and acquire alone let the load pass the store.

@@ -16,6 +16,7 @@
 //! | `claim_bits` | acquire read-modify-write | none | device |
 //! | `return_bits` | release read-modify-write | none | device |
 //! | `add`, `sub`, `replace` | acquire and release | none | device |
+//! | `exchange` | release, behind `release_fence` | none | device |
 //!
 //! A caller's `// ORDERING:` line names the partner. Back ends:
 //!
@@ -41,4 +42,4 @@ mod loom;
 #[cfg(loom)]
 use self::loom as backend;
 
-pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, wake_fence};
+pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, release_fence, wake_fence};

@@ -238,6 +238,20 @@ macro_rules! device_word {
                 }
                 before
             }
+            /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn exchange(&self, current: $int, new: $int) -> bool {
+                let before: $int;
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("atom.relaxed.gpu.cas.b", $bits, " {}, [{}], {}, {};"),
+                        out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
+                    );
+                }
+                before == current
+            }
             /// Puts `new` where `current` is, acquire and release.
             ///
             /// # Errors
@@ -347,6 +361,14 @@ impl<T: Copy> EntryCell<T> {
             }
         }
     }
+}
+
+/// Makes the relaxed changes of device words that follow releases, all of them for the price of one.
+#[inline]
+pub fn release_fence() {
+    // SAFETY:
+    // - a fence touches no memory
+    unsafe { asm!("fence.acq_rel.gpu;", options(nostack)) };
 }
 
 /// Orders the stores before it against the loads after it: publish, fence, then look whether the other side sleeps. The one

@@ -1,15 +1,17 @@
 //! From a warp's requests to the ring and back (stages 4 to 8): batches, draining, waiting, staging.
 #![allow(unsafe_code, reason = "hands buffers to the kernel")]
 
+mod copy;
 mod staging;
 mod wait;
 
-use gpufs_core::abi::{Cqe, Sqe};
+use gpufs_core::abi::Sqe;
 use gpufs_core::session::{Session, Stage};
-use gpufs_core::{Claim, Drain, Errno, Outcome, Queue, Slot, Ticket};
+use gpufs_core::{Claim, Drain, Errno, Look, Outcome, Queue, Slot, Ticket};
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
 
+pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use staging::{Request, StagingArea, staged, transfer};
 pub(crate) use wait::Patience;
 
@@ -20,39 +22,71 @@ pub(crate) fn ring_of_warp(session: &Session) -> u32 {
     (place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())) % session.queue_count
 }
 
-/// Takes completions of one ring and hands them on; whether there were any. Convergent; called by `lanes`; valid in all. Waits
-/// for nothing.
-pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> bool {
+/// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one.
+const COMPLETIONS_OF_A_LANE: u32 = 8;
+
+/// What came of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Drained {
+    /// Completions were handed on.
+    Some,
+    /// There were none.
+    Nothing,
+    /// Another warp drains.
+    Elsewhere,
+}
+
+/// Takes completions of one ring and hands them on. Convergent; called by `lanes`; valid in all. Waits for nothing.
+pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> Drained {
+    drain_after(session, lanes, ring, 1)
+}
+
+/// [`drain`], looking up to `looks` times.
+fn drain_after(session: &Session, lanes: Lanes, ring: u32, looks: u32) -> Drained {
+    /// A drain as a number: of none, and of another warp's; counts are smaller.
+    const NOTHING: u64 = 0;
+    const ELSEWHERE: u64 = u64::MAX;
     let queue = &session.queues()[ring as usize];
+    let width = lanes.count();
     let packed = if lanes.is_leader() {
-        queue
-            .begin_drain(lanes.count())
-            .map_or(0, |drain| u64::from(drain.count) << 32 | u64::from(drain.head))
+        match queue.look(width * COMPLETIONS_OF_A_LANE, looks) {
+            Look::Taken(drain) => u64::from(drain.count) << 32 | u64::from(drain.head),
+            Look::Empty => NOTHING,
+            Look::Busy => ELSEWHERE,
+        }
     } else {
         0
     };
     let packed = lanes.from_leader(packed);
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
+    if packed == ELSEWHERE {
+        return Drained::Elsewhere;
+    }
     if drain.count == 0 {
-        return false;
+        return Drained::Nothing;
     }
     let rank = lanes.rank();
-    let copy = if rank < drain.count { queue.entry(drain, rank) } else { Cqe::default() };
+    let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
+    for (copy, round) in copies.iter_mut().zip(0..) {
+        let index = round * width + rank;
+        if index < drain.count {
+            *copy = Some(queue.entry(drain, index));
+        }
+    }
     lanes.sync();
     if lanes.is_leader() {
         queue.advance(drain);
     }
     lanes.sync();
-    if rank < drain.count {
-        // A stale completion is counted by the queue and reported by the host.
-        let _ = queue.deliver(copy);
-    }
+    // A stale completion is counted by the queue and reported by the host.
+    let _ = queue.deliver_all(copies);
     lanes.sync();
     if lanes.is_leader() {
         queue.end_drain(drain);
     }
-    true
+    Drained::Some
 }
 
 /// Submits the entries of those lanes that have one, as few batches as slots allow, and waits for all of them; each lane's `res`
@@ -106,7 +140,7 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
             if pending.is_empty() {
                 break;
             }
-            let drained = drain(session, lanes, ring);
+            let drained = drain_after(session, lanes, ring, Machine::LOOKS);
             patience.wait(drained, Stage::Completion, ring, operation.map_or(0, |armed| armed.token()));
         }
         if lanes.is_leader() {

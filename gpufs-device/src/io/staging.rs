@@ -6,8 +6,8 @@ use gpufs_core::abi::CURRENT_POSITION;
 use gpufs_core::pool::{Pool, Staged};
 use gpufs_core::session::{Session, Stage, Target};
 
-use super::{Patience, drain, ring_of_warp, slot_hint, transact};
-use crate::warp::Lanes;
+use super::{Patience, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact};
+use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 /// What a lane's staging memory is for, given to the body of [`staged`].
 #[derive(Clone, Copy)]
@@ -32,20 +32,6 @@ impl StagingArea {
             core::ptr::copy_nonoverlapping(
                 bytes.as_ptr(),
                 (self.address as *mut u8).add(at as usize),
-                bytes.len(),
-            );
-        }
-    }
-    /// Copies out what lies at `at`.
-    pub(crate) fn get(self, at: u32, bytes: &mut [u8]) {
-        assert!(at as usize + bytes.len() <= self.bytes as usize);
-        // SAFETY:
-        // - the staging memory is this lane's, valid for `self.bytes`, and the range was checked
-        // - the caller's slice cannot lie in it: staging memory is never handed out
-        unsafe {
-            core::ptr::copy_nonoverlapping(
-                (self.address as *const u8).add(at as usize),
-                bytes.as_mut_ptr(),
                 bytes.len(),
             );
         }
@@ -147,6 +133,56 @@ impl Running {
     }
 }
 
+/// Where a lane's request lies in a run: requests of neighbouring lanes for neighbouring bytes of a file, which go out as one.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The lane that asks for the whole run.
+    first: u32,
+    /// Bytes of the run before this lane's.
+    before: u64,
+    /// Bytes of the whole run; of meaning in the first lane.
+    whole: u64,
+}
+
+/// Puts the lanes' requests into runs; `next` is the target, the offset and the bytes that the lane still wants. Convergent; called by
+/// `lanes`; of meaning in lanes that want something.
+fn runs(lanes: Lanes, next: Option<(Target, u64, u64)>) -> Place {
+    let (target, offset, bytes) = next.unwrap_or((Target { fd: 0, fixed: false }, CURRENT_POSITION, 0));
+    let wanting = lanes.ballot(next.is_some());
+    let alone = Place { first: lanes.lane(), before: 0, whole: bytes };
+    if wanting.count() < 2 {
+        return alone;
+    }
+    let below = LaneMask(wanting.0 & ((1 << lanes.lane()) - 1));
+    let neighbour = if below.is_empty() { lanes.lane() } else { below.last() };
+    let named = u64::from(target.fd.cast_unsigned()) | u64::from(target.fixed) << 32;
+    let (their_target, their_end) =
+        (lanes.shuffle(named, neighbour), lanes.shuffle(offset.wrapping_add(bytes), neighbour));
+    let joins = next.is_some()
+        && neighbour != lanes.lane()
+        && offset != CURRENT_POSITION
+        && their_target == named
+        && their_end == offset;
+    let firsts = lanes.ballot(next.is_some() && !joins);
+    if firsts == wanting {
+        return alone;
+    }
+    // Runs are neighbours in the mask too, so a sum over all lower lanes less that of the run's first is the run's own.
+    let sum = lanes.scan(bytes);
+    let up_to_here = u64::MAX >> (63 - lanes.lane());
+    let (mut first, mut last) = (lanes.lane(), lanes.lane());
+    if next.is_some() {
+        first = LaneMask(firsts.0 & up_to_here).last();
+        let later = LaneMask(firsts.0 & !up_to_here);
+        let run = if later.is_empty() { wanting.0 } else { wanting.0 & ((1 << later.first()) - 1) };
+        last = LaneMask(run).last();
+    }
+    let start = lanes.shuffle(sum, first);
+    let (before, whole) =
+        (sum.wrapping_sub(start), lanes.shuffle(sum.wrapping_add(bytes), last).wrapping_sub(start));
+    Place { first, before, whole }
+}
+
 /// A system call moves at most this many bytes (`read(2)`).
 const MOST_BYTES: u64 = 0x7fff_f000;
 
@@ -161,72 +197,109 @@ pub(crate) fn transfer(
     let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
     let mut running = Running { done: 0, bytes, open: request.is_some(), outcome: Ok(0) };
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
-    let staging_index = session.staging.buffer_index;
-    let staging_index = (staging_index != Pool::UNREGISTERED).then_some(staging_index);
-    let entry = |request: Request, index: Option<u32>, address: u64, count: u64, done: u64| {
-        let offset =
-            if request.offset == CURRENT_POSITION { CURRENT_POSITION } else { request.offset + done };
-        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
-        Session::transfer(index, writing, request.target, (address, count as u32), offset)
-    };
     // Registered memory is used in place: one operation a lane. Ends: only an interruption asks again.
     loop {
         let in_place = running.open && region.is_some();
         if !lanes.any(in_place) {
             break;
         }
-        let sqe =
-            request.filter(|_| in_place).map(|request| entry(request, region, request.memory, bytes, 0));
+        let sqe = request.filter(|_| in_place).map(|request| {
+            #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
+            let memory = (request.memory, bytes as u32);
+            Session::transfer(region, writing, request.target, memory, request.offset)
+        });
         let result = transact(session, lanes, sqe);
-        if in_place {
-            count_bytes(session, writing, running.settle(bytes, result));
-        }
+        let moved = if in_place { running.settle(bytes, result) } else { 0 };
+        count_bytes(session, lanes, writing, moved);
     }
     // Ends: each round moves bytes of some lane, or closes it.
     while lanes.any(running.open) {
-        let done = running.done;
-        let left = running.open.then_some(bytes - done);
-        staged(session, lanes, left, |area| {
-            let turn = area.zip(request);
-            let mut asked = 0;
-            let sqe = turn.map(|(area, request)| {
-                asked = (bytes - done).min(u64::from(area.bytes));
-                if writing {
-                    // SAFETY:
-                    // - the caller of pwrite gave a slice that is valid for its bytes; this is a part of it
-                    let source = unsafe {
-                        core::slice::from_raw_parts((request.memory + done) as *const u8, to_usize(asked))
-                    };
-                    area.put(0, source);
-                }
-                entry(request, staging_index, area.address, asked, done)
-            });
-            let result = transact(session, lanes, sqe);
-            if let Some((area, request)) = turn {
-                let count = running.settle(asked, result);
-                count_bytes(session, writing, count);
-                if !writing {
-                    // SAFETY:
-                    // - the caller of pread gave a slice that is valid for its bytes; this is a part of it, as the kernel
-                    //   returns no more than was asked
-                    let target = unsafe {
-                        core::slice::from_raw_parts_mut((request.memory + done) as *mut u8, to_usize(count))
-                    };
-                    area.get(0, target);
-                }
-            }
-        });
+        pass(session, lanes, writing, request, &mut running);
     }
     running.outcome
 }
 
-/// Adds to the ring's statistics.
-fn count_bytes(session: &Session, writing: bool, count: u64) {
-    let counters = session.queues()[ring_of_warp(session) as usize].counters();
-    // ORDERING: relaxed: a counter.
-    if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(count);
+/// One round of [`transfer`] through staging memory: every open lane, or the run that it is in, gets as far as its staging memory
+/// holds. Convergent; called by `lanes`.
+fn pass(session: &Session, lanes: Lanes, writing: bool, request: Option<Request>, running: &mut Running) {
+    let (done, left) = (running.done, running.bytes - running.done);
+    let next = request.filter(|_| running.open).map(|request| {
+        let offset = match request.offset {
+            CURRENT_POSITION => CURRENT_POSITION,
+            offset => offset + done,
+        };
+        (request.target, offset, left)
+    });
+    let run = runs(lanes, next);
+    let leads = next.is_some() && run.first == lanes.lane();
+    let memory = request.map_or(0, |request| request.memory + done);
+    let index = session.staging.buffer_index;
+    let index = (index != Pool::UNREGISTERED).then_some(index);
+    staged(session, lanes, leads.then_some(run.whole), |area| {
+        // What of the area is this lane's.
+        let (address, room) = (
+            lanes.shuffle(area.map_or(0, |area| area.address), run.first),
+            lanes.shuffle(area.map_or(0, |area| u64::from(area.bytes)), run.first),
+        );
+        let mine = if next.is_some() { room.saturating_sub(run.before).min(left) } else { 0 };
+        if writing {
+            copy_lanes(session, lanes, (address + run.before, memory, mine));
+            lanes.sync();
+        }
+        let asked = run.whole.min(room);
+        let sqe = next.filter(|_| leads && room != 0).map(|(target, offset, _)| {
+            #[allow(clippy::cast_possible_truncation, reason = "at most a staging area")]
+            Session::transfer(index, writing, target, (address, asked as u32), offset)
+        });
+        let result = transact(session, lanes, sqe);
+        #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
+        let result = (lanes.shuffle(u64::from(result.cast_unsigned()), run.first) as u32).cast_signed();
+        let mut moved = 0;
+        // Where the run ended before a lane's bytes, or failed in its first lane's name, the lane asks for itself in the next round.
+        let reached = u64::try_from(result).is_ok_and(|count| count > run.before);
+        if (leads && room != 0) || (mine > 0 && reached) {
+            let limit = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
+            moved = running.settle(mine, result.min(limit(run.before + mine)) - limit(run.before));
+        }
+        if !writing {
+            copy_lanes(session, lanes, (memory, address + run.before, moved));
+        }
+        if lanes.any(moved > 0) {
+            count_bytes(session, lanes, writing, moved);
+        }
+    });
 }
 
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+/// Bytes from which on a warp copies one lane's part after the other's; below, each lane copies its own.
+const TOGETHER_BYTES: u64 = 512;
+
+/// Copies for each lane its `bytes`, to `target` from `source`. Convergent; called by `lanes`; others see the copies after the next
+/// barrier.
+fn copy_lanes(session: &Session, lanes: Lanes, (target, source, bytes): (u64, u64, u64)) {
+    let together = session.copies_together()
+        && bytes >= TOGETHER_BYTES
+        && !Machine::is_private(target)
+        && !Machine::is_private(source);
+    if bytes > 0 && !together {
+        // SAFETY:
+        // - one end is the lane's part of staging memory, the other what the caller of pread or pwrite gave
+        unsafe { copy_raw(target, source, bytes) };
+    }
+    for lane in lanes.ballot(together).iter() {
+        let (target, source, bytes) =
+            (lanes.broadcast(target, lane), lanes.broadcast(source, lane), lanes.broadcast(bytes, lane));
+        // SAFETY:
+        // - as above, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or the next
+        unsafe { copy_together(lanes, target, source, bytes) };
+    }
+}
+
+/// Adds every lane's `count` to the ring's statistics. Convergent; called by `lanes`.
+fn count_bytes(session: &Session, lanes: Lanes, writing: bool, count: u64) {
+    let whole = lanes.scan(count) + count;
+    if lanes.lane() == lanes.mask().last() {
+        let counters = session.queues()[ring_of_warp(session) as usize].counters();
+        // ORDERING: relaxed: a counter.
+        if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(whole);
+    }
 }

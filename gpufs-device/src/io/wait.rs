@@ -2,6 +2,7 @@
 
 use gpufs_core::session::{Session, Stage};
 
+use super::Drained;
 use crate::warp::{Machine, Warp};
 
 /// Shortest and longest nap in nanoseconds.
@@ -22,13 +23,16 @@ impl<'a> Patience<'a> {
         Self { session, nap_ns: NAP_NS.0, started_ns: None }
     }
 
-    /// Naps once, shorter after `progress`. Any lane; not convergent.
+    /// Naps once: shortly where the caller drained itself, longer and longer where another does. Any lane; not convergent.
     ///
     /// # Panics
     /// If the session has a deadline and it has passed: the stage, the ring and the object waited for are noted in the session
     /// for the host, and named in the message.
-    pub(crate) fn wait(&mut self, progress: bool, stage: Stage, ring: u32, object: u64) {
-        self.nap_ns = if progress { NAP_NS.0 } else { (self.nap_ns * 2).min(NAP_NS.1) };
+    pub(crate) fn wait(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
+        let progress = drained == Drained::Some;
+        // Who has looked over the bus has waited for that.
+        let waited = drained == Drained::Nothing && Machine::LOOKS > 1;
+        self.nap_ns = if progress || waited { NAP_NS.0 } else { (self.nap_ns * 2).min(NAP_NS.1) };
         if self.session.deadline_ns != 0 {
             let now = Machine::clock();
             let started = *self.started_ns.get_or_insert(now);
@@ -38,7 +42,10 @@ impl<'a> Patience<'a> {
                 self.give_up(stage, ring, object);
             }
         }
-        Machine::nap(self.nap_ns);
+        // Who has just handed completions on looks at once whether its own is among them.
+        if Machine::LOOKS == 1 || !(progress || waited) {
+            Machine::nap(self.nap_ns);
+        }
     }
 
     #[cold]

@@ -10,6 +10,7 @@ use super::File;
 use super::lock::{Held, with_lock};
 use super::output::{Record, write};
 use crate::Fs;
+use crate::io::copy_alone;
 use crate::warp::Lanes;
 
 /// What ends a line.
@@ -26,8 +27,12 @@ impl Record for Line<'_> {
         let text = self.0.get(usize::try_from(skip).unwrap_or(usize::MAX)..).unwrap_or(&[]);
         let count = text.len().min(into.len());
         let (head, tail) = into.split_at_mut(count);
-        head.copy_from_slice(&text[..count]);
+        copy_alone(head, &text[..count]);
         tail.fill(NEWLINE);
+    }
+    fn address(&self) -> Option<u64> {
+        // The newline lies elsewhere.
+        None
     }
     fn has_newline(&self) -> bool {
         true

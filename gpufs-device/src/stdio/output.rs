@@ -1,14 +1,14 @@
 //! The write path (stages 2 and 3): lanes' records become one reservation, go into the stream's blocks, and full blocks go out.
 #![allow(unsafe_code, reason = "writes into the stream's blocks")]
 
-use gpufs_core::Errno;
-use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::session::{OpenFile, Session, Stage};
 use gpufs_core::stream::{Buffering, Direction, Progress, Reservation, Stream};
+use gpufs_core::{Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
 use super::{File, Transfer};
-use crate::io::{Patience, drain, ring_of_warp};
-use crate::warp::Lanes;
+use crate::io::{Drained, Patience, copy_alone, copy_together, drain, ring_of_warp, slot_hint};
+use crate::warp::{Lanes, Machine, Warp};
 
 /// What one lane writes in one call.
 pub(super) trait Record {
@@ -18,6 +18,8 @@ pub(super) trait Record {
     fn emit(&self, skip: u64, into: &mut [u8]);
     /// Whether it may hold a newline.
     fn has_newline(&self) -> bool;
+    /// Where it lies as a whole, if it does.
+    fn address(&self) -> Option<u64>;
 }
 
 impl Record for &[u8] {
@@ -27,10 +29,13 @@ impl Record for &[u8] {
     fn emit(&self, skip: u64, into: &mut [u8]) {
         #[allow(clippy::cast_possible_truncation, reason = "below the slice's length")]
         let start = skip as usize;
-        into.copy_from_slice(&self[start..start + into.len()]);
+        copy_alone(into, &self[start..start + into.len()]);
     }
     fn has_newline(&self) -> bool {
         memchr::memchr(b'\n', self).is_some()
+    }
+    fn address(&self) -> Option<u64> {
+        Some(self.as_ptr() as u64)
     }
 }
 
@@ -57,10 +62,15 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
         let part = Part { record, before, total };
         let mut accepted = 0;
         let mut tries = 0;
-        // Ends: the last try does not look whether the fast path is open.
+        // Ends: each round takes in a lane's record at least, or is a try, the last of which does not look whether the fast path is open.
         let outcome = loop {
-            if write_fast(file, group, &part) {
+            if accepted == total {
                 return Transfer { bytes: to_usize(record.bytes()), error: None };
+            }
+            let to = piece_end(file, group, &part, accepted);
+            if write_fast(file, group, &part, accepted, to) {
+                accepted = to;
+                continue;
             }
             tries += 1;
             if tries == FAST_TRIES {
@@ -80,20 +90,39 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
     })
 }
 
-/// Without the lock; whether it could. Convergent.
-fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
+/// Where the next piece of a group's bytes ends that begins at `from`: behind as many whole records as the fast path takes at once, but at
+/// least one. Convergent.
+fn piece_end<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
+    let stream = file.stream();
+    // The leader's word counts: others may see another layout.
+    let most = stream.block_bytes() * u64::from(stream.block_count.peek() / 2).max(1);
+    let most = lanes.from_leader(most);
+    if part.total - from <= most {
+        return part.total;
+    }
+    let end = part.before + part.record.bytes();
+    let later = lanes.ballot(end > from);
+    let fitting = lanes.ballot(end > from && end - from <= most);
+    lanes.broadcast(end, if fitting.is_empty() { later.first() } else { fitting.last() })
+}
+
+/// How often a piece finds the stream busy before it goes to the lock, where the first come are the first served.
+const BUSY_TRIES: u32 = 10_000;
+
+/// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
+fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
     /// A reservation as a number: positions stay below.
     const CLOSED: u64 = u64::MAX;
     const BUSY: u64 = u64::MAX - 1;
     let (session, stream) = (file.session, file.stream());
     let ring = ring_of_warp(session);
     let mut patience = Patience::new(session);
-    // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)).
-    loop {
+    // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
+    for _ in 0..BUSY_TRIES {
         let word = if !lanes.is_leader() {
             0
         } else {
-            match stream.try_reserve(file.generation, part.total) {
+            match stream.try_reserve(file.generation, to - from) {
                 Reservation::At(position) => position,
                 Reservation::Closed => CLOSED,
                 Reservation::Busy => BUSY,
@@ -111,17 +140,19 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>) -> bool {
                     Progress::Done => (ring, true),
                 };
                 let drained = drain(session, lanes, ring);
-                patience.wait(progress || drained, Stage::StreamBlock, ring, part.total);
+                let drained = if progress { Drained::Some } else { drained };
+                patience.wait(drained, Stage::StreamBlock, ring, to - from);
             }
             position => {
                 // From here to the last commit inside `fill` nothing is waited for (decision 13).
-                if let Some(behind) = fill(file, lanes, ring, part, 0, part.total, position) {
+                if let Some(behind) = fill(file, lanes, ring, part, from, to, position) {
                     catch_up(file, lanes, behind);
                 }
                 return true;
             }
         }
     }
+    false
 }
 
 /// Commits that found no journal entry left, by block and epoch; the leader's value counts. A block that a commit has to itself
@@ -166,20 +197,7 @@ fn fill<R: Record>(
     let shift = stream.block_shift.peek();
     let (first, last) = (position >> shift, (position + (to - from) - 1) >> shift);
     let mut entry = if lanes.is_leader() { stream.draw_entry(session, first) } else { 0 };
-    // This lane's share of the range.
-    let start = part.before.max(from);
-    let end = (part.before + part.record.bytes()).min(to);
-    let mut at = start;
-    while at < end {
-        let (address, room) = stream.address(session, position + (at - from));
-        let count = room.min(end - at);
-        // SAFETY:
-        // - the range is reserved for this lane alone until it is committed
-        // - the block's buffer is valid for its whole length
-        let into = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, to_usize(count)) };
-        part.record.emit(at - part.before, into);
-        at += count;
-    }
+    place_bytes(file, lanes, ring, part, (from, to), position);
     lanes.sync();
     let mut full = 0_u64;
     let mut behind = Behind::default();
@@ -210,6 +228,115 @@ fn fill<R: Record>(
     (word & BEHIND != 0).then_some(behind)
 }
 
+/// Bytes of a record from which on the warp copies one lane's record after the other's, if it lies in memory that all lanes reach.
+const TOGETHER_BYTES: u64 = 256;
+
+/// Copies the group's bytes [`from`, `to`) to the reserved positions from `position` on. Convergent; others see them after the next
+/// barrier. Waits for nothing.
+///
+/// Over a bus an access costs as much for one byte as for sixteen, and the next lane's bytes lie beside this one's. So where lanes copy
+/// together, they put their records side by side in device memory first, and then store that in wide words.
+fn place_bytes<R: Record>(
+    file: File,
+    lanes: Lanes,
+    ring: u32,
+    part: &Part<'_, R>,
+    (from, to): (u64, u64),
+    position: u64,
+) {
+    let (session, stream) = (file.session, file.stream());
+    // This lane's share of the range.
+    let start = part.before.max(from);
+    let end = (part.before + part.record.bytes()).min(to);
+    if session.copies_together() && to - from >= u64::from(lanes.count()) {
+        let long = (to - from) / u64::from(lanes.count()) >= TOGETHER_BYTES;
+        let reached = part.record.address().filter(|address| !Machine::is_private(*address));
+        if long && lanes.all(reached.is_some()) {
+            let source = reached.unwrap_or(0).wrapping_sub(part.before);
+            // Ends: over the lanes.
+            for lane in lanes.mask().iter() {
+                let (source, mut at, end) =
+                    (lanes.broadcast(source, lane), lanes.broadcast(start, lane), lanes.broadcast(end, lane));
+                while at < end {
+                    let (address, room) = stream.address(session, position + (at - from));
+                    let count = room.min(end - at);
+                    // SAFETY:
+                    // - the range is reserved for this group until it is committed, and the record is what lane `lane` gave; it waits
+                    //   at the next broadcast or barrier
+                    unsafe { copy_together(lanes, address, source.wrapping_add(at), count) };
+                    at += count;
+                }
+            }
+            return;
+        }
+        // Placed as in the stream, so that the words of both are aligned alike.
+        let lead = position % 16;
+        if let Some((claim, address)) = claim_assembly(session, lanes, ring, lead + (to - from)) {
+            if start < end {
+                // SAFETY:
+                // - the claim is this group's, and the range this lane's
+                let into = unsafe {
+                    core::slice::from_raw_parts_mut(
+                        (address + lead + (start - from)) as *mut u8,
+                        to_usize(end - start),
+                    )
+                };
+                part.record.emit(start - part.before, into);
+            }
+            lanes.sync();
+            let mut at = from;
+            while at < to {
+                let (target, room) = stream.address(session, position + (at - from));
+                let count = room.min(to - at);
+                // SAFETY:
+                // - the range is reserved for this group until it is committed; the assembled bytes were put there before the barrier
+                unsafe { copy_together(lanes, target, address + lead + (at - from), count) };
+                at += count;
+            }
+            lanes.sync();
+            if lanes.is_leader() {
+                session.assembly.free.release(claim);
+            }
+            return;
+        }
+    }
+    let mut at = start;
+    while at < end {
+        let (address, room) = stream.address(session, position + (at - from));
+        let count = room.min(end - at);
+        // SAFETY:
+        // - the range is reserved for this lane alone until it is committed
+        // - the block's buffer is valid for its whole length
+        let into = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, to_usize(count)) };
+        part.record.emit(at - part.before, into);
+        at += count;
+    }
+}
+
+/// Claims device memory for `bytes` that a group assembles; `None` if there is none now. Convergent; valid in all. Waits for nothing.
+fn claim_assembly(session: &Session, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
+    let pool = &session.assembly;
+    if bytes > pool.most_bytes() {
+        return None;
+    }
+    let mut word = u64::MAX;
+    if lanes.is_leader()
+        && let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring))
+    {
+        if u64::from(staged.bytes) >= bytes {
+            word = u64::from(staged.claim.item(0)) << 32 | u64::from(staged.claim.count());
+        } else {
+            pool.free.release(staged.claim);
+        }
+    }
+    let word = lanes.from_leader(word);
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    (word != u64::MAX).then(|| {
+        let (first, count) = ((word >> 32) as u32, word as u32);
+        (Claim::run(first, count), pool.address(first))
+    })
+}
+
 /// Starts the full blocks `first + i` for each bit `i`. Convergent.
 fn start_blocks(file: File, lanes: Lanes, ring: u32, first: u64, full: u64) {
     let (session, stream) = (file.session, file.stream());
@@ -236,8 +363,9 @@ fn start_blocks(file: File, lanes: Lanes, ring: u32, first: u64, full: u64) {
 fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
     prepare(held)?;
     let Held { session, stream, lanes, ring } = *held;
-    let start = stream.reserved();
-    let mut done = 0;
+    // What the fast path took went before.
+    let mut done = *accepted;
+    let start = (stream.reserved(), done);
     let mut behind = false;
     let mut patience = Patience::new(session);
     // Ends: each round takes bytes in, or waits for a block, which comes or fails (last proof of the core, (d)).
@@ -316,14 +444,14 @@ impl Held {
         let offset = self.stream.position.peek();
         self.update(|stream| stream.begin_writing(self.session, offset));
     }
-    /// Notes that a call's bytes, accepted from position `start` on, could not all be written.
-    fn refuse(&self, errno: Errno, start: u64, accepted: &mut u64) -> Result<(), Errno> {
+    /// Notes that a call's bytes, accepted from a position on but for the first `before`, could not all be written.
+    fn refuse(&self, errno: Errno, (start, before): (u64, u64), accepted: &mut u64) -> Result<(), Errno> {
         if self.stream.buffering() == Buffering::None {
             // What is in flight ends first; what failed is not tried again.
             let _ = self.advance(|stream| stream.flush_step(self.session, self.ring));
             // Without a buffer, what was not written was not accepted.
             let reached = self.stream.first_unwritten();
-            *accepted = reached.saturating_sub(start).min(*accepted);
+            *accepted = (before + reached.saturating_sub(start)).min(*accepted);
             self.restart_writing(reached);
         }
         self.fail(errno)

@@ -53,6 +53,10 @@ impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
             || memchr(NEWLINE, &self.scratch[..usize::try_from(self.bytes).unwrap_or(SCRATCH_BYTES)])
                 .is_some()
     }
+    fn address(&self) -> Option<u64> {
+        // Its scratch memory is its lane's own.
+        None
+    }
 }
 
 /// Prints to every lane's file. Convergent from here on; called by any lanes.

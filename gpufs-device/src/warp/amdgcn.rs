@@ -35,6 +35,8 @@ unsafe extern "unadjusted" {
     safe fn wave_barrier();
     #[link_name = "llvm.amdgcn.s.sleep"]
     safe fn s_sleep(count: u32);
+    #[link_name = "llvm.amdgcn.is.private"]
+    safe fn is_private(address: *const u8) -> bool;
     #[link_name = "llvm.readsteadycounter"]
     safe fn readsteadycounter() -> u64;
     #[link_name = "llvm.amdgcn.workitem.id.x"]
@@ -75,6 +77,8 @@ fn shuffle_halves(value: u64, from: u32) -> u64 {
 
 impl Warp for Machine {
     const INDEPENDENT_LANES: bool = false;
+    const COPIES_WORDS: bool = true;
+    const LOOKS: u32 = 8;
 
     #[inline]
     fn width() -> u32 {
@@ -129,6 +133,10 @@ impl Warp for Machine {
     #[inline]
     fn clock() -> u64 {
         readsteadycounter().wrapping_mul(NANOSECONDS_A_COUNT)
+    }
+    #[inline]
+    fn is_private(address: u64) -> bool {
+        is_private(address as *const u8)
     }
 }
 

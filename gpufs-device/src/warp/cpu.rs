@@ -12,6 +12,8 @@ pub struct Machine;
 
 impl Warp for Machine {
     const INDEPENDENT_LANES: bool = true;
+    const COPIES_WORDS: bool = false;
+    const LOOKS: u32 = 1;
 
     #[inline]
     fn width() -> u32 {
@@ -53,6 +55,11 @@ impl Warp for Machine {
     #[inline]
     fn clock() -> u64 {
         (runtime().clock)()
+    }
+    #[inline]
+    fn is_private(_: u64) -> bool {
+        // Lanes are fibers of one process.
+        false
     }
 }
 

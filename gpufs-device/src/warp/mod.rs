@@ -91,6 +91,11 @@ pub trait Warp {
     /// Whether a lane makes progress while others of its warp run or wait elsewhere. Where not, lanes that part come together again
     /// where their branches end, and one that waits inside a branch keeps the others waiting at its end.
     const INDEPENDENT_LANES: bool;
+    /// Whether a lane copies memory best in a loop over words. Where not, the compiler's own copy is better.
+    const COPIES_WORDS: bool;
+    /// How often a lane that waits for a completion looks for one before it lets others look: where a look takes about as long as taking
+    /// turns does.
+    const LOOKS: u32;
     /// Lanes in a warp: 1 to 64. Any lane; the same everywhere.
     fn width() -> u32;
     /// The calling lane's index, below [`Warp::width`]. Any lane.
@@ -113,6 +118,8 @@ pub trait Warp {
     fn nap(nanoseconds: u32);
     /// Nanoseconds of a monotonic clock. Any lane.
     fn clock() -> u64;
+    /// Whether other lanes of the warp find something else at this address. Any lane.
+    fn is_private(address: u64) -> bool;
 }
 
 /// The lanes of one call, taken once at its start and passed down as a value, with the caller's place among them.

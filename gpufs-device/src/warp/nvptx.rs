@@ -31,6 +31,8 @@ unsafe extern "unadjusted" {
     fn shfl_sync_idx(mask: u32, value: u32, from: u32, clamp: u32) -> u32;
     #[link_name = "llvm.nvvm.nanosleep"]
     safe fn nanosleep(nanoseconds: u32);
+    #[link_name = "llvm.nvvm.isspacep.local"]
+    safe fn is_local(address: *const u8) -> bool;
     #[link_name = "llvm.nvvm.read.ptx.sreg.globaltimer"]
     safe fn globaltimer() -> u64;
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
@@ -108,6 +110,8 @@ fn shuffle_halves(lanes: LaneMask, value: u64, from: u32) -> u64 {
 
 impl Warp for Machine {
     const INDEPENDENT_LANES: bool = true;
+    const COPIES_WORDS: bool = true;
+    const LOOKS: u32 = 8;
 
     #[inline]
     fn width() -> u32 {
@@ -154,6 +158,10 @@ impl Warp for Machine {
     #[inline]
     fn clock() -> u64 {
         globaltimer()
+    }
+    #[inline]
+    fn is_private(address: u64) -> bool {
+        is_local(address as *const u8)
     }
 }
 

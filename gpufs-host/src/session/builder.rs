@@ -38,8 +38,11 @@ pub struct Builder {
     pub(super) gpu_stack_bytes: usize,
     pub(super) survives: Option<bool>,
     pub(super) gpu_registers: Option<u32>,
+    pub(super) assembly: Option<usize>,
 }
 
+/// What a GPU gets for the assembly of records: a buffer for each warp of a kernel with many registers.
+const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
 /// Slots that a ring has beyond those that write-behind may hold (rule 8).
@@ -59,7 +62,7 @@ impl Default for Builder {
             staging_bytes: 16 << 20,
             stream_bytes: 16 << 20,
             stream_buffer_bytes: 64 << 10,
-            blocks_per_stream: 4,
+            blocks_per_stream: 8,
             files: 1024,
             streams: 256,
             regions: 64,
@@ -67,6 +70,7 @@ impl Default for Builder {
             gpu_stack_bytes: 8 << 10,
             survives: None,
             gpu_registers: None,
+            assembly: None,
         }
     }
 }
@@ -146,6 +150,13 @@ impl Builder {
         self.stream_bytes = bytes / 2;
         self
     }
+    /// Device memory in which a warp puts its lanes' records side by side before they cross the bus as wide words, in bytes; a warp that
+    /// finds none free writes lane by lane. Default: 8 MiB on a GPU; 0 on CPU lanes, where there is no bus and every lane copies for itself.
+    #[must_use]
+    pub fn assembly(mut self, bytes: usize) -> Self {
+        self.assembly = Some(bytes);
+        self
+    }
     /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: what one write of a fully buffered stream takes. Default
     /// 64 KiB.
     #[must_use]
@@ -153,7 +164,7 @@ impl Builder {
         self.stream_buffer_bytes = bytes;
         self
     }
-    /// Buffers that a writing stream asks for: 1, 2, 4 or 8. Default 4.
+    /// Buffers that a writing stream asks for: 1, 2, 4, 8 or 16. Default 8.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;
@@ -267,6 +278,12 @@ impl Builder {
         u32::try_from(self.staging_bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
     }
 
+    /// Bytes of the assembly pool, whole buffers.
+    pub(super) fn assembly_bytes(&self, own_memory: bool) -> usize {
+        let default = if own_memory { GPU_ASSEMBLY_BYTES } else { 0 };
+        self.assembly.unwrap_or(default) & !4095
+    }
+
     fn check(&self) -> Result<(), OpenError> {
         let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
         rule(
@@ -284,7 +301,7 @@ impl Builder {
         )?;
         rule(
             self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= MOST_BLOCKS,
-            format!("blocks_per_stream: {} is not 1, 2, 4 or 8", self.blocks_per_stream),
+            format!("blocks_per_stream: {} is not 1, 2, 4, 8 or 16", self.blocks_per_stream),
         )?;
         rule(
             self.stream_buffers() >= 3,

@@ -224,7 +224,8 @@ impl Session {
             buffer_bytes: builder.stream_buffer_bytes,
             buffer_index: index(1),
         };
-        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, |bytes| {
+        let assembly = builder.assembly_bytes(own_memory);
+        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, assembly, |bytes| {
             backend.device_memory(bytes)
         })
         .map_err(OpenError::System)?;

@@ -78,6 +78,8 @@ struct Contents<'a> {
     staging: PoolMemory,
     stream_buffers: PoolMemory,
     keepsake: &'a Keepsake,
+    /// Bytes of the assembly pool.
+    assembly_bytes: usize,
 }
 
 /// What outlives the device: where it lies in host memory that the device reaches at the same address. Zero to begin with.
@@ -189,6 +191,12 @@ impl Cutter {
             free: self.free_set(memory.buffers),
         }
     }
+    /// The assembly pool at `base`; a view that does not reach it has 0 there.
+    fn assembly(&mut self, bytes: usize, base: u64) -> Pool {
+        let buffers = u32::try_from(bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
+        let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, Pool::UNREGISTERED);
+        self.pool(PoolMemory { base, buffers, buffer_bytes, buffer_index })
+    }
     fn queue(&mut self, parts: &RingParts, results: *const SharedWord64) -> Queue {
         let capacity = capacity_of(parts, !results.is_null());
         // SAFETY:
@@ -214,7 +222,12 @@ impl Cutter {
         }
     }
     /// The session and its queues as seen from `base`, where the queues themselves lie at the image's start.
-    fn view(&mut self, contents: &Contents<'_>, parts: impl Fn(&Ring) -> RingParts) -> (Session, Vec<Queue>) {
+    fn view(
+        &mut self,
+        contents: &Contents<'_>,
+        assembly: u64,
+        parts: impl Fn(&Ring) -> RingParts,
+    ) -> (Session, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
         self.table::<Session>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
@@ -233,6 +246,7 @@ impl Cutter {
             regions: self.table::<Region>(regions),
             staging: self.pool(contents.staging),
             stream_buffers: self.pool(contents.stream_buffers),
+            assembly: self.assembly(contents.assembly_bytes, assembly),
             deadline_ns,
             blocks_per_stream,
             stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
@@ -256,7 +270,30 @@ pub(super) struct Tables {
     device: Option<Box<dyn DeviceMemory>>,
     /// The device's view, put in place of the host's while the image is copied.
     device_view: Option<(Session, Vec<Queue>)>,
+    /// The memory of the assembly pool: the device's, or where it shares the host's, the host's.
+    _assembly: Assembly,
 }
+
+/// Memory of an assembly pool.
+#[derive(Debug)]
+enum Assembly {
+    None,
+    Device(Box<dyn DeviceMemory>),
+    Host(Vec<u128>),
+}
+
+impl Assembly {
+    fn address(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Device(memory) => memory.address(),
+            Self::Host(memory) => memory.as_ptr() as u64,
+        }
+    }
+}
+
+/// Bytes of an assembly buffer: the lines of a warp mostly fit.
+const ASSEMBLY_BUFFER_BYTES: u32 = 4096;
 
 // SAFETY:
 // - the image is reached through the session's own rules, and copied only while no kernel runs
@@ -270,21 +307,30 @@ impl Tables {
         staging: PoolMemory,
         stream_buffers: PoolMemory,
         keepsake: &Keepsake,
-        allocate: impl FnOnce(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
+        assembly_bytes: usize,
+        allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
-        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake };
+        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
-        let _ = measure.view(&contents, Ring::parts);
+        let _ = measure.view(&contents, 0, Ring::parts);
         let bytes = usize::try_from(measure.next).unwrap_or(usize::MAX);
         let image = allocate_image(bytes);
 
-        let mut cutter = Cutter { base: image.as_ptr() as u64, next: 0 };
-        let host_view = cutter.view(&contents, Ring::parts);
         let device = allocate(bytes)?;
+        let assembly = match assembly_bytes {
+            0 => Assembly::None,
+            bytes => match allocate(bytes)? {
+                Some(memory) => Assembly::Device(memory),
+                None => Assembly::Host(vec![0; bytes / size_of::<u128>()]),
+            },
+        };
+        let shared = if let Assembly::Host(_) = assembly { assembly.address() } else { 0 };
+        let mut cutter = Cutter { base: image.as_ptr() as u64, next: 0 };
+        let host_view = cutter.view(&contents, shared, Ring::parts);
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
-            cutter.view(&contents, Ring::device_parts)
+            cutter.view(&contents, assembly.address(), Ring::device_parts)
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
         // SAFETY:
@@ -299,6 +345,10 @@ impl Tables {
             (&host.streams_free, sizes.streams),
             (&host.staging.free, staging.buffers),
             (&host.stream_buffers.free, stream_buffers.buffers),
+            (
+                &host.assembly.free,
+                u32::try_from(assembly_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
+            ),
         ] {
             set.release_all(items);
         }
@@ -309,7 +359,7 @@ impl Tables {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
             stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
         }
-        Ok(Self { host, device_address, image, bytes, device, device_view })
+        Ok(Self { host, device_address, image, bytes, device, device_view, _assembly: assembly })
     }
 
     /// Makes the device see what the host has changed. No kernel runs.

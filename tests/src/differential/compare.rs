@@ -53,6 +53,8 @@ fn open(bench: &Bench, setting: Setting, seed: u64) -> Rig {
         .ring_entries(4096)
         .files(4 * setting.lanes + 1024)
         .streams(setting.lanes + 3);
+    // On a GPU it is on by itself.
+    let builder = if setting.seeded || setting.width == 64 { builder.assembly(256 << 10) } else { builder };
     bench.with(CpuOptions { width: setting.width, schedule, ..CpuOptions::default() }).open(builder)
 }
 

@@ -42,7 +42,7 @@ pub fn ten_thousand_lanes(bench: &Bench) -> Outcome {
 
 /// In warps of 64.
 pub fn ten_thousand_lanes_in_wide_warps(bench: &Bench) -> Outcome {
-    many(bench).run(&mut bench.with(width(64)).open(Session::builder()), "wide");
+    many(bench).run(&mut bench.with(width(64)).open(Session::builder().assembly(1 << 20)), "wide");
     Outcome::Passed
 }
 
@@ -63,8 +63,8 @@ pub fn ten_thousand_lanes_through_small_blocks(bench: &Bench) -> Outcome {
 
 /// With blocks shorter than a warp's records.
 pub fn tiny_blocks(bench: &Bench) -> Outcome {
-    for blocks in [1, 2, 4, 8] {
-        let mut rig = bench.open(small().blocks_per_stream(blocks));
+    for (blocks, assembly) in [(1, 0), (1, 8192), (2, 8192), (4, 0), (8, 65_536)] {
+        let mut rig = bench.open(small().blocks_per_stream(blocks).assembly(assembly));
         for bytes in [16, 64, 256] {
             let buffer = Some((Buffering::Full, bytes));
             let grid = Grid { blocks: 3, threads: 200 };
@@ -91,14 +91,17 @@ pub fn line_buffered_and_unbuffered(bench: &Bench) -> Outcome {
 
 /// A warp's records together, and in the second round each alone, are longer than all four blocks of 4,096 or 256 bytes.
 pub fn records_longer_than_blocks(bench: &Bench) -> Outcome {
-    let mut rig = bench.open(small());
-    let grid = Grid { blocks: 2, threads: 40 };
-    for buffer in
-        [None, Some((Buffering::Full, 256)), Some((Buffering::Line, 0)), Some((Buffering::None, 256))]
-    {
-        for call in [Call::Mixed, Call::Fwrite] {
-            let printing = Printing { grid, rounds: 3, buffer, call, letters: Letters::Long, ..many(bench) };
-            printing.run(&mut rig, "long");
+    for assembly in [0, 64 << 10] {
+        let mut rig = bench.open(small().assembly(assembly));
+        let grid = Grid { blocks: 2, threads: 40 };
+        for buffer in
+            [None, Some((Buffering::Full, 256)), Some((Buffering::Line, 0)), Some((Buffering::None, 256))]
+        {
+            for call in [Call::Mixed, Call::Fwrite] {
+                let printing =
+                    Printing { grid, rounds: 3, buffer, call, letters: Letters::Long, ..many(bench) };
+                printing.run(&mut rig, "long");
+            }
         }
     }
     Outcome::Passed

@@ -185,7 +185,8 @@ pub fn statistics_add_up(bench: &Bench) -> Outcome {
         transfer_all(&mut rig, 0, Grid { blocks: 4, threads: 64 }, 1000);
         let after = total(&rig);
         assert_eq!((after.bytes_read, after.bytes_written), (256_000, 256_000));
-        assert_eq!(after.operations, 2 + 512);
+        // Neighbouring lanes' chunks go out together, as many as there is staging memory for.
+        assert!((2 + 8..=2 + 512).contains(&after.operations), "{after:?}");
         printing(10).run_to(&mut rig, &text);
         let length = u64::try_from(scratch.read("text").len()).unwrap();
         let total = total(&rig);

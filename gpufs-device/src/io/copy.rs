@@ -1,0 +1,211 @@
+//! Moving bytes: one lane alone, or a warp's lanes side by side.
+//!
+//! What crosses the bus costs by the access, not by the byte, and neighbouring lanes' accesses to neighbouring words are one access. So
+//! bytes move in aligned words of 16 wherever source and target allow it, else of 4, and each lane of a warp takes the words of its rank.
+#![allow(unsafe_code, reason = "copies between memory that addresses name")]
+
+use crate::warp::{Lanes, Machine, Warp};
+
+/// Words of a lane on their way at once: a load over the bus takes longer than all that follows it.
+const AT_ONCE: usize = 4;
+
+/// Copies `bytes` bytes, the lanes side by side. Convergent; called by `lanes`, with the same values; others see the copy after the
+/// next barrier.
+///
+/// # Safety
+/// Both stretches are valid for `bytes`, in every lane ([`Warp::is_private`]), and do not overlap; nobody writes them meanwhile, and nobody
+/// else reads the target.
+pub(crate) unsafe fn copy_together(lanes: Lanes, target: u64, source: u64, bytes: u64) {
+    // SAFETY:
+    // - this function's contract; the lanes' ranks are all numbers below their count
+    unsafe { copy_share((lanes.rank() as usize, lanes.count() as usize), target, source, bytes) }
+}
+
+/// Copies a slice; a lane alone.
+#[inline]
+pub(crate) fn copy_alone(target: &mut [u8], source: &[u8]) {
+    assert!(target.len() == source.len());
+    if Machine::COPIES_WORDS {
+        // SAFETY:
+        // - slices of the same length, one of them exclusive
+        unsafe { copy_share((0, 1), target.as_mut_ptr() as u64, source.as_ptr() as u64, source.len() as u64) }
+    } else {
+        target.copy_from_slice(source);
+    }
+}
+
+/// Copies from one address to another; a lane alone.
+///
+/// # Safety
+/// As [`copy_together`], for the calling lane.
+#[inline]
+pub(crate) unsafe fn copy_raw(target: u64, source: u64, bytes: u64) {
+    if Machine::COPIES_WORDS {
+        // SAFETY:
+        // - this function's contract
+        unsafe { copy_share((0, 1), target, source, bytes) }
+    } else {
+        // SAFETY:
+        // - this function's contract
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                source as *const u8,
+                target as *mut u8,
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+            );
+        }
+    }
+}
+
+/// The share of one of `count` lanes, by its `rank`, in a copy. The shares of all ranks are the whole.
+///
+/// # Safety
+/// As [`copy_together`].
+#[inline(never)]
+unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, bytes: u64) {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let (to, from) = (target as *mut u8, source as *const u8);
+    let apart = (target ^ source) % 16;
+    // Up to where the target is aligned.
+    let unit: usize = if apart == 0 { 16 } else { 4 };
+    let head = ((target.wrapping_neg() % unit as u64) as usize).min(bytes);
+    let words = (bytes - head) / unit;
+    let tail = head + words * unit;
+    // SAFETY:
+    // - all that follows lies within the two stretches, and each byte is one rank's
+    // - words are aligned as `head` and `apart` say
+    unsafe {
+        copy_bytes((rank, count), to, from, head);
+        let (to_word, from_word) = (to.add(head), from.add(head));
+        match apart % 4 {
+            0 if unit == 16 => {
+                let (to_word, from_word) = (to_word.cast::<u128>(), from_word.cast::<u128>());
+                copy_words(
+                    (rank, count),
+                    words,
+                    |at| from_word.add(at).read(),
+                    |at, word| to_word.add(at).write(word),
+                );
+            }
+            0 => {
+                let (to_word, from_word) = (to_word.cast::<u32>(), from_word.cast::<u32>());
+                copy_words(
+                    (rank, count),
+                    words,
+                    |at| from_word.add(at).read(),
+                    |at, word| to_word.add(at).write(word),
+                );
+            }
+            _ => {
+                // Each word of the target is put together from two of the source, or from bytes where one of the two lies across an end.
+                let to_word = to_word.cast::<u32>();
+                let shift = from_word.addr() % 4;
+                let aligned = from_word.wrapping_sub(shift).cast::<u32>();
+                let first = usize::from(head < shift);
+                let last =
+                    if head + words * 4 + (4 - shift) <= bytes { words } else { words.saturating_sub(1) };
+                let load = |at: usize| {
+                    if at >= first && at < last {
+                        let pair =
+                            u64::from(aligned.add(at + 1).read()) << 32 | u64::from(aligned.add(at).read());
+                        #[allow(clippy::cast_possible_truncation, reason = "the bytes wanted")]
+                        return (pair >> (8 * shift)) as u32;
+                    }
+                    let place = from_word.add(4 * at);
+                    u32::from_le_bytes([
+                        place.read(),
+                        place.add(1).read(),
+                        place.add(2).read(),
+                        place.add(3).read(),
+                    ])
+                };
+                copy_words((rank, count), words, load, |at, word| to_word.add(at).write(word));
+            }
+        }
+        copy_bytes((rank, count), to.add(tail), from.add(tail), bytes - tail);
+    }
+}
+
+/// Every `count`th of `words` words from `rank` on, some at once.
+#[inline]
+fn copy_words<W: Copy + Default>(
+    (rank, count): (usize, usize),
+    words: usize,
+    load: impl Fn(usize) -> W,
+    store: impl Fn(usize, W),
+) {
+    let mut at = rank;
+    // Ends: `at` grows.
+    while at + (AT_ONCE - 1) * count < words {
+        let mut values = [W::default(); AT_ONCE];
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = load(at + index * count);
+        }
+        for (index, value) in values.into_iter().enumerate() {
+            store(at + index * count, value);
+        }
+        at += AT_ONCE * count;
+    }
+    // Ends: `at` grows.
+    while at < words {
+        store(at, load(at));
+        at += count;
+    }
+}
+
+/// Every `count`th byte from `rank` on.
+///
+/// # Safety
+/// As [`copy_together`].
+#[inline]
+unsafe fn copy_bytes((rank, count): (usize, usize), to: *mut u8, from: *const u8, bytes: usize) {
+    let mut at = rank;
+    // Ends: `at` grows.
+    while at < bytes {
+        // SAFETY:
+        // - within the stretches
+        unsafe { to.add(at).write(from.add(at).read()) };
+        at += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every alignment of either end, lengths around the word sizes and the unrolling, warps of several widths.
+    #[test]
+    fn shares_make_the_whole() {
+        let lengths = (0..70).chain([127, 128, 129, 511, 2048, 2049, 4095]);
+        for bytes in lengths {
+            for (to, from) in (0..16).flat_map(|to| (0..16).map(move |from| (to, from))) {
+                for count in [1, 3, 32, 64] {
+                    let source: Vec<u8> = (0..bytes + 64).map(|at| (at * 31 + at / 256) as u8).collect();
+                    let mut target = vec![0xee_u8; bytes + 64];
+                    let (source_at, target_at) =
+                        (source.as_ptr().align_offset(16) + from, target.as_ptr().align_offset(16) + to);
+                    for rank in 0..count {
+                        // SAFETY:
+                        // - both vectors hold 64 bytes more than is copied, and the offsets are below 32
+                        unsafe {
+                            copy_share(
+                                (rank, count),
+                                target.as_mut_ptr().add(target_at) as u64,
+                                source.as_ptr().add(source_at) as u64,
+                                bytes as u64,
+                            );
+                        }
+                    }
+                    let what = format!("{bytes} bytes from {from} to {to}, {count} lanes");
+                    assert_eq!(
+                        target[target_at..target_at + bytes],
+                        source[source_at..source_at + bytes],
+                        "{what}"
+                    );
+                    let around = target[..target_at].iter().chain(&target[target_at + bytes..]);
+                    assert!(around.into_iter().all(|byte| *byte == 0xee), "{what}: bytes beside it");
+                }
+            }
+        }
+    }
+}
