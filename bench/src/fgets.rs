@@ -97,6 +97,7 @@ pub(crate) fn both(
         Ok(Spread::of(rates?))
     };
     let ours = rates(&mut || pass(stage, grid, path, lines))?;
+    stage.rest();
     let rival = rates(&mut || libc_pass(path, lines))?;
     Ok(Lines { megabytes: bytes as f64 / 1e6, ours, rival })
 }

@@ -21,6 +21,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let mut rivals = Vec::new();
     for (name, sqpoll) in [("one core with io_uring", false), ("one core with io_uring, SQPOLL", true)] {
         bench.step(name);
+        bench.quiet();
         rivals.push((name, one_core(sqpoll, effort)?));
     }
     for warps in bench.warps() {

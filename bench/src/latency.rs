@@ -62,6 +62,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     }
     for (name, sqpoll) in [("one core with io_uring", false), ("one core with io_uring, SQPOLL", true)] {
         bench.step(name);
+        bench.quiet();
         let mut ring = Driven::open(sqpoll)?;
         let quantiles = Quantiles::of(runs, || ring.samples_us(rounds))?;
         quantiles.add(bench, "round trip of a NOP", name, Role::Rival, None);
@@ -155,6 +156,7 @@ fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
             let quantiles = pread(bench.stage(rings)?, (&path, span), bytes, into, (runs, rounds))?;
             quantiles.add(bench, &case, into.name(), Role::Ours, place.clone());
         }
+        bench.quiet();
         let file = both_ways(&path)?;
         let quantiles = Quantiles::of(runs, || cpu::pread_samples_us(&file, bytes, span, rounds))?;
         quantiles.add(bench, &case, "one CPU thread: pread", Role::Rival, place);

@@ -81,6 +81,12 @@ impl Bench {
         }
         Ok(self.stage.as_mut().expect("opened above"))
     }
+    /// Waits until the session, if one is open, leaves the cores to a rival.
+    fn quiet(&self) {
+        if let Some(stage) = &self.stage {
+            stage.rest();
+        }
+    }
     /// cuFile, and the GPU whose context is then the calling thread's; or why there is none.
     fn cufile(&mut self) -> Result<(&CuFile, &Gpu), String> {
         let gpu = self.gpu.as_ref().ok_or("needs a GPU")?;

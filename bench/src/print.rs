@@ -149,6 +149,7 @@ pub(crate) fn by_threads(
     let span = bytes.clamp(16 << 20, 1 << 30).min(bench.options.file_bytes).next_multiple_of(CHUNK);
     let files = [if is_file(path) { File::create(path)? } else { both_ways(path)? }];
     let moving = Moving { means: &Plain, files: &files, writing: true, random: false, bytes: CHUNK, span };
+    bench.quiet();
     let (count, rate) = moving.best_anew(bench.options.effort.samples)?;
     let mut rates = Rates::default();
     for bytes in rate.samples() {

@@ -171,6 +171,7 @@ fn one(bench: &mut Bench, source: &Source, piece: &Piece, rings: u32) -> Result<
     } else if !direct {
         figures.push((Role::Rival, bus.to_owned(), loaded(bench.stage(rings)?, effort, piece)?));
     }
+    bench.quiet();
     let rate = by_threads(source, piece, &Plain, effort, Some(rings as usize))?.1;
     figures.push((Role::Rival, "CPU: pread, as many threads as rings".to_owned(), rate));
     if let Some(gpu) = &bench.gpu {
@@ -248,6 +249,7 @@ pub(crate) fn by_cufile(
     rings: u32,
 ) -> Result<Option<(String, Spread)>, Failure> {
     let effort = bench.options.effort;
+    bench.quiet();
     let (library, gpu) = match bench.cufile() {
         Ok(both) => both,
         Err(reason) => {

@@ -290,6 +290,7 @@ impl Run<'_> {
     /// On a GPU: copies by threads of the host, then `pwrite`.
     fn staged_writes(&mut self, target: &Target, piece: &Piece) -> Result<Option<Named>, Failure> {
         let Some(gpu) = &self.bench.gpu else { return Ok(None) };
+        self.bench.quiet();
         let (threads, rate) = write::by_threads(target, piece, &Staging(gpu), self.effort)?;
         let name = format!("CPU: cudaMemcpy and pwrite of {}, threads: {threads}", size(piece.size));
         Ok(Some(named(name, rate)))
@@ -322,6 +323,7 @@ impl Run<'_> {
         let ours = self.best((5, &what), rings, &writing_ways(&both), |stage, effort, way| {
             written(stage, effort, target, &both, way)
         })?;
+        self.bench.quiet();
         let by_cpu = |piece: &Piece| -> Result<Named, Failure> {
             let (threads, rate) = write::by_threads(target, piece, &Plain, effort)?;
             Ok(named(format!("CPU: pwrite of {}, threads: {threads}", size(piece.size)), rate))
@@ -395,6 +397,7 @@ impl Run<'_> {
                     .find(|(of, _)| *of == bytes)
                     .map(|(_, loads)| named("GPU: loads from pinned memory, no file", loads.clone()));
                 let threads = rings as usize;
+                self.bench.quiet();
                 let (by_cpu, staged) = self.with_source(|run, source| {
                     let rate = read::by_threads(source, &piece, &Plain, effort, Some(threads))?.1;
                     let by_cpu = named(format!("CPU: pread, threads: {threads}"), rate);
@@ -485,6 +488,7 @@ impl Run<'_> {
         let what = format!("NOPs of {warps} warps, rings: 1");
         self.step(10, &what);
         let one = named("gpufs: 1 ring", iops::of_warps(self.bench.stage(1)?, effort, warps)?);
+        self.bench.quiet();
         let polled = named("one core with io_uring, SQPOLL", iops::one_core(true, effort)?);
         let entered = named("one core with io_uring", iops::one_core(false, effort)?);
         let rivals = [(polled, Some(Limit::AtLeast(1.0))), (entered, None)];

@@ -134,6 +134,7 @@ fn one(bench: &mut Bench, target: &Target, piece: &Piece) -> Result<(), Failure>
     } else if !direct {
         figures.push((Role::Rival, bus.to_owned(), stored(bench.stage(rings)?, effort, piece)?));
     }
+    bench.quiet();
     let (threads, rate) = by_threads(target, piece, &Plain, effort)?;
     figures.push((Role::Rival, format!("CPU: pwrite, threads: {threads}"), rate));
     if let Some(gpu) = &bench.gpu {
