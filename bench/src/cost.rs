@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpufs_bench_kernels::calls::nops;
-use gpufs_host::Session;
+use gpufs_host::{Builder, Session};
 
 use crate::report::Role;
-use crate::sample::Spread;
-use crate::stage::grid_of;
+use crate::sample::{Effort, Spread};
+use crate::stage::{Stage, grid_of};
 use crate::{Bench, Failure};
 
 const NAME: &str = "cpu-cost";
@@ -55,11 +55,11 @@ fn cores_during(body: impl FnOnce() -> Result<(), Failure>) -> Result<BTreeMap<S
     Ok(cores)
 }
 
+/// Cores that each kind of thread uses, several samples.
+pub(crate) type Cores = BTreeMap<String, Spread>;
+
 /// Several times [`cores_during`].
-fn spreads(
-    samples: usize,
-    mut body: impl FnMut() -> Result<(), Failure>,
-) -> Result<BTreeMap<String, Spread>, Failure> {
+fn spreads(samples: usize, mut body: impl FnMut() -> Result<(), Failure>) -> Result<Cores, Failure> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..samples {
         for (kind, cores) in cores_during(&mut body)? {
@@ -70,31 +70,14 @@ fn spreads(
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
-    let (samples, target) = (bench.options.effort.samples, bench.options.effort.target);
+    let effort = bench.options.effort;
     for rings in bench.rings(&[1, 4]) {
         let warps = bench.warps()[0];
         let case = format!("cores used, rings: {rings}");
         bench.step(&format!("{case}, busy"));
-        let stage = bench.stage(rings)?;
-        let times = stage.times();
-        let mut rounds = 1;
-        // Ends: the count doubles.
-        while stage.run::<nops::Entry>(grid_of(warps), nops::Arguments { rounds, times })?
-            < target.as_secs_f64()
-        {
-            rounds *= 2;
-        }
-        let busy = spreads(samples, || {
-            stage.run::<nops::Entry>(grid_of(warps), nops::Arguments { rounds, times }).map(drop)
-        })?;
+        let busy = busy(bench.stage(rings)?, effort, warps)?;
         bench.step(&format!("{case}, idle"));
-        // The SQPOLL threads look for a second before they sleep.
-        thread::sleep(Duration::from_millis(1200));
-        let nap = target.max(Duration::from_millis(100));
-        let idle = spreads(samples, || {
-            thread::sleep(nap);
-            Ok(())
-        })?;
+        let idle = idle(effort)?;
         for (state, cores) in [("busy with NOPs", busy), ("open and idle", idle)] {
             for (kind, spread) in cores {
                 bench.figure(NAME, &case, &format!("{state}: {kind}"), Role::Fact, UNIT, spread, None);
@@ -108,29 +91,72 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
             "on CPU lanes the threads of the process run the kernel, too",
         );
     }
-    memory(bench)
+    bench.step("memory of a default session");
+    let (case, facts) = memory(bench, Session::builder())?;
+    for (name, mebibytes) in facts {
+        let case = format!("memory of a default session, {case}");
+        bench.figure(NAME, &case, name, Role::Fact, "MiB", Spread::of(vec![mebibytes]), None);
+    }
+    Ok(())
 }
 
-/// Memory of a session with the builder's defaults.
-fn memory(bench: &mut Bench) -> Result<(), Failure> {
-    bench.step("memory of a default session");
+/// Cores used while so many warps make NOPs.
+pub(crate) fn busy(stage: &mut Stage, effort: Effort, warps: u32) -> Result<Cores, Failure> {
+    let times = stage.times();
+    let mut rounds = 1;
+    // Ends: the count doubles.
+    while stage.run::<nops::Entry>(grid_of(warps), nops::Arguments { rounds, times })?
+        < effort.target.as_secs_f64()
+    {
+        rounds *= 2;
+    }
+    spreads(effort.samples, || {
+        stage.run::<nops::Entry>(grid_of(warps), nops::Arguments { rounds, times }).map(drop)
+    })
+}
+
+/// Cores used while the session, which is open, does nothing.
+pub(crate) fn idle(effort: Effort) -> Result<Cores, Failure> {
+    // The SQPOLL threads look for a second before they sleep.
+    thread::sleep(Duration::from_millis(1200));
+    let nap = effort.target.max(Duration::from_millis(100));
+    spreads(effort.samples, || {
+        thread::sleep(nap);
+        Ok(())
+    })
+}
+
+/// What [`memory`] finds.
+pub(crate) const PINNED: &str = "what is mapped for the device";
+pub(crate) const ON_DEVICE: &str = "device memory, the program included";
+
+/// What was counted, in MiB.
+pub(crate) type Facts = Vec<(&'static str, f64)>;
+
+/// Bytes of this process that are shared with the kernel's rings or a device: what sessions map for kernels to reach.
+fn mapped_for_devices() -> Result<u64, Failure> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let mut total = 0;
+    for line in
+        maps.lines().filter(|line| line.ends_with("/dev/zero (deleted)") || line.contains("[io_uring]"))
+    {
+        let (start, rest) = line.split_once('-').ok_or("a range in /proc/self/maps")?;
+        let end = rest.split_whitespace().next().unwrap_or_default();
+        total += u64::from_str_radix(end, 16)? - u64::from_str_radix(start, 16)?;
+    }
+    Ok(total)
+}
+
+/// Opens a session with these choices, in the place of the one that is open: what it is, and its memory in MiB.
+pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Facts), Failure> {
     bench.stage = None;
-    let before = bench.gpu.as_ref().map(crate::gpu::Gpu::free_bytes).transpose()?;
-    let status = |field: &str| -> Result<u64, Failure> {
-        let text = fs::read_to_string("/proc/self/status")?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field));
-        let kilobytes = line
-            .and_then(|line| line.split_whitespace().next())
-            .and_then(|number| number.parse::<u64>().ok());
-        Ok(kilobytes.unwrap_or(0) << 10)
-    };
-    let pinned_before = status("VmPin:")?;
+    let free = |bench: &Bench| bench.gpu.as_ref().map(crate::gpu::Gpu::free_bytes).transpose();
+    let (free_before, mapped_before) = (free(bench)?, mapped_for_devices()?);
     let session = match bench.gpu {
-        None => Session::builder().cpu()?,
-        Some(_) => Session::builder().cuda(bench.options.ordinal, &bench.options.program)?,
+        None => builder.cpu()?,
+        Some(_) => builder.cuda(bench.options.ordinal, &bench.options.program)?,
     };
-    let after = bench.gpu.as_ref().map(crate::gpu::Gpu::free_bytes).transpose()?;
-    let pinned = status("VmPin:")?.saturating_sub(pinned_before);
+    let (free_after, mapped_after) = (free(bench)?, mapped_for_devices()?);
     let tables = session.tables();
     let pool = |pool: &gpufs_core::pool::Pool, taken: u32| {
         u64::from(pool.free.free() + taken) * u64::from(pool.buffer_bytes)
@@ -139,26 +165,17 @@ fn memory(bench: &mut Bench) -> Result<(), Failure> {
     let pools = pool(&tables.staging, 0) + pool(&tables.stream_buffers, standard);
     // Submission entries of 64 bytes, and twice as many completion entries of 16.
     let rings: u64 = tables.queues().iter().map(|queue| u64::from(queue.capacity()) * (64 + 32)).sum();
-    let case = format!("memory of a default session, rings: {}", tables.queue_count);
-    let mut add = |name: &str, bytes: u64| {
-        bench.figure(
-            NAME,
-            &case,
-            name,
-            Role::Fact,
-            "MiB",
-            Spread::of(vec![bytes as f64 / f64::from(1 << 20)]),
-            None,
-        );
-    };
-    add("buffers, pinned", pools);
-    add("rings, pinned", rings);
-    if pinned > 0 {
-        add("what the kernel counts as pinned", pinned);
+    let mut facts = vec![
+        ("buffers, pinned", pools),
+        ("rings, pinned", rings),
+        // Whoever allocates it: not less than its parts.
+        (PINNED, mapped_after.saturating_sub(mapped_before).max(pools + rings)),
+    ];
+    if let (Some(before), Some(after)) = (free_before, free_after) {
+        facts.push((ON_DEVICE, before.saturating_sub(after)));
     }
-    if let (Some(before), Some(after)) = (before, after) {
-        add("device memory, the program included", before.saturating_sub(after));
-    }
+    let case = format!("rings: {}", tables.queue_count);
     drop(session);
-    Ok(())
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    Ok((case, facts.into_iter().map(|(name, bytes)| (name, mebibytes(bytes))).collect()))
 }

@@ -2,7 +2,9 @@
 #![allow(unsafe_code, reason = "submission entries")]
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,9 +18,60 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Moves one thread's bytes between files and memory of its own.
+pub(crate) trait Mover {
+    /// Reads the thread's bytes at `offset`.
+    fn read(&mut self, file: &File, offset: u64) -> io::Result<()>;
+    /// Writes them there.
+    fn write(&mut self, file: &File, offset: u64) -> io::Result<()>;
+}
+
+/// How threads move bytes.
+pub(crate) trait Means: Sync {
+    /// What a thread moves `bytes` at a time with. Called in that thread.
+    fn mover(&self, bytes: usize) -> io::Result<Box<dyn Mover + '_>>;
+}
+
+/// Means: system calls on ordinary memory.
+pub(crate) struct Plain;
+
+/// Memory that begins a page, as direct I/O wants it.
+struct Pages {
+    memory: Vec<u8>,
+    skip: usize,
+    bytes: usize,
+}
+
+impl Pages {
+    const PAGE: usize = 4096;
+
+    fn own(&mut self) -> &mut [u8] {
+        &mut self.memory[self.skip..self.skip + self.bytes]
+    }
+}
+
+impl Means for Plain {
+    fn mover(&self, bytes: usize) -> io::Result<Box<dyn Mover + '_>> {
+        let memory = vec![b'x'; bytes + Pages::PAGE];
+        let skip = memory.as_ptr().align_offset(Pages::PAGE);
+        Ok(Box::new(Pages { memory, skip, bytes }))
+    }
+}
+
+impl Mover for Pages {
+    fn read(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        file.read_exact_at(self.own(), offset)
+    }
+    fn write(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        file.write_all_at(self.own(), offset)
+    }
+}
+
 /// What threads move.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Moving<'a> {
+    /// How.
+    pub(crate) means: &'a dyn Means,
     /// Thread `i` uses file `i`, round and round.
     pub(crate) files: &'a [File],
     pub(crate) writing: bool,
@@ -30,54 +83,66 @@ pub(crate) struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// `threads` threads at work for `time`: bytes, and seconds.
-    fn once(self, threads: usize, time: Duration) -> Result<(f64, f64), Failure> {
-        let started = Instant::now();
-        let moved: Result<Vec<u64>, std::io::Error> = thread::scope(|scope| {
-            let all: Vec<_> = (0..threads)
-                .map(|number| scope.spawn(move || self.alone(number, threads, started, time)))
-                .collect();
+    /// Has `threads` threads, each with its number and its mover, do `body` from the same moment on: bytes in all, and seconds until
+    /// the last was done.
+    fn together(
+        self,
+        threads: usize,
+        body: impl Fn(usize, &mut dyn Mover) -> io::Result<u64> + Sync,
+    ) -> Result<(f64, f64), Failure> {
+        let bytes = usize::try_from(self.bytes)?;
+        let ready = Barrier::new(threads);
+        let alone = |number: usize| {
+            let mover = self.means.mover(bytes);
+            // Also where there is none: the others wait.
+            ready.wait();
+            let mut mover = mover?;
+            let started = Instant::now();
+            let moved = body(number, &mut *mover)?;
+            Ok::<_, io::Error>((moved, started.elapsed().as_secs_f64()))
+        };
+        let all: Result<Vec<(u64, f64)>, io::Error> = thread::scope(|scope| {
+            let alone = &alone;
+            let all: Vec<_> = (0..threads).map(|number| scope.spawn(move || alone(number))).collect();
             all.into_iter().map(|thread| thread.join().expect("a thread that only reads or writes")).collect()
         });
-        Ok((moved?.iter().sum::<u64>() as f64, started.elapsed().as_secs_f64()))
+        let all = all?;
+        let seconds = all.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        Ok((all.iter().map(|(moved, _)| *moved).sum::<u64>() as f64, seconds))
     }
 
-    fn alone(
-        self,
-        number: usize,
-        threads: usize,
-        started: Instant,
-        time: Duration,
-    ) -> Result<u64, std::io::Error> {
-        let file = &self.files[number % self.files.len()];
-        let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
-        let mut memory = vec![b'x'; bytes];
-        let places = (self.span / self.bytes).max(1);
-        let mut place = number as u64 * places / threads as u64;
-        let mut moved = 0;
-        let mut seed = number as u64 + 1;
-        loop {
-            // A look at the clock costs as much as a small call.
-            for _ in 0..((64 << 10) / bytes).clamp(1, 64) {
-                if self.random {
-                    seed ^= seed << 13;
-                    seed ^= seed >> 7;
-                    seed ^= seed << 17;
-                    place = seed;
+    /// `threads` threads at work for `time`: bytes, and seconds.
+    fn once(self, threads: usize, time: Duration) -> Result<(f64, f64), Failure> {
+        self.together(threads, |number, mover| {
+            let file = &self.files[number % self.files.len()];
+            let places = (self.span / self.bytes).max(1);
+            let mut place = number as u64 * places / threads as u64;
+            let mut moved = 0;
+            let mut seed = number as u64 + 1;
+            let started = Instant::now();
+            loop {
+                // A look at the clock costs as much as a small call.
+                for _ in 0..((64 << 10) / self.bytes).clamp(1, 64) {
+                    if self.random {
+                        seed ^= seed << 13;
+                        seed ^= seed >> 7;
+                        seed ^= seed << 17;
+                        place = seed;
+                    }
+                    let offset = place % places * self.bytes;
+                    if self.writing {
+                        mover.write(file, offset)?;
+                    } else {
+                        mover.read(file, offset)?;
+                    }
+                    place += 1;
+                    moved += self.bytes;
                 }
-                let offset = place % places * self.bytes;
-                if self.writing {
-                    file.write_all_at(&memory, offset)?;
-                } else {
-                    file.read_exact_at(&mut memory, offset)?;
+                if started.elapsed() >= time {
+                    return Ok(moved);
                 }
-                place += 1;
-                moved += self.bytes;
             }
-            if started.elapsed() >= time {
-                return Ok(moved);
-            }
-        }
+        })
     }
 
     /// Writes all of `span` once, into a file cut to nothing where it can be: seconds.
@@ -86,19 +151,16 @@ impl Moving<'_> {
             // Not where it is a device.
             let _ = file.set_len(0);
         }
-        let started = Instant::now();
-        let done: Result<(), std::io::Error> = thread::scope(|scope| {
-            let writing = |number: usize| {
-                let memory = vec![b'x'; usize::try_from(self.bytes).unwrap_or(usize::MAX)];
-                (number as u64..self.span / self.bytes).step_by(threads).try_for_each(|place| {
-                    self.files[number % self.files.len()].write_all_at(&memory, place * self.bytes)
-                })
-            };
-            let all: Vec<_> = (0..threads).map(|number| scope.spawn(move || writing(number))).collect();
-            all.into_iter().try_for_each(|thread| thread.join().expect("a thread that only writes"))
-        });
-        done?;
-        Ok(started.elapsed().as_secs_f64())
+        let (_, seconds) = self.together(threads, |number, mover| {
+            let file = &self.files[number % self.files.len()];
+            let mut moved = 0;
+            for place in (number as u64..self.span / self.bytes).step_by(threads) {
+                mover.write(file, place * self.bytes)?;
+                moved += self.bytes;
+            }
+            Ok(moved)
+        })?;
+        Ok(seconds)
     }
 
     /// Bytes a second of the number of threads that writes a new file best, and that number.

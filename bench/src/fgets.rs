@@ -46,39 +46,60 @@ fn pass(stage: &mut Stage, grid: Grid, path: &Path, lines: u64) -> Result<f64, F
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
-    let scratch = Scratch::new(&bench.options.directory)?;
+    let scratch = Scratch::new(&bench.options.directory, NAME)?;
     let path = scratch.path("text");
     let rings = bench.rings(&[4, 2, 1])[0];
-    let samples = bench.options.effort.samples;
-    // As large as the time allows: how fast it is shows a small file.
+    // As large as the time allows.
     let budget = bench.options.effort.target.as_secs_f64() * if bench.options.quick { 10.0 } else { 100.0 };
     for warps in bench.warps() {
-        bench.step("fgets");
-        let grid = grid_of(warps);
-        let (bytes, lines) = text(&path, 256 << 10)?;
-        let stage = bench.stage(rings)?;
-        let rate = bytes as f64 / pass(stage, grid, &path, lines)?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
-        let bytes = (rate * budget) as u64;
-        let (bytes, lines) = text(&path, bytes.clamp(256 << 10, 1 << 30).min(bench.options.file_bytes))?;
-        let case = format!("every line of {:.1} MB, warps: {warps}", bytes as f64 / 1e6);
-        let stage = bench.stage(rings)?;
-        let rates: Result<Vec<_>, Failure> =
-            (0..samples).map(|_| Ok(bytes as f64 / pass(stage, grid, &path, lines)? / 1e9)).collect();
-        bench.figure(
-            NAME,
-            &case,
-            "gpufs: fgets of the whole grid",
-            Role::Ours,
-            UNIT,
-            Spread::of(rates?),
-            None,
-        );
-        let rates: Result<Vec<_>, Failure> =
-            (0..samples).map(|_| Ok(bytes as f64 / libc_pass(&path, lines)? / 1e9)).collect();
-        bench.figure(NAME, &case, "CPU: fgets, one thread", Role::Rival, UNIT, Spread::of(rates?), None);
+        bench.step(NAME);
+        let Lines { megabytes, ours, rival } = both(bench, &path, rings, warps, budget)?;
+        let case = format!("every line of {megabytes:.1} MB, warps: {warps}");
+        bench.figure(NAME, &case, OURS, Role::Ours, UNIT, ours, None);
+        bench.figure(NAME, &case, RIVAL, Role::Rival, UNIT, rival, None);
     }
     Ok(())
+}
+
+/// What [`both`] measures.
+pub(crate) const OURS: &str = "gpufs: fgets of the whole grid";
+pub(crate) const RIVAL: &str = "CPU: fgets, one thread";
+
+/// How fast the lines of one file were taken, in GB/s.
+pub(crate) struct Lines {
+    pub(crate) megabytes: f64,
+    pub(crate) ours: Spread,
+    pub(crate) rival: Spread,
+}
+
+/// The grid's `fgets` and one CPU thread's, of a new text file that is as large as `budget` seconds allow for one pass of the grid, and at
+/// most a GiB.
+pub(crate) fn both(
+    bench: &mut Bench,
+    path: &Path,
+    rings: u32,
+    warps: u32,
+    budget: f64,
+) -> Result<Lines, Failure> {
+    let (samples, most) = (bench.options.effort.samples, bench.options.file_bytes.clamp(256 << 10, 1 << 30));
+    let grid = grid_of(warps);
+    let stage = bench.stage(rings)?;
+    // How fast it is shows a small file, then a larger one: in the first the warps have hardly begun.
+    let (mut bytes, mut lines) = text(path, 256 << 10)?;
+    for share in [0.1, 1.0] {
+        let rate = bytes as f64 / pass(stage, grid, path, lines)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+        let wanted = (rate * budget * share) as u64;
+        (bytes, lines) = text(path, wanted.clamp(256 << 10, most))?;
+    }
+    let rates = |pass: &mut dyn FnMut() -> Result<f64, Failure>| -> Result<Spread, Failure> {
+        let rates: Result<Vec<_>, Failure> = (0..samples).map(|_| Ok(bytes as f64 / pass()? / 1e9)).collect();
+        Ok(Spread::of(rates?))
+    };
+    let ours = rates(&mut || pass(stage, grid, path, lines))?;
+    stage.rest();
+    let rival = rates(&mut || libc_pass(path, lines))?;
+    Ok(Lines { megabytes: bytes as f64 / 1e6, ours, rival })
 }
 
 /// One pass of the C library's `fgets`: seconds.

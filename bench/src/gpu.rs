@@ -1,9 +1,16 @@
-//! The GPU, as far as a benchmark needs it beside a session: how large it is, device memory, and the buffer of CUDA's own `printf`.
+//! The GPU, as far as a benchmark needs it beside a session: how large it is, device memory, the buffer of CUDA's own `printf`, and
+//! copies between its memory and files by threads of the host.
 #![allow(unsafe_code, reason = "the driver's C interface")]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::ptr::{self, NonNull};
 
 use cudarc::driver::{DriverError, result, sys};
 
 use crate::Failure;
+use crate::cpu::{Means, Mover};
 
 /// Bytes of the buffer that CUDA's `printf` leaves its lines in. It overwrites silently, so only lines that came out are counted.
 pub(crate) const PRINTF_BYTES: usize = 128 << 20;
@@ -15,6 +22,10 @@ pub(crate) struct Gpu {
     context: sys::CUcontext,
     pub(crate) multiprocessors: u32,
 }
+
+// SAFETY:
+// - the context may be made current in any number of threads at once (CUDA's driver API: "Context Management"); the rest is numbers
+unsafe impl Sync for Gpu {}
 
 /// The driver's own words.
 #[allow(clippy::needless_pass_by_value, reason = "what map_err hands over")]
@@ -48,7 +59,8 @@ impl Gpu {
         Ok(gpu)
     }
 
-    fn bind(&self) -> Result<(), Failure> {
+    /// Makes its context the calling thread's.
+    pub(crate) fn bind(&self) -> Result<(), Failure> {
         // SAFETY:
         // - retained as long as `self`
         unsafe { result::ctx::set_current(self.context) }.map_err(refused)
@@ -108,6 +120,98 @@ impl Drop for DeviceBytes {
             // SAFETY:
             // - allocated in `allocate`; no kernel runs, and the context is the one that stays current
             let _ = unsafe { result::free_sync(*address) };
+        }
+    }
+}
+
+/// Means: the system calls on pinned memory, and a copy between that and device memory, each thread for itself.
+pub(crate) struct Staging<'a>(pub(crate) &'a Gpu);
+
+/// One thread's memory, here and there, and its stream of copies. Null: not made yet.
+struct Stager {
+    host: *mut u8,
+    bytes: usize,
+    device: sys::CUdeviceptr,
+    stream: sys::CUstream,
+}
+
+/// An error that crosses threads.
+pub(crate) fn said(error: impl ToString) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+impl Means for Staging<'_> {
+    fn mover(&self, bytes: usize) -> io::Result<Box<dyn Mover + '_>> {
+        self.0.bind().map_err(said)?;
+        let mut stager = Stager { host: ptr::null_mut(), bytes, device: 0, stream: ptr::null_mut() };
+        let refused = |error| said(refused(error));
+        // SAFETY:
+        // - new allocations of the context that is current, freed when `stager` is dropped
+        unsafe {
+            stager.host = result::malloc_host(bytes, 0).map_err(refused)?.cast();
+            stager.device = result::malloc_sync(bytes).map_err(refused)?;
+        }
+        let copies = result::stream::StreamKind::NonBlocking;
+        stager.stream = result::stream::create(copies).map_err(refused)?;
+        // SAFETY:
+        // - as long as was just allocated
+        unsafe { result::memset_d8_sync(stager.device, b'x', bytes) }.map_err(refused)?;
+        Ok(Box::new(stager))
+    }
+}
+
+impl Stager {
+    /// The pinned memory.
+    fn host(&mut self) -> &mut [u8] {
+        let host = NonNull::new(self.host).expect("a stager that was handed out is whole");
+        // SAFETY:
+        // - allocated with that length, this stager's alone; nothing is copied while the slice lives, since copies are waited for
+        // - any bytes are valid
+        unsafe { std::slice::from_raw_parts_mut(host.as_ptr(), self.bytes) }
+    }
+    /// Waits for the copy.
+    fn wait(&self) -> Result<(), DriverError> {
+        // SAFETY:
+        // - created in `mover`
+        unsafe { result::stream::synchronize(self.stream) }
+    }
+}
+
+impl Mover for Stager {
+    fn read(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        file.read_exact_at(self.host(), offset)?;
+        let (device, stream) = (self.device, self.stream);
+        // SAFETY:
+        // - both are of that length, and are left alone until the copy was waited for
+        unsafe { result::memcpy_htod_async(device, self.host(), stream) }
+            .and_then(|()| self.wait())
+            .map_err(|error| said(refused(error)))
+    }
+    fn write(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        let (device, stream) = (self.device, self.stream);
+        // SAFETY:
+        // - as above
+        unsafe { result::memcpy_dtoh_async(self.host(), device, stream) }
+            .and_then(|()| self.wait())
+            .map_err(|error| said(refused(error)))?;
+        file.write_all_at(self.host(), offset)
+    }
+}
+
+impl Drop for Stager {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - what is not null was made in `mover`, in this thread, whose context is still current; every copy was waited for
+        unsafe {
+            if !self.stream.is_null() {
+                let _ = result::stream::destroy(self.stream);
+            }
+            if self.device != 0 {
+                let _ = result::free_sync(self.device);
+            }
+            if !self.host.is_null() {
+                let _ = result::free_host(self.host.cast());
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `latency`: one call at a time, one warp.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,8 @@ use crate::{Bench, Failure};
 const NAME: &str = "latency";
 const ONE: Grid = Grid { blocks: 1, threads: 1 };
 
-/// Medians and 99th percentiles of several runs' samples.
-struct Quantiles(Vec<f64>, Vec<f64>);
+/// Medians and 99th percentiles of several runs' samples, in microseconds.
+pub(crate) struct Quantiles(Vec<f64>, Vec<f64>);
 
 impl Quantiles {
     fn of(runs: usize, mut samples: impl FnMut() -> Result<Vec<f64>, Failure>) -> Result<Self, Failure> {
@@ -31,6 +32,12 @@ impl Quantiles {
             quantiles.1.push(spread.quantile(0.99));
         }
         Ok(quantiles)
+    }
+    pub(crate) fn p50(&self) -> Spread {
+        Spread::of(self.0.clone())
+    }
+    pub(crate) fn p99(&self) -> Spread {
+        Spread::of(self.1.clone())
     }
     fn add(self, bench: &mut Bench, case: &str, name: &str, role: Role, place: Option<Place>) {
         bench.figure(NAME, case, &format!("{name}, p50"), role, "µs", Spread::of(self.0), place.clone());
@@ -44,13 +51,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let (rounds, rings) = (if bench.options.quick { 1000 } else { 5000 }, bench.rings(&[1])[0]);
     for (name, lanes) in [("gpufs: one NOP", 1), ("gpufs: 32 NOPs of one warp", WIDTH)] {
         bench.step(name);
-        let stage = bench.stage(rings)?;
-        let times = stage.times();
-        let quantiles = Quantiles::of(runs, || {
-            let grid = Grid { blocks: 1, threads: lanes };
-            stage.run::<nop_latency::Entry>(grid, nop_latency::Arguments { rounds, times })?;
-            Ok(stage.samples_us(rounds))
-        })?;
+        let quantiles = nop(bench.stage(rings)?, runs, rounds, lanes)?;
         quantiles.add(bench, "round trip of a NOP", name, Role::Ours, None);
     }
     bench.step("steps of a NOP");
@@ -71,17 +72,16 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
             None,
         );
     }
-    let name = "ping-pong with a thread of the host";
     if bench.gpu.is_some() {
-        bench.step(name);
-        let stage = bench.stage(rings)?;
-        let quantiles = Quantiles::of(runs, || answered(stage, rounds))?;
-        quantiles.add(bench, "round trip of a NOP", name, Role::Rival, None);
+        bench.step(PING_PONG);
+        let quantiles = ping(bench.stage(rings)?, runs, rounds)?;
+        quantiles.add(bench, "round trip of a NOP", PING_PONG, Role::Rival, None);
     } else {
-        bench.report.skip(NAME, name, "needs a GPU");
+        bench.report.skip(NAME, PING_PONG, "needs a GPU");
     }
     for (name, sqpoll) in [("one core with io_uring", false), ("one core with io_uring, SQPOLL", true)] {
         bench.step(name);
+        bench.quiet();
         let mut ring = Driven::open(sqpoll)?;
         let quantiles = Quantiles::of(runs, || ring.samples_us(rounds))?;
         quantiles.add(bench, "round trip of a NOP", name, Role::Rival, None);
@@ -89,9 +89,71 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     reads(bench, rings, rounds)
 }
 
+/// What [`ping`] measures.
+pub(crate) const PING_PONG: &str = "ping-pong with a thread of the host";
+
+/// One NOP of each of so many lanes of a warp.
+pub(crate) fn nop(stage: &mut Stage, runs: usize, rounds: u32, lanes: u32) -> Result<Quantiles, Failure> {
+    let times = stage.times();
+    Quantiles::of(runs, || {
+        let grid = Grid { blocks: 1, threads: lanes };
+        stage.run::<nop_latency::Entry>(grid, nop_latency::Arguments { rounds, times })?;
+        Ok(stage.samples_us(rounds))
+    })
+}
+
+/// The floor under it.
+pub(crate) fn ping(stage: &mut Stage, runs: usize, rounds: u32) -> Result<Quantiles, Failure> {
+    Quantiles::of(runs, || answered(stage, rounds))
+}
+
+/// Where one `pread` goes, and which lanes of the warp call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landing {
+    /// Registered memory, one lane.
+    Registered,
+    /// Device memory, one lane.
+    Device,
+    /// Device memory, for one lane; the others call with no bytes.
+    DeviceOfWarp,
+}
+
+impl Landing {
+    pub(crate) const ALL: [Self; 3] = [Self::Registered, Self::Device, Self::DeviceOfWarp];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Registered => "gpufs: into registered memory",
+            Self::Device => "gpufs: into device memory",
+            Self::DeviceOfWarp => "gpufs: into device memory, the warp calling",
+        }
+    }
+}
+
+/// One `pread` of `bytes` at a random place of the file's first `span` bytes.
+pub(crate) fn pread(
+    stage: &mut Stage,
+    (path, span): (&Path, u64),
+    bytes: u64,
+    into: Landing,
+    (runs, rounds): (usize, u32),
+) -> Result<Quantiles, Failure> {
+    let (indices, _) = stage.register(vec![both_ways(path)?])?;
+    let memory = if into == Landing::Registered { stage.pinned() } else { stage.device() };
+    let grid = if into == Landing::DeviceOfWarp { Grid { blocks: 1, threads: WIDTH } } else { ONE };
+    let quantiles = Quantiles::of(runs, || {
+        let (file, times) = (indices[0], stage.times());
+        let arguments = read_latency::Arguments { file, memory, bytes, span, rounds, times };
+        stage.run::<read_latency::Entry>(grid, arguments)?;
+        Ok(stage.samples_us(rounds))
+    })?;
+    stage.unregister(&indices)?;
+    Ok(quantiles)
+}
+
 /// `pread` from the page cache.
 fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
-    let scratch = Scratch::new(&bench.options.directory)?;
+    let scratch = Scratch::new(&bench.options.directory, NAME)?;
     let runs = bench.options.effort.samples;
     let span = bench.options.file_bytes.min(16 << 20);
     let path = scratch.filled("latency", span)?;
@@ -108,21 +170,12 @@ fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
         }
         // Long reads take long.
         let rounds = rounds.min(u32::try_from((64 << 20) / bytes)?.max(20));
-        for registered in [true, false] {
-            let name = if registered { "gpufs: into registered memory" } else { "gpufs: into device memory" };
+        for into in Landing::ALL {
             bench.step(&case);
-            let stage = bench.stage(rings)?;
-            let (indices, _) = stage.register(vec![both_ways(&path)?])?;
-            let memory = if registered { stage.pinned() } else { stage.device() };
-            let quantiles = Quantiles::of(runs, || {
-                let (file, times) = (indices[0], stage.times());
-                let arguments = read_latency::Arguments { file, memory, bytes, span, rounds, times };
-                stage.run::<read_latency::Entry>(ONE, arguments)?;
-                Ok(stage.samples_us(rounds))
-            })?;
-            stage.unregister(&indices)?;
-            quantiles.add(bench, &case, name, Role::Ours, place.clone());
+            let quantiles = pread(bench.stage(rings)?, (&path, span), bytes, into, (runs, rounds))?;
+            quantiles.add(bench, &case, into.name(), Role::Ours, place.clone());
         }
+        bench.quiet();
         let file = both_ways(&path)?;
         let quantiles = Quantiles::of(runs, || cpu::pread_samples_us(&file, bytes, span, rounds))?;
         quantiles.add(bench, &case, "one CPU thread: pread", Role::Rival, place);

@@ -7,11 +7,14 @@
 //! | `cpu.rs` | the rivals on the CPU: threads, and plain io_uring |
 //! | `sample.rs` | repeating, medians |
 //! | `report.rs`, `svg.rs` | the table, JSON, plots |
+//! | `cufile.rs` | a rival on the GPU: NVIDIA's cuFile, where it is |
+//! | `targets.rs` | the project's thirteen targets, from the pieces of the others |
 //! | the others | one for each subcommand |
 #![deny(unsafe_code)]
 
 mod cost;
 mod cpu;
+mod cufile;
 mod fgets;
 mod gpu;
 mod iops;
@@ -24,6 +27,7 @@ mod sample;
 mod scratch;
 mod stage;
 mod svg;
+mod targets;
 mod write;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -32,6 +36,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use cufile::CuFile;
 use gpu::Gpu;
 use options::Options;
 use report::{Figure, Place, Report, Role};
@@ -46,13 +51,17 @@ struct Bench {
     options: Options,
     report: Report,
     stage: Option<Stage>,
+    /// What came of opening it, once it was wanted.
+    cufile: Option<Result<CuFile, String>>,
     gpu: Option<Gpu>,
     progress: Progress,
 }
 
-/// A subcommand: its name, how many steps it has at most, and what it does.
+/// A subcommand: its name, and what it does.
 type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
+/// Not a part of `all`, which measures the same and more.
+const TARGETS: Subcommand = (targets::NAME, targets::run);
 const SUBCOMMANDS: [Subcommand; 7] = [
     ("latency", latency::run),
     ("iops", iops::run),
@@ -71,6 +80,21 @@ impl Bench {
             self.stage = Some(Stage::open(&self.options, self.gpu.as_ref(), rings)?);
         }
         Ok(self.stage.as_mut().expect("opened above"))
+    }
+    /// Waits until the session, if one is open, leaves the cores to a rival.
+    fn quiet(&self) {
+        if let Some(stage) = &self.stage {
+            stage.rest();
+        }
+    }
+    /// cuFile, and the GPU whose context is then the calling thread's; or why there is none.
+    fn cufile(&mut self) -> Result<(&CuFile, &Gpu), String> {
+        let gpu = self.gpu.as_ref().ok_or("needs a GPU")?;
+        let chosen = self.options.cufile.as_deref();
+        let opened = self.cufile.get_or_insert_with(|| {
+            gpu.bind().and_then(|()| CuFile::open(chosen)).map_err(|error| error.to_string())
+        });
+        opened.as_ref().map(|library| (library, gpu)).map_err(Clone::clone)
     }
     /// The numbers of rings to try.
     fn rings(&self, default: &[u32]) -> Vec<u32> {
@@ -144,6 +168,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the subcommands that are wanted; whether each ended well.
+#[allow(unsafe_code, reason = "leaves settings in the environment")]
 fn run() -> Result<bool, Failure> {
     let Some(options) = Options::read()? else {
         print!("{}", options::HELP);
@@ -152,14 +177,18 @@ fn run() -> Result<bool, Failure> {
     let wanted: Vec<Subcommand> = SUBCOMMANDS
         .into_iter()
         .filter(|(name, _)| options.subcommand == *name || options.subcommand == "all")
+        .chain((options.subcommand == targets::NAME).then_some(TARGETS))
         .collect();
     if wanted.is_empty() {
         return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());
     }
+    // SAFETY:
+    // - the process has this one thread so far
+    let settings = options.cuda.then(|| unsafe { cufile::prepare(&options.directory) }).transpose()?;
     let gpu = if options.cuda { Some(Gpu::open(options.ordinal)?) } else { None };
     let progress =
         Progress { shown: std::io::stderr().is_terminal(), started: Instant::now(), done: (0, wanted.len()) };
-    let mut bench = Bench { options, report: Report::default(), stage: None, gpu, progress };
+    let mut bench = Bench { options, report: Report::default(), stage: None, cufile: None, gpu, progress };
     let rings = bench.rings(&[1])[0];
     let first = bench.stage(rings)?.session();
     let machine = json!({
@@ -169,6 +198,7 @@ fn run() -> Result<bool, Failure> {
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim_end(),
         "quick": bench.options.quick,
         "sample_ms": bench.options.effort.target.as_millis() as u64,
+        "commit": option_env!("GPUFS_COMMIT"),
         "files": bench.options.directory.display().to_string(),
     });
     println!("{}", serde_json::to_string(&machine)?);
@@ -185,7 +215,7 @@ fn run() -> Result<bool, Failure> {
             bench.stage = None;
         }
     }
-    print!("{}", bench.report.table());
+    print!("{}{}", bench.report.table(), bench.report.goals());
     println!("{:.1} s", bench.progress.started.elapsed().as_secs_f64());
     if let Some(path) = &bench.options.json {
         std::fs::write(path, serde_json::to_string_pretty(&bench.report.json(&machine))?)?;
@@ -193,7 +223,9 @@ fn run() -> Result<bool, Failure> {
     if let Some(directory) = &bench.options.svg {
         bench.report.plots(directory)?;
     }
-    // The session goes before the GPU's context.
+    // Both go before the GPU's context.
     bench.stage = None;
+    bench.cufile = None;
+    drop(settings);
     Ok(!failed)
 }

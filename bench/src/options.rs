@@ -21,18 +21,21 @@ What gpufs does on this machine; beside each figure, what else does the same, in
   fgets      lines of a text file, beside one CPU thread
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        these, in this order
+  targets    the project's thirteen targets and no more, each beside what it is held against; a table of what is met
 
 Where:
   --device D         cpu, or cuda; default: cuda if there is --program, else cpu
   --program FILE     PTX that holds the kernels of bench/kernels
   --ordinal N        which GPU; default 0
+  --cufile FILE      libcufile.so.0, or where it lies; default: the loader's places, beside this program, the usual ones
   --dir DIR          for files; default: the system's directory for temporary files
 
 What:
   --sizes N,…        bytes of one request, up to 4 KiB for each lane, above for each warp; as 64, 4K, 1M
   --warps N,…        warps that make requests
+  --only N,…         rows of the table of targets
   --rings N,…        rings; print, write and fgets take the first of them
-  --ring-entries N   operations that a ring has in flight at most; default: the session's
+  --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets on a GPU: 4096
   --file-bytes N     bytes of the files that are read and written
   --memory N         bytes in flight at most
 
@@ -54,6 +57,8 @@ pub(crate) struct Options {
     pub(crate) program: Vec<u8>,
     pub(crate) ordinal: u32,
     pub(crate) directory: PathBuf,
+    pub(crate) cufile: Option<PathBuf>,
+    pub(crate) only: Option<Vec<u32>>,
     pub(crate) sizes: Option<Vec<u64>>,
     pub(crate) warps: Option<Vec<u32>>,
     pub(crate) rings: Option<Vec<u32>>,
@@ -97,6 +102,8 @@ impl Options {
             program: Vec::new(),
             ordinal: 0,
             directory: std::env::temp_dir(),
+            cufile: None,
+            only: None,
             sizes: None,
             warps: None,
             rings: None,
@@ -126,6 +133,8 @@ impl Options {
                 "program" => program = Some(parser.value()?),
                 "ordinal" => options.ordinal = text()?.parse()?,
                 "dir" => options.directory = parser.value()?.into(),
+                "cufile" => options.cufile = Some(parser.value()?.into()),
+                "only" => options.only = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "sizes" => options.sizes = Some(list(&text()?, bytes)?),
                 "warps" => options.warps = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "rings" => options.rings = Some(list(&text()?, |number| Ok(number.parse()?))?),
@@ -163,6 +172,12 @@ impl Options {
         options.memory = usize::try_from(choose(memory, quick_memory, slow_memory).max(64 << 10))?;
         options.effort.samples = samples.unwrap_or(5).max(1);
         options.effort.target = Duration::from_millis(choose(target_ms, quick_ms, 300));
+        if options.cuda && options.subcommand == crate::targets::NAME {
+            options.ring_entries = options.ring_entries.or(Some(4096));
+        }
+        if options.only.iter().flatten().any(|row| !(1..=crate::targets::ROWS).contains(row)) {
+            return Err(format!("--only: rows are 1 to {}", crate::targets::ROWS).into());
+        }
         let numbers = options.warps.iter().chain(&options.rings).flatten();
         if numbers.copied().min() == Some(0) {
             return Err("--warps and --rings: at least 1".into());

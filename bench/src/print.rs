@@ -10,7 +10,7 @@ use gpufs_bench_kernels::calls::print_lines;
 use gpufs_bench_kernels::rivals::print_cuda;
 use gpufs_host::Grid;
 
-use crate::cpu::Moving;
+use crate::cpu::{Moving, Plain};
 use crate::report::Role;
 use crate::sample::Spread;
 use crate::scratch::{Scratch, both_ways, in_memory};
@@ -18,13 +18,13 @@ use crate::{Bench, Failure};
 
 const NAME: &str = "print";
 /// Bytes that a CPU thread writes at a time.
-const CHUNK: u64 = 64 << 10;
+pub(crate) const CHUNK: u64 = 64 << 10;
 
-/// Lines and bytes of one sample, a second.
+/// Millions of lines, and GB, of each sample, a second.
 #[derive(Default)]
-struct Rates {
-    lines: Vec<f64>,
-    bytes: Vec<f64>,
+pub(crate) struct Rates {
+    pub(crate) lines: Vec<f64>,
+    pub(crate) bytes: Vec<f64>,
 }
 
 impl Rates {
@@ -48,16 +48,24 @@ fn bytes_of(threads: u64, rounds: u32) -> u64 {
     of_threads * u64::from(rounds) + of_rounds * threads
 }
 
-pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
-    let full = bench.gpu.as_ref().map(|gpu| gpu.multiprocessors);
-    let grids = match full {
+/// The grids whose threads print: a few for each multiprocessor, and as many as there is room for.
+pub(crate) fn grids(bench: &Bench) -> [Grid; 2] {
+    match bench.gpu.as_ref().map(|gpu| gpu.multiprocessors) {
         Some(count) => [Grid { blocks: count, threads: 128 }, Grid { blocks: 8 * count, threads: 256 }],
         None => [Grid { blocks: 4, threads: 128 }, Grid { blocks: 8, threads: 256 }],
-    };
-    let scratch = Scratch::new(in_memory().unwrap_or(&bench.options.directory))?;
+    }
+}
+
+/// How many threads a grid has.
+pub(crate) fn threads_of(grid: Grid) -> u64 {
+    u64::from(grid.blocks) * u64::from(grid.threads)
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let scratch = Scratch::new(in_memory().unwrap_or(&bench.options.directory), NAME)?;
     let place = if in_memory().is_some() { "tmpfs" } else { "a file" };
-    for grid in grids {
-        let threads = u64::from(grid.blocks) * u64::from(grid.threads);
+    for grid in grids(bench) {
+        let threads = threads_of(grid);
         for (target, path) in [(place, scratch.path("lines")), ("/dev/null", PathBuf::from("/dev/null"))] {
             let case = format!("lines of {threads} threads to one file, {target}");
             bench.step(&case);
@@ -68,12 +76,43 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
 }
 
 fn one_file(bench: &mut Bench, case: &str, grid: Grid, path: &Path) -> Result<(), Failure> {
-    let threads = u64::from(grid.blocks) * u64::from(grid.threads);
-    let effort = bench.options.effort;
-    let most_bytes = bench.options.file_bytes;
-    let most = u32::try_from(most_bytes / (threads * 40)).unwrap_or(u32::MAX).max(1);
-    let on_disk = path != Path::new("/dev/null");
     let rings = bench.rings(&[4, 2, 1])[0];
+    let (rates, rounds) = by_grid(bench, rings, grid, path)?;
+    rates.add(bench, case, "gpufs: fprintf", Role::Ours);
+
+    let name = "CUDA: printf";
+    if bench.gpu.is_some() {
+        cuda_lines(bench, rings, grid, path)?.add(bench, case, name, Role::Rival);
+    } else {
+        bench.report.skip(NAME, name, "needs a GPU");
+    }
+
+    let (count, rates) = by_threads(bench, grid, rounds, path)?;
+    rates.add(bench, case, &format!("CPU: pwrite of {CHUNK} bytes, threads: {count}"), Role::Rival);
+    libc_lines(bench.options.effort.samples, path, bench.options.quick)?.add(
+        bench,
+        case,
+        "CPU: fprintf, one thread",
+        Role::Rival,
+    );
+    Ok(())
+}
+
+fn is_file(path: &Path) -> bool {
+    path != Path::new("/dev/null")
+}
+
+/// gpufs: every thread prints lines to one new file; how fast, and how many lines each.
+pub(crate) fn by_grid(
+    bench: &mut Bench,
+    rings: u32,
+    grid: Grid,
+    path: &Path,
+) -> Result<(Rates, u32), Failure> {
+    let (threads, effort) = (threads_of(grid), bench.options.effort);
+    let on_disk = is_file(path);
+    let most = if on_disk { bench.options.file_bytes / (threads * 40) } else { u64::MAX };
+    let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
     let stage = bench.stage(rings)?;
     let mut last_rounds = 1;
     let mut rates = Rates::default();
@@ -93,50 +132,45 @@ fn one_file(bench: &mut Bench, case: &str, grid: Grid, path: &Path) -> Result<()
     // Those before found how many rounds a sample has.
     rates.lines.drain(..rates.lines.len() - effort.samples);
     rates.bytes.drain(..rates.bytes.len() - effort.samples);
-    rates.add(bench, case, "gpufs: fprintf", Role::Ours);
+    Ok((rates, last_rounds))
+}
 
-    let name = "CUDA: printf";
-    if bench.gpu.is_some() {
-        cuda_lines(bench, grid, path)?.add(bench, case, name, Role::Rival);
-    } else {
-        bench.report.skip(NAME, name, "needs a GPU");
-    }
-
-    let mean = bytes_of(threads, last_rounds) as f64 / (threads * u64::from(last_rounds)) as f64;
-    // As much as the grid printed, but not so little that starting the threads would count.
-    let span =
-        bytes_of(threads, last_rounds).clamp(16 << 20, 1 << 30).min(most_bytes).next_multiple_of(CHUNK);
-    let files = [if on_disk { File::create(path)? } else { both_ways(path)? }];
-    let moving = Moving { files: &files, writing: true, random: false, bytes: CHUNK, span };
-    let (count, rate) = moving.best_anew(effort.samples)?;
+/// The threads of the CPU that best write as many bytes as `rounds` lines of each of the grid's threads have: how many, and how fast.
+pub(crate) fn by_threads(
+    bench: &Bench,
+    grid: Grid,
+    rounds: u32,
+    path: &Path,
+) -> Result<(usize, Rates), Failure> {
+    let threads = threads_of(grid);
+    let bytes = bytes_of(threads, rounds);
+    let mean = bytes as f64 / (threads * u64::from(rounds)) as f64;
+    // Not so little that a clock would count.
+    let span = bytes.clamp(16 << 20, 1 << 30).min(bench.options.file_bytes).next_multiple_of(CHUNK);
+    let files = [if is_file(path) { File::create(path)? } else { both_ways(path)? }];
+    let moving = Moving { means: &Plain, files: &files, writing: true, random: false, bytes: CHUNK, span };
+    bench.quiet();
+    let (count, rate) = moving.best_anew(bench.options.effort.samples)?;
     let mut rates = Rates::default();
     for bytes in rate.samples() {
         rates.lines.push(bytes / mean / 1e6);
         rates.bytes.push(bytes / 1e9);
     }
-    rates.add(bench, case, &format!("CPU: pwrite of {CHUNK} bytes, threads: {count}"), Role::Rival);
-    libc_lines(effort.samples, path, bench.options.quick)?.add(
-        bench,
-        case,
-        "CPU: fprintf, one thread",
-        Role::Rival,
-    );
-    Ok(())
+    Ok((count, rates))
 }
 
 /// CUDA's own `printf`, its output sent to the file; only the lines that came out are counted.
 #[allow(unsafe_code, reason = "the standard output of C and of this process")]
-fn cuda_lines(bench: &mut Bench, grid: Grid, path: &Path) -> Result<Rates, Failure> {
-    let threads = u64::from(grid.blocks) * u64::from(grid.threads);
+pub(crate) fn cuda_lines(bench: &mut Bench, rings: u32, grid: Grid, path: &Path) -> Result<Rates, Failure> {
+    let threads = threads_of(grid);
     let samples = bench.options.effort.samples;
     // A line takes up to 64 bytes of the buffer.
     let most = (crate::gpu::PRINTF_BYTES as u64 / 64 / threads).max(1);
     let wanted = if bench.options.quick { 100_000 } else { 1_000_000 };
     let rounds = u32::try_from(u64::min(most, wanted_rounds(wanted, threads)))?;
-    let rings = bench.rings(&[4, 2, 1])[0];
     let stage = bench.stage(rings)?;
     let mut rates = Rates::default();
-    let counted = path != Path::new("/dev/null");
+    let counted = is_file(path);
     std::io::stdout().flush()?;
     for sample in 0..=samples {
         let file = if counted { File::create(path)? } else { both_ways(path)? };

@@ -55,10 +55,80 @@ struct Skip {
     reason: String,
 }
 
+/// What a target asks for: of the ratio, or, where there is no rival, of the figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// A line of the table of targets.
+#[derive(Clone, Debug)]
+pub(crate) struct Goal {
+    /// Its row in the table of targets.
+    pub(crate) row: u32,
+    pub(crate) what: String,
+    /// gpufs' figure, and what was measured.
+    pub(crate) figure: (f64, String),
+    pub(crate) unit: &'static str,
+    pub(crate) rival: Option<(f64, String)>,
+    /// `None`: said beside the targets.
+    pub(crate) limit: Option<Limit>,
+}
+
+impl Goal {
+    fn ratio(&self) -> Option<f64> {
+        self.rival.as_ref().map(|rival| self.figure.0 / rival.0)
+    }
+    /// `None`: nothing was asked for.
+    fn is_met(&self) -> Option<bool> {
+        let value = self.ratio().unwrap_or(self.figure.0);
+        self.limit.map(|limit| match limit {
+            Limit::AtLeast(wanted) => value >= wanted,
+            Limit::AtMost(wanted) => value <= wanted,
+        })
+    }
+    fn target(&self) -> String {
+        let times = if self.rival.is_some() { " ×" } else { "" };
+        match self.limit {
+            None => "–".to_owned(),
+            Some(Limit::AtLeast(wanted)) => format!("≥ {wanted}{times}"),
+            Some(Limit::AtMost(wanted)) => format!("≤ {wanted}{times}"),
+        }
+    }
+    fn verdict(&self) -> &'static str {
+        match self.is_met() {
+            None => "–",
+            Some(true) => "met",
+            Some(false) => "missed",
+        }
+    }
+    /// The cells of its line.
+    fn cells(&self) -> [String; 7] {
+        let (figure, way) = &self.figure;
+        [
+            self.row.to_string(),
+            self.what.clone(),
+            format!("{} {} ({way})", short(*figure), self.unit),
+            self.rival.as_ref().map_or("–".to_owned(), |(rival, name)| {
+                format!("{} {} ({name})", short(*rival), self.unit)
+            }),
+            self.ratio().map_or("–".to_owned(), short),
+            self.target(),
+            self.verdict().to_owned(),
+        ]
+    }
+    /// The line, alone.
+    pub(crate) fn line(&self) -> String {
+        self.cells().join(" | ")
+    }
+}
+
 /// Everything that a run found.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     figures: Vec<Figure>,
+    goals: Vec<Goal>,
     skips: Vec<Skip>,
 }
 
@@ -70,6 +140,9 @@ fn is_cost(unit: &str) -> bool {
 impl Report {
     pub(crate) fn add(&mut self, figure: Figure) {
         self.figures.push(figure);
+    }
+    pub(crate) fn add_goal(&mut self, goal: Goal) {
+        self.goals.push(goal);
     }
     /// Notes that something was not measured, once.
     pub(crate) fn skip(
@@ -128,7 +201,35 @@ impl Report {
         text
     }
 
-    /// The same as JSON: `machine` as it is, `figures`, `skips`.
+    /// The table of targets, in the order of their rows; empty where none was measured.
+    pub(crate) fn goals(&self) -> String {
+        const HEADS: [&str; 7] = ["#", "what", "figure", "rival", "ratio", "target", ""];
+        if self.goals.is_empty() {
+            return String::new();
+        }
+        let mut goals: Vec<&Goal> = self.goals.iter().collect();
+        goals.sort_by_key(|goal| goal.row);
+        let lines: Vec<[String; 7]> = goals.iter().map(|goal| goal.cells()).collect();
+        let heads = HEADS.map(str::to_owned);
+        let widths: [usize; 7] = std::array::from_fn(|column| {
+            let cells = lines.iter().chain([&heads]).map(|line| line[column].chars().count());
+            cells.max().unwrap_or(0)
+        });
+        let rule = widths.map(|width| "-".repeat(width));
+        let mut text = String::from("\n");
+        for line in [&heads, &rule].into_iter().chain(&lines) {
+            text.push('|');
+            for (cell, width) in line.iter().zip(widths) {
+                let _ = write!(text, " {cell:<width$} |");
+            }
+            text.push('\n');
+        }
+        let count = |met| goals.iter().filter(|goal| goal.is_met() == Some(met)).count();
+        let _ = writeln!(text, "targets: {} met, {} missed", count(true), count(false));
+        text
+    }
+
+    /// The same as JSON: `machine` as it is, `targets`, `figures`, `skips`.
     pub(crate) fn json(&self, machine: &Value) -> Value {
         let cases = self.cases();
         let figures = cases.iter().flat_map(|case| case.iter().map(move |figure| (case, *figure)));
@@ -159,7 +260,22 @@ impl Report {
             .iter()
             .map(|skip| json!({ "benchmark": skip.benchmark, "name": skip.name, "reason": skip.reason }))
             .collect();
-        json!({ "machine": machine, "figures": figures, "skips": skips })
+        let goal = |goal: &Goal| {
+            json!({
+                "row": goal.row,
+                "what": goal.what,
+                "figure": goal.figure.0,
+                "measured": goal.figure.1,
+                "unit": goal.unit,
+                "rival": goal.rival.as_ref().map(|rival| rival.0),
+                "rival_measured": goal.rival.as_ref().map(|rival| &rival.1),
+                "ratio": goal.ratio(),
+                "target": goal.target(),
+                "met": goal.is_met(),
+            })
+        };
+        let targets: Vec<Value> = self.goals.iter().map(goal).collect();
+        json!({ "machine": machine, "targets": targets, "figures": figures, "skips": skips })
     }
 
     /// One SVG for each plot that has at least two places.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
@@ -11,8 +12,9 @@ use crate::Failure;
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(crate) fn new(parent: &Path) -> Result<Self, Failure> {
-        let path = parent.join(format!("gpufs-bench-{}", std::process::id()));
+    /// One in `parent`, for what `purpose` names: two with the same would go together.
+    pub(crate) fn new(parent: &Path, purpose: &str) -> Result<Self, Failure> {
+        let path = parent.join(format!("gpufs-bench-{}-{purpose}", std::process::id()));
         fs::create_dir_all(&path).map_err(|error| format!("--dir: {}: {error}", path.display()))?;
         Ok(Self(path))
     }
@@ -45,6 +47,61 @@ impl Drop for Scratch {
 pub(crate) fn both_ways(path: &Path) -> Result<File, Failure> {
     let file = OpenOptions::new().read(true).write(true).open(path);
     file.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Through the page cache.
+    Cached,
+    /// Past it (`O_DIRECT` of `open(2)`).
+    Direct,
+}
+
+impl Access {
+    /// Bytes that a request is a multiple of, at least.
+    pub(crate) fn granule(self) -> u64 {
+        if self == Self::Direct { 4096 } else { 1 }
+    }
+    /// Opens a file for reading and writing.
+    pub(crate) fn open(self, path: &Path) -> Result<File, Failure> {
+        if self == Self::Cached {
+            return both_ways(path);
+        }
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path);
+        file.map_err(|error| format!("{}, with O_DIRECT: {error}", path.display()).into())
+    }
+    /// Why `file`, of a page at least, cannot be used like this on its file system, if so.
+    pub(crate) fn refusal(self, path: &Path) -> Option<String> {
+        let mut memory = vec![0; 2 * 4096];
+        let skip = memory.as_ptr().align_offset(4096);
+        let read = self.open(path).map_err(|error| error.to_string()).and_then(|file| {
+            file.read_exact_at(&mut memory[skip..skip + 4096], 0).map_err(|error| error.to_string())
+        });
+        read.err().map(|error| format!("the file system refuses it: {error}"))
+    }
+}
+
+/// What file system a directory is on, if it is a well-known one (`statfs(2)`).
+#[allow(unsafe_code, reason = "statfs")]
+pub(crate) fn kind(directory: &Path) -> Option<&'static str> {
+    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY:
+    // - plain numbers, for which zero is valid
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY:
+    // - a NUL-terminated string, and room for the answer
+    if unsafe { libc::statfs(path.as_ptr(), &raw mut found) } != 0 {
+        return None;
+    }
+    match found.f_type {
+        libc::EXT4_SUPER_MAGIC => Some("ext4"),
+        libc::XFS_SUPER_MAGIC => Some("xfs"),
+        libc::BTRFS_SUPER_MAGIC => Some("btrfs"),
+        libc::TMPFS_MAGIC => Some("tmpfs (--dir)"),
+        libc::OVERLAYFS_SUPER_MAGIC => Some("overlayfs"),
+        _ => None,
+    }
 }
 
 /// A file system in memory, where there is one.

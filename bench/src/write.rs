@@ -1,17 +1,18 @@
-//! `write`: streams and `pwrite`, to nowhere, to memory, to a disk's page cache.
+//! `write`: streams and `pwrite`, to nowhere, to memory, to a disk's page cache, to a disk past that.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
 use gpufs_bench_kernels::MOST_FILES;
-use gpufs_bench_kernels::calls::{COPIED, DIRECT, IN_PLACE, Transfers, Writes, write_pieces, write_streams};
+use gpufs_bench_kernels::calls::{Transfers, Writes, write_pieces, write_streams};
 use gpufs_bench_kernels::rivals::store_raw;
 
-use crate::cpu::Moving;
-use crate::read::{Piece, gigabytes, pieces};
+use crate::cpu::{Means, Moving, Plain};
+use crate::gpu::Staging;
+use crate::read::{Piece, Way, gigabytes, pieces};
 use crate::report::{Place, Role};
-use crate::sample::Spread;
-use crate::scratch::{Scratch, in_memory};
+use crate::sample::{Effort, Spread};
+use crate::scratch::{Access, Scratch, in_memory};
 use crate::stage::{Stage, WIDTH, grid_of};
 use crate::{Bench, Failure};
 
@@ -19,38 +20,86 @@ const NAME: &str = "write";
 const UNIT: &str = "GB/s";
 
 /// What is written to.
-struct Target {
-    name: &'static str,
-    paths: Vec<PathBuf>,
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) paths: Vec<PathBuf>,
     /// Bytes of each that are used.
-    span: u64,
+    pub(crate) span: u64,
     /// Whether more than `span` may be written to a stream.
-    endless: bool,
+    pub(crate) endless: bool,
+    pub(crate) access: Access,
+}
+
+impl Target {
+    /// Nowhere, as so many files of `bytes` in all.
+    pub(crate) fn null(count: usize, bytes: u64) -> Self {
+        let paths = vec!["/dev/null".into(); count];
+        Self {
+            name: "/dev/null",
+            paths,
+            span: Self::span(count, bytes),
+            endless: true,
+            access: Access::Cached,
+        }
+    }
+    /// So many files of `bytes` in all, made here.
+    pub(crate) fn files(
+        name: &'static str,
+        scratch: &Scratch,
+        count: usize,
+        bytes: u64,
+    ) -> Result<Self, Failure> {
+        let span = Self::span(count, bytes);
+        let paths: Result<Vec<_>, _> =
+            (0..count).map(|number| scratch.filled(&format!("write-{number}"), span)).collect();
+        Ok(Self { name, paths: paths?, span, endless: false, access: Access::Cached })
+    }
+    fn span(count: usize, bytes: u64) -> u64 {
+        (bytes / count as u64).max(4 << 20)
+    }
+    fn open(&self) -> Result<Vec<File>, Failure> {
+        if self.access == Access::Direct {
+            return self.paths.iter().map(|path| self.access.open(path)).collect();
+        }
+        let open = |path: &PathBuf| {
+            let file = OpenOptions::new().write(true).open(path);
+            file.map_err(|error| format!("{}: {error}", path.display()).into())
+        };
+        self.paths.iter().map(open).collect()
+    }
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let sizes = bench.options.sizes.clone().unwrap_or_else(|| vec![64, 64 << 10, 1 << 20]);
-    let disk = Scratch::new(&bench.options.directory)?;
-    let memory = in_memory().map(Scratch::new).transpose()?;
+    let disk = Scratch::new(&bench.options.directory, NAME)?;
+    let memory = in_memory().map(|parent| Scratch::new(parent, NAME)).transpose()?;
     for count in [1, MOST_FILES] {
-        let span = (bench.options.file_bytes / count as u64).max(4 << 20);
-        let made = |scratch: &Scratch| -> Result<Vec<PathBuf>, Failure> {
-            (0..count).map(|number| scratch.filled(&format!("write-{number}"), span)).collect()
-        };
-        let mut targets =
-            vec![Target { name: "/dev/null", paths: vec!["/dev/null".into(); count], span, endless: true }];
+        let bytes = bench.options.file_bytes;
+        let mut targets = vec![Target::null(count, bytes)];
         if let Some(memory) = &memory {
-            targets.push(Target { name: "tmpfs", paths: made(memory)?, span, endless: false });
+            targets.push(Target::files("tmpfs", memory, count, bytes)?);
         } else {
             bench.report.skip(NAME, "tmpfs", "there is no /dev/shm");
         }
-        targets.push(Target { name: "--dir", paths: made(&disk)?, span, endless: false });
+        targets.push(Target::files("--dir", &disk, count, bytes)?);
         for target in &targets {
             for warps in bench.warps() {
                 for piece in pieces(&sizes, warps, bench.options.memory as u64) {
                     one(bench, target, &piece)?;
                 }
             }
+        }
+    }
+    // One file is enough to see the disk.
+    let mut direct = Target::files("--dir with direct I/O", &disk, 1, bench.options.file_bytes)?;
+    direct.access = Access::Direct;
+    if let Some(reason) = direct.access.refusal(&direct.paths[0]) {
+        bench.report.skip(NAME, direct.name, reason);
+        return Ok(());
+    }
+    for piece in pieces(&sizes, bench.warps()[0], bench.options.memory as u64) {
+        if piece.size >= direct.access.granule() {
+            one(bench, &direct, &piece)?;
         }
     }
     Ok(())
@@ -66,44 +115,45 @@ fn one(bench: &mut Bench, target: &Target, piece: &Piece) -> Result<(), Failure>
         x: piece.size as f64,
     };
     let effort = bench.options.effort;
+    let direct = target.access == Access::Direct;
     let rings = bench.rings(&[4, 2, 1])[0];
     let stage = bench.stage(rings)?;
-    let mut figures = vec![(
-        Role::Ours,
-        "gpufs: fwrite, from device memory".to_owned(),
-        streamed(stage, effort, target, piece)?,
-    )];
-    let ways = [
-        (DIRECT, "gpufs: pwrite, from device memory"),
-        (COPIED, "gpufs: store to registered memory, pwrite"),
-        (IN_PLACE, "gpufs: pwrite of registered memory"),
-    ];
-    for (way, name) in ways {
-        figures.push((Role::Ours, name.to_owned(), placed(stage, effort, target, piece, way)?));
+    let mut figures = Vec::new();
+    // A stream opens its file itself, through the page cache.
+    if !direct {
+        figures.push((Role::Ours, STREAM.to_owned(), streamed(stage, effort, target, piece)?));
+    }
+    for way in Way::ALL.into_iter().filter(|way| way.suits(piece, target.access.granule())) {
+        figures.push((Role::Ours, way.name(true).to_owned(), placed(stage, effort, target, piece, way)?));
     }
     let bus = "GPU: stores to pinned memory, no file";
-    if bench.gpu.is_some() {
-        let stage = bench.stage(rings)?;
-        figures.push((Role::Rival, bus.to_owned(), stored(stage, effort, piece)?));
-    } else {
-        bench.report.skip(NAME, bus, "needs a GPU");
+    if bench.gpu.is_none() {
+        for name in [bus, "CPU: cudaMemcpy and pwrite"] {
+            bench.report.skip(NAME, name, "needs a GPU");
+        }
+    } else if !direct {
+        figures.push((Role::Rival, bus.to_owned(), stored(bench.stage(rings)?, effort, piece)?));
     }
-    let files: Result<Vec<_>, _> =
-        target.paths.iter().map(|path| OpenOptions::new().write(true).open(path)).collect();
-    let files = files?;
-    let moving = Moving { files: &files, writing: true, random: false, bytes: piece.size, span: target.span };
-    let (threads, rate) = moving.best(effort)?;
-    figures.push((Role::Rival, format!("CPU: pwrite, threads: {threads}"), gigabytes(&rate)));
+    bench.quiet();
+    let (threads, rate) = by_threads(target, piece, &Plain, effort)?;
+    figures.push((Role::Rival, format!("CPU: pwrite, threads: {threads}"), rate));
+    if let Some(gpu) = &bench.gpu {
+        let (threads, rate) = by_threads(target, piece, &Staging(gpu), effort)?;
+        figures.push((Role::Rival, format!("CPU: cudaMemcpy and pwrite, threads: {threads}"), rate));
+    }
     for (role, name, spread) in figures {
         bench.figure(NAME, &case, &name, role, UNIT, spread, Some(place.clone()));
     }
     Ok(())
 }
 
+/// What [`streamed`] measures.
+pub(crate) const STREAM: &str = "gpufs: fwrite, from device memory";
+
 /// Through streams: each lane writes its share of the piece.
-fn streamed(
+pub(crate) fn streamed(
     stage: &mut Stage,
-    effort: crate::sample::Effort,
+    effort: Effort,
     target: &Target,
     piece: &Piece,
 ) -> Result<Spread, Failure> {
@@ -131,16 +181,14 @@ fn streamed(
 }
 
 /// Each warp its pieces, each at its own place.
-fn placed(
+pub(crate) fn placed(
     stage: &mut Stage,
-    effort: crate::sample::Effort,
+    effort: Effort,
     target: &Target,
     piece: &Piece,
-    way: u32,
+    way: Way,
 ) -> Result<Spread, Failure> {
-    let files: Result<Vec<_>, _> =
-        target.paths.iter().map(|path| OpenOptions::new().write(true).open(path)).collect();
-    let (indices, handle) = stage.register(files?)?;
+    let (indices, handle) = stage.register(target.open()?)?;
     let round = u64::from(piece.warps) * piece.bytes;
     let mut first = 0;
     let rate = effort.rate(u32::MAX, |rounds| {
@@ -148,9 +196,9 @@ fn placed(
             files: handle,
             file_count: u32::try_from(indices.len())?,
             rounds,
-            way,
+            way: way.number(),
             random: 0,
-            request: piece.request(way),
+            request: way.request(piece),
             piece: piece.bytes,
             pinned: stage.pinned(),
             device: stage.device(),
@@ -167,13 +215,27 @@ fn placed(
     Ok(gigabytes(&rate))
 }
 
+/// The threads of the CPU that write such requests best: how many, and their rate.
+pub(crate) fn by_threads(
+    target: &Target,
+    piece: &Piece,
+    means: &dyn Means,
+    effort: Effort,
+) -> Result<(usize, Spread), Failure> {
+    let files = target.open()?;
+    let moving =
+        Moving { means, files: &files, writing: true, random: false, bytes: piece.size, span: target.span };
+    let (threads, rate) = moving.best(effort)?;
+    Ok((threads, gigabytes(&rate)))
+}
+
 /// Stores alone.
-fn stored(stage: &mut Stage, effort: crate::sample::Effort, piece: &Piece) -> Result<Spread, Failure> {
+pub(crate) fn stored(stage: &mut Stage, effort: Effort, piece: &Piece) -> Result<Spread, Failure> {
     let (device, pinned, times, bytes) = (stage.device(), stage.pinned(), stage.times(), piece.bytes);
     let rate = effort.rate(u32::MAX, |rounds| {
         let arguments = store_raw::Arguments { device, pinned, piece: bytes, rounds, times };
         let seconds = stage.run_timed::<store_raw::Entry>(grid_of(piece.warps), arguments)?;
-        Ok((u64::from(piece.warps) as f64 * bytes as f64 * f64::from(rounds), seconds))
+        Ok((f64::from(piece.warps) * bytes as f64 * f64::from(rounds), seconds))
     })?;
     Ok(gigabytes(&rate))
 }

@@ -101,11 +101,23 @@ fn cpu_cost() {
 }
 
 #[test]
+fn targets() {
+    let report = run("targets", &["--only", "1,6,7,9,12"]);
+    check(&report, "targets", &["gpufs", "rival", "fact"]);
+    let lines = report["targets"].as_array().expect("the table");
+    for row in [1, 6, 9, 12] {
+        assert!(lines.iter().any(|line| line["row"] == row && line["met"].is_boolean()), "no row {row}");
+    }
+    assert!(report["skips"].to_string().contains("row 7"));
+}
+
+#[test]
 fn a_wrong_command_line_is_named() {
     for (arguments, wanted) in [
         (&["speed"][..], "no subcommand 'speed'"),
         (&["--device", "cuda", "iops"], "--program"),
         (&["--sizes", "100", "read"], "powers of two"),
+        (&["--only", "14", "targets"], "rows are 1 to 13"),
         (&[], "which subcommand?"),
     ] {
         let output =

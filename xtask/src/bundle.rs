@@ -41,7 +41,12 @@ pub(crate) fn run(amd: bool) -> bool {
         reports.push(device_program(package, &program));
         reports.extend(assemble(&program));
     }
-    reports.push(step::run("host programs", &mut cargo(build), LIMIT));
+    let mut programs = cargo(build);
+    // The benchmark says which commit it is of.
+    if let Some(commit) = commit() {
+        programs.env("GPUFS_COMMIT", commit);
+    }
+    reports.push(step::run("host programs", &mut programs, LIMIT));
     reports.push(step::in_process("copies", || copies(&bundle)));
     let whole = reports.iter().all(Report::passed);
     // A bundle for NVIDIA GPUs is whole without them.
@@ -52,10 +57,18 @@ pub(crate) fn run(amd: bool) -> bool {
     let whole = step::summarize(&reports) && whole;
     if whole {
         println!(
-            "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
+            "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx targets\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
         );
     }
     whole
+}
+
+/// The commit that is checked out, with a mark if files differ from it; `None` where git does not know.
+fn commit() -> Option<String> {
+    let arguments = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
+    let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
 }
 
 /// The PTX of a package that holds kernels, in `output`.

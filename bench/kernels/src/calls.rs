@@ -18,6 +18,8 @@ pub const DIRECT: u32 = 0;
 pub const IN_PLACE: u32 = 1;
 /// As [`IN_PLACE`], and the warp copies between that and device memory in wide words.
 pub const COPIED: u32 = 2;
+/// As [`DIRECT`], and the lanes that have no request take part in the call, with no bytes: a call in which the whole warp can copy.
+pub const JOINED: u32 = 3;
 
 gpufs_device::portable! {
     /// A measurement of transfers. Sizes are multiples of 16.
@@ -29,7 +31,7 @@ gpufs_device::portable! {
         pub file_count: u32,
         /// Pieces that a warp moves.
         pub rounds: u32,
-        /// [`DIRECT`], [`IN_PLACE`], [`COPIED`].
+        /// [`DIRECT`], [`IN_PLACE`], [`COPIED`], [`JOINED`].
         pub way: u32,
         /// Whether requests go to random places.
         pub random: u32,
@@ -116,14 +118,16 @@ kernel! {
 }
 
 kernel! {
-    /// Samples of one `pread` of `bytes` at random places of the first `span` bytes, into `memory`.
+    /// Samples of one `pread` of `bytes` at random places of the first `span` bytes, into `memory`: lane 0's. Other lanes take part in the
+    /// call, with no bytes.
     pub fn read_latency(fs: Fs, file: FileIndex, memory: u64, bytes: u64, span: u64, rounds: u32, times: u64) {
+        let mine = if Machine::lane() == 0 { bytes } else { 0 };
         // SAFETY:
-        // - the host gives that much memory to the one lane that runs this
-        let into = unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, bytes as usize) };
+        // - the host gives that much memory to the one lane that has bytes
+        let into = unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, mine as usize) };
         sampled(Times(times), rounds, |round| {
             let place = scramble(u64::from(round)) % (span / bytes);
-            Times(times).check(fs.pread(file, into, place * bytes), bytes);
+            Times(times).check(fs.pread(file, into, place * bytes), mine);
         });
     }
 }
@@ -175,12 +179,14 @@ fn transfers(fs: Fs, job: &Transfers, writing: bool) {
     let warps = gpufs_device::warp::grid_threads() / u64::from(Machine::width());
     let file = job.files.get(fs)[(warp_index() % job.file_count) as usize];
     let (pinned, device) = (job.pinned + index * job.piece, job.device + index * job.piece);
-    let memory = if job.way == DIRECT { device } else { pinned } + lane * job.request;
-    let calls = lane < job.piece / job.request;
+    let requests = lane < job.piece / job.request;
+    let (bytes, at) = if requests { (job.request, lane * job.request) } else { (0, 0) };
+    let memory = if matches!(job.way, DIRECT | JOINED) { device } else { pinned } + at;
+    let calls = requests || job.way == JOINED;
     timed(times, job.rounds, |round| {
         let number = job.first + u64::from(round) * warps + index;
         let offset = if job.random == 0 {
-            (number * job.piece) % job.span + lane * job.request
+            (number * job.piece) % job.span + at
         } else {
             scramble(number << 6 | lane) % (job.span / job.request) * job.request
         };
@@ -189,8 +195,8 @@ fn transfers(fs: Fs, job: &Transfers, writing: bool) {
             warp.sync();
         }
         if calls {
-            let outcome = one(fs, file, writing, (memory, job.request), offset);
-            times.check(outcome, job.request);
+            let outcome = one(fs, file, writing, (memory, bytes), offset);
+            times.check(outcome, bytes);
         }
         warp.sync();
         if !writing && job.way == COPIED {

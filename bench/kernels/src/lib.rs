@@ -98,9 +98,11 @@ fn timed(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
 
 /// Takes `rounds` samples of `body` in ticks. Of several lanes that call, lane 0's count.
 fn sampled(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
-    let lane = Machine::lane();
+    let (warp, lane) = (Lanes::calling(), Machine::lane());
     let (start_ns, start) = (clock(), ticks());
     for round in 0..rounds {
+        // What follows is one call of all of them.
+        warp.sync();
         let before = ticks();
         body(round);
         let after = ticks();

@@ -1,0 +1,355 @@
+//! cuFile (NVIDIA's GPUDirect Storage): `libcufile.so.0`, loaded when it is first wanted, and reads into device memory with it.
+//!
+//! The declarations follow `cufile.h` of the Python package `nvidia-cufile` 1.15.1. Where the kernel module nvidia-fs is missing, cuFile works
+//! in what it calls compatibility mode: `pread` into memory of the host, and a copy.
+#![allow(unsafe_code, reason = "a C interface, loaded at run time")]
+
+use std::error::Error as _;
+use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::fs::{self, File};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::Library;
+use serde_json::json;
+
+use crate::Failure;
+use crate::cpu::{Means, Mover};
+use crate::gpu::{DeviceBytes, Gpu, said};
+use crate::scratch::{Scratch, both_ways};
+
+/// The library's file.
+const NAME: &str = "libcufile.so.0";
+/// Where it lies when it is installed, besides the loader's own places.
+const USUAL: [&str; 3] =
+    ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu"];
+/// Where cuFile finds its settings.
+const SETTINGS: &str = "CUFILE_ENV_PATH_JSON";
+
+/// `CUfileError_t`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Status {
+    /// `CUfileOpError`: 0, or 5001 and up.
+    error: c_uint,
+    /// `CUresult`, where `error` is 5011.
+    cuda: c_int,
+}
+
+/// `CUfileDescr_t`.
+#[repr(C)]
+struct Description {
+    /// `enum CUfileFileHandleType`.
+    kind: c_uint,
+    handle: Numbered,
+    operations: *const c_void,
+}
+
+/// The union in `CUfileDescr_t`.
+#[repr(C)]
+union Numbered {
+    descriptor: c_int,
+    pointer: *mut c_void,
+}
+
+const _: () = {
+    assert!(size_of::<Status>() == 8 && std::mem::offset_of!(Status, cuda) == 4);
+    assert!(size_of::<Description>() == 24);
+    assert!(std::mem::offset_of!(Description, handle) == 8);
+    assert!(std::mem::offset_of!(Description, operations) == 16);
+};
+
+/// `CU_FILE_HANDLE_TYPE_OPAQUE_FD`.
+const OPAQUE_FD: c_uint = 1;
+/// `CU_FILE_CUDA_DRIVER_ERROR`.
+const CUDA_ERROR: c_uint = 5011;
+
+/// What an error's number means (`CUFILEOP_STATUS_ENTRIES`): those that a machine without nvidia-fs may show.
+fn meaning(error: c_uint) -> &'static str {
+    match error {
+        5001 => "nvidia-fs is not loaded, and compatibility mode is not allowed",
+        5007 => "not supported on this platform",
+        5008 => "not supported on this file",
+        5009 => "not supported on this GPU",
+        5010 => "the driver nvidia-fs failed",
+        CUDA_ERROR => "the CUDA driver failed",
+        5018 => "unsupported file type",
+        5019 => "unsupported flags of the open file",
+        5020 => "direct I/O is not set on the file",
+        5022 => "invalid arguments",
+        5025 => "permission denied",
+        5030 => "internal error",
+        5033 => "it could not be initialized; what it printed says why",
+        _ => "see cufile.h",
+    }
+}
+
+impl Status {
+    fn check(self, call: &str) -> Result<(), Failure> {
+        let Self { error, cuda } = self;
+        match error {
+            0 => Ok(()),
+            CUDA_ERROR => Err(format!("{call}: error {error} ({}), CUresult {cuda}", meaning(error)).into()),
+            _ => Err(format!("{call}: error {error} ({})", meaning(error)).into()),
+        }
+    }
+}
+
+/// `CUfileHandle_t`.
+type Handle = *mut c_void;
+
+/// The functions that are used.
+#[derive(Clone, Copy)]
+struct Calls {
+    driver_open: unsafe extern "C" fn() -> Status,
+    driver_close: unsafe extern "C" fn() -> Status,
+    handle_register: unsafe extern "C" fn(*mut Handle, *mut Description) -> Status,
+    handle_deregister: unsafe extern "C" fn(Handle),
+    buffer_register: unsafe extern "C" fn(*const c_void, usize, c_int) -> Status,
+    buffer_deregister: unsafe extern "C" fn(*const c_void) -> Status,
+    /// Handle, buffer, bytes, offset in the file, offset in the buffer.
+    read: unsafe extern "C" fn(Handle, *mut c_void, usize, c_long, c_long) -> isize,
+}
+
+/// The library, with its driver open.
+pub(crate) struct CuFile {
+    calls: Calls,
+    /// Never unloaded: it has threads of its own.
+    _library: ManuallyDrop<Library>,
+}
+
+/// Leaves settings for cuFile where it will look for them: compatibility mode is allowed, and it writes no log into the current directory.
+/// Who has settings of his own keeps them. What is returned holds the settings.
+///
+/// # Safety
+/// No other thread runs.
+pub(crate) unsafe fn prepare(directory: &Path) -> Result<Scratch, Failure> {
+    let scratch = Scratch::new(directory, "cufile")?;
+    let settings = json!({
+        "logging": { "dir": scratch.path(""), "level": "ERROR" },
+        "properties": { "allow_compat_mode": true, "force_odirect_mode": false },
+    });
+    let path = scratch.path("cufile.json");
+    fs::write(&path, serde_json::to_string_pretty(&settings)?)?;
+    for (name, value) in [(SETTINGS, path.as_os_str()), ("CUFILE_ALLOW_COMPAT_MODE", "true".as_ref())] {
+        if std::env::var_os(name).is_none() {
+            // SAFETY:
+            // - no other thread runs, by this function's contract
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+    Ok(scratch)
+}
+
+/// Where the library may be: what the user says, and nothing else; or the loader's places, beside this program, the usual ones.
+fn places(chosen: Option<&Path>) -> Vec<PathBuf> {
+    if let Some(path) = chosen {
+        return vec![if path.is_dir() { path.join(NAME) } else { path.to_owned() }];
+    }
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
+    let usual = USUAL.iter().map(|directory| Path::new(directory).join(NAME));
+    std::iter::once(PathBuf::from(NAME)).chain(own).chain(usual).collect()
+}
+
+impl CuFile {
+    /// Loads it and opens its driver. The GPU's context is the calling thread's.
+    pub(crate) fn open(chosen: Option<&Path>) -> Result<Self, Failure> {
+        let mut why: Option<String> = None;
+        for place in places(chosen) {
+            // SAFETY:
+            // - a library with that name is NVIDIA's, whose initializers may run in any program
+            match unsafe { Library::new(&place) } {
+                Ok(library) => return Self::with(library),
+                Err(error) => {
+                    // The loader's own words; of several, those about a file that is there.
+                    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                    if why.is_none() || place.is_file() {
+                        why = Some(text);
+                    }
+                }
+            }
+        }
+        Err(format!(
+            "{NAME} could not be loaded ({}): put the files of the Python package nvidia-cufile (nvidia/cu13/lib/*) beside this program, \
+             or say --cufile FILE",
+            why.unwrap_or_default()
+        )
+        .into())
+    }
+
+    fn with(library: Library) -> Result<Self, Failure> {
+        macro_rules! call {
+            ($name:literal) => {{
+                // SAFETY:
+                // - the function of that name is declared in cufile.h as the field that this goes to is
+                *unsafe { library.get($name) }.map_err(|error| format!("{NAME} has no {}: {error}", $name))?
+            }};
+        }
+        let calls = Calls {
+            driver_open: call!("cuFileDriverOpen"),
+            driver_close: call!("cuFileDriverClose_v2"),
+            handle_register: call!("cuFileHandleRegister"),
+            handle_deregister: call!("cuFileHandleDeregister"),
+            buffer_register: call!("cuFileBufRegister"),
+            buffer_deregister: call!("cuFileBufDeregister"),
+            read: call!("cuFileRead"),
+        };
+        let library = ManuallyDrop::new(library);
+        // SAFETY:
+        // - as declared
+        unsafe { (calls.driver_open)() }.check("cuFileDriverOpen")?;
+        Ok(Self { calls, _library: library })
+    }
+
+    /// Makes device memory known to it, for reads to go there.
+    fn register(&self, memory: &DeviceBytes, bytes: usize) -> Result<(), Failure> {
+        let memory: *const c_void = ptr::without_provenance(usize::try_from(memory.address())?);
+        // SAFETY:
+        // - device memory of that length, which stays until it is taken back
+        unsafe { (self.calls.buffer_register)(memory, bytes, 0) }.check("cuFileBufRegister")
+    }
+}
+
+impl Drop for CuFile {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - opened in `with`; every handle and buffer was taken back, since what holds one borrows this
+        let _ = unsafe { (self.calls.driver_close)() };
+    }
+}
+
+/// Means: `cuFileRead` into device memory, each thread into its own, of one file.
+pub(crate) struct Reading<'a> {
+    library: &'a CuFile,
+    gpu: &'a Gpu,
+    handle: Handle,
+    /// The file that the handle stands for.
+    _file: File,
+    /// Why buffers are not registered, if so.
+    unregistered: Option<String>,
+}
+
+// SAFETY:
+// - cuFile's calls may be made from any thread ("All APIs are thread-safe", its reference guide), and the handle is only passed to them
+unsafe impl Sync for Reading<'_> {}
+
+impl<'a> Reading<'a> {
+    /// For threads that read `bytes` at a time.
+    pub(crate) fn open(library: &'a CuFile, gpu: &'a Gpu, path: &Path, bytes: u64) -> Result<Self, Failure> {
+        let file = both_ways(path)?;
+        let (mut handle, operations) = (ptr::null_mut(), ptr::null());
+        let mut description =
+            Description { kind: OPAQUE_FD, handle: Numbered { pointer: ptr::null_mut() }, operations };
+        description.handle.descriptor = file.as_raw_fd();
+        // SAFETY:
+        // - both are valid, and laid out as cufile.h has them; the descriptor stays open as long as the handle
+        unsafe { (library.calls.handle_register)(&raw mut handle, &raw mut description) }
+            .check("cuFileHandleRegister")?;
+        let mut reading = Self { library, gpu, handle, _file: file, unregistered: None };
+        // Whether it takes buffers shows here, once.
+        let trial = DeviceBytes::allocate(Some(gpu), usize::try_from(bytes)?)?;
+        match library.register(&trial, usize::try_from(bytes)?) {
+            Ok(()) => drop(Buffer { library, memory: trial, registered: true }),
+            Err(error) => reading.unregistered = Some(error.to_string()),
+        }
+        Ok(reading)
+    }
+    /// What its figures' name goes on with.
+    pub(crate) fn note(&self) -> String {
+        self.unregistered
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(", without registered buffers: {reason}"))
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - registered in `open`; no thread reads any more, since each borrows this
+        unsafe { (self.library.calls.handle_deregister)(self.handle) };
+    }
+}
+
+/// One thread's device memory.
+struct Buffer<'a> {
+    library: &'a CuFile,
+    memory: DeviceBytes,
+    registered: bool,
+}
+
+impl Drop for Buffer<'_> {
+    fn drop(&mut self) {
+        if self.registered {
+            let memory: *const c_void =
+                ptr::without_provenance(usize::try_from(self.memory.address()).unwrap_or(0));
+            // SAFETY:
+            // - registered with that address, and not freed yet
+            let _ = unsafe { (self.library.calls.buffer_deregister)(memory) };
+        }
+    }
+}
+
+/// One thread's reads.
+struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    buffer: Buffer<'a>,
+    bytes: usize,
+}
+
+impl Means for Reading<'_> {
+    fn mover(&self, bytes: usize) -> io::Result<Box<dyn Mover + '_>> {
+        self.gpu.bind().map_err(said)?;
+        let memory = DeviceBytes::allocate(Some(self.gpu), bytes).map_err(said)?;
+        let mut buffer = Buffer { library: self.library, memory, registered: false };
+        if self.unregistered.is_none() {
+            self.library.register(&buffer.memory, bytes).map_err(said)?;
+            buffer.registered = true;
+        }
+        Ok(Box::new(Reader { reading: self, buffer, bytes }))
+    }
+}
+
+impl Mover for Reader<'_> {
+    /// Of the file that the handle was made for.
+    fn read(&mut self, _file: &File, offset: u64) -> io::Result<()> {
+        let memory = usize::try_from(self.buffer.memory.address()).map_err(said)?;
+        let offset = c_long::try_from(offset).map_err(said)?;
+        let read = self.reading.library.calls.read;
+        // SAFETY:
+        // - a handle that is registered, and device memory of that length, this thread's alone
+        let count =
+            unsafe { read(self.reading.handle, ptr::without_provenance_mut(memory), self.bytes, offset, 0) };
+        match usize::try_from(count) {
+            Ok(count) if count == self.bytes => Ok(()),
+            Ok(count) => Err(said(format!("cuFileRead: {count} bytes of {}", self.bytes))),
+            // An error of the system.
+            Err(_) if count == -1 => Err(said(format!("cuFileRead: {}", io::Error::last_os_error()))),
+            Err(_) => {
+                let error = c_uint::try_from(count.unsigned_abs()).unwrap_or(c_uint::MAX);
+                Err(said(format!("cuFileRead: error {error} ({})", meaning(error))))
+            }
+        }
+    }
+    fn write(&mut self, _file: &File, _offset: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::CuFile;
+
+    #[test]
+    fn a_library_that_is_missing_is_named_with_what_to_do() {
+        let Err(error) = CuFile::open(Some(Path::new("/nowhere/libcufile.so.0"))) else {
+            panic!("there is none");
+        };
+        let said = error.to_string();
+        assert!(said.contains("/nowhere/libcufile.so.0") && said.contains("nvidia-cufile"), "{said}");
+    }
+}

@@ -1,0 +1,625 @@
+//! `targets`: the thirteen rows of the project's table of targets, each with what it needs and no more.
+//!
+//! Where gpufs can do a thing in several ways, each has one short sample, and the best is measured; the table says which that was. A line is
+//! printed as soon as it is known, and the whole table at the end. Row 7 comes last: its rival is a library that no one here can mend.
+
+use std::path::Path;
+
+use gpufs_bench_kernels::MOST_FILES;
+use gpufs_host::Session;
+
+use crate::cpu::{self, Plain};
+use crate::gpu::Staging;
+use crate::latency::Landing;
+use crate::print::Rates;
+use crate::read::{Piece, Source, Way, pieces};
+use crate::report::{Goal, Limit, Role, short, size};
+use crate::sample::{Effort, Spread};
+use crate::scratch::{self, Access, Scratch, in_memory};
+use crate::stage::Stage;
+use crate::write::Target;
+use crate::{Bench, Failure, cost, fgets, iops, latency, print, read, write};
+
+pub(crate) const NAME: &str = "targets";
+/// How many rows there are.
+pub(crate) const ROWS: u32 = 13;
+
+const KIB_4: u64 = 4 << 10;
+const KIB_64: u64 = 64 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What was measured, and what came of it.
+type Named = (String, Spread);
+
+/// Rows that are measured together.
+type Part<'a> = (&'static [u32], fn(&mut Run<'a>) -> Result<(), Failure>);
+
+/// All of them, in the order in which they are measured.
+fn parts<'a>() -> [Part<'a>; 12] {
+    [
+        (&[1], Run::prints_to_a_file),
+        (&[2], Run::prints_to_nowhere),
+        (&[3], Run::writes_large),
+        (&[4], Run::writes_small),
+        (&[5], Run::writes_files),
+        (&[6], Run::reads),
+        (&[8, 9], Run::round_trips),
+        (&[10], Run::operations),
+        (&[11], Run::cores),
+        (&[12], Run::memory),
+        (&[13], Run::lines),
+        (&[7], Run::reads_beside_cufile),
+    ]
+}
+
+/// The rows in progress.
+struct Run<'a> {
+    bench: &'a mut Bench,
+    effort: Effort,
+    /// The file of rows 6, 7 and 13, and where it lies.
+    source: Option<(Scratch, Source)>,
+    /// What row 6 found for a size and a number of rings.
+    found: Vec<((u64, u32), Named)>,
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let effort = bench.options.effort;
+    let only = bench.options.only.clone();
+    let mut run = Run { bench, effort, source: None, found: Vec::new() };
+    let mut failed = Vec::new();
+    for (rows, part) in parts() {
+        if !rows.iter().any(|row| only.as_ref().is_none_or(|only| only.contains(row))) {
+            continue;
+        }
+        let name = format!("rows {rows:?}");
+        if let Err(error) = part(&mut run) {
+            run.bench.progress.clear();
+            eprintln!("gpufs-bench: {NAME}: {name}: {error}");
+            run.bench.report.skip(NAME, &name, format!("failed: {error}"));
+            failed.push(name);
+            // Whatever the session is left with.
+            run.bench.stage = None;
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("{} failed", failed.join(", ")).into()) }
+}
+
+fn named(name: impl Into<String>, spread: Spread) -> Named {
+    (name.into(), spread)
+}
+
+fn divided(spread: &Spread, by: f64) -> Spread {
+    Spread::of(spread.samples().iter().map(|value| value / by).collect())
+}
+
+/// The samples of the better rate.
+fn better(first: Named, second: Named) -> Named {
+    if second.1.median() > first.1.median() { second } else { first }
+}
+
+impl Run<'_> {
+    /// Says what is being measured.
+    fn step(&mut self, row: u32, what: &str) {
+        self.bench.step(&format!("row {row}: {what}"));
+    }
+    /// Notes that a row, or a part of it, cannot be measured here.
+    fn skip(&mut self, row: u32, what: &str, reason: &str) {
+        self.bench.report.skip(NAME, format!("row {row}: {what}"), reason);
+    }
+    fn figure(&mut self, row: u32, what: &str, role: Role, unit: &'static str, figure: &Named) {
+        let case = format!("row {row}: {what}");
+        self.bench.figure(NAME, &case, &figure.0, role, unit, figure.1.clone(), None);
+    }
+    /// A line of the table, printed now.
+    fn goal(&mut self, goal: Goal) {
+        self.bench.progress.clear();
+        println!("{}", goal.line());
+        self.bench.report.add_goal(goal);
+    }
+    /// gpufs' figure beside its rivals', each of which makes a line.
+    fn beside(
+        &mut self,
+        row: u32,
+        what: &str,
+        unit: &'static str,
+        ours: &Named,
+        rivals: &[(Named, Option<Limit>)],
+    ) {
+        self.figure(row, what, Role::Ours, unit, ours);
+        for (rival, limit) in rivals {
+            self.figure(row, what, Role::Rival, unit, rival);
+            self.goal(Goal {
+                row,
+                what: what.to_owned(),
+                figure: (ours.1.median(), ours.0.clone()),
+                unit,
+                rival: Some((rival.1.median(), rival.0.clone())),
+                limit: *limit,
+            });
+        }
+    }
+    /// A figure that is held against a number.
+    fn alone(&mut self, row: u32, what: &str, unit: &'static str, ours: &Named, limit: Limit) {
+        self.figure(row, what, Role::Fact, unit, ours);
+        let figure = (ours.1.median(), ours.0.clone());
+        self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit: Some(limit) });
+    }
+
+    /// Rings of rows that do not say how many: half the cores', up to 8.
+    fn most_rings(&self) -> u32 {
+        let half = u32::try_from(cpu::cores() / 2).unwrap_or(u32::MAX).max(1);
+        let default: Vec<u32> = [8, 4, 2, 1].into_iter().filter(|rings| *rings <= half).collect();
+        self.bench.rings(&default)[0]
+    }
+    /// What a warp moves at a time in requests of `bytes`.
+    fn piece(&self, bytes: u64) -> Result<Piece, Failure> {
+        let memory = self.bench.options.memory as u64;
+        let piece = pieces(&[bytes], self.bench.warps()[0], memory).pop();
+        piece.ok_or_else(|| format!("--memory: {} is more than that", size(bytes)).into())
+    }
+
+    /// Measures the best of several ways, which one short sample of each shows.
+    fn best<W: Copy>(
+        &mut self,
+        (row, what): (u32, &str),
+        rings: u32,
+        ways: &[(String, W)],
+        mut measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
+    ) -> Result<Named, Failure> {
+        let short = Effort { samples: 1, target: self.effort.target / 4 };
+        let mut best: Option<(f64, &(String, W))> = None;
+        for way in ways {
+            let rate = measure(self.bench.stage(rings)?, short, way.1)?;
+            let first = named(format!("{}: one short sample", way.0), rate);
+            self.figure(row, what, Role::Fact, "GB/s", &first);
+            let rate = first.1.median();
+            if best.is_none_or(|(highest, _)| rate > highest) {
+                best = Some((rate, way));
+            }
+        }
+        let (_, (name, way)) = best.ok_or("there is no way to do it")?;
+        Ok(named(name, measure(self.bench.stage(rings)?, self.effort, *way)?))
+    }
+
+    /// Lines of the grid that prints more of them a second: its threads, and a rival for that grid.
+    fn printed(
+        &mut self,
+        row: u32,
+        path: &Path,
+        rival: impl FnOnce(&mut Bench, gpufs_host::Grid, u32) -> Result<(String, Rates), Failure>,
+    ) -> Result<(u64, Rates, (String, Rates)), Failure> {
+        let rings = self.most_rings();
+        let mut best: Option<(f64, gpufs_host::Grid, Rates, u32)> = None;
+        for grid in print::grids(self.bench) {
+            self.step(row, &format!("fprintf of {} threads", print::threads_of(grid)));
+            let (rates, rounds) = print::by_grid(self.bench, rings, grid, path)?;
+            let lines = Spread::of(rates.lines.clone());
+            let name = format!("gpufs: fprintf of {} threads", print::threads_of(grid));
+            let median = lines.median();
+            self.figure(row, "grids that print", Role::Fact, "Mlines/s", &named(name, lines));
+            if best.as_ref().is_none_or(|(highest, ..)| median > *highest) {
+                best = Some((median, grid, rates, rounds));
+            }
+        }
+        let (_, grid, rates, rounds) = best.ok_or("there are grids")?;
+        self.step(row, "its rival");
+        let rival = rival(self.bench, grid, rounds)?;
+        Ok((print::threads_of(grid), rates, rival))
+    }
+
+    fn prints_to_a_file(&mut self) -> Result<(), Failure> {
+        let Some(memory) = in_memory() else {
+            self.skip(1, "fprintf to tmpfs", "there is no /dev/shm");
+            return Ok(());
+        };
+        let scratch = Scratch::new(memory, NAME)?;
+        let path = scratch.path("lines");
+        let (threads, ours, (name, rival)) = self.printed(1, &path, |bench, grid, rounds| {
+            let (count, rates) = print::by_threads(bench, grid, rounds, &path)?;
+            Ok((format!("CPU: pwrite of {}, threads: {count}", size(print::CHUNK)), rates))
+        })?;
+        let ours = named(format!("fprintf, threads: {threads}"), Spread::of(ours.bytes));
+        let rival = named(name, Spread::of(rival.bytes));
+        self.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &[(rival, Some(Limit::AtLeast(0.9)))]);
+        Ok(())
+    }
+
+    fn prints_to_nowhere(&mut self) -> Result<(), Failure> {
+        if self.bench.gpu.is_none() {
+            self.skip(2, "lines to /dev/null beside CUDA's printf", "needs a GPU");
+            return Ok(());
+        }
+        let rings = self.most_rings();
+        let path = Path::new("/dev/null");
+        let (threads, ours, (name, rival)) = self.printed(2, path, |bench, grid, _| {
+            Ok(("CUDA: printf".to_owned(), print::cuda_lines(bench, rings, grid, path)?))
+        })?;
+        let ours = named(format!("fprintf, threads: {threads}"), Spread::of(ours.lines));
+        let rival = named(name, Spread::of(rival.lines));
+        self.beside(2, "lines to /dev/null", "Mlines/s", &ours, &[(rival, Some(Limit::AtLeast(500.0)))]);
+        Ok(())
+    }
+
+    fn writes_large(&mut self) -> Result<(), Failure> {
+        if self.bench.gpu.is_none() {
+            self.skip(3, "large writes to /dev/null beside stores over the bus", "needs a GPU");
+            return Ok(());
+        }
+        for bytes in [KIB_64, MIB] {
+            let piece = self.piece(bytes)?;
+            let ways = writing_ways(std::slice::from_ref(&piece));
+            self.writes_nowhere(3, &piece, &ways, 0.95)?;
+        }
+        Ok(())
+    }
+
+    fn writes_small(&mut self) -> Result<(), Failure> {
+        if self.bench.gpu.is_none() {
+            self.skip(4, "64 B of each lane to /dev/null beside stores over the bus", "needs a GPU");
+            return Ok(());
+        }
+        let piece = self.piece(64)?;
+        self.writes_nowhere(4, &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)
+    }
+
+    /// Rows 3 and 4: beside stores of the same pieces. On a GPU.
+    fn writes_nowhere(
+        &mut self,
+        row: u32,
+        piece: &Piece,
+        ways: &[(String, WritingWay)],
+        wanted: f64,
+    ) -> Result<(), Failure> {
+        let (rings, effort) = (self.most_rings(), self.effort);
+        let what = format!("{} to /dev/null, rings: {rings}", piece.name);
+        self.step(row, &what);
+        let target = Target::null(1, self.bench.options.file_bytes);
+        let ours = self.best((row, &what), rings, ways, |stage, effort, way| {
+            written(stage, effort, &target, std::slice::from_ref(piece), way)
+        })?;
+        let stores = write::stored(self.bench.stage(rings)?, effort, piece)?;
+        let mut rivals =
+            vec![(named("GPU: stores to pinned memory, no file", stores), Some(Limit::AtLeast(wanted)))];
+        if row == 3 {
+            rivals.extend(self.staged_writes(&target, piece)?.map(|rival| (rival, None)));
+        }
+        self.beside(row, &what, "GB/s", &ours, &rivals);
+        Ok(())
+    }
+
+    /// On a GPU: copies by threads of the host, then `pwrite`.
+    fn staged_writes(&mut self, target: &Target, piece: &Piece) -> Result<Option<Named>, Failure> {
+        let Some(gpu) = &self.bench.gpu else { return Ok(None) };
+        self.bench.quiet();
+        let (threads, rate) = write::by_threads(target, piece, &Staging(gpu), self.effort)?;
+        let name = format!("CPU: cudaMemcpy and pwrite of {}, threads: {threads}", size(piece.size));
+        Ok(Some(named(name, rate)))
+    }
+
+    fn writes_files(&mut self) -> Result<(), Failure> {
+        let directory = self.bench.options.directory.clone();
+        let mut places = Vec::new();
+        match in_memory() {
+            Some(memory) => places.push(("tmpfs", Scratch::new(memory, NAME)?)),
+            None => self.skip(5, "writes to tmpfs", "there is no /dev/shm"),
+        }
+        let kind = scratch::kind(&directory).unwrap_or("--dir");
+        places.push((kind, Scratch::new(&directory, NAME)?));
+        for (name, scratch) in &places {
+            for count in [1, MOST_FILES] {
+                let target = Target::files(name, scratch, count, self.bench.options.file_bytes)?;
+                self.writes_to(&target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One case of row 5.
+    fn writes_to(&mut self, target: &Target) -> Result<(), Failure> {
+        let (rings, effort) = (self.most_rings(), self.effort);
+        let what = format!("in order to {}, files: {}, rings: {rings}", target.name, target.paths.len());
+        self.step(5, &what);
+        let both = [self.piece(KIB_64)?, self.piece(MIB)?];
+        let ours = self.best((5, &what), rings, &writing_ways(&both), |stage, effort, way| {
+            written(stage, effort, target, &both, way)
+        })?;
+        self.bench.quiet();
+        let by_cpu = |piece: &Piece| -> Result<Named, Failure> {
+            let (threads, rate) = write::by_threads(target, piece, &Plain, effort)?;
+            Ok(named(format!("CPU: pwrite of {}, threads: {threads}", size(piece.size)), rate))
+        };
+        let mut rivals = vec![(better(by_cpu(&both[0])?, by_cpu(&both[1])?), Some(Limit::AtLeast(0.95)))];
+        rivals.extend(self.staged_writes(target, &both[1])?.map(|rival| (rival, None)));
+        self.beside(5, &what, "GB/s", &ours, &rivals);
+        Ok(())
+    }
+
+    /// The file that is read: made when it is first wanted.
+    fn source(&mut self) -> Result<(), Failure> {
+        if self.source.is_none() {
+            let scratch = Scratch::new(&self.bench.options.directory, "targets-read")?;
+            let span = self.bench.options.file_bytes;
+            let path = scratch.filled("read", span)?;
+            self.source = Some((scratch, Source { path, span, access: Access::Cached }));
+        }
+        Ok(())
+    }
+    /// Runs `body` with the file that is read.
+    fn with_source<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self, &Source) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.source()?;
+        let kept = self.source.take().ok_or("made above")?;
+        let outcome = body(self, &kept.1);
+        self.source = Some(kept);
+        outcome
+    }
+
+    /// gpufs' best way to read requests of `bytes` from the page cache into device memory.
+    fn our_read(&mut self, bytes: u64, rings: u32) -> Result<Named, Failure> {
+        if let Some((_, found)) = self.found.iter().find(|(key, _)| *key == (bytes, rings)) {
+            return Ok(found.clone());
+        }
+        let piece = self.piece(bytes)?;
+        let what = read_case(&piece, rings);
+        self.step(6, &what);
+        let ways: Vec<(String, Way)> = Way::OF_DEVICE_MEMORY
+            .into_iter()
+            .filter(|way| way.suits(&piece, 1))
+            .map(|way| (way.name(false).to_owned(), way))
+            .collect();
+        let found = self.with_source(|run, source| {
+            run.best((6, &what), rings, &ways, |stage, effort, way| {
+                read::transferred(stage, effort, source, &piece, way)
+            })
+        })?;
+        self.found.push(((bytes, rings), found.clone()));
+        Ok(found)
+    }
+
+    fn reads(&mut self) -> Result<(), Failure> {
+        let all_rings = self.bench.rings(&[1, 4, 8]);
+        let last = all_rings[all_rings.len() - 1];
+        let effort = self.effort;
+        let mut loads: Vec<(u64, Spread)> = Vec::new();
+        for &rings in &all_rings {
+            for bytes in [KIB_4, KIB_64, MIB] {
+                let ours = self.our_read(bytes, rings)?;
+                let piece = self.piece(bytes)?;
+                let what = read_case(&piece, rings);
+                // The bus is the same with any number of rings.
+                if self.bench.gpu.is_some() && loads.iter().all(|(of, _)| *of != bytes) {
+                    loads.push((bytes, read::loaded(self.bench.stage(rings)?, effort, &piece)?));
+                }
+                let bus = loads
+                    .iter()
+                    .find(|(of, _)| *of == bytes)
+                    .map(|(_, loads)| named("GPU: loads from pinned memory, no file", loads.clone()));
+                let threads = rings as usize;
+                self.bench.quiet();
+                let (by_cpu, staged) = self.with_source(|run, source| {
+                    let rate = read::by_threads(source, &piece, &Plain, effort, Some(threads))?.1;
+                    let by_cpu = named(format!("CPU: pread, threads: {threads}"), rate);
+                    let staged = match &run.bench.gpu {
+                        Some(gpu) if rings == last => {
+                            let (threads, rate) =
+                                read::by_threads(source, &piece, &Staging(gpu), effort, None)?;
+                            Some(named(format!("CPU: pread and cudaMemcpy, threads: {threads}"), rate))
+                        }
+                        _ => None,
+                    };
+                    Ok((by_cpu, staged))
+                })?;
+                // The lower of the two is what can be asked for.
+                let mut both: Vec<Named> = std::iter::once(by_cpu).chain(bus).collect();
+                both.sort_by(|one, other| one.1.median().total_cmp(&other.1.median()));
+                let limit = |index: usize| (index == 0).then_some(Limit::AtLeast(0.9));
+                let mut rivals: Vec<(Named, Option<Limit>)> =
+                    both.into_iter().enumerate().map(|(index, rival)| (rival, limit(index))).collect();
+                rivals.extend(staged.map(|rival| (rival, None)));
+                self.beside(6, &what, "GB/s", &ours, &rivals);
+            }
+        }
+        Ok(())
+    }
+
+    fn reads_beside_cufile(&mut self) -> Result<(), Failure> {
+        if let Err(reason) = self.bench.cufile() {
+            self.skip(7, "reads beside cuFile", &reason);
+            return Ok(());
+        }
+        for rings in self.bench.rings(&[1, 4, 8]) {
+            for (bytes, limit) in
+                [(KIB_4, Some(Limit::AtLeast(5.0))), (KIB_64, None), (MIB, Some(Limit::AtLeast(1.0)))]
+            {
+                let ours = self.our_read(bytes, rings)?;
+                let piece = self.piece(bytes)?;
+                let what = read_case(&piece, rings);
+                self.step(7, &what);
+                let rival =
+                    self.with_source(|run, source| read::by_cufile(run.bench, NAME, source, &piece, rings))?;
+                if let Some(rival) = rival {
+                    self.beside(7, &what, "GB/s", &ours, &[(rival, limit)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn round_trips(&mut self) -> Result<(), Failure> {
+        let (runs, rings) = (self.effort.samples, self.bench.rings(&[1])[0]);
+        let rounds = if self.bench.options.quick { 1000 } else { 5000 };
+        self.step(8, "one NOP");
+        let ours = latency::nop(self.bench.stage(rings)?, runs, rounds, 1)?;
+        let nop = named("gpufs: one NOP", ours.p50());
+        if self.bench.gpu.is_some() {
+            let floor = latency::ping(self.bench.stage(rings)?, runs, rounds)?;
+            let p50 = (named(latency::PING_PONG, floor.p50()), Some(Limit::AtMost(3.0)));
+            self.beside(8, "round trip of a NOP, p50", "µs", &nop, &[p50]);
+            let p99 = (named(latency::PING_PONG, floor.p99()), Some(Limit::AtMost(4.0)));
+            self.beside(8, "round trip of a NOP, p99", "µs", &named("gpufs: one NOP", ours.p99()), &[p99]);
+        } else {
+            self.skip(8, "round trip of a NOP beside a ping-pong", "needs a GPU");
+        }
+        let scratch = Scratch::new(&self.bench.options.directory, NAME)?;
+        let span = self.bench.options.file_bytes.min(16 << 20);
+        let path = scratch.filled("latency", span)?;
+        let landed = |run: &mut Self, landing: Landing| -> Result<Named, Failure> {
+            run.step(9, landing.name());
+            let rounds = (runs, rounds.min(1000));
+            let found = latency::pread(run.bench.stage(rings)?, (&path, span), KIB_4, landing, rounds)?;
+            Ok(named(landing.name(), found.p50()))
+        };
+        let registered = landed(self, Landing::Registered)?;
+        let device = [landed(self, Landing::Device)?, landed(self, Landing::DeviceOfWarp)?];
+        let [first, second] = device;
+        // Less is better here.
+        let device = if second.1.median() < first.1.median() { second } else { first };
+        for (what, ours) in [("registered", registered), ("device", device)] {
+            let what = format!("pread of 4 KiB from the page cache into {what} memory, p50");
+            self.beside(9, &what, "µs", &ours, &[(nop.clone(), Some(Limit::AtMost(2.0)))]);
+        }
+        Ok(())
+    }
+
+    fn operations(&mut self) -> Result<(), Failure> {
+        let (effort, warps) = (self.effort, self.bench.warps()[0]);
+        let what = format!("NOPs of {warps} warps, rings: 1");
+        self.step(10, &what);
+        let one = named("gpufs: 1 ring", iops::of_warps(self.bench.stage(1)?, effort, warps)?);
+        self.bench.quiet();
+        let polled = named("one core with io_uring, SQPOLL", iops::one_core(true, effort)?);
+        let entered = named("one core with io_uring", iops::one_core(false, effort)?);
+        let rivals = [(polled, Some(Limit::AtLeast(1.0))), (entered, None)];
+        self.beside(10, &what, "M/s", &one, &rivals);
+        let what = format!("NOPs of {warps} warps, rings: 8");
+        if cpu::cores() < 8 {
+            self.skip(10, &what, "8 rings want 8 cores");
+            return Ok(());
+        }
+        self.step(10, &what);
+        let eight = named("gpufs: 8 rings", iops::of_warps(self.bench.stage(8)?, effort, warps)?);
+        self.beside(10, &what, "M/s", &eight, &[(one, Some(Limit::AtLeast(6.0)))]);
+        Ok(())
+    }
+
+    fn cores(&mut self) -> Result<(), Failure> {
+        let warps = self.bench.warps()[0];
+        for rings in self.bench.rings(&[1, 4]) {
+            let what = format!("cores used for each ring, busy with NOPs, rings: {rings}");
+            self.step(11, &what);
+            if self.bench.gpu.is_some() {
+                let stage = self.bench.stage(rings)?;
+                let busy = cost::busy(stage, self.effort, warps)?;
+                let all = busy.get("all").ok_or("no thread was seen")?;
+                let ours = named("all threads of the process", divided(all, f64::from(rings)));
+                self.alone(11, &what, "cores", &ours, Limit::AtMost(1.0));
+            } else {
+                // The ring has something to come to rest from.
+                let effort = Effort { samples: 1, ..self.effort };
+                iops::of_warps(self.bench.stage(rings)?, effort, warps)?;
+                self.skip(
+                    11,
+                    &what,
+                    "needs a GPU: on CPU lanes the threads of the process run the kernel, too",
+                );
+            }
+            let what = format!("cores used, session open and idle, rings: {rings}");
+            self.step(11, &what);
+            let idle = cost::idle(self.effort)?;
+            let all = idle.get("all").ok_or("no thread was seen")?;
+            self.alone(
+                11,
+                &what,
+                "cores",
+                &named("all threads of the process", all.clone()),
+                Limit::AtMost(0.01),
+            );
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self) -> Result<(), Failure> {
+        let smallest = Session::builder()
+            .rings(1)
+            .ring_entries(128)
+            .buffers(256 << 10)
+            .stream_buffer(4096)
+            .files(64)
+            .streams(16)
+            .registered_buffers(4);
+        for (which, builder, most) in
+            [("a default session", Session::builder(), 64.0), ("a small session", smallest, 1.0)]
+        {
+            self.step(12, which);
+            let (case, facts) = cost::memory(self.bench, builder)?;
+            for (name, mebibytes) in facts {
+                let what = format!("memory of {which}, {case}");
+                let ours = named(name, Spread::of(vec![mebibytes]));
+                if [cost::PINNED, cost::ON_DEVICE].contains(&name) {
+                    self.alone(12, &what, "MiB", &ours, Limit::AtMost(most));
+                } else {
+                    self.figure(12, &what, Role::Fact, "MiB", &ours);
+                }
+            }
+        }
+        if self.bench.gpu.is_none() {
+            self.skip(12, "device memory", "needs a GPU");
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self) -> Result<(), Failure> {
+        let rings = self.bench.rings(&[4, 2, 1])[0];
+        let warps = self.bench.warps()[0];
+        self.step(13, "fgets");
+        let scratch = Scratch::new(&self.bench.options.directory, NAME)?;
+        // Seconds that one pass of the grid may take.
+        let budget = if self.bench.options.quick { 0.4 } else { 4.0 };
+        let found = fgets::both(self.bench, &scratch.path("text"), rings, warps, budget)?;
+        let what = format!("every line of {} MB of text, rings: {rings}", short(found.megabytes));
+        let ours = named(fgets::OURS, found.ours);
+        let mut read = self.our_read(KIB_64, rings)?;
+        read.0.push_str(", 64 KiB a warp: row 6");
+        let rivals = [(named(fgets::RIVAL, found.rival), Some(Limit::AtLeast(10.0))), (read, None)];
+        self.beside(13, &what, "GB/s", &ours, &rivals);
+        Ok(())
+    }
+}
+
+/// Which piece, and how: by `pwrite`, or through a stream.
+type WritingWay = (usize, Option<Way>);
+
+/// The ways from device memory to a file, for each of the pieces.
+fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
+    let mut ways = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        let of = |name: &str| format!("{name}, {}", size(piece.size));
+        ways.push((of(write::STREAM), (index, None)));
+        for way in Way::OF_DEVICE_MEMORY.into_iter().filter(|way| way.suits(piece, 1)) {
+            ways.push((of(way.name(true)), (index, Some(way))));
+        }
+    }
+    ways
+}
+
+/// The rate of one of them.
+fn written(
+    stage: &mut Stage,
+    effort: Effort,
+    target: &Target,
+    pieces: &[Piece],
+    (index, way): WritingWay,
+) -> Result<Spread, Failure> {
+    match way {
+        Some(way) => write::placed(stage, effort, target, &pieces[index], way),
+        None => write::streamed(stage, effort, target, &pieces[index]),
+    }
+}
+
+/// A case of rows 6 and 7.
+fn read_case(piece: &Piece, rings: u32) -> String {
+    let order = if piece.size == KIB_4 { "random" } else { "in order" };
+    format!("pread of {}, {order}, rings: {rings}", piece.name)
+}
