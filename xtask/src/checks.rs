@@ -92,8 +92,10 @@ fn differential() -> Vec<Report> {
         ),
         step::run(
             "streams and descriptors, 20,000 sequences",
-            cargo("test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1")
-                .env("GPUFS_SEQUENCES", "20000"),
+            cargo(
+                "test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1",
+            )
+            .env("GPUFS_SEQUENCES", "20000"),
             minutes(15),
         ),
     ]
