@@ -23,14 +23,15 @@
  * Wrong use is an error in the result, and the kernel and its GPU go on:
  *
  *     a null session                               EINVAL; from gpufs_host_session before gpufs_host_begin, so that leaving that out is this
- *     a null or closed stream, or any pointer      EBADF; of words that nobody made by mistake, one in 128 passes for a stream
+ *     a null or closed stream, or any pointer      EBADF, also before the first gpufs_host_begin; of words that nobody made by mistake, one in 128
+ *                                                  passes for a stream
  *     no open descriptor                           EBADF
  *     null memory or a null string                 EFAULT, unless no byte of it is wanted
  *     a null format                                EINVAL
  *     a format that does not end                   EINVAL: none of GPUFS_FORMAT_BYTES bytes is a NUL (an array's own size counts where it is known)
  *     a format that its arguments do not fit       EINVAL
  *     a path that does not end                     ENAMETOOLONG: none of GPUFS_PATH_BYTES bytes is a NUL
- *     a mode that does not end, or is none         EINVAL
+ *     a mode that does not end or is not fopen's   EINVAL
  *
  * What cannot be told, and is what it is in C, on a GPU a fault that ends its context: a session pointer that is not null and not a session's;
  * memory that is not there or too short, among it a string for %s, fputs or puts that does not end (a precision ends it) and a format or path in

@@ -161,10 +161,11 @@ __global__ void wrong_use(gpufs::Session fs, gpufs::Session session, gpufs::File
     EXPECT(fprintf(out, "%s\n", "right") == 6);
 }
 
-// A kernel that the host launched without gpufs_host_begin.
-__global__ void not_begun(gpufs::Session session, Notes *notes) {
+// A kernel that the host launched without gpufs_host_begin; `early` is a stream that it has opened.
+__global__ void not_begun(gpufs::Session session, gpufs::File *early, Notes *notes) {
     auto file = fopen(session, "/dev/null", "w");
     EXPECT(!file && file.error() == EINVAL && fprintf(file, "%d", 1).error() == EBADF);
+    EXPECT(fprintf(early, "%d", 1).error() == EBADF && fclose(early).error() == EBADF);
 }
 
 // Threads that fail in different ways beside threads that succeed: each gets its own error.
@@ -207,8 +208,11 @@ int main(int argc, char **argv) {
 
     // Before gpufs_host_begin there is no session for kernels: null, which they can tell.
     if (gpufs_host_session(host) != nullptr || errno != EINVAL) return failed("a session before gpufs_host_begin");
-    not_begun<<<2, 64>>>(gpufs_host_session(host), notes);
+    gpufs_file *early = gpufs_host_fopen(host, "/dev/null", "w");
+    if (early == nullptr) return failed("/dev/null");
+    not_begun<<<2, 64>>>(gpufs_host_session(host), early, notes);
     if (cudaDeviceSynchronize() != cudaSuccess) return failed("a kernel before gpufs_host_begin");
+    if (gpufs_host_fclose(host, early) != 0) return failed("closing /dev/null");
 
     if (gpufs_host_begin(host) != 0) return failed("begin");
     calls<<<1, 1>>>(gpufs_host_session(host), path, missing, notes);
