@@ -39,6 +39,12 @@ typedef struct gpufs_host gpufs_host;
 /* An AMD GPU, through HIP: in libgpufs_hip, which a program links in place of libgpufs; in libgpufs it is ENODEV. It compiles and links, and no
  * AMD hardware has run it. */
 #define GPUFS_HIP 2
+/* The GPU that a file of CUDA or HIP is compiled for; HIP compiles for NVIDIA GPUs, too. */
+#if defined(__HIP__) || defined(__HIP_PLATFORM_AMD__)
+#define GPUFS_GPU GPUFS_HIP
+#elif defined(__CUDACC__)
+#define GPUFS_GPU GPUFS_CUDA
+#endif
 
 /* Who serves the rings. */
 #define GPUFS_MODE_BEST 0    /* the best of the following that works here */
