@@ -297,7 +297,11 @@ static inline gpufs_argument gpufs_argument_double_(double value) {
     __builtin_memcpy(&argument.bits, &value, sizeof value);
     return argument;
 }
+#if GPUFS_ON_DEVICE
+#define gpufs_argument_long_double_ gpufs_argument_double_ /* GPUs have no function that takes one */
+#else
 static inline gpufs_argument gpufs_argument_long_double_(long double value) { return gpufs_argument_double_((double)value); }
+#endif
 static inline gpufs_argument gpufs_argument_string_(const void *value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_C_STRING, 0, (uint64_t)(uintptr_t)value};
     return argument;
