@@ -1,42 +1,122 @@
-// The kernel of examples/cuda/copy.cu for HIP; see hello.hip.
+// copy FROM TO: the warps of a GPU copy a file. Each draws the next piece, reads it into its own part of a registered buffer, and writes it out.
+//
+// As examples/cuda/copy.cu, in HIP; see hello.hip.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hip/hip_runtime.h>
+
 #include <gpufs/file.h>
+#include <gpufs/host.h>
 
-#ifndef __global__
-#define __global__ __attribute__((global)) // as <hip/hip_runtime.h> has it
-#endif
+namespace {
 
+constexpr unsigned workers = 256;
+constexpr size_t piece = 64 << 10;
+
+// In device memory: a GPU has no atomics on the host's.
 struct Job {
     int from, to;
     unsigned long long bytes;
-    char *buffer;             // `piece` bytes for each thread
+    char *buffer;             // `piece` bytes for each worker
     unsigned long long next;  // where the next piece begins
     int error;                // of the first call that failed
 };
 
-extern "C" __global__ void copy(gpufs_session *session, Job *job, unsigned long long piece) {
-    gpufs::Session fs = session;
+// One piece, whatever the system takes at a time: 0, or an error number.
+__device__ int copy_piece(gpufs::Session fs, const Job &job, char *buffer, unsigned long long at, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        auto count = pread(fs, job.from, buffer + done, bytes - done, static_cast<int64_t>(at + done));
+        if (count <= 0) {
+            return count < 0 ? count.error() : EIO; // the file has become shorter
+        }
+        done += static_cast<size_t>(count);
+    }
+    for (size_t done = 0; done < bytes;) {
+        auto count = pwrite(fs, job.to, buffer + done, bytes - done, static_cast<int64_t>(at + done));
+        if (count <= 0) {
+            return count < 0 ? count.error() : EIO;
+        }
+        done += static_cast<size_t>(count);
+    }
+    return 0;
+}
+
+__global__ void copy(gpufs_session *session, Job *job) {
     char *buffer = job->buffer + gpufs_thread() * piece;
     for (;;) {
-        const unsigned long long at = __atomic_fetch_add(&job->next, piece, __ATOMIC_RELAXED);
+        const unsigned long long at = atomicAdd(&job->next, static_cast<unsigned long long>(piece));
         if (at >= job->bytes) {
             return;
         }
-        const size_t bytes = job->bytes - at < piece ? job->bytes - at : piece;
-        for (size_t done = 0; done < bytes;) {
-            auto count = pread(fs, job->from, buffer + done, bytes - done, static_cast<int64_t>(at + done));
-            if (count <= 0) {
-                job->error = count.error();
-                return;
-            }
-            done += static_cast<size_t>(count);
-        }
-        for (size_t done = 0; done < bytes;) {
-            auto count = pwrite(fs, job->to, buffer + done, bytes - done, static_cast<int64_t>(at + done));
-            if (count <= 0) {
-                job->error = count.error();
-                return;
-            }
-            done += static_cast<size_t>(count);
+        const size_t bytes = job->bytes - at < piece ? static_cast<size_t>(job->bytes - at) : piece;
+        if (const int error = copy_piece(session, *job, buffer, at, bytes)) {
+            atomicCAS(&job->error, 0, error);
+            return;
         }
     }
+}
+
+int fail(const char *what, const char *why) {
+    std::fprintf(stderr, "copy: %s: %s\n", what, why);
+    return EXIT_FAILURE;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        std::fprintf(stderr, "usage: copy FROM TO\n");
+        return 2;
+    }
+    gpufs_host *host = gpufs_host_open(GPUFS_GPU, 0, nullptr);
+    if (host == nullptr) {
+        return fail("opening a session", gpufs_last_error());
+    }
+    const int from = open(argv[1], O_RDONLY);
+    struct stat status;
+    if (from < 0 || fstat(from, &status) != 0) {
+        return fail(argv[1], std::strerror(errno));
+    }
+    const int to = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0666);
+    if (to < 0) {
+        return fail(argv[2], std::strerror(errno));
+    }
+    Job job = {gpufs_host_register_file(host, from), gpufs_host_register_file(host, to), static_cast<unsigned long long>(status.st_size),
+               static_cast<char *>(gpufs_host_buffer(host, workers * piece)), 0, 0};
+    if (job.from < 0 || job.to < 0 || job.buffer == nullptr) {
+        return fail("preparing", gpufs_last_error());
+    }
+    Job *shared = nullptr;
+    if (hipMalloc(reinterpret_cast<void **>(&shared), sizeof job) != hipSuccess ||
+        hipMemcpy(shared, &job, sizeof job, hipMemcpyHostToDevice) != hipSuccess) {
+        return fail("the job", "no memory on the GPU");
+    }
+    if (gpufs_host_begin(host) != 0) {
+        return fail("beginning", gpufs_last_error());
+    }
+    copy<<<workers / 32, 32>>>(gpufs_host_session(host), shared);
+    const hipError_t launched = hipGetLastError();
+    if (launched != hipSuccess) {
+        return fail("launching", hipGetErrorString(launched));
+    }
+    if (gpufs_host_synchronize(host) != 0) {
+        return fail("copying", gpufs_last_error());
+    }
+    if (hipMemcpy(&job, shared, sizeof job, hipMemcpyDeviceToHost) != hipSuccess || hipFree(shared) != hipSuccess) {
+        return fail("the job", "it cannot be read");
+    }
+    if (gpufs_host_close(host) != 0) {
+        return fail("closing", gpufs_last_error());
+    }
+    if (job.error != 0) {
+        return fail("copying", std::strerror(job.error));
+    }
+    return close(to) == 0 ? EXIT_SUCCESS : fail(argv[2], std::strerror(errno));
 }

@@ -1,25 +1,35 @@
-// The kernel of examples/cuda/grep.cu for HIP; see hello.hip.
+// grep STRING FILE...: each thread draws a file, reads it line by line, and prints the lines that hold the string, as grep -F -n does.
+//
+// As examples/cuda/grep.cu, in HIP; see hello.hip.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <hip/hip_runtime.h>
+
+#include <gpufs/host.h>
 #include <gpufs/stdio.h>
 
-#ifndef __global__
-#define __global__ __attribute__((global)) // as <hip/hip_runtime.h> has it
-#define __device__ __attribute__((device))
-#endif
+namespace {
 
+constexpr unsigned workers = 32 * 64;
 constexpr int longest = 4096; // a longer line counts as several
 
+// In device memory, and what it points to.
 struct Job {
     const char *needle;
     const char *names;          // one after the other, each with its NUL
     const unsigned *starts;     // where each begins
     unsigned files;
     unsigned next;              // the next file to draw
-    char *lines;                // `longest` bytes for each thread
+    char *lines;                // `longest` bytes for each worker
     unsigned long long matches; // lines that were printed
     unsigned troubles;          // files that could not be read
 };
 
-static __device__ bool holds(const char *line, const char *needle) {
+__device__ bool holds(const char *line, const char *needle) {
     for (; *line != '\0'; ++line) {
         int at = 0;
         while (needle[at] != '\0' && line[at] == needle[at]) {
@@ -32,11 +42,11 @@ static __device__ bool holds(const char *line, const char *needle) {
     return *needle == '\0';
 }
 
-static __device__ void search(gpufs::Session fs, Job *job, const char *name, char *line) {
+__device__ void search(gpufs::Session fs, Job *job, const char *name, char *line) {
     auto file = fopen(fs, name, "r");
     if (!file) {
         fprintf(gpufs_stderr(fs), "grep: %s: error %d\n", name, file.error());
-        __atomic_fetch_add(&job->troubles, 1u, __ATOMIC_RELAXED);
+        atomicAdd(&job->troubles, 1u);
         return;
     }
     for (unsigned number = 1;;) {
@@ -44,7 +54,7 @@ static __device__ void search(gpufs::Session fs, Job *job, const char *name, cha
         if (!read) {
             if (read.error() != 0) {
                 fprintf(gpufs_stderr(fs), "grep: %s: error %d\n", name, read.error());
-                __atomic_fetch_add(&job->troubles, 1u, __ATOMIC_RELAXED);
+                atomicAdd(&job->troubles, 1u);
             }
             break;
         }
@@ -56,20 +66,88 @@ static __device__ void search(gpufs::Session fs, Job *job, const char *name, cha
         if (holds(line, job->needle)) {
             // One call, so that the line is whole whoever else prints.
             printf(fs, "%s:%u:%s%s", name, number, line, whole ? "" : "\n");
-            __atomic_fetch_add(&job->matches, 1ull, __ATOMIC_RELAXED);
+            atomicAdd(&job->matches, 1ull);
         }
         number += whole;
     }
     fclose(file);
 }
 
-extern "C" __global__ void grep(gpufs_session *session, Job *job) {
-    gpufs::Session fs = session;
+__global__ void grep(gpufs_session *session, Job *job) {
     for (;;) {
-        const unsigned file = __atomic_fetch_add(&job->next, 1u, __ATOMIC_RELAXED);
+        const unsigned file = atomicAdd(&job->next, 1u);
         if (file >= job->files) {
             return;
         }
-        search(fs, job, job->names + job->starts[file], job->lines + gpufs_thread() * longest);
+        search(session, job, job->names + job->starts[file], job->lines + gpufs_thread() * longest);
     }
+}
+
+// Memory of the GPU, with what the host gives for it; it stays until the program ends.
+template <class T>
+T *on_gpu(const T *from, size_t count) {
+    void *memory = nullptr;
+    if (hipMalloc(&memory, count * sizeof(T)) != hipSuccess ||
+        (from != nullptr && hipMemcpy(memory, from, count * sizeof(T), hipMemcpyHostToDevice) != hipSuccess)) {
+        std::fprintf(stderr, "grep: no memory on the GPU\n");
+        std::exit(2);
+    }
+    return static_cast<T *>(memory);
+}
+
+int fail(const char *what, const char *why) {
+    std::fprintf(stderr, "grep: %s: %s\n", what, why);
+    return 2;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        std::fprintf(stderr, "usage: grep STRING FILE...\n");
+        return 2;
+    }
+    std::string names;
+    std::vector<unsigned> starts;
+    for (int index = 2; index < argc; ++index) {
+        starts.push_back(static_cast<unsigned>(names.size()));
+        names.append(argv[index]).push_back('\0');
+    }
+    gpufs_options options = {};
+    options.size = sizeof options;
+    // Each worker has a stream open, and a stream a buffer.
+    options.streams = workers + 3;
+    options.files = workers + 3;
+    options.stream_buffer_bytes = 16 << 10;
+    options.buffer_bytes = 2ull * (workers + 64) * options.stream_buffer_bytes;
+    options.ring_entries = 4096;
+    gpufs_host *host = gpufs_host_open(GPUFS_GPU, 0, &options);
+    if (host == nullptr) {
+        return fail("opening a session", gpufs_last_error());
+    }
+    Job job = {on_gpu(argv[1], std::strlen(argv[1]) + 1),
+               on_gpu(names.data(), names.size()),
+               on_gpu(starts.data(), starts.size()),
+               static_cast<unsigned>(starts.size()),
+               0,
+               on_gpu<char>(nullptr, static_cast<size_t>(workers) * longest),
+               0,
+               0};
+    Job *shared = on_gpu(&job, 1);
+    if (gpufs_host_begin(host) != 0) {
+        return fail("beginning", gpufs_last_error());
+    }
+    grep<<<workers / 32, 32>>>(gpufs_host_session(host), shared);
+    const hipError_t launched = hipGetLastError();
+    if (launched != hipSuccess) {
+        return fail("launching", hipGetErrorString(launched));
+    }
+    if (gpufs_host_synchronize(host) != 0) {
+        return fail("searching", gpufs_last_error());
+    }
+    if (hipMemcpy(&job, shared, sizeof job, hipMemcpyDeviceToHost) != hipSuccess) {
+        return fail("the job", "it cannot be read");
+    }
+    const int result = job.troubles != 0 ? 2 : job.matches == 0 ? 1 : 0;
+    return gpufs_host_close(host) == 0 ? result : fail("closing", gpufs_last_error());
 }

@@ -43,7 +43,7 @@ pub struct Options {
     pub warp_width: u32,
     /// CPU lanes: OS threads.
     pub threads: u32,
-    /// CPU lanes: bytes of a lane's stack. CUDA: bytes of a thread's stack.
+    /// Bytes of a lane's stack, or of a GPU thread's.
     pub stack_bytes: u64,
 }
 
@@ -152,6 +152,7 @@ pub(crate) unsafe fn builder(given: *const Options) -> Result<(Builder, CpuOptio
         0 => builder,
         1 => builder.ring_memory(RingMemory::Kernel),
         2 => builder.ring_memory(RingMemory::Caller),
+        3 => builder.ring_memory(RingMemory::Runtime),
         other => {
             return Err(Failure::new(
                 libc::EINVAL,
@@ -193,10 +194,7 @@ pub(crate) unsafe fn builder(given: *const Options) -> Result<(Builder, CpuOptio
     }
     if stack != 0 {
         cpu.stack_bytes = stack;
-        #[cfg(feature = "cuda")]
-        {
-            builder = builder.gpu_stack(stack);
-        }
+        builder = builder.gpu_stack(stack);
     }
     Ok((builder, cpu))
 }
@@ -232,6 +230,11 @@ mod tests {
             blocks_per_stream files streams registered_buffers idle_ms deadline_ms warp_width threads stack_bytes);
         same!(Statistics, "gpufs_statistics": size rings mode operations publications completions empty_looks stale
             slot_waits bytes_read bytes_written wake_ups);
+        let _ = writeln!(
+            source,
+            "_Static_assert(GPUFS_PATH_BYTES == {}, \"paths\");",
+            gpufs_device_c::PATH_BYTES
+        );
         same!(RawArgument, "gpufs_argument": kind length bits);
         use gpufs_device::format::Kind;
         for (name, kind) in [

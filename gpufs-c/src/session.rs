@@ -1,6 +1,7 @@
 //! Opening, launching, synchronizing, closing.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::Session as Tables;
@@ -15,6 +16,10 @@ pub struct Host {
     session: Mutex<Session>,
     /// What never changes and is asked for often.
     tables: u64,
+    /// Whether kernels may use the tables: always on CPU lanes; on a GPU between `gpufs_host_begin` and `gpufs_host_synchronize`. It
+    /// changes under the lock, and orders nothing: who asks while another thread changes it may get either answer.
+    begun: AtomicBool,
+    on_gpu: bool,
 }
 
 impl Host {
@@ -28,11 +33,16 @@ impl Host {
 const CPU: c_int = 0;
 /// `GPUFS_CUDA`.
 const CUDA: c_int = 1;
+/// `GPUFS_HIP`.
+const HIP: c_int = 2;
 
 /// A program without kernels: the caller's own are the CUDA runtime's business.
 #[cfg(feature = "cuda")]
 const NO_KERNELS: &[u8] =
     b".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .u32 gpufs_no_kernels;\n\0";
+/// The same for AMD GPUs, where there is no form that every GPU loads.
+#[cfg(feature = "hip")]
+const NO_CODE_OBJECT: &[u8] = b"";
 
 /// The host session of a pointer.
 ///
@@ -47,7 +57,7 @@ pub(crate) unsafe fn host<'a>(host: *const Host) -> Result<&'a Host, Failure> {
     unsafe { host.as_ref() }.ok_or_else(Failure::no_host)
 }
 
-/// Opens a session on a device, `GPUFS_CPU` or `GPUFS_CUDA`; `options` may be null. Null on error.
+/// Opens a session on a device, `GPUFS_CPU`, `GPUFS_CUDA` or `GPUFS_HIP`; `options` may be null. Null on error.
 ///
 /// # Safety
 /// `options` is null or a `gpufs_options` with its `size` set.
@@ -63,12 +73,27 @@ pub unsafe extern "C" fn gpufs_host_open(device: c_int, ordinal: u32, options: *
             #[cfg(feature = "cuda")]
             CUDA => builder.cuda(ordinal, NO_KERNELS)?,
             #[cfg(not(feature = "cuda"))]
-            CUDA => return Err(Failure::new(libc::ENODEV, "this libgpufs was built without CUDA")),
-            2 => return Err(Failure::new(libc::ENODEV, "this libgpufs was built without HIP")),
+            CUDA => {
+                return Err(Failure::new(
+                    libc::ENODEV,
+                    "this libgpufs was built without NVIDIA GPUs; build gpufs-c with its feature cuda",
+                ));
+            }
+            #[cfg(feature = "hip")]
+            HIP => builder.hip(ordinal, NO_CODE_OBJECT)?,
+            #[cfg(not(feature = "hip"))]
+            HIP => {
+                return Err(Failure::new(
+                    libc::ENODEV,
+                    "this libgpufs was built without AMD GPUs, which want libamdhip64: link libgpufs_hip, which 'cargo xtask dist DIR hip' \
+                     builds (in CMake gpufs::host_hip), or build gpufs-c with its feature hip",
+                ));
+            }
             other => return Err(Failure::new(libc::EINVAL, format!("there is no kind of device {other}"))),
         };
-        let tables = session.device_tables();
-        Ok(Box::into_raw(Box::new(Host { session: Mutex::new(session), tables })))
+        let (tables, on_gpu) = (session.device_tables(), device != CPU);
+        let begun = AtomicBool::new(!on_gpu);
+        Ok(Box::into_raw(Box::new(Host { session: Mutex::new(session), tables, begun, on_gpu })))
     })
 }
 
@@ -93,7 +118,8 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
     })
 }
 
-/// What kernels get as their session. Null for null.
+/// What kernels get as their session. Null for null, and on a GPU while it is not begun, so that a kernel that was launched too early gets
+/// `EINVAL` where it would meet tables that are not there.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed.
@@ -103,6 +129,12 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Tabl
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
+        if !host.begun.load(Ordering::Relaxed) {
+            return Err(Failure::new(
+                libc::EINVAL,
+                "kernels of a GPU have no session before gpufs_host_begin, nor after gpufs_host_synchronize until the next",
+            ));
+        }
         Ok(core::ptr::with_exposed_provenance(usize::try_from(host.tables).unwrap_or(0)))
     })
 }
@@ -165,7 +197,10 @@ pub unsafe extern "C" fn gpufs_host_begin(pointer: *mut Host) -> c_int {
     guarded(-1, || {
         // SAFETY:
         // - this function's contract
-        unsafe { host(pointer)? }.lock().begin_external()?;
+        let host = unsafe { host(pointer)? };
+        let mut session = host.lock();
+        session.begin_external()?;
+        host.begun.store(true, Ordering::Relaxed);
         Ok(0)
     })
 }
@@ -179,7 +214,12 @@ pub unsafe extern "C" fn gpufs_host_synchronize(pointer: *mut Host) -> c_int {
     guarded(-1, || {
         // SAFETY:
         // - this function's contract
-        unsafe { host(pointer)? }.lock().synchronize()?;
+        let host = unsafe { host(pointer)? };
+        let mut session = host.lock();
+        if host.on_gpu {
+            host.begun.store(false, Ordering::Relaxed);
+        }
+        session.synchronize()?;
         Ok(0)
     })
 }

@@ -181,6 +181,8 @@ pub struct Stream {
     pub granted: DeviceWord64,
     /// Lanes that free a block and have not granted it yet.
     pub freeing: DeviceWord,
+    /// 1 while a lane that found the stream busy looks after its blocks.
+    pub tended: DeviceWord,
 
     /// First come, first served; guards what follows.
     pub lock: TicketLock,
@@ -634,6 +636,19 @@ impl Stream {
             }
         }
         progress
+    }
+
+    /// [`Stream::reap_all`], unless another lane does that now: `None`. Many look after the blocks no faster than one, and would keep it
+    /// from the words.
+    pub fn tend(&self, session: &Session, ring: u32) -> Option<Progress> {
+        // ORDERING: relaxed look first; then acquire and release, device; nothing hangs on it.
+        if self.tended.peek() != 0 || self.tended.replace(0, 1).is_err() {
+            return None;
+        }
+        let progress = self.reap_all(session, ring);
+        // ORDERING: release, device; nothing hangs on it.
+        self.tended.publish(0);
+        Some(progress)
     }
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,

@@ -8,7 +8,7 @@ use gpufs_device::Errno;
 use gpufs_device::file::Descriptor;
 
 use crate::stdio::whence;
-use crate::{count, done, readable, result, session, text, writable};
+use crate::{count, done, readable, result, session, writable};
 
 fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
     u32::try_from(number).map(Descriptor).map_err(|_| Errno::BADF)
@@ -32,7 +32,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (session(tables), text(path)) };
+    let checked = unsafe { (session(tables), crate::path(path)) };
     match checked {
         (Ok(fs), Ok(path)) => {
             result(fs.open(path, flags.cast_unsigned(), mode).map(|descriptor| descriptor.0))

@@ -6,7 +6,8 @@
 //! `errno`.) Two calls have both a count and an error: see [`stdio::gpufs_raw_fread`].
 //!
 //! Each function may be called by any lanes of any warp at once, as the Rust call that it makes. Null and closed streams, null
-//! sessions and null memory are errors here. Any other wrong address is what it is in C.
+//! sessions, null memory, and paths that do not end are errors here. Any other wrong address is what it is in C. The table at the head of
+//! `include/gpufs/gpufs.h` has all of them.
 #![no_std]
 #![cfg_attr(
     any(target_arch = "nvptx64", target_arch = "amdgpu"),
@@ -69,7 +70,65 @@ unsafe fn stream(file: *const c_void) -> Result<File, Errno> {
     unsafe { File::from_handle(file.expose_provenance() as u64) }
 }
 
-/// A C string.
+/// Bytes within which a path ends: `GPUFS_PATH_BYTES`, Linux's `PATH_MAX`.
+pub const PATH_BYTES: usize = 4096;
+/// Bytes within which the mode of `fopen` ends: each of its letters twice.
+const MODE_BYTES: usize = 16;
+
+/// A path.
+///
+/// # Errors
+/// `EFAULT` for null, `ENAMETOOLONG` where none of [`PATH_BYTES`] bytes is a NUL.
+///
+/// # Safety
+/// Null, or valid up to and with its first NUL or [`PATH_BYTES`], and unchanged while the result is used.
+unsafe fn path<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { bounded(string, PATH_BYTES) }?.ok_or(Errno::NAMETOOLONG)
+}
+
+/// The mode of `fopen`.
+///
+/// # Errors
+/// `EFAULT` for null, `EINVAL` where none of [`MODE_BYTES`] bytes is a NUL.
+///
+/// # Safety
+/// Null, or valid up to and with its first NUL or [`MODE_BYTES`], and unchanged while the result is used.
+unsafe fn mode<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { bounded(string, MODE_BYTES) }?.ok_or(Errno::INVAL)
+}
+
+/// A C string that ends within `room` bytes, `None` for one that does not.
+///
+/// # Errors
+/// `EFAULT` for null.
+///
+/// # Safety
+/// Null, or valid up to and with its first NUL or `room`, and unchanged while the result is used.
+unsafe fn bounded<'a>(string: *const c_char, room: usize) -> Result<Option<&'a CStr>, Errno> {
+    if string.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // Ends: at `room`.
+    for length in 0..room {
+        // SAFETY:
+        // - not null, and no byte before was the NUL; the rest is this function's contract
+        if unsafe { *string.add(length) } == 0 {
+            // SAFETY:
+            // - these bytes were read just now, the NUL among them, and nobody changes them, by this function's contract
+            let bytes = unsafe { core::slice::from_raw_parts(string.cast(), length + 1) };
+            // SAFETY:
+            // - the NUL is the last of them and the only one
+            return Ok(Some(unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }));
+        }
+    }
+    Ok(None)
+}
+
+/// A C string of any length.
 ///
 /// # Errors
 /// `EFAULT` for null.

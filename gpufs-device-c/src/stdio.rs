@@ -68,7 +68,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (session(tables), text(path), text(mode)) };
+    let checked = unsafe { (session(tables), crate::path(path), crate::mode(mode)) };
     let (fs, path, mode) = match checked {
         (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
         (Err(errno), ..) | (_, Err(errno), _) | (.., Err(errno)) => return done(Err(errno)),

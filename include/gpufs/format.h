@@ -2,7 +2,8 @@
  *
  * When a format is checked:
  *
- *   always       at run time: a format or an argument that does not fit is EINVAL, and nothing is printed
+ *   always       at run time: a format or an argument that does not fit is EINVAL, and nothing is printed; so is a format that does not end
+ *                (GPUFS_FORMAT_BYTES)
  *   C++20        by the compiler, an error, where the format is a literal: fprintf(out, "%d\n", 1.5) does not compile
  *   C++14, 17    the same with the macro gpufs_fprintf(out, "%d\n", 1.5); with clang, the plain name warns (-Wformat)
  *   C11          by the compiler, a warning (-Wformat), in gpufs_fprintf(out, "%d\n", 1.5)
@@ -180,11 +181,14 @@ GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
     return check.run();
 }
 
-GPUFS_BOTH constexpr size_t length_of(const char *text) {
+/* The bytes before the NUL; more than memory has, which is EINVAL, where none of `room` bytes is one. */
+GPUFS_BOTH constexpr size_t length_of(const char *text, size_t room = GPUFS_FORMAT_BYTES) {
     size_t length = 0;
     if (text != nullptr) {
         while (text[length] != '\0') {
-            ++length;
+            if (++length == room) {
+                return SIZE_MAX;
+            }
         }
     }
     return length;
@@ -219,7 +223,7 @@ struct FormatThatFits {
     size_t length;
 
     template <size_t N>
-    consteval FormatThatFits(const char (&literal)[N]) : text(literal), length(length_of(literal)) {
+    consteval FormatThatFits(const char (&literal)[N]) : text(literal), length(length_of(literal, N)) {
         if (!fits(Types<A...>(), literal)) {
             the_format_does_not_fit_the_arguments();
         }
@@ -228,7 +232,7 @@ struct FormatThatFits {
     template <class P, typename CharPointer<P>::type = 0>
     GPUFS_BOTH constexpr FormatThatFits(const P &pointer) : text(pointer), length(length_of(pointer)) {}
     template <size_t N>
-    GPUFS_BOTH constexpr FormatThatFits(char (&array)[N]) : text(array), length(length_of(array)) {}
+    GPUFS_BOTH constexpr FormatThatFits(char (&array)[N]) : text(array), length(length_of(array, N)) {}
 };
 template <class... A>
 using FormatFor = typename Same<FormatThatFits<A...>>::type;
@@ -293,7 +297,11 @@ static inline gpufs_argument gpufs_argument_double_(double value) {
     __builtin_memcpy(&argument.bits, &value, sizeof value);
     return argument;
 }
+#if GPUFS_ON_DEVICE
+#define gpufs_argument_long_double_ gpufs_argument_double_ /* GPUs have no function that takes one */
+#else
 static inline gpufs_argument gpufs_argument_long_double_(long double value) { return gpufs_argument_double_((double)value); }
+#endif
 static inline gpufs_argument gpufs_argument_string_(const void *value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_C_STRING, 0, (uint64_t)(uintptr_t)value};
     return argument;
@@ -368,7 +376,18 @@ __attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(cons
 
 /* The format of a packed row. */
 static inline const char *gpufs_format_(const gpufs_argument *row) { return (const char *)(uintptr_t)row->bits; }
-static inline size_t gpufs_length_(const char *text) { return text == NULL ? 0 : __builtin_strlen(text); }
+/* The bytes before the NUL; more than memory has, which is EINVAL, where none of GPUFS_FORMAT_BYTES bytes is one. */
+static inline size_t gpufs_length_(const char *text) {
+    size_t length = 0;
+    if (text != NULL) {
+        while (text[length] != '\0') {
+            if (++length == GPUFS_FORMAT_BYTES) {
+                return SIZE_MAX;
+            }
+        }
+    }
+    return length;
+}
 
 #endif
 

@@ -19,6 +19,24 @@
  * used after its session was closed, nor one of a GPU's session on the host.
  *
  * Which session. A gpufs_session pointer comes from gpufs_host_session() and is a kernel's argument. Null gives EINVAL.
+ *
+ * Wrong use is an error in the result, and the kernel and its GPU go on:
+ *
+ *     a null session                               EINVAL; from gpufs_host_session before gpufs_host_begin, so that leaving that out is this
+ *     a null or closed stream, or any pointer      EBADF, also before the first gpufs_host_begin; of words that nobody made by mistake, one in 128
+ *                                                  passes for a stream
+ *     no open descriptor                           EBADF
+ *     null memory or a null string                 EFAULT, unless no byte of it is wanted
+ *     a null format                                EINVAL
+ *     a format that does not end                   EINVAL: none of GPUFS_FORMAT_BYTES bytes is a NUL (an array's own size counts where it is known)
+ *     a format that its arguments do not fit       EINVAL
+ *     a path that does not end                     ENAMETOOLONG: none of GPUFS_PATH_BYTES bytes is a NUL
+ *     a mode that does not end or is not fopen's   EINVAL
+ *
+ * What cannot be told, and is what it is in C, on a GPU a fault that ends its context: a session pointer that is not null and not a session's;
+ * memory that is not there or too short, among it a string for %s, fputs or puts that does not end (a precision ends it) and a format or path in
+ * memory that ends before the bound; a stream or session of another GPU, or of CPU lanes on a GPU. Not told either, and waits without end: a
+ * stream or session pointer kept from before gpufs_host_synchronize, used without another gpufs_host_begin.
  */
 #ifndef GPUFS_GPUFS_H
 #define GPUFS_GPUFS_H
@@ -62,6 +80,11 @@ typedef struct gpufs_file gpufs_file;
 /* A session as kernels see it. */
 typedef struct gpufs_session gpufs_session;
 #endif
+
+/* A format ends with a NUL within so many bytes. (One that comes with its length needs no NUL and may be longer.) */
+#define GPUFS_FORMAT_BYTES 4096
+/* A path ends with a NUL within so many bytes: Linux's PATH_MAX. */
+#define GPUFS_PATH_BYTES 4096
 
 /* One argument of a format, with the type that it came with. The macros and templates of <gpufs/format.h> make them. */
 typedef struct gpufs_argument {

@@ -36,8 +36,15 @@ typedef struct gpufs_host gpufs_host;
 #define GPUFS_CPU 0
 /* An NVIDIA GPU. gpufs uses its primary context, as the CUDA runtime does. */
 #define GPUFS_CUDA 1
-/* An AMD GPU: not in this version (ENODEV). */
+/* An AMD GPU, through HIP: in libgpufs_hip, which a program links in place of libgpufs; in libgpufs it is ENODEV. It compiles and links, and no
+ * AMD hardware has run it. */
 #define GPUFS_HIP 2
+/* The GPU that a file of CUDA or HIP is compiled for; HIP compiles for NVIDIA GPUs, too. */
+#if defined(__HIP__) || defined(__HIP_PLATFORM_AMD__)
+#define GPUFS_GPU GPUFS_HIP
+#elif defined(__CUDACC__)
+#define GPUFS_GPU GPUFS_CUDA
+#endif
 
 /* Who serves the rings. */
 #define GPUFS_MODE_BEST 0    /* the best of the following that works here */
@@ -46,9 +53,10 @@ typedef struct gpufs_host gpufs_host;
 #define GPUFS_MODE_THREADS 3 /* host threads, without io_uring */
 
 /* Who allocates the rings. */
-#define GPUFS_RING_MEMORY_DEFAULT 0
-#define GPUFS_RING_MEMORY_KERNEL 1
-#define GPUFS_RING_MEMORY_CALLER 2
+#define GPUFS_RING_MEMORY_DEFAULT 0 /* the first of the following that works here */
+#define GPUFS_RING_MEMORY_KERNEL 1  /* the kernel; not for an AMD GPU */
+#define GPUFS_RING_MEMORY_CALLER 2  /* gpufs; Linux 6.5, or 6.10 for more than a page */
+#define GPUFS_RING_MEMORY_RUNTIME 3 /* the GPU's runtime, as pinned memory, with the same kernels; on CPU lanes the same as _CALLER */
 
 /* Sizes and choices. Zero everything, set `size`, then what matters: `gpufs_options options = {.size = sizeof options, .rings = 2};`. 0 stands for
  * the default. Later versions append fields; `size` keeps programs and libraries of different versions together. */
@@ -71,7 +79,7 @@ typedef struct gpufs_options {
     uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
 } gpufs_options;
 
-/* Opens a session. `device`: GPUFS_CPU or GPUFS_CUDA; `ordinal`: which GPU, from 0, as cudaSetDevice counts; `options` may be null.
+/* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP; `ordinal`: which GPU, from 0, as cudaSetDevice and hipSetDevice count; `options` may be null.
  * Null on error: EINVAL (a size that does not fit; the text says which and what would), ENODEV (no driver, no such GPU, or not built in), what
  * the system refuses. */
 gpufs_host *gpufs_host_open(int device, unsigned ordinal, const gpufs_options *options);
@@ -79,7 +87,8 @@ gpufs_host *gpufs_host_open(int device, unsigned ordinal, const gpufs_options *o
 /* Waits for the kernels, writes what they left, and closes. 0, or -1 as gpufs_host_synchronize; closed in any case. */
 int gpufs_host_close(gpufs_host *host);
 
-/* What kernels take as their session: an address on the device. Null for a null host. */
+/* What kernels take as their session: an address on the device. Null for a null host, and on a GPU outside gpufs_host_begin and
+ * gpufs_host_synchronize: a kernel that was launched without the one gets EINVAL from its calls. */
 gpufs_session *gpufs_host_session(const gpufs_host *host);
 
 /* A kernel for CPU lanes: called once for each thread of the grid; gpufs_thread() says which. It may call everything of <gpufs/stdio.h> and

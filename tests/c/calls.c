@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <gpufs/file.h>
@@ -15,6 +16,14 @@ _Static_assert(GPUFS_SEEK_SET == SEEK_SET && GPUFS_SEEK_CUR == SEEK_CUR && GPUFS
 _Static_assert(GPUFS_O_CREAT == O_CREAT && GPUFS_O_EXCL == O_EXCL && GPUFS_O_TRUNC == O_TRUNC, "open");
 _Static_assert(GPUFS_O_APPEND == O_APPEND && GPUFS_O_NONBLOCK == O_NONBLOCK && GPUFS_O_CLOEXEC == O_CLOEXEC, "open");
 _Static_assert(GPUFS_EOF == EOF, "EOF");
+
+/* So many bytes 'x', behind which memory ends. */
+static char *at_the_end_of_memory(size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    char *memory = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED && mprotect(memory + whole, page, PROT_NONE) == 0);
+    return memset(memory + whole - bytes, 'x', bytes);
+}
 
 /* Streams, in one lane. */
 static void streams(gpufs_session *fs, void *argument) {
@@ -57,7 +66,6 @@ static void streams(gpufs_session *fs, void *argument) {
     /* Wrong use: an error each, and nothing written. */
     CHECK_FAILS(gpufs_fopen(fs, "missing", "r"), NULL, ENOENT);
     CHECK_FAILS(gpufs_fopen(fs, "streams", "q"), NULL, EINVAL);
-    CHECK_FAILS(gpufs_fopen(NULL, "streams", "r"), NULL, EINVAL);
     CHECK_FAILS(gpufs_fopen(fs, NULL, "r"), NULL, EFAULT);
     CHECK_FAILS(gpufs_fopen(fs, "streams", NULL), NULL, EFAULT);
     const char *formats[] = {"%", "%d %", "%y", "%n", "%ls", "%1$d", "%s", "%d %d", "%hf", "%.*d"};
@@ -66,6 +74,10 @@ static void streams(gpufs_session *fs, void *argument) {
     for (size_t index = 0; index < sizeof formats / sizeof *formats; ++index) {
         CHECK_FAILS(gpufs_fprintf_arguments(file, formats[index], strlen(formats[index]), &one, 1), -1, EINVAL);
     }
+    const char *no_format = NULL;
+    CHECK_FAILS(gpufs_fprintf(file, no_format, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_printf(fs, no_format, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_snprintf(text, sizeof text, no_format, 1), -1, EINVAL);
     CHECK_FAILS(gpufs_fprintf_arguments(file, NULL, 0, NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, NULL, 1), -1, EINVAL);
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, SIZE_MAX), -1, EINVAL);
@@ -73,6 +85,11 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, 1), -1, EINVAL);
     CHECK_FAILS(gpufs_fwrite(NULL, 1, 5, file), 0, EFAULT);
     CHECK_FAILS(gpufs_fwrite("", SIZE_MAX, 2, file), 0, EINVAL);
+    CHECK_FAILS(gpufs_fread(NULL, 1, 5, file), 0, EFAULT);
+    CHECK_FAILS(gpufs_fgets(NULL, 5, file), NULL, EFAULT);
+    CHECK_FAILS(gpufs_puts(fs, NULL), EOF, EFAULT);
+    CHECK_FAILS(gpufs_snprintf(NULL, 5, "%d", 1), -1, EFAULT);
+    CHECK(gpufs_fwrite(NULL, 1, 0, file) == 0 && gpufs_fread(NULL, 0, 5, file) == 0);
     CHECK_FAILS(gpufs_fputs(NULL, file), -1, EFAULT);
     CHECK_FAILS(gpufs_fread(text, 1, 1, file), 0, EBADF);
     CHECK_FAILS(gpufs_fseek(file, -1, SEEK_SET), -1, EINVAL);
@@ -113,11 +130,59 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK(gpufs_puts(fs, "said by puts") == 0);
     CHECK(gpufs_printf(fs, "said by %s\n", "printf") == 15);
     CHECK(gpufs_fprintf(gpufs_stderr(fs), "%s", "") == 0);
-    CHECK(gpufs_stdin(fs) != NULL && gpufs_stdout(NULL) == NULL);
+    CHECK(gpufs_stdin(fs) != NULL);
+    CHECK(gpufs_fflush_all(fs) == 0);
+}
+
+/* Strings that do not end within their bounds: memory that ends just behind the bound is not touched. */
+static void endless(gpufs_session *fs, void *argument) {
+    (void)argument;
+    char *format = at_the_end_of_memory(GPUFS_FORMAT_BYTES);
+    gpufs_file *file = gpufs_fopen(fs, "endless", "w");
+    char text[8];
+    CHECK(file != NULL);
+    CHECK_FAILS(gpufs_fprintf(file, format, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_fprintf(file, format), -1, EINVAL);
+    CHECK_FAILS(gpufs_printf(fs, format), -1, EINVAL);
+    CHECK_FAILS(gpufs_snprintf(text, sizeof text, format), -1, EINVAL);
+    format[GPUFS_FORMAT_BYTES - 1] = '\0';
+    CHECK(gpufs_fprintf(file, format) == GPUFS_FORMAT_BYTES - 1);
+    format[GPUFS_FORMAT_BYTES - 1] = 'x';
+    /* With its length, it needs no end. */
+    CHECK(gpufs_fprintf_arguments(file, format, GPUFS_FORMAT_BYTES, NULL, 0) == GPUFS_FORMAT_BYTES);
+    CHECK(gpufs_fprintf(file, "%.3s\n", format + GPUFS_FORMAT_BYTES - 3) == 4);
+    CHECK(gpufs_fclose(file) == 0);
+
+    char *path = at_the_end_of_memory(GPUFS_PATH_BYTES);
+    CHECK_FAILS(gpufs_fopen(fs, path, "r"), NULL, ENAMETOOLONG);
+    CHECK_FAILS(gpufs_open(fs, path, O_RDONLY, 0), -1, ENAMETOOLONG);
+    path[GPUFS_PATH_BYTES - 1] = '\0';
+    CHECK_FAILS(gpufs_open(fs, path, O_RDONLY, 0), -1, ENAMETOOLONG); /* a name in it is longer than a file system's may be */
+    char *mode = at_the_end_of_memory(16);
+    mode[0] = 'r';
+    CHECK_FAILS(gpufs_fopen(fs, "endless", mode), NULL, EINVAL);
+}
+
+/* Each call without a session. */
+static void no_session(gpufs_session *fs, void *argument) {
+    char byte;
+    (void)fs;
+    (void)argument;
+    CHECK(gpufs_stdin(NULL) == NULL && gpufs_stdout(NULL) == NULL && gpufs_stderr(NULL) == NULL);
+    CHECK_FAILS(gpufs_fopen(NULL, "missing", "r"), NULL, EINVAL);
     CHECK_FAILS(gpufs_puts(NULL, "x"), EOF, EINVAL);
     CHECK_FAILS(gpufs_printf(NULL, "%d", 1), -1, EBADF);
     CHECK_FAILS(gpufs_fflush_all(NULL), EOF, EINVAL);
-    CHECK(gpufs_fflush_all(fs) == 0);
+    CHECK_FAILS(gpufs_open(NULL, "missing", O_RDONLY, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_close(NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_read(NULL, 0, &byte, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_write(NULL, 1, "x", 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_pread(NULL, 0, &byte, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_pwrite(NULL, 1, "x", 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_lseek(NULL, 0, 0, SEEK_SET), -1, EINVAL);
+    CHECK_FAILS(gpufs_fsync(NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_fdatasync(NULL, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_ftruncate(NULL, 0, 0), -1, EINVAL);
 }
 
 /* Descriptors, in one lane. */
@@ -136,7 +201,10 @@ static void descriptors(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_lseek(fs, file, -4, SEEK_END), -1, EINVAL);
     CHECK_FAILS(gpufs_pread(fs, file, bytes, 1, -1), -1, EINVAL);
     CHECK_FAILS(gpufs_pread(fs, file, NULL, 1, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_pwrite(fs, file, NULL, 1, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_read(fs, file, NULL, 1), -1, EFAULT);
     CHECK_FAILS(gpufs_write(fs, file, NULL, 1), -1, EFAULT);
+    CHECK_FAILS(gpufs_write(fs, file, bytes, SIZE_MAX), -1, EINVAL);
     CHECK_FAILS(gpufs_ftruncate(fs, file, -1), -1, EINVAL);
     CHECK(gpufs_close(fs, file) == 0);
     int wrong[] = {file, -1, 1 << 20, INT32_MAX, INT32_MIN};
@@ -153,8 +221,6 @@ static void descriptors(gpufs_session *fs, void *argument) {
     }
     CHECK_FAILS(gpufs_open(fs, "missing", O_RDONLY, 0), -1, ENOENT);
     CHECK_FAILS(gpufs_open(fs, NULL, O_RDONLY, 0), -1, EFAULT);
-    CHECK_FAILS(gpufs_open(NULL, "descriptors", O_RDONLY, 0), -1, EINVAL);
-    CHECK_FAILS(gpufs_read(NULL, 0, bytes, 1), -1, EINVAL);
 }
 
 /* A grid that shares one stream: lanes that succeed beside lanes that fail, each with its own errno. */
@@ -202,7 +268,8 @@ int main(void) {
     /* Opening: what cannot be has a reason. */
     CHECK(gpufs_last_error()[0] == '\0');
     CHECK_FAILS(gpufs_host_open(7, 0, NULL), NULL, EINVAL);
-    CHECK_FAILS(gpufs_host_open(GPUFS_HIP, 0, NULL), NULL, ENODEV);
+    CHECK_FAILS(gpufs_host_open(GPUFS_HIP, 4096, NULL), NULL, ENODEV);
+    CHECK(strstr(gpufs_last_error(), "AMD") != NULL);
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 3, NULL), NULL, EINVAL);
     CHECK_FAILS(gpufs_host_open(GPUFS_CUDA, 4096, NULL), NULL, ENODEV);
     gpufs_options options;
@@ -217,6 +284,10 @@ int main(void) {
     options.mode = 9;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     options.mode = GPUFS_MODE_BEST;
+    options.ring_memory = 4;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "ring_memory 4") != NULL);
+    options.ring_memory = GPUFS_RING_MEMORY_DEFAULT;
     options.threads = 2;
     struct {
         gpufs_options options;
@@ -238,6 +309,8 @@ int main(void) {
     CHECK(gpufs_host_launch(host, 1, 1, streams, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(slurp("untouched", text, sizeof text) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, descriptors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, endless, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, no_session, NULL) == 0 && gpufs_host_synchronize(host) == 0);
 
     /* The host opens, the grid writes, the host closes; a file and a buffer of the host's. */
     FILE *alphabet = fopen("alphabet", "w+");

@@ -93,6 +93,81 @@ __global__ void calls(gpufs::Session fs, const char *path, const char *missing, 
     EXPECT(printf(fs, "%s from the GPU\n", "hello") == 19 && puts(fs, "and puts") == 0 && fflush(fs) == 0);
 }
 
+// Wrong use, in every lane of a warp and in all ways but those that no library can tell: an error each, and the kernel goes on. `session` is
+// null where the host forgot gpufs_host_begin. `endless` are GPUFS_FORMAT_BYTES bytes without a NUL, `closed` is a stream that was closed before.
+__global__ void wrong_use(gpufs::Session fs, gpufs::Session session, gpufs::File *out, gpufs::File *closed, const char *endless, Notes *notes) {
+    char text[16];
+    // No session.
+    EXPECT(gpufs_stdin(session) == nullptr && gpufs_stdout(session) == nullptr && gpufs_stderr(session) == nullptr);
+    auto none = fopen(session, "x", "r");
+    EXPECT(!none && none.error() == EINVAL);
+    EXPECT(puts(session, "x").error() == EINVAL && fflush(session).error() == EINVAL);
+    auto unsaid = printf(session, "%d", 1);
+    EXPECT(unsaid == -1 && unsaid.error() == EBADF);
+    EXPECT(open(session, "x", GPUFS_O_RDONLY).error() == EINVAL && close(session, 0).error() == EINVAL);
+    EXPECT(read(session, 0, text, 1).error() == EINVAL && write(session, 1, text, 1).error() == EINVAL);
+    EXPECT(pread(session, 0, text, 1, 0).error() == EINVAL && pwrite(session, 1, text, 1, 0).error() == EINVAL);
+    EXPECT(lseek(session, 0, 0, GPUFS_SEEK_SET).error() == EINVAL && fsync(session, 0).error() == EINVAL);
+    EXPECT(fdatasync(session, 0).error() == EINVAL && ftruncate(session, 0, 0).error() == EINVAL);
+
+    // No stream, or one that is closed; by every call.
+    gpufs::File *const streams[] = {nullptr, closed};
+    for (gpufs::File *stream : streams) {
+        EXPECT(fprintf(stream, "%d", 1).error() == EBADF && gpufs_fprintf(stream, "%d", 1).error() == EBADF);
+        EXPECT(fwrite("x", 1, 1, stream).error() == EBADF && fread(text, 1, 1, stream).error() == EBADF);
+        EXPECT(!fgets(text, 4, stream) && fgets(text, 4, stream).error() == EBADF);
+        EXPECT(fputs("x", stream).error() == EBADF && fputc('x', stream).error() == EBADF);
+        EXPECT(fgetc(stream).error() == EBADF && ungetc('x', stream).error() == EBADF);
+        EXPECT(fseek(stream, 0, GPUFS_SEEK_SET).error() == EBADF && ftell(stream).error() == EBADF);
+        EXPECT(setvbuf(stream, nullptr, GPUFS_IOFBF, 0).error() == EBADF);
+        EXPECT(feof(stream).error() == EBADF && ferror(stream).error() == EBADF);
+        EXPECT(fflush(stream).error() == EBADF && fclose(stream).error() == EBADF);
+        rewind(stream);
+        clearerr(stream);
+    }
+
+    // Formats that do not end, do not fit, or are none.
+    EXPECT(fprintf(out, endless).error() == EINVAL && printf(fs, endless).error() == EINVAL);
+    EXPECT(gpufs::snprintf(text, sizeof text, endless).error() == EINVAL);
+    EXPECT(gpufs_fprintf_arguments(out, endless, SIZE_MAX, nullptr, 0).error() == EINVAL);
+    const char *no_format = nullptr;
+    EXPECT(fprintf(out, no_format, 1).error() == EINVAL && printf(fs, no_format).error() == EINVAL);
+    EXPECT(gpufs::snprintf(text, sizeof text, no_format).error() == EINVAL);
+    const char *const formats[] = {"%", "%d %", "%y", "%n", "%ls", "%1$d", "%s", "%d %d", "%hf", "%.*d"};
+    for (const char *format : formats) {
+        EXPECT(fprintf(out, format, 7).error() == EINVAL);
+    }
+    const gpufs_argument unknown = {7, 0, 0};
+    EXPECT(gpufs_fprintf_arguments(out, "%d", 2, &unknown, 1).error() == EINVAL);
+    EXPECT(gpufs_fprintf_arguments(out, "%d", 2, nullptr, 1).error() == EINVAL);
+#if defined(__cpp_consteval)
+    char unended[4] = {'a', 'b', 'c', 'd'};
+    EXPECT(fprintf(out, unended).error() == EINVAL);
+#endif
+
+    // No memory, no string.
+    EXPECT(fwrite(nullptr, 1, 5, out).error() == EFAULT && fread(nullptr, 1, 5, out).error() == EFAULT);
+    EXPECT(fwrite("x", SIZE_MAX, 2, out).error() == EINVAL && fgets(nullptr, 5, out).error() == EFAULT);
+    EXPECT(fputs(nullptr, out).error() == EFAULT && puts(fs, nullptr).error() == EFAULT);
+    EXPECT(gpufs::snprintf(nullptr, 5, "%d", 1).error() == EFAULT);
+    EXPECT(fopen(fs, nullptr, "r").error() == EFAULT && fopen(fs, "x", nullptr).error() == EFAULT);
+    EXPECT(fopen(fs, endless, "r").error() == ENAMETOOLONG && open(fs, endless, GPUFS_O_RDONLY).error() == ENAMETOOLONG);
+    EXPECT(fopen(fs, "x", endless).error() == EINVAL && open(fs, nullptr, GPUFS_O_RDONLY).error() == EFAULT);
+    EXPECT(read(fs, 0, nullptr, 1).error() == EFAULT && write(fs, 1, nullptr, 1).error() == EFAULT);
+    EXPECT(pread(fs, 0, nullptr, 1, 0).error() == EFAULT && pwrite(fs, 1, nullptr, 1, 0).error() == EFAULT);
+    EXPECT(pread(fs, 0, text, 1, -1).error() == EINVAL && write(fs, 1 << 20, text, 1).error() == EBADF);
+
+    // What is right still works, and nothing else was printed.
+    EXPECT(fprintf(out, "%s\n", "right") == 6);
+}
+
+// A kernel that the host launched without gpufs_host_begin; `early` is a stream that it has opened.
+__global__ void not_begun(gpufs::Session session, gpufs::File *early, Notes *notes) {
+    auto file = fopen(session, "/dev/null", "w");
+    EXPECT(!file && file.error() == EINVAL && fprintf(file, "%d", 1).error() == EBADF);
+    EXPECT(fprintf(early, "%d", 1).error() == EBADF && fclose(early).error() == EBADF);
+}
+
 // Threads that fail in different ways beside threads that succeed: each gets its own error.
 __global__ void grid(gpufs::Session fs, gpufs::File *file, const char *missing, int rounds, Notes *notes) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -131,10 +206,38 @@ int main(int argc, char **argv) {
     std::strcpy(path, (directory + "/gpufs_calls").c_str());
     std::strcpy(missing, (directory + "/gpufs_missing").c_str());
 
+    // Before gpufs_host_begin there is no session for kernels: null, which they can tell.
+    if (gpufs_host_session(host) != nullptr || errno != EINVAL) return failed("a session before gpufs_host_begin");
+    gpufs_file *early = gpufs_host_fopen(host, "/dev/null", "w");
+    if (early == nullptr) return failed("/dev/null");
+    not_begun<<<2, 64>>>(gpufs_host_session(host), early, notes);
+    if (cudaDeviceSynchronize() != cudaSuccess) return failed("a kernel before gpufs_host_begin");
+    if (gpufs_host_fclose(host, early) != 0) return failed("closing /dev/null");
+
     if (gpufs_host_begin(host) != 0) return failed("begin");
     calls<<<1, 1>>>(gpufs_host_session(host), path, missing, notes);
     if (gpufs_host_fopen(host, path, "r") != nullptr || errno != EBUSY) return failed("the host opened beside a kernel");
     if (gpufs_host_synchronize(host) != 0) return failed("the calls");
+
+    if (gpufs_host_session(host) != nullptr) return failed("a session after gpufs_host_synchronize");
+
+    char *endless = nullptr;
+    if (cudaMalloc(&endless, GPUFS_FORMAT_BYTES) != cudaSuccess || cudaMemset(endless, 'x', GPUFS_FORMAT_BYTES) != cudaSuccess) return 1;
+    const std::string right = directory + "/gpufs_right";
+    gpufs_file *closed = gpufs_host_fopen(host, path, "r");
+    if (closed == nullptr || gpufs_host_fclose(host, closed) != 0) return failed("a stream to close");
+    gpufs_file *out = gpufs_host_fopen(host, right.c_str(), "w");
+    if (out == nullptr || gpufs_host_begin(host) != 0) return failed("opening for wrong use");
+    wrong_use<<<2, 64>>>(gpufs_host_session(host), gpufs::Session(nullptr), out, closed, endless, notes);
+    if (gpufs_host_synchronize(host) != 0 || gpufs_host_fclose(host, out) != 0) return failed("wrong use");
+    if (cudaGetLastError() != cudaSuccess) return failed("wrong use broke the GPU's context");
+    FILE *lines_of_right = std::fopen(right.c_str(), "r");
+    char word[16];
+    int words = 0;
+    while (lines_of_right != nullptr && std::fgets(word, sizeof word, lines_of_right) != nullptr) {
+        if (std::strcmp(word, "right\n") != 0 || ++words > 128) return failed("wrong use printed");
+    }
+    if (words != 128) return failed("what is right beside wrong use");
 
     constexpr int blocks = 132, threads = 1024, rounds = 20;
     const std::string shared = directory + "/gpufs_grid";

@@ -88,6 +88,19 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(wrong < 0 && wrong.error() == EINVAL);
     auto null = fprintf(out, static_cast<const char *>(nullptr), 1.5);
     CHECK(null < 0 && null.error() == EINVAL);
+    // A format that does not end: an array says how long it is; a pointer has a bound.
+    char unended[3] = {'a', 'b', 'c'};
+    static char endless[GPUFS_FORMAT_BYTES + 1];
+    memset(endless, 'x', GPUFS_FORMAT_BYTES);
+#if defined(__cpp_consteval)
+    auto over = fprintf(out, unended);
+    CHECK(over < 0 && over.error() == EINVAL);
+#endif
+    (void)unended;
+    const char *pointer = endless;
+    auto far_over = fprintf(out, pointer);
+    CHECK(far_over < 0 && far_over.error() == EINVAL);
+    CHECK(gpufs::snprintf(text, sizeof text, pointer).error() == EINVAL && printf(fs, pointer).error() == EINVAL);
     CHECK(fclose(out) == 0);
 
     auto descriptor = open(fs, "overloads", O_RDWR);

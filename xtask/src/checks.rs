@@ -123,17 +123,25 @@ fn sanitize() -> Vec<Report> {
     vec![address, step::run(name, &mut thread, minutes(10))]
 }
 
-/// The runtime for AMD GPUs: it compiles, links, and says that there is no GPU.
-fn hip() -> Vec<Report> {
+/// Under which directory `include/hip/hip_runtime_api.h` lies; what to do, where it is nowhere.
+pub(crate) fn hip_path() -> Result<PathBuf, String> {
     let has_headers = |path: &Path| path.join("include/hip/hip_runtime_api.h").exists();
     let named = ["HIP_PATH", "ROCM_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let found = named.chain(["/opt/rocm", "/usr"].map(PathBuf::from)).find(|path| has_headers(path));
-    let Some(path) = found else {
-        let reason =
-            "libamdhip64 and its headers are not here (Debian: libamdhip64-dev), or HIP_PATH must say where";
-        return vec![Report::skipped("HIP runtime", reason)];
+    found.ok_or_else(|| {
+        "libamdhip64 and its headers are not here (Debian: libamdhip64-dev), or HIP_PATH must say where"
+            .to_owned()
+    })
+}
+
+/// The runtime for AMD GPUs: it compiles, links, and says that there is no GPU.
+fn hip() -> Vec<Report> {
+    let path = match hip_path() {
+        Ok(path) => path,
+        Err(reason) => return vec![Report::skipped("HIP runtime", reason)],
     };
-    let clippy = "clippy -p gpufs-host --features hip --all-targets -- -D warnings";
+    let clippy =
+        "clippy -p gpufs-host -p gpufs-c --features gpufs-host/hip,gpufs-c/hip --all-targets -- -D warnings";
     let examples = "clippy -p gpufs-examples --features hip --all-targets -- -D warnings";
     let tests = "test -p gpufs-host --features hip --test gpu -- --show-output";
     vec![

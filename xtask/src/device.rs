@@ -235,7 +235,7 @@ pub(crate) fn llvm_tool(name: &str) -> Result<PathBuf, String> {
         .chain(on_path)
         .find(|path| path.exists())
         .ok_or_else(|| {
-            format!("there is no {name}: LLVM 22's lld and llvm packages (Debian: lld-22 llvm-22)")
+            format!("there is no {name}: LLVM 22 (Debian: clang-22 clang-tools-22 lld-22 llvm-22)")
         })
 }
 

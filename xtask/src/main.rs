@@ -26,8 +26,8 @@ cargo xtask <command>
   test           every check below, with a summary of what passed, failed and was skipped
 
   bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
-  dist DIR [cuda] [gfx90a] [gfx942] [gfx1100]
-                 an installable prefix: headers, libgpufs, device code (all of it, or what is named), CMake and pkg-config
+  dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
+                 an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
 
   lint           rustfmt, clippy and rustdoc, warnings denied
   suites         unit, property, whole-stack and documentation tests
@@ -36,7 +36,7 @@ cargo xtask <command>
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
-  c              device code for C, C++, CUDA and HIP, and HIP kernels linked with it
+  c              device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
   hip            the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
 ";
 

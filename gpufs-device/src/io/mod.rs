@@ -5,7 +5,7 @@ mod copy;
 mod staging;
 mod wait;
 
-use gpufs_core::abi::Sqe;
+use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::session::{Session, Stage};
 use gpufs_core::{Claim, Drain, Errno, Look, Outcome, Queue, Slot, Ticket};
 
@@ -68,13 +68,28 @@ fn drain_after(session: &Session, lanes: Lanes, ring: u32, looks: u32) -> Draine
         return Drained::Nothing;
     }
     let rank = lanes.rank();
-    let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
-    for (copy, round) in copies.iter_mut().zip(0..) {
-        let index = round * width + rank;
-        if index < drain.count {
-            *copy = Some(queue.entry(drain, index));
+    if drain.count <= width {
+        hand_on(queue, lanes, drain, [(rank < drain.count).then(|| queue.entry(drain, rank))]);
+    } else {
+        let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
+        for (copy, round) in copies.iter_mut().zip(0..) {
+            let index = round * width + rank;
+            if index < drain.count {
+                *copy = Some(queue.entry(drain, index));
+            }
         }
+        hand_on(queue, lanes, drain, copies);
     }
+    lanes.sync();
+    if lanes.is_leader() {
+        queue.end_drain(drain);
+    }
+    Drained::Some
+}
+
+/// Gives the entries back to the kernel, of which these are the lane's copies, and then delivers them. Convergent.
+#[inline]
+fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [Option<Cqe>; N]) {
     lanes.sync();
     if lanes.is_leader() {
         queue.advance(drain);
@@ -82,11 +97,6 @@ fn drain_after(session: &Session, lanes: Lanes, ring: u32, looks: u32) -> Draine
     lanes.sync();
     // A stale completion is counted by the queue and reported by the host.
     let _ = queue.deliver_all(copies);
-    lanes.sync();
-    if lanes.is_leader() {
-        queue.end_drain(drain);
-    }
-    Drained::Some
 }
 
 /// Submits the entries of those lanes that have one, as few batches as slots allow, and waits for all of them; each lane's `res`
@@ -141,7 +151,12 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
                 break;
             }
             let drained = drain_after(session, lanes, ring, Machine::LOOKS);
-            patience.wait(drained, Stage::Completion, ring, operation.map_or(0, |armed| armed.token()));
+            patience.wait_for_completion(
+                drained,
+                Stage::Completion,
+                ring,
+                operation.map_or(0, |armed| armed.token()),
+            );
         }
         if lanes.is_leader() {
             queue.release(claim);

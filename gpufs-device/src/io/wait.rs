@@ -23,28 +23,37 @@ impl<'a> Patience<'a> {
         Self { session, nap_ns: NAP_NS.0, started_ns: None }
     }
 
-    /// Naps once: shortly where the caller drained itself, longer and longer where another does. Any lane; not convergent.
+    /// Naps once, shorter after completions were handed on. Any lane; not convergent.
     ///
     /// # Panics
     /// If the session has a deadline and it has passed: the stage, the ring and the object waited for are noted in the session
     /// for the host, and named in the message.
     pub(crate) fn wait(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
-        let progress = drained == Drained::Some;
-        // Who has looked over the bus has waited for that.
-        let waited = drained == Drained::Nothing && Machine::LOOKS > 1;
-        self.nap_ns = if progress || waited { NAP_NS.0 } else { (self.nap_ns * 2).min(NAP_NS.1) };
+        self.look(drained, stage, ring, object);
+        self.nap_ns = if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(NAP_NS.1) };
+        Machine::nap(self.nap_ns);
+    }
+
+    /// As [`Patience::wait`], for a lane whose own completion is due: it naps only where others drain, since it has just looked itself, over
+    /// the bus, or handed completions on, its own perhaps among them.
+    pub(crate) fn wait_for_completion(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
+        if Machine::LOOKS == 1 || drained == Drained::Elsewhere {
+            self.wait(drained, stage, ring, object);
+        } else {
+            self.look(drained, stage, ring, object);
+        }
+    }
+
+    /// Gives up past the deadline.
+    fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
         if self.session.deadline_ns != 0 {
             let now = Machine::clock();
             let started = *self.started_ns.get_or_insert(now);
-            if progress {
+            if drained == Drained::Some {
                 self.started_ns = Some(now);
             } else if now.saturating_sub(started) > self.session.deadline_ns {
                 self.give_up(stage, ring, object);
             }
-        }
-        // Who has just handed completions on looks at once whether its own is among them.
-        if Machine::LOOKS == 1 || !(progress || waited) {
-            Machine::nap(self.nap_ns);
         }
     }
 

@@ -114,6 +114,8 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
     /// A reservation as a number: positions stay below.
     const CLOSED: u64 = u64::MAX;
     const BUSY: u64 = u64::MAX - 1;
+    /// No [`pack`]ed progress.
+    const ELSEWHERE: u64 = u64::MAX;
     let (session, stream) = (file.session, file.stream());
     let ring = ring_of_warp(session);
     let mut patience = Patience::new(session);
@@ -131,8 +133,13 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
         match lanes.from_leader(word) {
             CLOSED => return false,
             BUSY => {
-                let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
-                let (ring, progress) = match unpack(lanes.from_leader(word)) {
+                let tended = if lanes.is_leader() { stream.tend(session, ring) } else { None };
+                let word = lanes.from_leader(tended.map_or(ELSEWHERE, pack));
+                if word == ELSEWHERE {
+                    patience.wait(Drained::Elsewhere, Stage::StreamBlock, ring, to - from);
+                    continue;
+                }
+                let (ring, progress) = match unpack(word) {
                     // The lock's way reports the error.
                     Progress::Failed(_) => return false,
                     Progress::Wait(ring) => (ring, false),

@@ -84,6 +84,9 @@ const fn hardware(lanes: LaneMask) -> u32 {
 #[inline]
 fn meet(lanes: LaneMask) {
     let mask = hardware(lanes);
+    if mask & mask.wrapping_sub(1) == 0 {
+        return;
+    }
     // Ends: a count. All lanes of the mask see the same in the last round, and mostly in the first: a barrier leaves them together.
     for _ in 0..MOST_MEETINGS {
         // SAFETY:

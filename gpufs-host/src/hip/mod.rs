@@ -39,9 +39,14 @@ fn done(doing: &str, result: hipError_t) -> Result<(), GpuError> {
     Err(GpuError::Refused(Refusal::new(doing, result as u32, &name, &text)))
 }
 
-/// Opens GPU number `ordinal` with a program loaded.
+/// Opens GPU number `ordinal` with a program loaded. No bytes are a program without kernels, for a session whose kernels somebody else loads
+/// and launches: a code object is for one kind of GPU, so none could stand for all.
 pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result<Arc<dyn Gpu>, GpuError> {
-    let Program::Amd(image) = Program::of(program)? else {
+    let image = if program.is_empty() {
+        Vec::new()
+    } else if let Program::Amd(image) = Program::of(program)? {
+        image
+    } else {
         return Err(GpuError::Program(
             "the device program is for NVIDIA GPUs; Builder::hip wants a code object".to_owned(),
         ));
@@ -65,11 +70,13 @@ pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result
     done("opening the GPU", unsafe { sys::hipSetDevice(ordinal) })?;
     set_stack(options.stack_bytes);
     let mut module = ptr::null_mut();
-    // SAFETY:
-    // - an image that tells its own length, which the runtime reads and checks, and which stays as long as the module
-    done("loading the device program", unsafe {
-        sys::hipModuleLoadData(&raw mut module, image.as_ptr().cast())
-    })?;
+    if !image.is_empty() {
+        // SAFETY:
+        // - an image that tells its own length, which the runtime reads and checks, and which stays as long as the module
+        done("loading the device program", unsafe {
+            sys::hipModuleLoadData(&raw mut module, image.as_ptr().cast())
+        })?;
+    }
     Ok(Arc::new(Hip { ordinal, module, _image: image }))
 }
 
@@ -94,6 +101,7 @@ fn set_stack(bytes: usize) {
 #[derive(Debug)]
 struct Hip {
     ordinal: c_int,
+    /// Null where there is no program.
     module: sys::hipModule_t,
     /// What the module was loaded from: the runtime may read it later.
     _image: Vec<u64>,
@@ -124,6 +132,12 @@ impl Hip {
 
     fn function(&self, kernel: &CStr) -> Result<sys::hipFunction_t, GpuError> {
         self.bind()?;
+        if self.module.is_null() {
+            let kernel = kernel.to_string_lossy();
+            return Err(GpuError::Program(format!(
+                "there is no kernel {kernel}: the session has no device program"
+            )));
+        }
         let mut function = ptr::null_mut();
         let doing = format!("finding the kernel {} in the device program", kernel.to_string_lossy());
         // SAFETY:
@@ -210,6 +224,9 @@ unsafe impl Gpu for Hip {
 
     fn global(&self, name: &CStr) -> Option<u64> {
         self.bind().ok()?;
+        if self.module.is_null() {
+            return None;
+        }
         let (mut address, mut bytes) = (ptr::null_mut(), 0);
         // SAFETY:
         // - the module is loaded as long as `self`, the name ends with a NUL, and both are written
@@ -365,7 +382,7 @@ unsafe impl Gpu for Hip {
 
 impl Drop for Hip {
     fn drop(&mut self) {
-        if self.bind().is_ok() {
+        if !self.module.is_null() && self.bind().is_ok() {
             // SAFETY:
             // - loaded in `open`; the session that ran its kernels is gone
             let _ = unsafe { sys::hipModuleUnload(self.module) };

@@ -1,12 +1,12 @@
 //! An installable prefix for C, C++, CUDA and HIP programs: headers, `libgpufs`, device code, CMake and pkg-config files. It may be moved.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::checks::{cargo, root, target_directory};
+use crate::checks::{cargo, hip_path, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
 
@@ -18,33 +18,61 @@ const DEVICES: &[(&str, &str)] = &[
     ("gfx1100", "device code, gfx1100"),
 ];
 
+/// The name that chooses `libgpufs_hip`.
+const HIP: &str = "hip";
+
 /// What the device code exports begins so; the C functions that the compiler calls on its own stay inside.
 const EXPORTED: &str = "gpufs_raw_";
 
-/// AMD GPUs, the step that links HIP kernels for each, and instructions that system scope takes there: a release and an acquire (LLVM,
+/// AMD GPUs, the step that builds HIP programs for each, and instructions that system scope takes there: a release and an acquire (LLVM,
 /// "User Guide for AMDGPU Backend", memory model), or what stands for them.
-const LINKED: &[(&str, &str, &[&str])] = &[
-    ("gfx90a", "HIP kernels, gfx90a", &["buffer_wbl2", "buffer_invl2"]),
-    ("gfx942", "HIP kernels, gfx942", &["buffer_wbl2 sc0 sc1", "buffer_inv sc0 sc1"]),
-    ("gfx1100", "HIP kernels, gfx1100", &["s_waitcnt_vscnt", "buffer_gl1_inv"]),
+const BUILT: &[(&str, &str, &[&str])] = &[
+    ("gfx90a", "HIP programs, gfx90a", &["buffer_wbl2", "buffer_invl2"]),
+    ("gfx942", "HIP programs, gfx942", &["buffer_wbl2 sc0 sc1", "buffer_inv sc0 sc1"]),
+    ("gfx1100", "HIP programs, gfx1100", &["s_waitcnt_vscnt", "buffer_gl1_inv"]),
 ];
 
-/// The device code of every kind is there and exports what it should; HIP's examples link with it, and hold what they should.
+/// The programs of `examples/hip`, and how each is called.
+const PROGRAMS: &[(&str, &[&str])] =
+    &[("hello", &["x"]), ("copy", &["x", "y"]), ("follow", &["x"]), ("grep", &["x", "y"])];
+
+/// The device code of every kind is there and exports what it should; HIP's examples build from the prefix by CMake, hold what they should,
+/// and say that there is no GPU.
 pub(crate) fn check() -> Vec<Report> {
     let prefix = target_directory().join("dist-check");
     let mut reports = Vec::new();
+    let library = host_hip(&prefix, "dev");
+    let mut can_build = library.passed();
+    reports.push(library);
+    if can_build {
+        let installed = step::in_process("headers, packages, licences", || texts(&prefix));
+        can_build = installed.passed();
+        reports.push(installed);
+    }
     for (name, step) in DEVICES {
         let built = device_code(&prefix, name, step);
         let passed = built.passed();
         reports.push(built);
-        if let (true, Some((_, step, expected))) = (passed, LINKED.iter().find(|(gpu, ..)| gpu == name)) {
-            reports.push(match ["clang++", "ld.lld", "llvm-objdump"].map(device::llvm_tool) {
-                [Ok(clang), Ok(_), Ok(reader)] => {
-                    step::in_process(step, || link_hip_kernels(&prefix, name, (&clang, &reader), expected))
-                }
-                [clang, linker, reader] => {
-                    let missing = [clang, linker, reader].into_iter().find_map(Result::err);
-                    Report::skipped(step, missing.unwrap_or_default())
+        if let (true, Some((_, step, expected))) = (passed, BUILT.iter().find(|(gpu, ..)| gpu == name)) {
+            let tools = ["clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy", "llvm-objdump"]
+                .map(device::llvm_tool);
+            let missing = tools.iter().find_map(|tool| tool.as_ref().err()).cloned();
+            let cmake = Command::new("cmake").arg("--version").output();
+            reports.push(match (missing, cmake) {
+                (Some(missing), _) => Report::skipped(step, missing),
+                (_, Err(error)) => Report::skipped(step, format!("cmake: {error}")),
+                _ if !can_build => Report::skipped(step, "there is no libgpufs_hip"),
+                (None, Ok(_)) => {
+                    let [clang, _, bundler, copier, reader] = tools.map(Result::unwrap_or_default);
+                    step::in_process(step, || {
+                        let build = build_hip_programs(&prefix, name, &clang)?;
+                        for (program, arguments) in PROGRAMS {
+                            let program = build.join(program);
+                            inspect(&program, name, [&bundler, &copier, &reader], expected)?;
+                            finds_no_gpu(&program, arguments)?;
+                        }
+                        Ok(())
+                    })
                 }
             });
         }
@@ -52,59 +80,98 @@ pub(crate) fn check() -> Vec<Report> {
     reports
 }
 
-/// Links each of HIP's examples as a program would, nothing left undefined, and looks for instructions.
-fn link_hip_kernels(
-    prefix: &Path,
+/// Runs a command quietly; what it said, if it failed.
+fn quietly(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(said)
+    } else {
+        Err(format!("{}: {}\n{said}", command.get_program().display(), output.status))
+    }
+}
+
+/// Builds HIP's examples as their users would, from the prefix. The folder that they are in.
+fn build_hip_programs(prefix: &Path, gpu: &str, clang: &Path) -> Result<PathBuf, String> {
+    let build = prefix.join(format!("hip-{gpu}"));
+    quietly(
+        Command::new("cmake")
+            .arg("-S")
+            .arg(prefix.join("share/gpufs/examples/hip"))
+            .arg("-B")
+            .arg(&build)
+            .arg(format!("-DCMAKE_CXX_COMPILER={}", clang.display()))
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+            .arg(format!("-DGPUFS_HIP_ARCHITECTURE={gpu}"))
+            // What takes time is the device code, which was optimized when it was built.
+            .arg("-DCMAKE_CXX_FLAGS=-O1"),
+    )?;
+    quietly(Command::new("cmake").arg("--build").arg(&build).args(["--clean-first", "--parallel", "2"]))?;
+    Ok(build)
+}
+
+/// Takes the code object out of a program, and looks for instructions. (That nothing is left undefined the linker has seen to.)
+fn inspect(
+    program: &Path,
     gpu: &str,
-    (clang, reader): (&Path, &Path),
+    [bundler, copier, reader]: [&Path; 3],
     expected: &[&str],
 ) -> Result<(), String> {
-    let sources = fs::read_dir(root().join("examples/hip")).map_err(|error| error.to_string())?;
-    for source in sources {
-        let source = source.map_err(|error| error.to_string())?.path();
-        let object =
-            prefix.join(source.file_stem().unwrap_or_default()).with_extension(format!("{gpu}.hsaco"));
-        let mut command = Command::new(clang);
-        command
-            .args(["-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "--cuda-device-only"])
-            .arg(format!("--offload-arch={gpu}"))
-            // The linker's output as it is; the linker is told to leave nothing undefined.
-            .args(["--no-gpu-bundle-output", "-c", "-I"])
-            .arg(root().join("include"))
-            .args(["-Xclang", "-mlink-builtin-bitcode", "-Xclang"])
-            .arg(prefix.join(format!("lib/gpufs/gpufs-{gpu}.bc")));
-        if gpu.starts_with("gfx11") {
-            // LLVM 22's default selector leaves pseudo instructions of gfx11 unexpanded in this code.
-            command.args(["-mllvm", "-global-isel=1", "-mllvm", "-global-isel-abort=2"]);
-        }
-        let status =
-            command.arg(&source).arg("-o").arg(&object).status().map_err(|error| error.to_string())?;
-        if !status.success() {
-            return Err(format!("{} for {gpu}: {status}", source.display()));
-        }
-        let listed =
-            Command::new(reader).arg("-d").arg(&object).output().map_err(|error| error.to_string())?;
-        let listed = String::from_utf8_lossy(&listed.stdout);
-        if let Some(missing) = expected.iter().find(|wanted| !listed.contains(**wanted)) {
-            return Err(format!("{}: there is no {missing}", object.display()));
-        }
-        println!("{}: linked, with {}", object.display(), expected.join(", "));
+    let (bundle, object) = (program.with_extension("hipfb"), program.with_extension("hsaco"));
+    quietly(
+        Command::new(copier)
+            .arg(format!("--dump-section=.hip_fatbin={}", bundle.display()))
+            .arg(program)
+            .arg("/dev/null"),
+    )?;
+    quietly(
+        Command::new(bundler)
+            .args(["--unbundle", "--type=o", &format!("--targets=hipv4-amdgcn-amd-amdhsa--{gpu}")])
+            .arg(format!("--input={}", bundle.display()))
+            .arg(format!("--output={}", object.display())),
+    )?;
+    let listed = quietly(Command::new(reader).arg("-d").arg(&object))?;
+    if let Some(missing) = expected.iter().find(|wanted| !listed.contains(**wanted)) {
+        return Err(format!("{}: there is no {missing}", object.display()));
     }
+    println!("{}: linked, with {}", program.display(), expected.join(", "));
     Ok(())
 }
 
-/// Fills `prefix`; with the named device code, or with all. Whether all that was asked for is there.
+/// Runs a program where there is no AMD GPU: it says so and ends. Where there is one this says nothing of it.
+fn finds_no_gpu(program: &Path, arguments: &[&str]) -> Result<(), String> {
+    if Path::new("/dev/kfd").exists() {
+        println!("SKIP {}: there is an AMD GPU, or may be", program.display());
+        return Ok(());
+    }
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60"]).arg(program).args(arguments);
+    match quietly(&mut command) {
+        Ok(said) => Err(format!("{} ran without a GPU: {said}", program.display())),
+        Err(said) if said.contains("there is no AMD GPU here") => {
+            println!("{}", said.lines().last().unwrap_or_default());
+            Ok(())
+        }
+        Err(said) => Err(format!("{} does not say that there is no GPU: {said}", program.display())),
+    }
+}
+
+/// Fills `prefix`; with the named device code and libraries, or with all. Whether all that was asked for is there.
 pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
-    if let Some(unknown) = chosen.iter().find(|name| DEVICES.iter().all(|(known, _)| *known != name.as_str()))
-    {
-        let known: Vec<_> = DEVICES.iter().map(|(name, _)| *name).collect();
-        eprintln!("there is no device code '{unknown}'; there is {}", known.join(", "));
+    let known: Vec<_> = DEVICES.iter().map(|(name, _)| *name).chain([HIP]).collect();
+    if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
+        eprintln!("there is no '{unknown}' for a prefix; there is {}", known.join(", "));
         return false;
     }
     let prefix = std::env::current_dir().unwrap_or_default().join(prefix);
     let mut reports = vec![host(&prefix)];
+    let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|wanted| wanted == name);
+    if wanted(HIP) {
+        reports.push(host_hip(&prefix, "dist"));
+    }
     for (name, step) in DEVICES {
-        if chosen.is_empty() || chosen.iter().any(|wanted| wanted.as_str() == *name) {
+        if wanted(name) {
             reports.push(device_code(&prefix, name, step));
         }
     }
@@ -128,6 +195,34 @@ fn host(prefix: &Path) -> Report {
     let copied = ["libgpufs.a", "libgpufs.so"]
         .iter()
         .try_for_each(|name| copy(&target.join("dist").join(name), &prefix.join("lib").join(name)));
+    match copied {
+        Ok(()) => report,
+        Err(why) => Report { outcome: Outcome::Failed(why), ..report },
+    }
+}
+
+/// `libgpufs_hip`: the same with AMD GPUs, which needs libamdhip64.
+fn host_hip(prefix: &Path, profile: &str) -> Report {
+    const NAME: &str = "libgpufs_hip";
+    let hip = match hip_path() {
+        Ok(hip) => hip,
+        Err(reason) => return Report::skipped(NAME, reason),
+    };
+    // Beside the library without them, which has the same file name.
+    let target = target_directory().join("hip");
+    let mut command = cargo(&format!("build -p gpufs-c --features hip --profile {profile} --target-dir"));
+    command.arg(&target).env("HIP_PATH", hip);
+    let report = step::run(NAME, &mut command, Duration::from_secs(20 * 60));
+    if report.outcome != Outcome::Passed {
+        return report;
+    }
+    let built = target.join(if profile == "dev" { "debug" } else { profile });
+    let copied = ["a", "so"].iter().try_for_each(|kind| {
+        copy(
+            &built.join("libgpufs").with_extension(kind),
+            &prefix.join("lib").join(NAME).with_extension(kind),
+        )
+    });
     match copied {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
@@ -208,12 +303,13 @@ fn texts(prefix: &Path) -> Result<(), String> {
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&root.join(licence), &prefix.join("share/licenses/gpufs").join(licence))?;
     }
-    for kind in ["cuda", "hip"] {
+    for kind in ["cuda", "hip", "openmp"] {
         copy_folder(&root.join("examples").join(kind), &prefix.join("share/gpufs/examples").join(kind))?;
     }
     for (text, place) in [
         (include_str!("gpufs-config.cmake"), "lib/cmake/gpufs/gpufs-config.cmake"),
         (include_str!("gpufs-config-version.cmake"), "lib/cmake/gpufs/gpufs-config-version.cmake"),
+        (include_str!("hip-on-cuda13.h"), "lib/cmake/gpufs/hip-on-cuda13.h"),
         (include_str!("gpufs.pc"), "lib/pkgconfig/gpufs.pc"),
     ] {
         let path = prefix.join(place);
