@@ -36,6 +36,9 @@ What:
   --only N,…         rows of the table of targets
   --rings N,…        rings; print, write and fgets take the first of them
   --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets on a GPU: 4096
+  --stream-buffer N  bytes of one buffer of a stream; default: the session's
+  --stream-buffers N buffers of a stream that writes; default: the session's
+  --survives 0|1     whether output survives a fault of the GPU; default: the session's
   --file-bytes N     bytes of the files that are read and written
   --memory N         bytes in flight at most
 
@@ -63,6 +66,9 @@ pub(crate) struct Options {
     pub(crate) warps: Option<Vec<u32>>,
     pub(crate) rings: Option<Vec<u32>>,
     pub(crate) ring_entries: Option<u32>,
+    pub(crate) stream_buffer: Option<u32>,
+    pub(crate) stream_buffers: Option<u32>,
+    pub(crate) survives: Option<bool>,
     pub(crate) file_bytes: u64,
     pub(crate) memory: usize,
     pub(crate) quick: bool,
@@ -108,6 +114,9 @@ impl Options {
             warps: None,
             rings: None,
             ring_entries: None,
+            stream_buffer: None,
+            stream_buffers: None,
+            survives: None,
             file_bytes: 0,
             memory: 0,
             quick: false,
@@ -139,6 +148,9 @@ impl Options {
                 "warps" => options.warps = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "rings" => options.rings = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "ring-entries" => options.ring_entries = Some(text()?.parse()?),
+                "stream-buffer" => options.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
+                "stream-buffers" => options.stream_buffers = Some(text()?.parse()?),
+                "survives" => options.survives = Some(text()? != "0"),
                 "file-bytes" => file_bytes = Some(bytes(&text()?)?),
                 "memory" => memory = Some(bytes(&text()?)?),
                 "quick" => options.quick = true,

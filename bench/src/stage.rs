@@ -60,6 +60,15 @@ impl Stage {
         if let Some(deadline) = options.deadline {
             builder = builder.deadline(deadline);
         }
+        if let Some(bytes) = options.stream_buffer {
+            builder = builder.stream_buffer(bytes);
+        }
+        if let Some(buffers) = options.stream_buffers {
+            builder = builder.blocks_per_stream(buffers);
+        }
+        if let Some(survives) = options.survives {
+            builder = builder.survives(survives);
+        }
         let mut session = match gpu {
             None => builder.cpu()?,
             Some(_) => builder.cuda(options.ordinal, &options.program)?,

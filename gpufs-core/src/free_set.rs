@@ -127,6 +127,33 @@ impl FreeSet {
         None
     }
 
+    /// Claims one item; `None` if none was found free. `hint` says where in which word the search begins, so that callers with different
+    /// hints do not reach for the same item.
+    ///
+    /// Any one lane. Waits for nothing, as [`FreeSet::claim`].
+    pub fn claim_one(&self, hint: u32) -> Option<Claim> {
+        for step in 0..self.word_count {
+            let word = (hint % self.word_count + step) % self.word_count;
+            let turn = hint / self.word_count % WORD_BITS;
+            // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
+            let mut seen = self.word(word).peek();
+            // Ends: bounded. A round that takes nothing has lost the item it reached for to another claim.
+            for _ in 0..WORD_BITS {
+                let bit = lowest(seen.rotate_right(turn), 1).rotate_left(turn);
+                if bit == 0 {
+                    break;
+                }
+                // ORDERING: acquire, device, partner `release`: what the item's last owner did comes before.
+                let before = self.word(word).claim_bits(bit);
+                if before & bit != 0 {
+                    return Some(Claim { word, bits: bit });
+                }
+                seen = before;
+            }
+        }
+        None
+    }
+
     /// Claims `length` neighbouring items (a power of two up to 64), the first a multiple of `length`, beginning the search at word
     /// `hint`; `None` if no such run was found free.
     ///

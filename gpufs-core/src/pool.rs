@@ -54,6 +54,19 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Claims neighbouring buffers for all of `bytes`, at most [`Pool::most_bytes`]; `None` if no such run was found free. One lane. Waits
+    /// for nothing.
+    pub fn claim_whole(&self, bytes: u64, hint: u32) -> Option<Claim> {
+        if bytes <= u64::from(self.buffer_bytes) {
+            return self.free.claim_one(hint);
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
+        let buffers = bytes.div_ceil(u64::from(self.buffer_bytes)).min(u64::from(Self::MOST_BUFFERS)) as u32;
+        self.free.claim_run(buffers.next_power_of_two(), hint)
+    }
+}
+
 /// Neighbouring buffers of a [`Pool`], claimed by one lane.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a claim that is dropped is never free again"]

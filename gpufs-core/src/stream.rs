@@ -44,9 +44,9 @@
 use crate::Errno;
 use crate::free_set::Claim;
 use crate::journal::Record;
-use crate::queue::{Operation, Outcome};
+use crate::queue::{Line, Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, Session, TicketLock};
-use crate::word::{DeviceWord, DeviceWord64, wake_fence};
+use crate::word::{DeviceWord, DeviceWord64, device_fence};
 
 /// Blocks that a stream can have.
 pub const MOST_BLOCKS: usize = 16;
@@ -157,8 +157,6 @@ pub enum Buffering {
 pub struct Stream {
     /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
     pub cursor: DeviceWord64,
-    /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants.
-    pub room: DeviceWord64,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
     /// log₂ B. Under the lock.
@@ -181,8 +179,6 @@ pub struct Stream {
     pub granted: DeviceWord64,
     /// Lanes that free a block and have not granted it yet.
     pub freeing: DeviceWord,
-    /// 1 while a lane that found the stream busy looks after its blocks.
-    pub tended: DeviceWord,
 
     /// First come, first served; guards what follows.
     pub lock: TicketLock,
@@ -206,6 +202,11 @@ pub struct Stream {
     pub read_end: DeviceWord,
     /// Bytes from the session's own address to this entry's, alike on every device. Constant.
     pub home: DeviceWord,
+    /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants. On a
+    /// line of its own, since many look at it while they wait.
+    pub room: Line<DeviceWord64>,
+    /// 1 while a lane that found the stream busy looks after its blocks.
+    pub tended: Line<DeviceWord>,
     /// The blocks.
     pub blocks: [Block; MOST_BLOCKS],
 }
@@ -247,7 +248,7 @@ impl Stream {
     /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
     pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
         // ORDERING: relaxed: hints.
-        let (at, room) = (self.cursor.peek(), self.room.peek());
+        let (at, room) = (self.cursor.peek(), self.room.0.peek());
         let position = at & POSITION;
         if at & CLOSED != 0 || position > POSITION / 2 || !self.admits(generation, position, bytes) {
             return Reservation::Closed;
@@ -257,22 +258,29 @@ impl Stream {
         }
         // ORDERING: acquire and release, device, partner `grant`: the kernel's reading of the blocks' old content comes before. And partner
         // `is_quiet`, which waits until what is taken is reserved or given back: until then the stream stays as `admits` finds it.
-        if self.room.sub(bytes).cast_signed() < bytes.cast_signed() {
-            self.room.add(bytes);
+        if self.room.0.sub(bytes).cast_signed() < bytes.cast_signed() {
+            self.room.0.add(bytes);
             return Reservation::Busy;
         }
         if !self.admits(generation, position, bytes) {
-            self.room.add(bytes);
+            self.room.0.add(bytes);
             return Reservation::Closed;
         }
         // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or this sees
         // CLOSED.
         let at = self.cursor.add(bytes);
         if at & CLOSED != 0 {
-            self.room.add(bytes);
+            self.room.0.add(bytes);
             return Reservation::Closed;
         }
         Reservation::At(at & POSITION)
+    }
+
+    /// Whether there seems to be room for so many bytes: all that many that wait need to look at.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        // ORDERING: relaxed: a hint.
+        self.room.0.peek().cast_signed() >= bytes.cast_signed()
     }
 
     /// Whether the fast path takes so many bytes at about this position, from handles of this generation.
@@ -288,7 +296,7 @@ impl Stream {
     /// Grants every block whose turn has come, in order. Who has just freed one, or begins writing.
     fn grant(&self) {
         // Of two lanes that free neighbouring blocks at the same time, one at least sees both: each published its turn before.
-        wake_fence();
+        device_fence();
         let bytes = self.block_bytes();
         // Ends: a round grants a block, or another lane did; a stream has few.
         loop {
@@ -302,7 +310,7 @@ impl Stream {
             // ORDERING: acquire and release, device: one lane grants a block. `granted` grows before `room` does, see `is_quiet`.
             if self.granted.replace(granted, granted + bytes).is_ok() {
                 // ORDERING: acquire and release, device, partner `try_reserve`.
-                self.room.add(bytes);
+                self.room.0.add(bytes);
             }
         }
     }
@@ -366,7 +374,7 @@ impl Stream {
         // ORDERING: release, device, partner `start`'s exchange.
         block.operation.publish(FULL);
         // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
-        wake_fence();
+        device_fence();
         Committed { full: true, unrecorded: None }
     }
 
@@ -397,6 +405,13 @@ impl Stream {
         // ORDERING: release, device, partner `is_behind`: the place is switched. To the next committers it is published by what lets
         // them commit, `turn` or the cursor.
         block.epoch.publish(epoch);
+    }
+
+    /// The ring that the stream's writes go through. One for all: the system lets one writer at a time into a file, and where writes of
+    /// several rings meet there, their worker threads wake each other for each.
+    #[must_use]
+    pub fn ring(&self, session: &Session) -> u32 {
+        self.index_in(session) % session.queue_count
     }
 
     /// The stream's index in its session's table.
@@ -593,7 +608,7 @@ impl Stream {
         self.freeing.sub(1);
         if serial {
             // Pairs with the fence in `commit`: either the committer of the next block sees `serial_next`, or this sees FULL.
-            wake_fence();
+            device_fence();
             // Where no slot is free now, the next waiter or flush starts it.
             let (Progress::Done | Progress::Wait(_) | Progress::NoSlot | Progress::Failed(_)) =
                 self.start(session, ring, number + 1);
@@ -620,17 +635,11 @@ impl Stream {
         (number != 0).then(|| Errno::from_number(number))
     }
 
-    /// The block whose place the reservation at the cursor needs next, for a caller that found [`Reservation::Busy`]: every place
-    /// is looked at once. Says whether something is in flight, and where.
+    /// Looks after every place once, for a lane alone. Says whether something is in flight, and where.
     pub fn reap_all(&self, session: &Session, ring: u32) -> Progress {
         let mut progress = Progress::Done;
-        for place in 0..u64::from(self.block_count.peek()) {
-            let here = match self.reap(session, place) {
-                // ORDERING: relaxed: a hint; `start` looks again.
-                Progress::Done => self.start(session, ring, self.place(place).turn.peek()),
-                other => other,
-            };
-            match here {
+        for place in 0..self.block_count.peek() {
+            match self.tend(session, ring, place) {
                 Progress::Done => {}
                 other => progress = other,
             }
@@ -638,17 +647,26 @@ impl Stream {
         progress
     }
 
-    /// [`Stream::reap_all`], unless another lane does that now: `None`. Many look after the blocks no faster than one, and would keep it
-    /// from the words.
-    pub fn tend(&self, session: &Session, ring: u32) -> Option<Progress> {
-        // ORDERING: relaxed look first; then acquire and release, device; nothing hangs on it.
-        if self.tended.peek() != 0 || self.tended.replace(0, 1).is_err() {
-            return None;
+    /// Looks after one place, for a caller that found [`Reservation::Busy`]: frees its block if it is written, starts it if it is full.
+    pub fn tend(&self, session: &Session, ring: u32, place: u32) -> Progress {
+        match self.reap(session, u64::from(place)) {
+            // ORDERING: relaxed: a hint; `start` looks again.
+            Progress::Done => self.start(session, ring, self.place(u64::from(place)).turn.peek()),
+            other => other,
         }
-        let progress = self.reap_all(session, ring);
-        // ORDERING: release, device; nothing hangs on it.
-        self.tended.publish(0);
-        Some(progress)
+    }
+
+    /// Whether the caller is now the one that looks after the places, until it says [`Stream::end_tending`]. Many do so no faster than
+    /// one, and would keep it from the words.
+    #[must_use]
+    pub fn begin_tending(&self) -> bool {
+        // ORDERING: relaxed look first; then acquire and release, device; nothing hangs on it.
+        self.tended.0.peek() == 0 && self.tended.0.replace(0, 1).is_ok()
+    }
+    /// Lets others look after the places.
+    pub fn end_tending(&self) {
+        // ORDERING: relaxed: nothing hangs on it.
+        self.tended.0.set(0);
     }
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
@@ -714,7 +732,7 @@ impl Stream {
         let _ = self.cursor.observe();
         // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted` has, too. The other way round there is
         // less room than there should be.
-        let room = self.room.observe();
+        let room = self.room.0.observe();
         let (granted, end) = (self.granted.peek(), self.end.peek());
         if room != granted.wrapping_sub(end) {
             return false;
@@ -782,7 +800,7 @@ impl Stream {
         let before = self.granted.peek().wrapping_sub(self.end.peek());
         self.granted.set(granted);
         self.end.set(inside);
-        self.room.add((granted - inside).wrapping_sub(before));
+        self.room.0.add((granted - inside).wrapping_sub(before));
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -798,7 +816,7 @@ impl Stream {
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
         self.end.set(at + taken);
-        self.room.sub(taken);
+        self.room.0.sub(taken);
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -910,7 +928,9 @@ impl Stream {
         self.block_shift.set(buffer_bytes.trailing_zeros());
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
         self.block_count.set(buffers.len() as u32);
-        let serial = file_flags & OpenFile::SEEKABLE == 0 || file_flags & OpenFile::APPEND != 0;
+        // What has no position forgets what it is given, in whatever order that comes.
+        let placed = file_flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) != 0;
+        let serial = !placed || file_flags & OpenFile::APPEND != 0;
         self.serial.set(u32::from(serial));
         self.error.set(0);
         self.file.set(file);

@@ -66,9 +66,9 @@ typedef struct gpufs_options {
     uint32_t ring_entries;        /* operations in flight of a ring: a power of two; default 1024 */
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
-    uint64_t buffer_bytes;        /* pinned memory for data; default 32 MiB */
-    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 64 KiB */
-    uint32_t blocks_per_stream;   /* buffers of a writing stream: 1, 2, 4, 8 or 16; default 8 */
+    uint64_t buffer_bytes;        /* pinned memory for data; default 16 MiB for calls, 32 MiB for streams */
+    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB */
+    uint32_t blocks_per_stream;   /* buffers of a writing stream: 1, 2, 4, 8 or 16; default 16 */
     uint32_t files;               /* open at once, the three standard ones too; default 1024 */
     uint32_t streams;             /* likewise; default 256 */
     uint32_t registered_buffers;  /* default 64 */

@@ -198,6 +198,12 @@ impl<T: Copy> EntryCell<T> {
     }
 }
 
+/// [`wake_fence`] among device words alone.
+#[inline]
+pub fn device_fence() {
+    fence(Ordering::SeqCst);
+}
+
 /// Makes the exchanges that follow releases. They are by themselves here.
 #[inline]
 pub fn release_fence() {}

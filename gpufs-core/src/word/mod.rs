@@ -42,4 +42,6 @@ mod loom;
 #[cfg(loom)]
 use self::loom as backend;
 
-pub use backend::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, release_fence, wake_fence};
+pub use backend::{
+    DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, device_fence, release_fence, wake_fence,
+};

@@ -363,6 +363,14 @@ impl<T: Copy> EntryCell<T> {
     }
 }
 
+/// [`wake_fence`] among device words alone, for which nothing on its way over the bus is waited for.
+#[inline]
+pub fn device_fence() {
+    // SAFETY:
+    // - a fence touches no memory
+    unsafe { asm!("fence.sc.gpu;", options(nostack)) };
+}
+
 /// Makes the relaxed changes of device words that follow releases, all of them for the price of one.
 #[inline]
 pub fn release_fence() {

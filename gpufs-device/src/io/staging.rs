@@ -197,9 +197,10 @@ pub(crate) fn transfer(
     let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
     let mut running = Running { done: 0, bytes, open: request.is_some(), outcome: Ok(0) };
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
-    // Registered memory is used in place: one operation a lane. Ends: only an interruption asks again.
+    // Registered memory is used in place, and where there are no bytes no memory is needed: one operation a lane. Ends: only an
+    // interruption asks again.
     loop {
-        let in_place = running.open && region.is_some();
+        let in_place = running.open && (region.is_some() || bytes == 0);
         if !lanes.any(in_place) {
             break;
         }

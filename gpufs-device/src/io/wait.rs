@@ -7,6 +7,8 @@ use crate::warp::{Machine, Warp};
 
 /// Shortest and longest nap in nanoseconds.
 const NAP_NS: (u32, u32) = (50, 1_000);
+/// The same where many wait.
+const NAP_OF_MANY_NS: (u32, u32) = (400, 4_000);
 /// The longest naps after which a lane that gives up no longer waits for the report of the one that gave up first.
 const STALL_NAPS: u32 = 1_000;
 
@@ -14,13 +16,20 @@ const STALL_NAPS: u32 = 1_000;
 pub(crate) struct Patience<'a> {
     session: &'a Session,
     nap_ns: u32,
+    longest_ns: u32,
     started_ns: Option<u64>,
 }
 
 impl<'a> Patience<'a> {
     /// Patience for a wait that begins now.
     pub(crate) const fn new(session: &'a Session) -> Self {
-        Self { session, nap_ns: NAP_NS.0, started_ns: None }
+        Self { session, nap_ns: NAP_NS.0, longest_ns: NAP_NS.1, started_ns: None }
+    }
+
+    /// Patience for a wait in which all warps of a GPU may be at once: they look less often, or those that they wait for would find the
+    /// words busy.
+    pub(crate) const fn of_many(session: &'a Session) -> Self {
+        Self { session, nap_ns: NAP_OF_MANY_NS.0, longest_ns: NAP_OF_MANY_NS.1, started_ns: None }
     }
 
     /// Naps once, shorter after completions were handed on. Any lane; not convergent.
@@ -30,7 +39,8 @@ impl<'a> Patience<'a> {
     /// for the host, and named in the message.
     pub(crate) fn wait(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
         self.look(drained, stage, ring, object);
-        self.nap_ns = if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(NAP_NS.1) };
+        self.nap_ns =
+            if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(self.longest_ns) };
         Machine::nap(self.nap_ns);
     }
 

@@ -86,6 +86,8 @@ fn claim(session: &Session, flags: u32) -> Result<(u32, Buffers), Errno> {
     let hint = slot_hint(0);
     let entry = session.streams_free.claim(1, hint).ok_or(Errno::MFILE)?;
     let wanted = if flags & 3 == O_RDONLY { 1 } else { session.blocks_per_stream.min(MOST_BLOCKS as u32) };
+    // So that the streams that are opened first leave some for later ones.
+    let wanted = wanted.min(session.stream_buffers.free.free() / 8).max(1);
     let mut buffers = Buffers::new();
     // Ends: each round adds a buffer or is the last.
     while (buffers.len() as u32) < wanted {

@@ -75,7 +75,7 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
 /// Runs `body` alone on the stream, whose lock the lanes have, and hands the lock on. Convergent.
 fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno>) -> Result<T, Errno> {
     let (session, stream) = (file.session, file.stream());
-    let held = Held { session, stream, lanes, ring: ring_of_warp(session) };
+    let held = Held { session, stream, lanes, ring: stream.ring(session) };
     if lanes.is_leader() {
         stream.close_cursor();
     }

@@ -7,7 +7,7 @@ use gpufs_core::{Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
 use super::{File, Transfer};
-use crate::io::{Drained, Patience, copy_alone, copy_together, drain, ring_of_warp, slot_hint};
+use crate::io::{Drained, Patience, copy_alone, copy_together, drain, slot_hint};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// What one lane writes in one call.
@@ -107,20 +107,21 @@ fn piece_end<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64)
 }
 
 /// How often a piece finds the stream busy before it goes to the lock, where the first come are the first served.
-const BUSY_TRIES: u32 = 10_000;
+const BUSY_TRIES: u32 = 1_000;
+/// How often it looks for room between two tries.
+const LOOKS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
 fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
     /// A reservation as a number: positions stay below.
     const CLOSED: u64 = u64::MAX;
     const BUSY: u64 = u64::MAX - 1;
-    /// No [`pack`]ed progress.
-    const ELSEWHERE: u64 = u64::MAX;
     let (session, stream) = (file.session, file.stream());
-    let ring = ring_of_warp(session);
-    let mut patience = Patience::new(session);
+    let ring = stream.ring(session);
+    let mut patience = Patience::of_many(session);
+    let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
-    for _ in 0..BUSY_TRIES {
+    loop {
         let word = if !lanes.is_leader() {
             0
         } else {
@@ -133,22 +134,21 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
         match lanes.from_leader(word) {
             CLOSED => return false,
             BUSY => {
-                let tended = if lanes.is_leader() { stream.tend(session, ring) } else { None };
-                let word = lanes.from_leader(tended.map_or(ELSEWHERE, pack));
-                if word == ELSEWHERE {
-                    patience.wait(Drained::Elsewhere, Stage::StreamBlock, ring, to - from);
-                    continue;
+                if tries == BUSY_TRIES {
+                    return false;
                 }
-                let (ring, progress) = match unpack(word) {
-                    // The lock's way reports the error.
-                    Progress::Failed(_) => return false,
-                    Progress::Wait(ring) => (ring, false),
-                    Progress::NoSlot => (ring, false),
-                    Progress::Done => (ring, true),
-                };
-                let drained = drain(session, lanes, ring);
-                let drained = if progress { Drained::Some } else { drained };
-                patience.wait(drained, Stage::StreamBlock, ring, to - from);
+                tries += 1;
+                // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
+                for _ in 0..LOOKS_FOR_ROOM {
+                    match tend(file, lanes, ring) {
+                        // The lock's way reports the error.
+                        Err(_) => return false,
+                        Ok(drained) => patience.wait(drained, Stage::StreamBlock, ring, to - from),
+                    }
+                    if lanes.any(lanes.is_leader() && stream.has_room(to - from)) {
+                        break;
+                    }
+                }
             }
             position => {
                 // From here to the last commit inside `fill` nothing is waited for (decision 13).
@@ -159,7 +159,53 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
             }
         }
     }
-    false
+}
+
+/// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
+/// of a write. Convergent. Waits for nothing.
+fn tend(file: File, lanes: Lanes, ring: u32) -> Result<Drained, Errno> {
+    let (session, stream) = (file.session, file.stream());
+    if !lanes.any(lanes.is_leader() && stream.begin_tending()) {
+        return Ok(Drained::Elsewhere);
+    }
+    let mut progress = Progress::Done;
+    // Ends: over the places.
+    for place in (lanes.rank()..stream.block_count.peek()).step_by(lanes.count() as usize) {
+        match stream.tend(session, ring, place) {
+            Progress::Done => {}
+            other => progress = other,
+        }
+    }
+    lanes.sync();
+    if lanes.is_leader() {
+        stream.end_tending();
+    }
+    let mut drained = Drained::Nothing;
+    let mut waiting = match progress {
+        Progress::Wait(ring) => Some(ring),
+        Progress::NoSlot => Some(ring),
+        Progress::Done | Progress::Failed(_) => None,
+    };
+    let failed = lanes.ballot(matches!(progress, Progress::Failed(_)));
+    if !failed.is_empty() {
+        let word = lanes.broadcast(pack(progress), failed.first());
+        return if let Progress::Failed(errno) = unpack(word) { Err(errno) } else { Ok(drained) };
+    }
+    // Each ring that has a write of the stream once. Ends: each round takes a ring.
+    loop {
+        let left = lanes.ballot(waiting.is_some());
+        if left.is_empty() {
+            return Ok(drained);
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
+        let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
+        if drain(session, lanes, ring) == Drained::Some {
+            drained = Drained::Some;
+        }
+        if waiting == Some(ring) {
+            waiting = None;
+        }
+    }
 }
 
 /// Commits that found no journal entry left, by block and epoch; the leader's value counts. A block that a commit has to itself
@@ -328,13 +374,9 @@ fn claim_assembly(session: &Session, lanes: Lanes, ring: u32, bytes: u64) -> Opt
     }
     let mut word = u64::MAX;
     if lanes.is_leader()
-        && let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring))
+        && let Some(claim) = pool.claim_whole(bytes, slot_hint(ring))
     {
-        if u64::from(staged.bytes) >= bytes {
-            word = u64::from(staged.claim.item(0)) << 32 | u64::from(staged.claim.count());
-        } else {
-            pool.free.release(staged.claim);
-        }
+        word = u64::from(claim.item(0)) << 32 | u64::from(claim.count());
     }
     let word = lanes.from_leader(word);
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]

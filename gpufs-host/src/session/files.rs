@@ -107,7 +107,12 @@ pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
     match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR => flags |= OpenFile::SEEKABLE,
         libc::S_IFCHR if terminal => flags |= OpenFile::TERMINAL,
-        libc::S_IFCHR if libc::major(stat.st_rdev) == 1 => flags |= OpenFile::POSITIONLESS,
+        // As `entry_flags` of `gpufs-device` has it.
+        libc::S_IFCHR
+            if libc::major(stat.st_rdev) == 1 && matches!(libc::minor(stat.st_rdev), 3 | 5 | 7 | 8 | 9) =>
+        {
+            flags |= OpenFile::POSITIONLESS;
+        }
         _ => {}
     }
     Ok(flags)
