@@ -52,9 +52,6 @@ impl Pool {
         }
         None
     }
-}
-
-impl Pool {
     /// Claims neighbouring buffers for all of `bytes`, at most [`Pool::most_bytes`]; `None` if no such run was found free. One lane. Waits
     /// for nothing.
     pub fn claim_whole(&self, bytes: u64, hint: u32) -> Option<Claim> {
