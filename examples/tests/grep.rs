@@ -216,7 +216,8 @@ fn lanes_that_part() {
 #[test]
 fn output_that_fails() {
     let tree = Tree::new("grep-full");
-    tree.file("text", "foo\n".repeat(100_000));
+    // More than the standard output's buffers hold.
+    tree.file("text", "foo\n".repeat(1_000_000));
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output =
         Command::new(GREP).current_dir(tree.path()).args(["foo", "text"]).stdout(full).output().unwrap();
