@@ -12,6 +12,7 @@
 //! `cargo xtask bundle` builds it, and the programs, given `--device cuda`, run it.
 #![cfg_attr(not(feature = "host"), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+#![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
 #![deny(unsafe_code)]
 
 #[cfg(feature = "host")]
