@@ -18,9 +18,10 @@
 //!    *t* mod entries, and only its holder does.
 //! 4. *Ready, then published.* The holder of a batch writes its SQEs, then stores the batch's length at `ready[first ticket]`. The
 //!    publisher takes ready batches in ticket order, clears each mark, and stores the tail once behind the last of them.
-//! 5. *One publisher.* Each committer adds one to `publications`; the one that finds zero publishes. It leaves by subtracting what
-//!    it has served; if anything remains it goes on, and after a few rounds leaves the rest in `orphaned`. Whoever drains adopts it:
-//!    takes it by exchange, and is the publisher.
+//! 5. *One publisher.* Each committer adds one to `publications`; the one that finds zero publishes. One that sees zero before it has
+//!    marked anything takes the place by exchange: if its batch is next in line it stores the tail behind it, unmarked, and scans on;
+//!    else it marks it. A publisher leaves by subtracting what it has served; if anything remains it goes on, and after a few rounds leaves
+//!    the rest in `orphaned`. Whoever drains adopts it: takes it by exchange, and is the publisher.
 //! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head, and
 //!    only then delivers the copies to their slots; it waits for nothing meanwhile.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
@@ -53,7 +54,8 @@
 //! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and a publisher scans again, seeing the mark
 //! through the same word: the same one, or whoever adopts the remainder. While a remainder is orphaned, `publications` is not zero,
 //! so no committer becomes a second publisher, and the exchange lets one lane adopt it. Everyone who waits drains, and so adopts: what
-//! somebody waits for is published. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail
+//! somebody waits for is published. A batch that its committer marked as the publisher, and did not scan for, stands behind an earlier ticket
+//! that is not committed yet; whoever commits that one comes after in the order of `publications`, sees the mark, and scans past both. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail
 //! is stored; and a publisher leaves after a few rounds, so no lane is held captive by the others' haste.
 //!
 //! *No wake-up is lost.* The host's attendant looks at `NEED_WAKEUP` and the tail again and again while kernels run, so a stale
@@ -66,8 +68,9 @@
 //! kernel completes it, and any waiter of its ring delivers it: (a) ends. Slots are held by operations somebody waits for, which end
 //! by (a), and by write-behind, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
 //! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
-//! its predecessor in a serial stream is written (the same, by induction), and every waiter for it reaps it: (d) ends, or
-//! reports the write's error. The locks are first come first served and held across (a) to (d) only, taken in the order stream,
+//! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
+//! waits for nothing, and then lets the others: (d) ends, or reports the write's error. Who has taken room of a stream adds it to the
+//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. The locks are first come first served and held across (a) to (d) only, taken in the order stream,
 //! file: (e) ends. ∎ (An operation that the kernel itself cannot finish, such as a read of a pipe that nobody writes,
 //! holds its slot and its lock as long as it would hold a thread on a CPU.)
 #![cfg_attr(not(test), no_std)]
