@@ -11,7 +11,7 @@
 namespace {
 
 constexpr unsigned workers = 32 * 64;
-constexpr int longest = 4096; // a longer line counts as several
+constexpr int longest = 1 << 16; // a longer line counts as several
 
 struct Job {
     const char *needle;
@@ -126,7 +126,12 @@ int main(int argc, char **argv) {
     std::strcpy(needle, argv[1]);
     std::memcpy(name_bytes, names.data(), names.size());
     std::memcpy(start_numbers, starts.data(), starts.size() * sizeof starts[0]);
-    *job = Job{needle, name_bytes, start_numbers, static_cast<unsigned>(starts.size()), 0, shared<char>(static_cast<size_t>(workers) * longest), 0, 0};
+    char *lines = nullptr;
+    if (cudaMalloc(&lines, static_cast<size_t>(workers) * longest) != cudaSuccess) {
+        std::fprintf(stderr, "grep: no memory on the GPU for lines\n");
+        return 2;
+    }
+    *job = Job{needle, name_bytes, start_numbers, static_cast<unsigned>(starts.size()), 0, lines, 0, 0};
     if (gpufs_host_begin(host) != 0) {
         return fail("beginning");
     }

@@ -15,7 +15,7 @@
 namespace {
 
 constexpr unsigned workers = 32 * 64;
-constexpr int longest = 4096; // a longer line counts as several
+constexpr int longest = 1 << 16; // a longer line counts as several
 
 // In device memory, and what it points to.
 struct Job {
