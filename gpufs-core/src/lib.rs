@@ -54,9 +54,10 @@
 //! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and a publisher scans again, seeing the mark
 //! through the same word: the same one, or whoever adopts the remainder. While a remainder is orphaned, `publications` is not zero,
 //! so no committer becomes a second publisher, and the exchange lets one lane adopt it. Everyone who waits drains, and so adopts: what
-//! somebody waits for is published. A batch that its committer marked as the publisher, and did not scan for, stands behind an earlier ticket
-//! that is not committed yet; whoever commits that one comes after in the order of `publications`, sees the mark, and scans past both. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail
-//! is stored; and a publisher leaves after a few rounds, so no lane is held captive by the others' haste.
+//! somebody waits for is published. A batch that its committer marked as the publisher, and did not scan for, stands behind an earlier
+//! ticket that is not committed yet; whoever commits that one comes after in the order of `publications`, sees the mark, and scans past
+//! both. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail is stored; and a publisher
+//! leaves after a few rounds, so no lane is held captive by the others' haste.
 //!
 //! *No wake-up is lost.* The host's attendant looks at `NEED_WAKEUP` and the tail again and again while kernels run, so a stale
 //! look is followed by a fresh one; the kernel's thread sets the flag, fences, and looks at the tail once more before it sleeps. Only
@@ -70,9 +71,10 @@
 //! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
 //! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
 //! waits for nothing, and then lets the others: (d) ends, or reports the write's error. Who has taken room of a stream adds it to the
-//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. The locks are first come first served and held across (a) to (d) only, taken in the order stream,
-//! file: (e) ends. ∎ (An operation that the kernel itself cannot finish, such as a read of a pipe that nobody writes,
-//! holds its slot and its lock as long as it would hold a thread on a CPU.)
+//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. The locks are
+//! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (An operation that the kernel
+//! itself cannot finish, such as a read of a pipe that nobody writes, holds its slot and its lock as long as it would hold a thread
+//! on a CPU.)
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 #![deny(unsafe_code)]

@@ -398,7 +398,7 @@ impl Queue {
         let publications = &self.words().publications.0;
         // ORDERING: relaxed: a counter.
         self.counters().operations.draw(u64::from(count));
-        // ORDERING: relaxed look first; then acquire and release, device, partner `publish`'s sub: this lane sees what the last publisher
+        // ORDERING: relaxed look first; then acquire and release, device, partner `leave_or_publish`'s sub: this lane sees what the last publisher
         // wrote.
         if publications.peek() == 0 && publications.replace(0, 1).is_ok() {
             // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
@@ -408,15 +408,15 @@ impl Queue {
                 self.pass(next, count);
                 self.pass_ready();
             } else {
-                // ORDERING: release, device, partner `publish`'s observe: the SQEs come before the mark.
+                // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
                 self.ready(ticket.0).publish(count);
             }
             self.leave_or_publish(1);
             return;
         }
-        // ORDERING: release, device, partner `publish`'s observe: the SQEs come before the mark.
+        // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
         self.ready(ticket.0).publish(count);
-        // ORDERING: acquire and release, device, partner `publish`'s sub: the mark is seen by a publisher that is still at work, and
+        // ORDERING: acquire and release, device, partner `leave_or_publish`'s sub: the mark is seen by a publisher that is still at work, and
         // a new publisher sees what the last one wrote.
         if publications.add(1) == 0 {
             self.publish(1);

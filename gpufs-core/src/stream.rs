@@ -219,7 +219,7 @@ pub enum Reservation {
     At(u64),
     /// No fast path now: take the lock.
     Closed,
-    /// A block's earlier content is still being written: reap it, drain, and try again.
+    /// No room: blocks are still being written. Reap them, drain, and try again.
     Busy,
 }
 
@@ -293,7 +293,7 @@ impl Stream {
         now == generation && spanned <= count / 2 && self.failed().is_none()
     }
 
-    /// Grants every block whose turn has come, in order. Who has just freed one, or begins writing.
+    /// Grants every block whose turn has come, in order. Who has just freed one; [`Stream::begin_writing`] grants the first by itself.
     fn grant(&self) {
         // Of two lanes that free neighbouring blocks at the same time, one at least sees both: each published its turn before.
         device_fence();

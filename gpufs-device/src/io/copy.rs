@@ -1,4 +1,4 @@
-//! Moving bytes: one lane alone, or a warp's lanes side by side.
+//! Moving bytes between callers' memory and the kernel's (stages 2 and 9): one lane alone, or a warp's lanes side by side.
 //!
 //! What crosses the bus costs by the access, not by the byte, and neighbouring lanes' accesses to neighbouring words are one access. So
 //! bytes move in aligned words of 16 wherever source and target allow it, else of 4, and each lane of a warp takes the words of its rank.
