@@ -44,7 +44,8 @@ fn serve(rig: &Rig, head: u32, count: u32) {
 fn submit(rig: &Rig, batch: u32) -> ([Option<Operation>; WIDTH], gpufs_core::Claim, Ticket) {
     let queue = &rig.queue;
     let claim = queue.claim(batch, 0).expect("every slot is free");
-    let ticket = queue.reserve(claim.count());
+    let drawn = queue.reserve(claim.count());
+    let ticket = drawn.first;
     let mut operations = [None; WIDTH];
     for (rank, operation) in (0..claim.count()).zip(&mut operations) {
         let armed = queue.arm(Slot(claim.item(rank)));
@@ -55,7 +56,7 @@ fn submit(rig: &Rig, batch: u32) -> ([Option<Operation>; WIDTH], gpufs_core::Cla
     }
     // SAFETY:
     // - the tickets were drawn together, and each has been filled
-    unsafe { queue.commit(ticket, claim.count()) };
+    unsafe { queue.commit(drawn) };
     (operations, claim, ticket)
 }
 
@@ -103,7 +104,9 @@ fn stream_record(bencher: Bencher<'_, '_>, bytes: u32) {
             match stream.try_reserve(generation, u64::from(black_box(bytes))) {
                 Reservation::At(position) => {
                     let start = u32::try_from(position % size).expect("a block is smaller");
-                    break stream.commit(view, position / size, start, bytes, 0);
+                    let layout = stream.layout(view);
+                    let spot = stream.spot(&layout, position / size);
+                    break stream.commit(view, &layout, spot, (start, bytes), 0);
                 }
                 Reservation::Busy => {
                     stream.begin_writing(view, 0);

@@ -44,7 +44,8 @@ fn serve(rig: &Rig, stop: &SharedWord) {
 fn round_trip(queue: &Queue, batch: u32) {
     let Some(claim) = queue.claim(batch, 0) else { return };
     let operations: Vec<_> = (0..claim.count()).map(|rank| queue.arm(Slot(claim.item(rank)))).collect();
-    let ticket = queue.reserve(claim.count());
+    let drawn = queue.reserve(claim.count());
+    let ticket = drawn.first;
     for (rank, operation) in (0..).zip(&operations) {
         // SAFETY:
         // - the ticket was just drawn by this thread
@@ -52,7 +53,7 @@ fn round_trip(queue: &Queue, batch: u32) {
     }
     // SAFETY:
     // - the tickets were drawn together, and each has been filled
-    unsafe { queue.commit(ticket, claim.count()) };
+    unsafe { queue.commit(drawn) };
     // Ends: the other thread completes what was committed.
     for operation in operations {
         while queue.outcome(operation) == Outcome::InFlight {

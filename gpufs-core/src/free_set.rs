@@ -8,7 +8,7 @@ pub(crate) const WORD_BITS: u32 = 64;
 /// A set of free items, numbered from 0. Bit `i` of word `w` is set while item `64 w + i` is free.
 ///
 /// Owner of a set bit: nobody. Owner of a cleared bit: whoever cleared it, until it sets it again.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct FreeSet {
     words: *const DeviceWord64,
@@ -135,20 +135,19 @@ impl FreeSet {
         for step in 0..self.word_count {
             let word = (hint % self.word_count + step) % self.word_count;
             let turn = hint / self.word_count % WORD_BITS;
-            // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
-            let mut seen = self.word(word).peek();
-            // Ends: bounded. A round that takes nothing has lost the item it reached for to another claim.
-            for _ in 0..WORD_BITS {
-                let bit = lowest(seen.rotate_right(turn), 1).rotate_left(turn);
-                if bit == 0 {
-                    break;
-                }
+            // The first is a guess, which tells what is free where it is wrong.
+            let mut bit = 1 << turn;
+            // Ends: bounded. After the guess, a round that takes nothing has lost the item it reached for to another claim.
+            for _ in 0..=WORD_BITS {
                 // ORDERING: acquire, device, partner `release`: what the item's last owner did comes before.
                 let before = self.word(word).claim_bits(bit);
                 if before & bit != 0 {
                     return Some(Claim { word, bits: bit });
                 }
-                seen = before;
+                bit = lowest(before.rotate_right(turn), 1).rotate_left(turn);
+                if bit == 0 {
+                    break;
+                }
             }
         }
         None

@@ -38,7 +38,8 @@
 //! epoch           start                length − 1
 //! ```
 //!
-//! Only entries of the epoch in force count. An epoch is not in force again before its number comes round; when it does, all entries are
+//! A commit of at least [`Journal::BYTES_PER_ENTRY`] bytes has the entry of its place in the block, since no other that long begins so
+//! near; a shorter one draws its index, from the table's second half. Only entries of the epoch in force count. An epoch is not in force again before its number comes round; when it does, all entries are
 //! cleared. An entry is never stored late, over one of a later epoch: a switch needs all commits of the epoch counted in, and each stored
 //! its entry before. (This is why the index is drawn by an addition of its own. One addition for index and bytes would
 //! allow the block to be filled, written and reused between it and the store.) A commit for which no entry is left is followed by a
@@ -54,10 +55,11 @@
 //!
 //! - *Delivered.* Who delivers it first stores its result in `results`. The slot is not armed again before the reaper has
 //!   switched the place, so a record's token and a result of another generation never mean the same operation.
-//! - *Complete, not delivered.* Its CQE still lies in the ring. Let the last drain have begun at *h*, with *n* completions. At most
-//!   *capacity* operations were in flight then, and of these *n* slots at most can have been used again, once, until that drain ends.
-//!   So no CQE at or behind *h + capacity + n ≤ h + 2·capacity* is ever posted, and none at or behind *h* is overwritten, as the ring has
-//!   at least 2·capacity entries. Results of CQEs before *h* are visible: the drain's store of the CQ head is a release behind them. ∎
+//! - *Complete, and its result not visible.* Its CQE still lies in the ring. Let the last drain have begun at *h*, with *n* completions. At
+//!   most *capacity* operations were in flight then, and of these *n* slots at most can have been used again, once, until that drain
+//!   ends. So no CQE at or behind *h + capacity + n* is ever posted. Results of CQEs before the last CQ head that was stored are visible,
+//!   as that store is a release behind them; and it lies fewer than a head step before *h*. None from there on is overwritten, as the
+//!   ring has at least *capacity + n + head step − 1* entries. ∎
 //! - *Not complete.* Then its ticket says whether the kernel will complete it: tickets before the SQ tail are published, later
 //!   ones, and those not stored, never will be.
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
@@ -123,7 +125,7 @@ pub struct Place {
 }
 
 /// The journal as the device sees it. Without `places`, output does not survive a fault.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Journal {
     /// One for each stream buffer, or null.
@@ -141,8 +143,26 @@ pub struct Journal {
 impl Journal {
     /// A file's word is in use.
     pub const OPEN: u64 = 1 << 32;
-    /// Bytes of a buffer for each entry.
+    /// Bytes of a buffer for each entry in one half of its table.
     pub const BYTES_PER_ENTRY: u32 = 64;
+
+    /// Entries that a buffer of so many bytes has: a half by place, a half to draw.
+    #[must_use]
+    pub const fn entries_for(buffer_bytes: u32) -> u32 {
+        2 * (buffer_bytes / Self::BYTES_PER_ENTRY)
+    }
+    /// The entry of a commit by its place, the block's byte that it begins at, if it has `bytes` enough.
+    #[must_use]
+    #[inline]
+    pub const fn entry_at(start: u32, bytes: u32) -> Option<u32> {
+        if bytes < Self::BYTES_PER_ENTRY { None } else { Some(start / Self::BYTES_PER_ENTRY) }
+    }
+    /// The entry of a commit that drew `index`.
+    #[must_use]
+    #[inline]
+    pub const fn entry_drawn(&self, index: u32) -> u32 {
+        (self.entries_per_buffer / 2).saturating_add(index)
+    }
 
     /// Whether output survives.
     #[must_use]

@@ -18,12 +18,13 @@
 //!    *t* mod entries, and only its holder does.
 //! 4. *Ready, then published.* The holder of a batch writes its SQEs, then stores the batch's length at `ready[first ticket]`. The
 //!    publisher takes ready batches in ticket order, clears each mark, and stores the tail once behind the last of them.
-//! 5. *One publisher.* Each committer adds one to `publications`; the one that finds zero publishes. One that sees zero before it has
-//!    marked anything takes the place by exchange: if its batch is next in line it stores the tail behind it, unmarked, and scans on;
-//!    else it marks it. A publisher leaves by subtracting what it has served; if anything remains it goes on, and after a few rounds leaves
-//!    the rest in `orphaned`. Whoever drains adopts it: takes it by exchange, and is the publisher.
-//! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head, and
-//!    only then delivers the copies to their slots; it waits for nothing meanwhile.
+//! 5. *One publisher.* Who draws tickets adds one to the publications with the same addition, and is the publisher if it finds zero:
+//!    there was none. It commits its own batch by storing the tail behind it, unmarked, if it is next in line, else by marking it. Every
+//!    other committer marks its batch and adds one more; if that finds zero, it is the publisher now. A publisher scans, and leaves by
+//!    subtracting what it has served; if anything remains it goes on, and after a few rounds leaves the rest in `orphaned`. Whoever drains
+//!    adopts it: takes it by exchange, and is the publisher.
+//! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head if a multiple of
+//!    the *head step* is passed, and only then delivers the copies to their slots; it waits for nothing meanwhile.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
 //! 8. *Operations nobody waits for* (write-behind of stream blocks) are never more than the session's stream buffers, and every
 //!    ring has more slots than those.
@@ -38,9 +39,10 @@
 //! itself may have been claimed before any of this.
 //!
 //! *The CQ never overflows.* One SQE gives one CQE (no multishot). A CQE that lies in the ring, or is still to be posted, belongs
-//! to a slot that is not yet free: by rule 6 the CQ head is stored past an entry before its slot is told, and by release and
-//! acquire along slot → free bit → claim → tail, the kernel that reads a later SQE also sees that head. So at most *capacity ≤ CQ
-//! entries* lie between the head that the kernel sees and its tail. ∎
+//! to a slot that is not yet free, or has been copied and not given back: of these there are fewer than the head step when slots are told,
+//! since by rule 6 the CQ head is stored before, where a multiple of it is passed. By release and acquire along slot → free bit → claim →
+//! tail, the kernel that reads a later SQE also sees that head. So at most *capacity + head step − 1 ≤ CQ entries* lie between the head
+//! that the kernel sees and its tail. ∎
 //!
 //! *A `ready` mark is never lost or read twice.* The next batch that starts at the same index can only be drawn after a ticket
 //! one lap earlier completed; its mark was cleared before the tail store that let it complete (rule 4). So clearing happens before
@@ -50,14 +52,15 @@
 //! is one successful exchange (rule 7); a second CQE with the same generation, or one with an old generation, finds another
 //! word and is rejected as stale. ∎
 //!
-//! *Nothing ready stays unpublished.* A committer marks ready, then adds to `publications`. If it finds zero it publishes itself.
+//! *Nothing ready stays unpublished.* A committer marks ready, then adds to the publications. If it finds zero it publishes itself.
 //! Otherwise its add precedes the publisher's subtract, which then leaves a remainder, and a publisher scans again, seeing the mark
-//! through the same word: the same one, or whoever adopts the remainder. While a remainder is orphaned, `publications` is not zero,
-//! so no committer becomes a second publisher, and the exchange lets one lane adopt it. Everyone who waits drains, and so adopts: what
-//! somebody waits for is published. A batch that its committer marked as the publisher, and did not scan for, stands behind an earlier
-//! ticket that is not committed yet; whoever commits that one comes after in the order of `publications`, sees the mark, and scans past
-//! both. ∎ A scan passes at most *capacity* tickets, since nothing it passes can complete before the tail is stored; and a publisher
-//! leaves after a few rounds, so no lane is held captive by the others' haste.
+//! through the same word: the same one, or whoever adopts the remainder. While a remainder is orphaned there are publications,
+//! so nobody becomes a second publisher, and the exchange lets one lane adopt it. Everyone who waits drains, and so adopts: what
+//! somebody waits for is published. A batch that its committer marked as the publisher stands behind an earlier ticket. If that one is
+//! committed, its committer has added or will: before the publisher subtracts, which then scans, or after, and then scans itself, past
+//! both. ∎ A publisher that has drawn and not yet committed waits for nothing, so what others commit meanwhile is held up no longer than
+//! by any ticket before theirs that is drawn and not yet filled. A scan passes at most *capacity* tickets, since nothing it passes can
+//! complete before the tail is stored; and a publisher leaves after a few rounds, so no lane is held captive by the others' haste.
 //!
 //! *No wake-up is lost.* The host's attendant looks at `NEED_WAKEUP` and the tail again and again while kernels run, so a stale
 //! look is followed by a fresh one; the kernel's thread sets the flag, fences, and looks at the tail once more before it sleeps. Only
@@ -98,6 +101,6 @@ pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;
 pub use queue::{
-    Counters, Delivery, Drain, Line, Look, Operation, Outcome, Queue, QueueParts, QueueProgress, QueueWords,
-    Slot, Ticket,
+    Batch, Counters, Delivery, Drain, Line, Look, Operation, Outcome, Queue, QueueParts, QueueProgress,
+    QueueWords, Slot, Ticket,
 };

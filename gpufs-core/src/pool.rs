@@ -3,7 +3,7 @@
 use crate::free_set::{Claim, FreeSet};
 
 /// Buffers of one size in one stretch of memory that the device and the kernel reach at the same address.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pool {
     /// Address of buffer 0.

@@ -6,9 +6,9 @@
 //! ```text
 //! leader  claim(n) -> slots            leader  begin_drain(n) -> Drain
 //! each    arm(slot) -> Operation       each    entry(drain, i) -> Cqe
-//! leader  reserve(n) -> Ticket         leader  advance(drain)
+//! leader  reserve(n) -> Batch          leader  advance(drain)
 //! each    fill(ticket + i, sqe)        each    deliver(cqe)
-//! leader  commit(ticket, n)            leader  end_drain(drain)
+//! leader  commit(batch)                leader  end_drain(drain)
 //! each    outcome(operation) …         leader  release(slots)
 //! ```
 //!
@@ -35,6 +35,20 @@ impl Ticket {
     pub const fn plus(self, count: u32) -> Self {
         Self(self.0.wrapping_add(count))
     }
+}
+
+/// Tickets drawn together, to be filled and committed. Its holder waits for nothing until it has committed it.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "tickets that are not committed hold up all that come after"]
+pub struct Batch {
+    /// The first ticket.
+    pub first: Ticket,
+    /// How many: at least 1.
+    count: u32,
+    /// The holder is the publisher since it drew.
+    publishes: bool,
+    /// How far the tail had come then. Of meaning to the publisher, for whom it stays so.
+    published: u32,
 }
 
 /// One live operation: its slot and the slot's generation. As a number it is the SQE's `user_data`.
@@ -123,20 +137,23 @@ pub struct Line<T>(pub T);
 ///
 /// | word | range | written by |
 /// |---|---|---|
-/// | `ticket` | runs free | any producer's leader |
-/// | `publications` | 0 to committers present | committers; zero means there is no publisher and nothing to publish |
+/// | `tickets` | see there | any producer's leader |
 /// | `orphaned` | 0 to `publications` | a publisher that leaves commits behind; who adopts them stores 0 |
-/// | `published` | runs free, monotonic, at most `ticket` | the publisher |
+/// | `published` | runs free, monotonic, at most the next ticket | the publisher |
 /// | `poller` | 0, 1 | whoever drains |
 /// | `drained` | runs free, at most the CQ tail | the poller |
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct QueueWords {
-    /// The next ticket.
-    pub ticket: Line<DeviceWord>,
-    /// Commits not yet looked at by a publisher.
-    pub publications: Line<DeviceWord>,
-    /// Commits that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
+    /// The next ticket, and how often somebody drew or committed that no publisher has dealt with. Zero of these means that there is no
+    /// publisher and nothing to publish.
+    ///
+    /// ```text
+    /// 63 … 32        31 … 0
+    /// next ticket    publications: 0 to twice the producers present
+    /// ```
+    pub tickets: Line<DeviceWord64>,
+    /// Publications that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
     pub orphaned: Line<DeviceWord>,
     /// The tail, as last stored. May be stale for all but the publisher.
     pub published: Line<DeviceWord>,
@@ -171,7 +188,7 @@ pub struct Counters {
 }
 
 /// What a [`Queue`] is made of. Entry counts are powers of two.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct QueueParts {
     /// The SQ tail. Shared; written by the publisher, read by the kernel.
@@ -224,7 +241,7 @@ pub struct QueueProgress {
     pub cq_tail: u32,
     /// Completions handed on.
     pub drained: u32,
-    /// Commits that no publisher has dealt with.
+    /// Draws and commits that no publisher has dealt with.
     pub unpublished: u32,
     /// Those of them that a publisher left to others.
     pub orphaned: u32,
@@ -232,11 +249,14 @@ pub struct QueueProgress {
     pub polled: u32,
 }
 
-/// One ring as the device sees it.
-#[derive(Debug)]
-#[repr(transparent)]
+/// One ring as the device sees it. It is its parts' addresses and sizes, which never change: a lane that takes many steps copies it, so
+/// that they stay in registers. On a GPU each acquire sends the next look at memory on a trip of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Queue {
     parts: QueueParts,
+    /// Completions after which the CQ head is stored at the latest: a power of two.
+    head_step: u32,
 }
 
 // SAFETY:
@@ -249,6 +269,21 @@ unsafe impl Send for Queue {}
 /// Rounds after which a publisher leaves to others what is committed meanwhile. One under loom, so that this is explored.
 const ROUNDS: u32 = if cfg!(loom) { 1 } else { 4 };
 
+/// In `tickets`: one ticket.
+const TICKET: u64 = 1 << 32;
+
+/// The publications in `tickets`.
+#[allow(clippy::cast_possible_truncation, reason = "the low half")]
+const fn publications_of(tickets: u64) -> u32 {
+    tickets as u32
+}
+
+/// The next ticket in `tickets`.
+#[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+const fn ticket_of(tickets: u64) -> Ticket {
+    Ticket((tickets >> 32) as u32)
+}
+
 const GENERATIONS: u32 = (1 << 31) - 1;
 const DONE: u64 = 1 << 32;
 
@@ -257,11 +292,14 @@ const fn in_flight_word(generation: u32) -> u64 {
 }
 
 impl Queue {
+    /// The most completions of one drain.
+    pub const MOST_DRAINED: u32 = 512;
+
     /// The queue over `parts`.
     ///
     /// # Safety
     /// Every pointer is valid for its count of items, on every device that uses the queue, as long as the queue lives; the
-    /// words continue the kernel's indices (`ticket` = `published` = SQ tail, `drained` = CQ head); `ready` is zero.
+    /// words continue the kernel's indices (next ticket = `published` = SQ tail, `drained` = CQ head); `ready` is zero.
     ///
     /// # Panics
     /// If an entry count is not a power of two, or `capacity` is zero or more than its field says.
@@ -274,7 +312,17 @@ impl Queue {
         );
         // What `journal` needs to find a result in the CQ.
         assert!(parts.results.is_null() || parts.capacity <= parts.cq_entries / 2);
-        Self { parts }
+        // What has been copied may stay in the CQ as long as there is room for all that can be posted (second proof of the crate), and what
+        // is kept must be visible before its entry is overwritten (`journal`).
+        let unread = if parts.results.is_null() {
+            0
+        } else if parts.capacity < Self::MOST_DRAINED {
+            parts.capacity
+        } else {
+            Self::MOST_DRAINED
+        };
+        let head_step = 1 << (parts.cq_entries - parts.capacity - unread + 1).ilog2();
+        Self { parts, head_step }
     }
 
     /// Slots: how many operations can be in flight.
@@ -299,12 +347,13 @@ impl Queue {
     pub fn progress(&self) -> QueueProgress {
         let words = self.words();
         // ORDERING: relaxed throughout: a report.
+        let tickets = words.tickets.0.peek();
         QueueProgress {
-            tickets: words.ticket.0.peek(),
+            tickets: ticket_of(tickets).0,
             sq_tail: self.sq_tail().peek(),
             cq_tail: self.cq_tail().peek(),
             drained: words.drained.0.peek(),
-            unpublished: words.publications.0.peek(),
+            unpublished: publications_of(tickets),
             orphaned: words.orphaned.0.peek(),
             polled: words.poller.0.peek(),
         }
@@ -343,7 +392,8 @@ impl Queue {
 
     /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane. Rule 2.
     pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
-        let claim = self.parts.free.claim(wanted, hint);
+        let free = &self.parts.free;
+        let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
         if claim.is_none() {
             // ORDERING: relaxed: a counter.
             self.counters().slot_waits.draw(1);
@@ -364,13 +414,17 @@ impl Queue {
         Operation { slot, generation }
     }
 
-    /// Draws `count` tickets. One lane, holding as many claimed slots. Rule 3.
-    #[must_use]
-    pub fn reserve(&self, count: u32) -> Ticket {
+    /// Draws `count` tickets. One lane, holding as many claimed slots. Rules 3, 5.
+    pub fn reserve(&self, count: u32) -> Batch {
+        let words = self.words();
         // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
         // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not
-        // carry that: they may have been free since before those tickets were drawn.
-        Ticket(self.words().ticket.0.add(count))
+        // carry that: they may have been free since before those tickets were drawn. Partner `leave_or_publish`'s sub, too: who finds no
+        // publications sees what the last publisher wrote.
+        let before = words.tickets.0.add(u64::from(count) * TICKET + 1);
+        // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
+        let published = words.published.0.peek();
+        Batch { first: ticket_of(before), count, publishes: publications_of(before) == 0, published }
     }
 
     /// Writes the SQE of one ticket. The lane that holds it.
@@ -389,37 +443,31 @@ impl Queue {
         }
     }
 
-    /// Marks a filled batch ready and sees to its publication. One lane, after a barrier with those that filled it. Rules 4, 5.
+    /// Sees to the publication of a filled batch. One lane, after a barrier with those that filled it. Rules 4, 5.
     ///
     /// # Safety
-    /// The `count` tickets from `ticket` on were drawn together by [`Queue::reserve`], each has been filled, and the filling
-    /// happens before.
-    pub unsafe fn commit(&self, ticket: Ticket, count: u32) {
-        let publications = &self.words().publications.0;
+    /// The batch was drawn from this queue and is committed once; each of its tickets has been filled, and the filling happens before.
+    pub unsafe fn commit(&self, batch: Batch) {
+        let Batch { first, count, publishes, published } = batch;
         // ORDERING: relaxed: a counter.
         self.counters().operations.draw(u64::from(count));
-        // ORDERING: relaxed look first; then acquire and release, device, partner `leave_or_publish`'s sub: this lane sees what the last publisher
-        // wrote.
-        if publications.peek() == 0 && publications.replace(0, 1).is_ok() {
-            // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
-            let next = self.words().published.0.peek();
-            if next == ticket.0 {
-                // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
-                self.pass(next, count);
-                self.pass_ready();
-            } else {
-                // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
-                self.ready(ticket.0).publish(count);
-            }
-            self.leave_or_publish(1);
+        if publishes && published == first.0 {
+            // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
+            self.pass(first.0, count);
+            self.publish(1);
             return;
         }
         // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
-        self.ready(ticket.0).publish(count);
-        // ORDERING: acquire and release, device, partner `leave_or_publish`'s sub: the mark is seen by a publisher that is still at work, and
-        // a new publisher sees what the last one wrote.
-        if publications.add(1) == 0 {
-            self.publish(1);
+        self.ready(first.0).publish(count);
+        if publishes {
+            // It stands behind a ticket that is not published yet. If that is ready its committer has added to the publications.
+            self.leave_or_publish(1);
+        } else {
+            // ORDERING: acquire and release, device, partner `leave_or_publish`'s sub: the mark is seen by a publisher that is still at work,
+            // and a new publisher sees what the last one wrote.
+            if publications_of(self.words().tickets.0.add(1)) == 0 {
+                self.publish(1);
+            }
         }
     }
 
@@ -433,18 +481,19 @@ impl Queue {
         }
     }
 
-    /// Publishes every ready batch in ticket order, on behalf of `served` commits. The publisher. Rule 5.
+    /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. Rule 5.
     fn publish(&self, served: u32) {
         self.pass_ready();
         self.leave_or_publish(served);
     }
 
-    /// Ends a publisher's work, of `served` commits, unless others have committed meanwhile: those it publishes, too, for a few rounds.
+    /// Ends a publisher's work, of `served` publications, unless others have drawn or committed meanwhile: those it looks after, too, for a
+    /// few rounds.
     fn leave_or_publish(&self, mut served: u32) {
         let words = self.words();
         for _ in 0..ROUNDS {
-            // ORDERING: acquire and release, device, partner `commit`'s add.
-            let before = words.publications.0.sub(served);
+            // ORDERING: acquire and release, device, partner `commit`'s add and `reserve`'s.
+            let before = publications_of(words.tickets.0.sub(u64::from(served)));
             debug_assert!(before >= served);
             if before == served {
                 return;
@@ -459,7 +508,7 @@ impl Queue {
 
     /// Stores the tail behind every ready batch. The publisher.
     fn pass_ready(&self) {
-        // ORDERING: relaxed: only publishers touch it, ordered by `publications`.
+        // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
         let start = self.words().published.0.peek();
         let mut next = start;
         // Ends: nothing passed here completes before the tail is stored, so at most `capacity` tickets are passed.
@@ -504,8 +553,9 @@ impl Queue {
     }
 
     /// [`Queue::begin_drain`], looking up to `looks` times (at least once) before it gives the lock back: what comes meanwhile is found
-    /// without taking the lock anew.
+    /// without taking the lock anew. `most` is at most [`Queue::MOST_DRAINED`].
     pub fn look(&self, most: u32, looks: u32) -> Look {
+        debug_assert!(most <= Self::MOST_DRAINED);
         let words = self.words();
         self.adopt();
         // ORDERING: relaxed look first, so that waiters do not fight over the word; then acquire, device, partner `end_drain`.
@@ -543,10 +593,14 @@ impl Queue {
         unsafe { (*self.parts.cqes.add(place as usize)).read() }
     }
 
-    /// Gives the entries back to the kernel. One lane, after a barrier with those that copied them, before any is delivered.
+    /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
+    /// operation's time. One lane, after a barrier with those that copied them, before any is delivered.
     pub fn advance(&self, drain: Drain) {
-        // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before.
-        self.cq_head().publish(drain.head.wrapping_add(drain.count));
+        let next = drain.head.wrapping_add(drain.count);
+        if (drain.head ^ next) >= self.head_step {
+            // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before, earlier pollers' among them.
+            self.cq_head().publish(next);
+        }
     }
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
@@ -561,7 +615,7 @@ impl Queue {
         for (cqe, operation) in cqes.into_iter().zip(&mut operations) {
             *operation = cqe.and_then(|cqe| self.operation_of(cqe));
         }
-        // ORDERING: release, device, partner `outcome`: the advanced head, the kept results and what the kernel wrote come before the
+        // ORDERING: release, device, partner `outcome`: the head, the kept results and what the kernel wrote come before the
         // exchanges.
         release_fence();
         let mut delivered = [false; N];
@@ -606,7 +660,7 @@ impl Queue {
         // - the slot is below the capacity, as `deliver` checked
         // - valid, by `new`'s contract
         let word = unsafe { &*self.parts.results.add(operation.slot.0 as usize) };
-        // ORDERING: relaxed: the delivery that follows is a release, and so is the next drain's store of the CQ head.
+        // ORDERING: relaxed: the delivery that follows is a release, and so is the next store of the CQ head.
         word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
     }
 

@@ -43,7 +43,8 @@
 
 use crate::Errno;
 use crate::free_set::Claim;
-use crate::journal::Record;
+use crate::journal::{Journal, Record};
+use crate::pool::Pool;
 use crate::queue::{Line, Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, Session, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
@@ -79,9 +80,9 @@ pub const fn operation_of(token: u64) -> (u32, Operation) {
     (ring, Operation::from_token(token & !(0xff << RING_SHIFT)))
 }
 
-/// One place of a stream's ring of blocks.
+/// One place of a stream's ring of blocks. What all committers change lies apart from what they only look at, 32 bytes on.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Block {
     /// The number of the block that may use this place now. Written by the reaper, or under the lock.
     pub turn: DeviceWord64,
@@ -95,16 +96,56 @@ pub struct Block {
     /// place was last switched
     /// ```
     pub committed: DeviceWord64,
-    /// The epoch in force of the block's place in the journal. Changed by who owns the block, with nobody committing.
-    pub epoch: DeviceWord64,
     /// Bytes that are in the file: 0 to `committed`. Owned by who owns the operation.
     pub written: DeviceWord,
+    /// The epoch in force of the block's place in the journal. Changed by who owns the block, with nobody committing.
+    pub epoch: DeviceWord64,
     /// The buffer of the session's `stream_buffers`. Constant while the stream is open.
     pub buffer: DeviceWord,
 }
 
 /// In a block's `committed`: one journal entry drawn.
 const ENTRY: u64 = 1 << 32;
+
+/// How a stream's blocks lie, and what of the session their committers need. It stays the same for who has taken room of the stream, until
+/// it has committed, and for the lock's holder: read once, it stays in registers (see [`crate::Queue`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// log₂ B.
+    shift: u32,
+    /// K − 1.
+    mask: u64,
+    buffers: Pool,
+    journal: Journal,
+}
+
+impl Layout {
+    /// The number of the block that a position lies in.
+    #[must_use]
+    pub const fn block_of(&self, position: u64) -> u64 {
+        position >> self.shift
+    }
+    /// The position of a block's first byte.
+    #[must_use]
+    pub const fn start_of(&self, number: u64) -> u64 {
+        number << self.shift
+    }
+    /// Where the byte of a position lies, whose block has the place `spot`, and how many bytes follow in the same block (at least 1).
+    #[must_use]
+    pub const fn address(&self, spot: Spot, position: u64) -> (u64, u64) {
+        let inside = position & ((1 << self.shift) - 1);
+        (self.buffers.address(spot.buffer) + inside, (1 << self.shift) - inside)
+    }
+}
+
+/// The place of a block that has reserved bytes in it: constant until they are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// The block's number.
+    pub number: u64,
+    buffer: u32,
+    epoch: u64,
+}
 
 impl Block {
     /// Bytes copied in: 0 to B. Relaxed.
@@ -155,8 +196,9 @@ pub enum Buffering {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Stream {
-    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder.
-    pub cursor: DeviceWord64,
+    /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder. On a line of its own, as
+    /// all reservers write it and look at what follows.
+    pub cursor: Line<DeviceWord64>,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
     /// log₂ B. Under the lock.
@@ -248,9 +290,9 @@ impl Stream {
     /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
     pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
         // ORDERING: relaxed: hints.
-        let (at, room) = (self.cursor.peek(), self.room.0.peek());
+        let (at, room) = (self.cursor.0.peek(), self.room.0.peek());
         let position = at & POSITION;
-        if at & CLOSED != 0 || position > POSITION / 2 || !self.admits(generation, position, bytes) {
+        if at & CLOSED != 0 || position > POSITION / 2 {
             return Reservation::Closed;
         }
         if room.cast_signed() < bytes.cast_signed() {
@@ -268,7 +310,7 @@ impl Stream {
         }
         // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or this sees
         // CLOSED.
-        let at = self.cursor.add(bytes);
+        let at = self.cursor.0.add(bytes);
         if at & CLOSED != 0 {
             self.room.0.add(bytes);
             return Reservation::Closed;
@@ -318,9 +360,12 @@ impl Stream {
     /// The place of a block.
     #[must_use]
     pub fn place(&self, number: u64) -> &Block {
-        let mask = u64::from(self.block_count.peek()).wrapping_sub(1) & (MOST_BLOCKS as u64 - 1);
+        self.masked(number, u64::from(self.block_count.peek()).wrapping_sub(1))
+    }
+
+    const fn masked(&self, number: u64, mask: u64) -> &Block {
         #[allow(clippy::cast_possible_truncation, reason = "below MOST_BLOCKS")]
-        &self.blocks[(number & mask) as usize]
+        &self.blocks[(number & mask & (MOST_BLOCKS as u64 - 1)) as usize]
     }
 
     /// B.
@@ -329,48 +374,66 @@ impl Stream {
         1 << self.block_shift.peek()
     }
 
-    /// Where the byte of a reserved position lies, and how many bytes follow in the same block (at least 1).
+    /// How the blocks lie. Who has taken room, or holds the lock.
     #[must_use]
-    pub fn address(&self, session: &Session, position: u64) -> (u64, u64) {
-        let shift = self.block_shift.peek();
-        let inside = position & ((1 << shift) - 1);
-        let buffer = self.place(position >> shift).buffer.peek();
-        (session.stream_buffers.address(buffer) + inside, (1 << shift) - inside)
+    pub fn layout(&self, session: &Session) -> Layout {
+        // ORDERING: relaxed: constant as long as the caller has taken room, or holds the lock.
+        let (shift, count) = (self.block_shift.peek(), self.block_count.peek());
+        Layout {
+            shift,
+            mask: u64::from(count).wrapping_sub(1),
+            buffers: session.stream_buffers,
+            journal: session.journal,
+        }
     }
 
-    /// Draws the journal entry for a commit to a block in which the caller has reserved bytes. One lane; may be done early, since it takes
-    /// a while. 0 where output does not survive.
+    /// The place of a block in which the caller has reserved bytes.
     #[must_use]
-    pub fn draw_entry(&self, session: &Session, number: u64) -> u32 {
-        if !session.journal.is_kept() {
+    pub fn spot(&self, layout: &Layout, number: u64) -> Spot {
+        let block = self.masked(number, layout.mask);
+        // ORDERING: relaxed: the place is switched by nobody as long as the caller's bytes are not counted in.
+        Spot { number, buffer: block.buffer.peek(), epoch: block.epoch.peek() }
+    }
+
+    /// The journal entry for a commit of `bytes` bytes from the block's byte `start` on, to a block in which the caller has reserved them.
+    /// One lane; may be done early, since it takes a while. 0 where output does not survive.
+    #[must_use]
+    pub fn draw_entry(&self, layout: &Layout, number: u64, (start, bytes): (u32, u32)) -> u32 {
+        let journal = &layout.journal;
+        if !journal.is_kept() {
             return 0;
         }
-        // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
-        #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
-        let index = (self.place(number).committed.draw(ENTRY) >> 32) as u32;
-        index
+        Journal::entry_at(start, bytes).unwrap_or_else(|| {
+            // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
+            #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+            let index = (self.masked(number, layout.mask).committed.draw(ENTRY) >> 32) as u32;
+            journal.entry_drawn(index)
+        })
     }
 
     /// Counts `bytes` filled bytes of one block, from its byte `start` on, in, under the journal entry drawn for them. One lane, after
     /// a barrier with those that copied. Waits for nothing.
-    pub fn commit(&self, session: &Session, number: u64, start: u32, bytes: u32, entry: u32) -> Committed {
-        let block = self.place(number);
+    pub fn commit(
+        &self,
+        session: &Session,
+        layout: &Layout,
+        spot: Spot,
+        (start, bytes): (u32, u32),
+        entry: u32,
+    ) -> Committed {
+        let block = self.masked(spot.number, layout.mask);
         let mut unrecorded = None;
-        if session.journal.is_kept() {
-            // ORDERING: relaxed: it stays as long as these bytes are not counted in.
-            let epoch = block.epoch.peek();
-            if !session.journal.enter(block.buffer.peek(), epoch, entry, start, bytes) {
-                unrecorded = Some(epoch);
-            }
+        if layout.journal.is_kept() && !layout.journal.enter(spot.buffer, spot.epoch, entry, start, bytes) {
+            unrecorded = Some(spot.epoch);
         }
         // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
         let committed = block.committed.add(u64::from(bytes)) as u32 + bytes;
-        debug_assert!(u64::from(committed) <= self.block_bytes());
-        if u64::from(committed) < self.block_bytes() {
+        debug_assert!(u64::from(committed) <= 1 << layout.shift);
+        if u64::from(committed) < 1 << layout.shift {
             return Committed { full: false, unrecorded };
         }
-        self.note(session, number, 0);
+        self.note(session, spot.number, 0);
         // ORDERING: release, device, partner `start`'s exchange.
         block.operation.publish(FULL);
         // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
@@ -502,7 +565,8 @@ impl Stream {
         let kept = if session.journal.is_kept() { Operation::KEPT } else { 0 };
         let sqe = Session::pool_transfer(pool, true, target, (address, to - from), offset)
             .with_user_data(operation.token() | kept);
-        let ticket = queue.reserve(1);
+        let batch = queue.reserve(1);
+        let ticket = batch.first;
         session.journal.note_ticket(block.buffer.peek(), block.epoch.peek(), ticket.0);
         // SAFETY:
         // - the ticket was just drawn, for this lane alone
@@ -512,7 +576,7 @@ impl Stream {
         block.operation.publish(token);
         // SAFETY:
         // - one ticket, drawn and filled above
-        unsafe { queue.commit(ticket, 1) };
+        unsafe { queue.commit(batch) };
     }
 
     /// Looks at the write of one place: frees the block if it is complete, submits the rest if it was short, keeps the bytes and
@@ -691,7 +755,7 @@ impl Stream {
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
-        let at = self.cursor.return_bits(CLOSED);
+        let at = self.cursor.0.return_bits(CLOSED);
         if at & CLOSED == 0 {
             self.end.set(at & POSITION);
         }
@@ -700,21 +764,21 @@ impl Stream {
     #[must_use]
     pub fn is_open(&self) -> bool {
         // ORDERING: relaxed: a hint; `try_reserve` looks again.
-        self.cursor.peek() & CLOSED == 0 && self.failed().is_none()
+        self.cursor.0.peek() & CLOSED == 0 && self.failed().is_none()
     }
     /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
     /// nothing failed.
     pub fn open_cursor(&self) {
         if self.failed().is_none() {
             // ORDERING: release, device, partner `try_reserve`.
-            self.cursor.publish(self.end.peek());
+            self.cursor.0.publish(self.end.peek());
         }
     }
     /// The cursor's position.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         // ORDERING: relaxed: the cursor is closed and the lock held, or no kernel runs.
-        let at = self.cursor.peek();
+        let at = self.cursor.0.peek();
         if at & CLOSED == 0 { at & POSITION } else { self.end.peek() }
     }
     /// Whether positions run short, so that writing has to begin anew. The lock's holder.
@@ -729,7 +793,7 @@ impl Stream {
         // ORDERING: acquire, device, partner every reserver's addition, whose release sequence `close_cursor` continues: what they took
         // is missing from the room seen below, and the turns seen below are no older than those that they saw. With an older turn, a
         // block's next filling would pass for its last.
-        let _ = self.cursor.observe();
+        let _ = self.cursor.0.observe();
         // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted` has, too. The other way round there is
         // less room than there should be.
         let room = self.room.0.observe();
@@ -924,7 +988,7 @@ impl Stream {
         debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
         // ORDERING: relaxed throughout: the generation's release below publishes it.
         // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
-        self.cursor.return_bits(CLOSED);
+        self.cursor.0.return_bits(CLOSED);
         self.block_shift.set(buffer_bytes.trailing_zeros());
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
         self.block_count.set(buffers.len() as u32);

@@ -16,7 +16,7 @@
 //! | the ready mark is never cleared | `lap release_claim sleep_attended sleep_fenced` |
 //! | the publisher subtracts before it scans | `publish_publish publish_three lap` |
 //! | the publisher leaves with commits unserved | `publish_publish publish_three lap` |
-//! | `publications` is added to, or subtracted from, relaxed | `publish_publish publish_three lap` |
+//! | `tickets` is added to, or subtracted from, relaxed, but for drawing | `publish_publish publish_three lap` |
 //! | commits left behind are adopted by two; `orphaned` is stored relaxed | `adopt_adopt` |
 //! | every committer publishes | `publish_publish publish_three lap` |
 //! | no poller's lock, or it is given back relaxed | `drain_drain` |
@@ -60,7 +60,8 @@ fn spawn<T: 'static>(rig: &Arc<Rig>, run: impl FnOnce(&Rig) -> T + 'static) -> J
 /// Submits a batch that fills `count` slots from `first` on, which the caller holds.
 fn submit_batch(rig: &Rig, first: u32, count: u32) {
     let operations: Vec<_> = (first..first + count).map(|slot| rig.queue.arm(Slot(slot))).collect();
-    let ticket = rig.queue.reserve(count);
+    let drawn = rig.queue.reserve(count);
+    let ticket = drawn.first;
     for (rank, operation) in (0..).zip(operations) {
         // SAFETY:
         // - the ticket was just drawn by this thread
@@ -68,7 +69,7 @@ fn submit_batch(rig: &Rig, first: u32, count: u32) {
     }
     // SAFETY:
     // - the tickets were drawn together, and each has been filled
-    unsafe { rig.queue.commit(ticket, count) };
+    unsafe { rig.queue.commit(drawn) };
 }
 
 /// Looks for a completion at most `looks` times; whether the operation was found done.

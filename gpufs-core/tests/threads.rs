@@ -119,7 +119,8 @@ impl Warp<'_> {
             unsafe { self.world.buffers[operation.slot.0 as usize].write(Buffer(!operation.token())) };
         }
         self.chance.stumble();
-        let ticket = queue.reserve(claim.count());
+        let drawn = queue.reserve(claim.count());
+        let ticket = drawn.first;
         for (rank, operation) in (0..).zip(&operations) {
             self.chance.stumble();
             // SAFETY:
@@ -129,7 +130,7 @@ impl Warp<'_> {
         self.chance.stumble();
         // SAFETY:
         // - the tickets were drawn together, and each has been filled
-        unsafe { queue.commit(ticket, claim.count()) };
+        unsafe { queue.commit(drawn) };
         operations
     }
 

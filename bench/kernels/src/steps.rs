@@ -24,7 +24,7 @@ kernel! {
     /// One lane makes NOPs on the first ring, while nobody else uses it. Samples of each of [`STEPS`], in their order.
     pub fn nop_steps(fs: Fs, rounds: u32, times: u64) {
         let times = Times(times);
-        let queue = &fs.session().queues()[0];
+        let queue = &{ fs.session().queues()[0] };
         let (start_ns, start) = (gpufs_device::warp::clock(), ticks());
         for round in 0..rounds {
             let mut at = Times::HEAD + round as usize * STEPS.len();
@@ -38,15 +38,15 @@ kernel! {
             let Some(claim) = queue.claim(1, 0) else { return times.put(0, Times::SHORT) };
             stamp();
             let operation = queue.arm(gpufs_core::Slot(claim.item(0)));
-            let ticket = queue.reserve(1);
+            let drawn = queue.reserve(1);
             stamp();
             // SAFETY:
             // - the ticket was just drawn, and a NOP refers to nothing
-            unsafe { queue.fill(ticket, Sqe::nop().with_user_data(operation.token())) };
+            unsafe { queue.fill(drawn.first, Sqe::nop().with_user_data(operation.token())) };
             stamp();
             // SAFETY:
             // - drawn and filled above
-            unsafe { queue.commit(ticket, 1) };
+            unsafe { queue.commit(drawn) };
             stamp();
             // Ends: the kernel completes it, and nobody else drains.
             let drain = loop {

@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::rig::{Rig, sqe_of};
 use crate::world::{Known, Model, Stage, WarpPlan};
 use gpufs_core::abi::Cqe;
-use gpufs_core::{Claim, Delivery, Drain, Operation, Outcome, Slot, Ticket};
+use gpufs_core::{Batch, Claim, Delivery, Drain, Operation, Outcome, Slot, Ticket};
 
 /// One lane's operation of the batch at hand.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ struct Lane {
 enum Phase {
     Claim,
     Arm,
-    Fill(Ticket),
+    Fill(Batch),
     Wait,
     Release(Claim),
     Finished,
@@ -73,7 +73,7 @@ impl Warp {
         match self.phase {
             Phase::Claim => self.claim(rig, model, chance),
             Phase::Arm => self.arm(rig, model, chance),
-            Phase::Fill(ticket) => self.fill(rig, model, chance, ticket),
+            Phase::Fill(batch) => self.fill(rig, model, chance, batch),
             Phase::Wait => self.wait(rig, model, chance),
             Phase::Release(claim) => self.release(rig, model, chance, claim),
             Phase::Finished => {}
@@ -116,7 +116,10 @@ impl Warp {
             lane.operation = Some(operation);
             return;
         }
-        let ticket = rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64"));
+        let batch = rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64"));
+        let ticket = batch.first;
+        // Who draws while nobody else is between drawing and committing as the publisher.
+        model.publisher.get_or_insert(ticket.0);
         let drawn = u32::try_from(model.operations.len()).expect("few operations");
         assert_eq!(ticket, Ticket(rig.shape.first_ticket).plus(drawn), "tickets are drawn in order");
         for (rank, lane) in (0..).zip(&self.lanes) {
@@ -126,10 +129,11 @@ impl Warp {
             assert!(other.is_none(), "a token stands for one operation");
             model.operations.push(Known { operation, sqe, stage: Stage::Reserved, res: 0 });
         }
-        self.phase = Phase::Fill(ticket);
+        self.phase = Phase::Fill(batch);
     }
 
-    fn fill(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, ticket: Ticket) {
+    fn fill(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, batch: Batch) {
+        let ticket = batch.first;
         let rank_of = |index| ticket.plus(u32::try_from(index).expect("at most 64"));
         if let Some(index) = chance.index_where(&self.lanes, |lane| !lane.filled) {
             let known = model.of_ticket(rank_of(index).0);
@@ -143,8 +147,11 @@ impl Warp {
         // For the model first: the commit may publish at once.
         (0..self.lanes.len()).for_each(|index| model.of_ticket(rank_of(index).0).stage = Stage::Committed);
         // SAFETY:
-        // - the tickets were drawn together, and each has been filled
-        unsafe { rig.queue.commit(ticket, u32::try_from(self.lanes.len()).expect("at most 64")) };
+        // - drawn by this warp, which commits it here alone, and each ticket has been filled
+        unsafe { rig.queue.commit(batch) };
+        if model.publisher == Some(ticket.0) {
+            model.publisher = None;
+        }
         self.phase = Phase::Wait;
     }
 

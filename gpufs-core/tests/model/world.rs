@@ -68,8 +68,10 @@ pub(crate) struct Model {
     pub(crate) shape: Shape,
     /// In ticket order.
     pub(crate) operations: Vec<Known>,
-    /// How many of the first are committed.
+    /// How many of the first are committed, when somebody last published.
     ready: u32,
+    /// The first ticket of the batch whose holder is the publisher since it drew.
+    pub(crate) publisher: Option<u32>,
     /// Which operation a token stands for.
     pub(crate) by_token: BTreeMap<u64, usize>,
     /// The operation armed last in each slot.
@@ -99,9 +101,11 @@ impl Model {
             _ => Outcome::InFlight,
         }
     }
-    /// Where the tail must be while nobody is inside a commit: behind the last of the committed tickets that have no gap.
+    /// Where the tail must be while nobody is inside a commit: behind the last of the committed tickets that have no gap, unless there is
+    /// a publisher, who has yet to see those committed since it drew.
     fn tail(&mut self) -> u32 {
-        let rest = self.operations.iter().skip(self.ready as usize);
+        let seen = if self.publisher.is_some() { self.ready as usize } else { self.operations.len() };
+        let rest = self.operations[..seen].iter().skip(self.ready as usize);
         self.ready += (0..)
             .zip(rest)
             .take_while(|(_, known)| known.stage >= Stage::Committed)
@@ -136,6 +140,7 @@ impl World {
                 shape,
                 operations: Vec::new(),
                 ready: 0,
+                publisher: None,
                 by_token: BTreeMap::new(),
                 armed: BTreeMap::new(),
                 free: (0..shape.capacity).collect(),

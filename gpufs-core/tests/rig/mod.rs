@@ -67,7 +67,7 @@ impl Rig {
         let sqes: Vec<_> = (0..shape.sq_entries).map(|_| EntryCell::new(Sqe::default())).collect();
         let cqes: Vec<_> = (0..shape.cq_entries).map(|_| EntryCell::new(Cqe::default())).collect();
         let words = vec![QueueWords::default()];
-        words[0].ticket.0.set(shape.first_ticket);
+        words[0].tickets.0.set(u64::from(shape.first_ticket) << 32);
         words[0].published.0.set(shape.first_ticket);
         words[0].drained.0.set(shape.first_completion);
         let ready: Vec<_> = (0..shape.sq_entries).map(|_| DeviceWord::new(0)).collect();
@@ -125,13 +125,14 @@ impl Rig {
     /// One lane's whole submission: a batch of one, from arming a slot that it holds to the commit.
     pub(crate) fn submit_one(&self, slot: gpufs_core::Slot) -> (Operation, Ticket) {
         let operation = self.queue.arm(slot);
-        let ticket = self.queue.reserve(1);
+        let drawn = self.queue.reserve(1);
+        let ticket = drawn.first;
         // SAFETY:
         // - the ticket was just drawn, and nobody else knows it
         unsafe { self.queue.fill(ticket, sqe_of(operation, ticket)) };
         // SAFETY:
         // - the one ticket was just drawn and filled
-        unsafe { self.queue.commit(ticket, 1) };
+        unsafe { self.queue.commit(drawn) };
         (operation, ticket)
     }
 }

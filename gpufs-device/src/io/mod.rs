@@ -8,6 +8,7 @@ mod wait;
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::session::{Session, Stage};
 use gpufs_core::{Claim, Drain, Errno, Look, Outcome, Queue, Slot, Ticket};
+use static_assertions::const_assert;
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
 
@@ -24,6 +25,7 @@ pub(crate) fn ring_of_warp(session: &Session) -> u32 {
 
 /// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one.
 const COMPLETIONS_OF_A_LANE: u32 = 8;
+const_assert!(COMPLETIONS_OF_A_LANE * u64::BITS <= Queue::MOST_DRAINED);
 
 /// What came of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +41,15 @@ pub(crate) enum Drained {
 
 /// Takes completions of one ring and hands them on. Convergent; called by `lanes`; valid in all. Waits for nothing.
 pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> Drained {
-    drain_after(session, lanes, ring, 1)
+    drain_after(&session.queues()[ring as usize], lanes, 1)
 }
 
 /// [`drain`], looking up to `looks` times.
-fn drain_after(session: &Session, lanes: Lanes, ring: u32, looks: u32) -> Drained {
+#[inline]
+fn drain_after(queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
     /// A drain as a number: of none, and of another warp's; counts are smaller.
     const NOTHING: u64 = 0;
     const ELSEWHERE: u64 = u64::MAX;
-    let queue = &session.queues()[ring as usize];
     let width = lanes.count();
     let packed = if lanes.is_leader() {
         match queue.look(width * COMPLETIONS_OF_A_LANE, looks) {
@@ -105,7 +107,7 @@ fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [O
 /// What an entry refers to must stay valid until the return.
 pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     let ring = ring_of_warp(session);
-    let queue = &session.queues()[ring as usize];
+    let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;
     let mut patience = Patience::new(session);
@@ -113,16 +115,16 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            let drained = drain(session, lanes, ring);
+            let drained = drain_after(queue, lanes, 1);
             patience.wait(drained, Stage::Slot, ring, 0);
             continue;
         }
         let batch = first_lanes(rest, claim.count());
         let mine = batch.contains(lanes.lane());
         let rank = batch.rank(lanes.lane());
-        let ticket = if lanes.is_leader() { queue.reserve(claim.count()).0 } else { 0 };
+        let drawn = if lanes.is_leader() { Some(queue.reserve(claim.count())) } else { None };
         #[allow(clippy::cast_possible_truncation, reason = "a ticket has 32 bits")]
-        let ticket = Ticket(lanes.from_leader(u64::from(ticket)) as u32);
+        let ticket = Ticket(lanes.from_leader(drawn.map_or(0, |batch| u64::from(batch.first.0))) as u32);
         let mut operation = None;
         if let (true, Some(entry)) = (mine, entry) {
             let armed = queue.arm(Slot(claim.item(rank)));
@@ -133,10 +135,10 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
             operation = Some(armed);
         }
         lanes.sync();
-        if lanes.is_leader() {
+        if let Some(drawn) = drawn {
             // SAFETY:
-            // - the batch was drawn above, each of its lanes has filled its ticket, and the barrier puts that before
-            unsafe { queue.commit(ticket, claim.count()) };
+            // - drawn above and committed here alone; each lane has filled its ticket, and the barrier puts that before
+            unsafe { queue.commit(drawn) };
         }
         // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
         loop {
@@ -150,7 +152,7 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
             if pending.is_empty() {
                 break;
             }
-            let drained = drain_after(session, lanes, ring, Machine::LOOKS);
+            let drained = drain_after(queue, lanes, Machine::LOOKS);
             patience.wait_for_completion(
                 drained,
                 Stage::Completion,

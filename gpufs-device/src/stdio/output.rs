@@ -1,8 +1,9 @@
 //! The write path (stages 2 and 3): lanes' records become one reservation, go into the stream's blocks, and full blocks go out.
 #![allow(unsafe_code, reason = "writes into the stream's blocks")]
 
-use gpufs_core::session::{OpenFile, Session, Stage};
-use gpufs_core::stream::{Buffering, Direction, Progress, Reservation, Stream};
+use gpufs_core::pool::Pool;
+use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
 use gpufs_core::{Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
@@ -60,6 +61,7 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             return Transfer { bytes: 0, error: None };
         }
         let part = Part { record, before, total };
+        let goal = Goal::of(file);
         let mut accepted = 0;
         let mut tries = 0;
         // Ends: each round takes in a lane's record at least, or is a try, the last of which does not look whether the fast path is open.
@@ -67,8 +69,8 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             if accepted == total {
                 return Transfer { bytes: to_usize(record.bytes()), error: None };
             }
-            let to = piece_end(file, group, &part, accepted);
-            if write_fast(file, group, &part, accepted, to) {
+            let to = piece_end(goal, group, &part, accepted);
+            if write_fast(goal, group, &part, accepted, to) {
                 accepted = to;
                 continue;
             }
@@ -90,10 +92,25 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
     })
 }
 
+/// The stream that a call writes to, and what of it never changes: found once, it stays in registers.
+#[derive(Clone, Copy)]
+struct Goal {
+    file: File,
+    stream: &'static Stream,
+    ring: u32,
+}
+
+impl Goal {
+    fn of(file: File) -> Self {
+        let stream = file.stream();
+        Self { file, stream, ring: stream.ring(file.session) }
+    }
+}
+
 /// Where the next piece of a group's bytes ends that begins at `from`: behind as many whole records as the fast path takes at once, but at
 /// least one. Convergent.
-fn piece_end<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
-    let stream = file.stream();
+fn piece_end<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
+    let stream = goal.stream;
     // The leader's word counts: others may see another layout.
     let most = stream.block_bytes() * u64::from(stream.block_count.peek() / 2).max(1);
     let most = lanes.from_leader(most);
@@ -112,13 +129,12 @@ const BUSY_TRIES: u32 = 1_000;
 const LOOKS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
-fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
+fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
     /// A reservation as a number: positions stay below.
     const CLOSED: u64 = u64::MAX;
     const BUSY: u64 = u64::MAX - 1;
-    let (session, stream) = (file.session, file.stream());
-    let ring = stream.ring(session);
-    let mut patience = Patience::of_many(session);
+    let Goal { file, stream, ring } = goal;
+    let mut patience = Patience::of_many(file.session);
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
     loop {
@@ -140,7 +156,7 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
                 tries += 1;
                 // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_ROOM {
-                    match tend(file, lanes, ring) {
+                    match tend(goal, lanes) {
                         // The lock's way reports the error.
                         Err(_) => return false,
                         Ok(drained) => patience.wait(drained, Stage::StreamBlock, ring, to - from),
@@ -152,7 +168,7 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
             }
             position => {
                 // From here to the last commit inside `fill` nothing is waited for (decision 13).
-                if let Some(behind) = fill(file, lanes, ring, part, from, to, position) {
+                if let Some(behind) = fill(goal, lanes, part, (from, to), position) {
                     catch_up(file, lanes, behind);
                 }
                 return true;
@@ -163,8 +179,8 @@ fn write_fast<R: Record>(file: File, lanes: Lanes, part: &Part<'_, R>, from: u64
 
 /// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
 /// of a write. Convergent. Waits for nothing.
-fn tend(file: File, lanes: Lanes, ring: u32) -> Result<Drained, Errno> {
-    let (session, stream) = (file.session, file.stream());
+fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
+    let Goal { file: File { session, .. }, stream, ring } = goal;
     if !lanes.any(lanes.is_leader() && stream.begin_tending()) {
         return Ok(Drained::Elsewhere);
     }
@@ -236,34 +252,40 @@ fn catch_up(file: File, lanes: Lanes, behind: Behind) {
 /// Copies the group's bytes [`from`, `to`) to the reserved positions from `position` on, counts them in, and starts each block that
 /// this made full; whether the journal had no entry left. Convergent.
 fn fill<R: Record>(
-    file: File,
+    goal: Goal,
     lanes: Lanes,
-    ring: u32,
     part: &Part<'_, R>,
-    from: u64,
-    to: u64,
+    (from, to): (u64, u64),
     position: u64,
 ) -> Option<Behind> {
     /// Above the bits of `full`: a reservation spans few blocks.
     const BEHIND: u64 = 1 << 63;
-    let (session, stream) = (file.session, file.stream());
-    let shift = stream.block_shift.peek();
-    let (first, last) = (position >> shift, (position + (to - from) - 1) >> shift);
-    let mut entry = if lanes.is_leader() { stream.draw_entry(session, first) } else { 0 };
-    place_bytes(file, lanes, ring, part, (from, to), position);
+    let Goal { file: File { session, .. }, stream, .. } = goal;
+    let layout = stream.layout(session);
+    let end = position + (to - from);
+    let (first, last) = (layout.block_of(position), layout.block_of(end - 1));
+    // What of a block is the group's: the first byte in the block, and how many.
+    let share_of = |number| {
+        let block_start = layout.start_of(number).max(position);
+        let block_end = layout.start_of(number + 1).min(end);
+        #[allow(clippy::cast_possible_truncation, reason = "within one block")]
+        let share = ((block_start - layout.start_of(number)) as u32, (block_end - block_start) as u32);
+        share
+    };
+    let mut spot = stream.spot(&layout, first);
+    let mut entry = if lanes.is_leader() { stream.draw_entry(&layout, first, share_of(first)) } else { 0 };
+    place_bytes(goal, lanes, part, (from, to), &Placing { layout, position, first: spot });
     lanes.sync();
     let mut full = 0_u64;
     let mut behind = Behind::default();
     if lanes.is_leader() {
         for number in first..=last {
+            let share = share_of(number);
             if number != first {
-                entry = stream.draw_entry(session, number);
+                spot = stream.spot(&layout, number);
+                entry = stream.draw_entry(&layout, number, share);
             }
-            let block_start = (number << shift).max(position);
-            let block_end = ((number + 1) << shift).min(position + (to - from));
-            let (start, bytes) = (block_start - (number << shift), block_end - block_start);
-            #[allow(clippy::cast_possible_truncation, reason = "within one block")]
-            let committed = stream.commit(session, number, start as u32, bytes as u32, entry);
+            let committed = stream.commit(session, &layout, spot, share, entry);
             if committed.full {
                 full |= 1 << (number - first);
             }
@@ -276,9 +298,27 @@ fn fill<R: Record>(
     let word = lanes.from_leader(full | any);
     let full = word & !BEHIND;
     if full != 0 {
-        start_blocks(file, lanes, ring, first, full);
+        start_blocks(goal, lanes, first, full);
     }
     (word & BEHIND != 0).then_some(behind)
+}
+
+/// Where reserved bytes go.
+struct Placing {
+    layout: Layout,
+    /// The first byte's position.
+    position: u64,
+    /// The place of its block.
+    first: Spot,
+}
+
+impl Placing {
+    /// Where the byte of a reserved position goes, and how many bytes follow in the same block (at least 1).
+    fn address(&self, stream: &Stream, position: u64) -> (u64, u64) {
+        let number = self.layout.block_of(position);
+        let spot = if number == self.first.number { self.first } else { stream.spot(&self.layout, number) };
+        self.layout.address(spot, position)
+    }
 }
 
 /// Bytes of a record from which on the warp copies one lane's record after the other's, if it lies in memory that all lanes reach.
@@ -290,18 +330,20 @@ const TOGETHER_BYTES: u64 = 256;
 /// Over a bus an access costs as much for one byte as for sixteen, and the next lane's bytes lie beside this one's. So where lanes copy
 /// together, they put their records side by side in device memory first, and then store that in wide words.
 fn place_bytes<R: Record>(
-    file: File,
+    goal: Goal,
     lanes: Lanes,
-    ring: u32,
     part: &Part<'_, R>,
     (from, to): (u64, u64),
-    position: u64,
+    placing: &Placing,
 ) {
-    let (session, stream) = (file.session, file.stream());
+    let Goal { file: File { session, .. }, stream, ring } = goal;
+    let position = placing.position;
+    let address = |at: u64| placing.address(stream, position + (at - from));
     // This lane's share of the range.
     let start = part.before.max(from);
     let end = (part.before + part.record.bytes()).min(to);
-    if session.copies_together() && to - from >= u64::from(lanes.count()) {
+    let assembly = session.assembly;
+    if assembly.base != 0 && to - from >= u64::from(lanes.count()) {
         let long = (to - from) / u64::from(lanes.count()) >= TOGETHER_BYTES;
         let reached = part.record.address().filter(|address| !Machine::is_private(*address));
         if long && lanes.all(reached.is_some()) {
@@ -311,12 +353,12 @@ fn place_bytes<R: Record>(
                 let (source, mut at, end) =
                     (lanes.broadcast(source, lane), lanes.broadcast(start, lane), lanes.broadcast(end, lane));
                 while at < end {
-                    let (address, room) = stream.address(session, position + (at - from));
+                    let (target, room) = address(at);
                     let count = room.min(end - at);
                     // SAFETY:
                     // - the range is reserved for this group until it is committed, and the record is what lane `lane` gave; it waits
                     //   at the next broadcast or barrier
-                    unsafe { copy_together(lanes, address, source.wrapping_add(at), count) };
+                    unsafe { copy_together(lanes, target, source.wrapping_add(at), count) };
                     at += count;
                 }
             }
@@ -324,13 +366,13 @@ fn place_bytes<R: Record>(
         }
         // Placed as in the stream, so that the words of both are aligned alike.
         let lead = position % 16;
-        if let Some((claim, address)) = claim_assembly(session, lanes, ring, lead + (to - from)) {
+        if let Some((claim, assembled)) = claim_assembly(&assembly, lanes, ring, lead + (to - from)) {
             if start < end {
                 // SAFETY:
                 // - the claim is this group's, and the range this lane's
                 let into = unsafe {
                     core::slice::from_raw_parts_mut(
-                        (address + lead + (start - from)) as *mut u8,
+                        (assembled + lead + (start - from)) as *mut u8,
                         to_usize(end - start),
                     )
                 };
@@ -339,36 +381,35 @@ fn place_bytes<R: Record>(
             lanes.sync();
             let mut at = from;
             while at < to {
-                let (target, room) = stream.address(session, position + (at - from));
+                let (target, room) = address(at);
                 let count = room.min(to - at);
                 // SAFETY:
                 // - the range is reserved for this group until it is committed; the assembled bytes were put there before the barrier
-                unsafe { copy_together(lanes, target, address + lead + (at - from), count) };
+                unsafe { copy_together(lanes, target, assembled + lead + (at - from), count) };
                 at += count;
             }
             lanes.sync();
             if lanes.is_leader() {
-                session.assembly.free.release(claim);
+                assembly.free.release(claim);
             }
             return;
         }
     }
     let mut at = start;
     while at < end {
-        let (address, room) = stream.address(session, position + (at - from));
+        let (target, room) = address(at);
         let count = room.min(end - at);
         // SAFETY:
         // - the range is reserved for this lane alone until it is committed
         // - the block's buffer is valid for its whole length
-        let into = unsafe { core::slice::from_raw_parts_mut(address as *mut u8, to_usize(count)) };
+        let into = unsafe { core::slice::from_raw_parts_mut(target as *mut u8, to_usize(count)) };
         part.record.emit(at - part.before, into);
         at += count;
     }
 }
 
 /// Claims device memory for `bytes` that a group assembles; `None` if there is none now. Convergent; valid in all. Waits for nothing.
-fn claim_assembly(session: &Session, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
-    let pool = &session.assembly;
+fn claim_assembly(pool: &Pool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
     if bytes > pool.most_bytes() {
         return None;
     }
@@ -387,8 +428,8 @@ fn claim_assembly(session: &Session, lanes: Lanes, ring: u32, bytes: u64) -> Opt
 }
 
 /// Starts the full blocks `first + i` for each bit `i`. Convergent.
-fn start_blocks(file: File, lanes: Lanes, ring: u32, first: u64, full: u64) {
-    let (session, stream) = (file.session, file.stream());
+fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
+    let Goal { file: File { session, .. }, stream, ring } = goal;
     let mut rest = full;
     let mut patience = Patience::new(session);
     // Ends: each round starts a block or waits for a slot, which comes (last proof of the core, (b)).
@@ -441,7 +482,8 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             continue;
         }
         let file = File { session, index: stream.index_in(session), generation: stream.generation.peek() };
-        behind |= fill(file, lanes, ring, part, done, done + taken, position).is_some();
+        let goal = Goal { file, stream, ring };
+        behind |= fill(goal, lanes, part, (done, done + taken), position).is_some();
         done += taken;
     }
     if behind {

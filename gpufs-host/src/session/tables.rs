@@ -109,7 +109,7 @@ impl Keepsake {
         (own_memory, survives): (bool, bool),
     ) -> Self {
         let mut cutter = Cutter { base, next: 0 };
-        let entries_per_buffer = buffer_bytes / Journal::BYTES_PER_ENTRY;
+        let entries_per_buffer = Journal::entries_for(buffer_bytes);
         let (stall, files) = (own_memory.then(|| cutter.table(1)), cutter.table(files));
         let mut kept = Self {
             stall,
