@@ -395,11 +395,17 @@ impl Session {
     #[must_use]
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
         // The table is filled from its start. ORDERING: relaxed: regions change only while no kernel runs.
-        self.regions().iter().take_while(|region| region.address.peek() != 0).find_map(|region| {
+        for region in self.regions() {
             let (start, length) = (region.address.peek(), region.bytes.peek());
-            let inside = address.checked_sub(start)?.checked_add(bytes)? <= length;
-            inside.then(|| region.buffer_index.peek())
-        })
+            if start == 0 {
+                break;
+            }
+            let end = address.checked_sub(start).and_then(|offset| offset.checked_add(bytes));
+            if end.is_some_and(|end| end <= length) {
+                return Some(region.buffer_index.peek());
+            }
+        }
+        None
     }
     /// A read or write SQE of a pool's memory. See [`Session::transfer`].
     #[must_use]

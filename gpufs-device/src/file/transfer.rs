@@ -49,9 +49,12 @@ impl Fs {
             if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
                 return Err(Errno::SPIPE);
             }
-            Ok(Request { target: file.target(descriptor), memory, bytes, offset })
+            // No bytes of a file that has some are no operation: what could fail has been looked at.
+            let access = if writing { OpenFile::WRITABLE } else { OpenFile::READABLE };
+            let idle = bytes == 0 && flags & OpenFile::SEEKABLE != 0 && flags & access != 0;
+            Ok((!idle).then(|| Request { target: file.target(descriptor), memory, bytes, offset }))
         });
-        let outcome = transfer(session, lanes, writing, request.ok());
+        let outcome = transfer(session, lanes, writing, request.ok().flatten());
         request.and(outcome).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 

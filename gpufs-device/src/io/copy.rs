@@ -7,7 +7,7 @@
 use crate::warp::{Lanes, Machine, Warp};
 
 /// Words of a lane on their way at once: a load over the bus takes longer than all that follows it.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 
 /// Copies `bytes` bytes, the lanes side by side. Convergent; called by `lanes`, with the same values; others see the copy after the
 /// next barrier.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "copies between the caller's memory and staging memory")]
 
 use gpufs_core::Errno;
-use gpufs_core::abi::CURRENT_POSITION;
+use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::pool::{Pool, Staged};
 use gpufs_core::session::{Session, Stage, Target};
 
@@ -62,12 +62,13 @@ pub(crate) fn staged(
     mut body: impl FnMut(Option<StagingArea>),
 ) {
     let ring = ring_of_warp(session);
+    let pool = session.staging;
     let mut wanted = bytes;
     let mut patience = Patience::new(session);
     // Ends: each round in which a lane gets a buffer serves it, and a buffer comes (last proof of the core, (c)).
     while lanes.any(wanted.is_some()) {
         let got: Option<Staged> = wanted.and_then(|bytes| {
-            session.staging.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank()))
+            pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank()))
         });
         if !lanes.any(got.is_some()) {
             let drained = drain(session, lanes, ring);
@@ -79,7 +80,7 @@ pub(crate) fn staged(
         }
         body(got.map(|staged| StagingArea { address: staged.address, bytes: staged.bytes }));
         if let Some(staged) = got {
-            session.staging.free.release(staged.claim);
+            pool.free.release(staged.claim);
         }
     }
 }
@@ -194,37 +195,48 @@ pub(crate) fn transfer(
     writing: bool,
     request: Option<Request>,
 ) -> Result<u64, Errno> {
+    let counters = session.queues()[ring_of_warp(session) as usize].counters();
     let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
     let mut running = Running { done: 0, bytes, open: request.is_some(), outcome: Ok(0) };
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
-    // Registered memory is used in place, and where there are no bytes no memory is needed: one operation a lane. Ends: only an
-    // interruption asks again.
-    loop {
-        let in_place = running.open && (region.is_some() || bytes == 0);
-        if !lanes.any(in_place) {
-            break;
-        }
-        let sqe = request.filter(|_| in_place).map(|request| {
-            #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
-            let memory = (request.memory, bytes as u32);
-            Session::transfer(region, writing, request.target, memory, request.offset)
-        });
-        let result = transact(session, lanes, sqe);
-        let moved = if in_place { running.settle(bytes, result) } else { 0 };
-        count_bytes(session, lanes, writing, moved);
-    }
-    // Ends: each round moves bytes of some lane, or closes it.
+    // Registered memory is used in place, and where there are no bytes no memory is needed.
+    let in_place = region.is_some() || bytes == 0;
+    let entry = request.filter(|_| in_place).map(|request| {
+        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
+        let memory = (request.memory, bytes as u32);
+        Session::transfer(region, writing, request.target, memory, request.offset)
+    });
+    // Ends: each round moves bytes of some lane, or closes it, unless a signal interrupted it.
     while lanes.any(running.open) {
-        pass(session, lanes, writing, request, &mut running);
+        if lanes.any(running.open && !in_place) {
+            pass(session, lanes, writing, request, entry, &mut running);
+        } else {
+            let result = transact(session, lanes, entry.filter(|_| running.open));
+            if running.open {
+                running.settle(bytes, result);
+            }
+        }
+    }
+    let whole = lanes.scan(running.done) + running.done;
+    if lanes.lane() == lanes.mask().last() {
+        // ORDERING: relaxed: a counter.
+        if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(whole);
     }
     running.outcome
 }
 
 /// One round of [`transfer`] through staging memory: every open lane, or the run that it is in, gets as far as its staging memory
-/// holds. Convergent; called by `lanes`.
-fn pass(session: &Session, lanes: Lanes, writing: bool, request: Option<Request>, running: &mut Running) {
+/// holds. A lane with an `entry` of its own needs none: its operation goes out with the others'. Convergent; called by `lanes`.
+fn pass(
+    session: &Session,
+    lanes: Lanes,
+    writing: bool,
+    request: Option<Request>,
+    entry: Option<Sqe>,
+    running: &mut Running,
+) {
     let (done, left) = (running.done, running.bytes - running.done);
-    let next = request.filter(|_| running.open).map(|request| {
+    let next = request.filter(|_| running.open && entry.is_none()).map(|request| {
         let offset = match request.offset {
             CURRENT_POSITION => CURRENT_POSITION,
             offset => offset + done,
@@ -252,10 +264,11 @@ fn pass(session: &Session, lanes: Lanes, writing: bool, request: Option<Request>
             #[allow(clippy::cast_possible_truncation, reason = "at most a staging area")]
             Session::transfer(index, writing, target, (address, asked as u32), offset)
         });
-        let result = transact(session, lanes, sqe);
+        let own = entry.filter(|_| running.open);
+        let result = transact(session, lanes, own.or(sqe));
+        let mut moved = if own.is_some() { running.settle(running.bytes, result) } else { 0 };
         #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
         let result = (lanes.shuffle(u64::from(result.cast_unsigned()), run.first) as u32).cast_signed();
-        let mut moved = 0;
         // Where the run ended before a lane's bytes, or failed in its first lane's name, the lane asks for itself in the next round.
         let reached = u64::try_from(result).is_ok_and(|count| count > run.before);
         if (leads && room != 0) || (mine > 0 && reached) {
@@ -263,10 +276,8 @@ fn pass(session: &Session, lanes: Lanes, writing: bool, request: Option<Request>
             moved = running.settle(mine, result.min(limit(run.before + mine)) - limit(run.before));
         }
         if !writing {
-            copy_lanes(session, lanes, (memory, address + run.before, moved));
-        }
-        if lanes.any(moved > 0) {
-            count_bytes(session, lanes, writing, moved);
+            let mine = if own.is_some() { 0 } else { moved };
+            copy_lanes(session, lanes, (memory, address + run.before, mine));
         }
     });
 }
@@ -292,15 +303,5 @@ fn copy_lanes(session: &Session, lanes: Lanes, (target, source, bytes): (u64, u6
         // SAFETY:
         // - as above, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or the next
         unsafe { copy_together(lanes, target, source, bytes) };
-    }
-}
-
-/// Adds every lane's `count` to the ring's statistics. Convergent; called by `lanes`.
-fn count_bytes(session: &Session, lanes: Lanes, writing: bool, count: u64) {
-    let whole = lanes.scan(count) + count;
-    if lanes.lane() == lanes.mask().last() {
-        let counters = session.queues()[ring_of_warp(session) as usize].counters();
-        // ORDERING: relaxed: a counter.
-        if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(whole);
     }
 }
