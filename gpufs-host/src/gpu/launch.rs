@@ -11,8 +11,8 @@ use crate::session::DeviceMemory;
 
 /// How long a waiting thread looks without sleeping: what a short kernel takes.
 const BRISK: Duration = Duration::from_micros(100);
-/// The longest sleep between two looks.
-const LONGEST_NAP: Duration = Duration::from_micros(200);
+/// The longest sleep between two looks. A look takes some microseconds of the processor: at this length under a hundredth of a core.
+const LONGEST_NAP: Duration = Duration::from_millis(2);
 
 /// A kernel on a stream of its own. The stream goes when this is dropped.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Launch {
         self.poll().unwrap_or(true)
     }
 
-    /// Waits until it has ended: at first without sleeping, then with naps of an eighth of the wait so far.
+    /// Waits until it has ended: at first without sleeping, then with naps of a sixty-fourth of the wait so far.
     pub(crate) fn wait(&self) -> Result<(), GpuError> {
         let started = Instant::now();
         // Ends when the kernel does; a kernel that never ends is the program's own.
@@ -72,7 +72,7 @@ impl Launch {
             if waited < BRISK {
                 thread::yield_now();
             } else {
-                thread::sleep((waited / 8).min(LONGEST_NAP));
+                thread::sleep((waited / 64).min(LONGEST_NAP));
             }
         }
         Ok(())
