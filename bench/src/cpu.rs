@@ -212,6 +212,11 @@ impl Moving<'_> {
     }
 }
 
+/// A ring of so many entries, with a thread of the kernel that looks for them.
+pub(crate) fn polled_ring(entries: u32) -> Result<IoUring, Failure> {
+    Ok(IoUring::builder().setup_sqpoll(1000).build(entries)?)
+}
+
 /// One ring that one core drives.
 pub(crate) struct Driven {
     ring: IoUring,
@@ -223,8 +228,7 @@ pub(crate) struct Driven {
 impl Driven {
     pub(crate) fn open(sqpoll: bool) -> Result<Self, Failure> {
         let depth = 256;
-        let ring =
-            if sqpoll { IoUring::builder().setup_sqpoll(1000).build(depth)? } else { IoUring::new(depth)? };
+        let ring = if sqpoll { polled_ring(depth)? } else { IoUring::new(depth)? };
         Ok(Self { ring, depth, sqpoll })
     }
 

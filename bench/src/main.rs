@@ -5,6 +5,7 @@
 //! | `options.rs` | the command line |
 //! | `stage.rs`, `gpu.rs` | a session with the memory that measurements need; the GPU beside it |
 //! | `cpu.rs` | the rivals on the CPU: threads, and plain io_uring |
+//! | `one_core.rs` | the rival of a single stream: one core that writes one file |
 //! | `sample.rs` | repeating, medians |
 //! | `report.rs`, `svg.rs` | the table, JSON, plots |
 //! | `cufile.rs` | a rival on the GPU: NVIDIA's cuFile, where it is |
@@ -19,6 +20,7 @@ mod fgets;
 mod gpu;
 mod iops;
 mod latency;
+mod one_core;
 mod options;
 mod print;
 mod read;

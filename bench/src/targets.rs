@@ -11,6 +11,7 @@ use gpufs_host::Session;
 use crate::cpu::{self, Plain};
 use crate::gpu::Staging;
 use crate::latency::Landing;
+use crate::one_core::Writer;
 use crate::print::Rates;
 use crate::read::{Piece, Source, Way, pieces};
 use crate::report::{Goal, Limit, Role, short, size};
@@ -18,7 +19,7 @@ use crate::sample::{Effort, Spread};
 use crate::scratch::{self, Access, Scratch, in_memory};
 use crate::stage::Stage;
 use crate::write::Target;
-use crate::{Bench, Failure, cost, fgets, iops, latency, print, read, write};
+use crate::{Bench, Failure, cost, fgets, iops, latency, one_core, print, read, write};
 
 pub(crate) const NAME: &str = "targets";
 /// How many rows there are.
@@ -214,14 +215,49 @@ impl Run<'_> {
         };
         let scratch = Scratch::new(memory, NAME)?;
         let path = scratch.path("lines");
+        let mut span = 0;
         let (threads, ours, (name, rival)) = self.printed(1, &path, |bench, grid, rounds| {
+            span = print::span(bench, grid, rounds);
             let (count, rates) = print::by_threads(bench, grid, rounds, &path)?;
             Ok((format!("CPU: pwrite of {}, threads: {count}", size(print::CHUNK)), rates))
         })?;
         let ours = named(format!("fprintf, threads: {threads}"), Spread::of(ours.bytes));
-        let rival = named(name, Spread::of(rival.bytes));
-        self.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &[(rival, Some(Limit::AtLeast(0.9)))]);
+        let mut rivals = vec![(named(name, Spread::of(rival.bytes)), Some(Limit::AtLeast(0.9)))];
+        let samples = self.effort.samples;
+        let alone = self.by_one_core(1, (&path, span), |writer| writer.anew(samples))?;
+        rivals.extend(alone.into_iter().map(|rival| (rival, None)));
+        self.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &rivals);
         Ok(())
+    }
+
+    /// One core that writes a file's first bytes in blocks of a stream's size: calls one after the other, and a ring with as many
+    /// writes in flight as a stream has blocks.
+    fn by_one_core(
+        &mut self,
+        row: u32,
+        (path, span): (&Path, u64),
+        mut measure: impl FnMut(&mut Writer<'_>) -> Result<Spread, Failure>,
+    ) -> Result<Vec<Named>, Failure> {
+        let rings = self.most_rings();
+        self.step(row, "one core that writes as a stream does");
+        let tables = self.bench.stage(rings)?.session().tables();
+        let (block, depth) = (tables.stream_buffers.buffer_bytes, tables.blocks_per_stream);
+        self.bench.quiet();
+        let file = scratch::both_ways(path)?;
+        let mut found = Vec::new();
+        let mut refused = None;
+        let source = one_core::Source::new(self.bench.gpu.as_ref())?;
+        for means in [one_core::Means::Ring(depth), one_core::Means::Calls] {
+            match Writer::open(&file, span, &source, block, means) {
+                Ok(mut writer) => found.push(named(writer.name(), measure(&mut writer)?)),
+                Err(error) => refused = Some(format!("io_uring refuses: {error}")),
+            }
+        }
+        drop(source);
+        if let Some(reason) = refused {
+            self.skip(row, "one core with io_uring, SQPOLL", &reason);
+        }
+        Ok(found)
     }
 
     fn prints_to_nowhere(&mut self) -> Result<(), Failure> {
@@ -330,6 +366,10 @@ impl Run<'_> {
         };
         let mut rivals = vec![(better(by_cpu(&both[0])?, by_cpu(&both[1])?), Some(Limit::AtLeast(0.95)))];
         rivals.extend(self.staged_writes(target, &both[1])?.map(|rival| (rival, None)));
+        if let [path] = target.paths.as_slice() {
+            let alone = self.by_one_core(5, (path, target.span), |writer| writer.over(effort))?;
+            rivals.extend(alone.into_iter().map(|rival| (rival, None)));
+        }
         self.beside(5, &what, "GB/s", &ours, &rivals);
         Ok(())
     }

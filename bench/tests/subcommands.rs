@@ -102,11 +102,19 @@ fn cpu_cost() {
 
 #[test]
 fn targets() {
-    let report = run("targets", &["--only", "1,6,7,9,12"]);
+    let report = run("targets", &["--only", "1,5,6,7,9,12"]);
     check(&report, "targets", &["gpufs", "rival", "fact"]);
     let lines = report["targets"].as_array().expect("the table");
-    for row in [1, 6, 9, 12] {
+    for row in [1, 5, 6, 9, 12] {
         assert!(lines.iter().any(|line| line["row"] == row && line["met"].is_boolean()), "no row {row}");
+    }
+    // A stream's rival, where the machine has SQPOLL: asked for by no target.
+    if !report["skips"].to_string().contains("io_uring refuses") {
+        for row in [1, 5] {
+            let rival =
+                |line: &Value| line["rival_measured"].to_string().contains("io_uring, SQPOLL: 16 writes");
+            assert!(lines.iter().any(|line| line["row"] == row && line["met"].is_null() && rival(line)));
+        }
     }
     assert!(report["skips"].to_string().contains("row 7"));
 }
