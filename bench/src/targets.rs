@@ -4,6 +4,7 @@
 //! printed as soon as it is known, and the whole table at the end. Row 7 comes last: its rival is a library that no one here can mend.
 
 use std::path::Path;
+use std::time::Duration;
 
 use gpufs_bench_kernels::MOST_FILES;
 use gpufs_host::Session;
@@ -139,11 +140,19 @@ impl Run<'_> {
             });
         }
     }
-    /// A figure that is held against a number.
-    fn alone(&mut self, row: u32, what: &str, unit: &'static str, ours: &Named, limit: Limit) {
+    /// A figure that is held against a number, or said beside those that are.
+    fn alone(
+        &mut self,
+        row: u32,
+        what: &str,
+        unit: &'static str,
+        ours: &Named,
+        limit: impl Into<Option<Limit>>,
+    ) {
+        let limit = limit.into();
         self.figure(row, what, Role::Fact, unit, ours);
         let figure = (ours.1.median(), ours.0.clone());
-        self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit: Some(limit) });
+        self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit });
     }
 
     /// Rings of rows that do not say how many: half the cores', up to 8.
@@ -546,15 +555,17 @@ impl Run<'_> {
 
     fn cores(&mut self) -> Result<(), Failure> {
         let warps = self.bench.warps()[0];
+        // What a thread ran on since the system's last tick is not counted yet.
+        let long = Effort {
+            samples: if self.bench.options.quick { 1 } else { self.effort.samples.min(3) },
+            target: self.effort.target.max(Duration::from_secs(1)),
+        };
         for rings in self.bench.rings(&[1, 4]) {
             let what = format!("cores used for each ring, busy with NOPs, rings: {rings}");
             self.step(11, &what);
             if self.bench.gpu.is_some() {
-                let stage = self.bench.stage(rings)?;
-                let busy = cost::busy(stage, self.effort, warps)?;
-                let all = busy.get("all").ok_or("no thread was seen")?;
-                let ours = named("all threads of the process", divided(all, f64::from(rings)));
-                self.alone(11, &what, "cores", &ours, Limit::AtMost(1.0));
+                let busy = cost::busy(self.bench.stage(rings)?, long, warps)?;
+                self.cores_of(&what, &busy, f64::from(rings), 1.0)?;
             } else {
                 // The ring has something to come to rest from.
                 let effort = Effort { samples: 1, ..self.effort };
@@ -568,14 +579,20 @@ impl Run<'_> {
             let what = format!("cores used, session open and idle, rings: {rings}");
             self.step(11, &what);
             let idle = cost::idle(self.effort)?;
-            let all = idle.get("all").ok_or("no thread was seen")?;
-            self.alone(
-                11,
-                &what,
-                "cores",
-                &named("all threads of the process", all.clone()),
-                Limit::AtMost(0.01),
-            );
+            self.cores_of(&what, &idle, 1.0, 0.01)?;
+        }
+        Ok(())
+    }
+
+    /// All threads against a number, then each kind that ran at all.
+    fn cores_of(&mut self, what: &str, cores: &cost::Cores, parts: f64, most: f64) -> Result<(), Failure> {
+        let all = cores.get(cost::ALL).ok_or("no thread was seen")?;
+        let all = named("all threads of the process", divided(all, parts));
+        self.alone(11, what, "cores", &all, Limit::AtMost(most));
+        for (kind, spread) in
+            cores.iter().filter(|(kind, spread)| **kind != cost::ALL && spread.highest() > 0.0)
+        {
+            self.alone(11, what, "cores", &named(format!("of them: {kind}"), divided(spread, parts)), None);
         }
         Ok(())
     }

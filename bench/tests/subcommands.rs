@@ -97,7 +97,12 @@ fn fgets() {
 
 #[test]
 fn cpu_cost() {
-    check(&run("cpu-cost", &[]), "cpu-cost", &["fact"]);
+    let report = run("cpu-cost", &[]);
+    check(&report, "cpu-cost", &["fact"]);
+    let figures = report["figures"].to_string();
+    for kind in ["the session's attendant", "the thread that starts kernels", "all"] {
+        assert!(figures.contains(&format!("busy with NOPs: {kind}")), "no figure of {kind}");
+    }
 }
 
 #[test]
