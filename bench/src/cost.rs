@@ -142,7 +142,9 @@ pub(crate) fn idle(effort: Effort) -> Result<Cores, Failure> {
 
 /// What [`memory`] finds.
 pub(crate) const PINNED: &str = "what is mapped for the device";
-pub(crate) const ON_DEVICE: &str = "device memory, the program included";
+pub(crate) const ON_DEVICE: &str = "the session's own device memory";
+/// What the driver gave beyond that, in steps of its own.
+pub(crate) const BY_THE_DRIVER: &str = "device memory that the driver took beside it: program, stacks";
 
 /// What was counted, in MiB.
 pub(crate) type Facts = Vec<(&'static str, f64)>;
@@ -186,7 +188,9 @@ pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Fac
         (PINNED, mapped_after.saturating_sub(mapped_before).max(pools + rings)),
     ];
     if let (Some(before), Some(after)) = (free_before, free_after) {
-        facts.push((ON_DEVICE, before.saturating_sub(after)));
+        let own = session.device_bytes() as u64;
+        facts.push((ON_DEVICE, own));
+        facts.push((BY_THE_DRIVER, before.saturating_sub(after).saturating_sub(own)));
     }
     let case = format!("rings: {}", tables.queue_count);
     drop(session);
