@@ -127,6 +127,19 @@ impl DeviceBytes {
         unsafe { result::memset_d8_sync(address, b'x', bytes) }.map_err(refused)?;
         Ok(memory)
     }
+    /// Copies its beginning to the host.
+    pub(crate) fn copy_to(&self, bytes: &mut [u8]) -> Result<(), Failure> {
+        match self {
+            Self::Host(memory) => {
+                let whole = memory.iter().flat_map(|word| word.to_ne_bytes());
+                bytes.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
+                Ok(())
+            }
+            // SAFETY:
+            // - device memory as long as the caller allocated it; the context is the calling thread's
+            Self::Gpu(address) => unsafe { result::memcpy_dtoh_sync(bytes, *address) }.map_err(refused),
+        }
+    }
     /// The first byte, as kernels see it.
     pub(crate) fn address(&self) -> u64 {
         match self {

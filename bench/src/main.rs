@@ -33,6 +33,7 @@ mod targets;
 mod write;
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -55,6 +56,8 @@ struct Bench {
     stage: Option<Stage>,
     /// What came of opening it, once it was wanted.
     cufile: Option<Result<CuFile, String>>,
+    /// The file that was last asked for, and what it takes instead, or why it takes none.
+    cufile_place: Option<(PathBuf, Result<cufile::Place, String>)>,
     gpu: Option<Gpu>,
     progress: Progress,
 }
@@ -97,6 +100,17 @@ impl Bench {
             gpu.bind().and_then(|()| CuFile::open(chosen)).map_err(|error| error.to_string())
         });
         opened.as_ref().map(|library| (library, gpu)).map_err(Clone::clone)
+    }
+    /// The same, with the file that it takes for the one at `path`, of which `span` bytes are read.
+    fn cufile_place(&mut self, path: &Path, span: u64) -> Result<(&CuFile, &Gpu, &cufile::Place), String> {
+        self.cufile()?;
+        let (Some(Ok(library)), Some(gpu)) = (&self.cufile, &self.gpu) else {
+            unreachable!("it was opened above");
+        };
+        let known = self.cufile_place.take().filter(|(asked, _)| asked == path);
+        let found = known.unwrap_or_else(|| (path.to_owned(), cufile::Place::find(library, gpu, path, span)));
+        let (_, place) = self.cufile_place.insert(found);
+        place.as_ref().map(|place| (library, gpu, place)).map_err(|reason| reason.clone())
     }
     /// The numbers of rings to try.
     fn rings(&self, default: &[u32]) -> Vec<u32> {
@@ -190,7 +204,15 @@ fn run() -> Result<bool, Failure> {
     let gpu = if options.cuda { Some(Gpu::open(options.ordinal)?) } else { None };
     let progress =
         Progress { shown: std::io::stderr().is_terminal(), started: Instant::now(), done: (0, wanted.len()) };
-    let mut bench = Bench { options, report: Report::default(), stage: None, cufile: None, gpu, progress };
+    let mut bench = Bench {
+        options,
+        report: Report::default(),
+        stage: None,
+        cufile: None,
+        cufile_place: None,
+        gpu,
+        progress,
+    };
     let rings = bench.rings(&[1])[0];
     let first = bench.stage(rings)?.session();
     let machine = json!({
@@ -227,6 +249,7 @@ fn run() -> Result<bool, Failure> {
     }
     // Both go before the GPU's context.
     bench.stage = None;
+    bench.cufile_place = None;
     bench.cufile = None;
     drop(settings);
     Ok(!failed)

@@ -478,6 +478,14 @@ impl Run<'_> {
             self.skip(7, "reads beside cuFile", &reason);
             return Ok(());
         }
+        let refused = self.with_source(|run, source| {
+            let place = run.bench.cufile_place(&source.path, source.span);
+            Ok(place.err())
+        })?;
+        if let Some(reason) = refused {
+            self.skip(7, "reads beside cuFile", &reason);
+            return Ok(());
+        }
         for rings in self.bench.rings(&[1, 4, 8]) {
             for (bytes, limit) in
                 [(KIB_4, Some(Limit::AtLeast(5.0))), (KIB_64, None), (MIB, Some(Limit::AtLeast(1.0)))]
