@@ -9,7 +9,7 @@
 //! | `sample.rs` | repeating, medians |
 //! | `report.rs`, `svg.rs` | the table, JSON, plots |
 //! | `cufile.rs` | a rival on the GPU: NVIDIA's cuFile, where it is |
-//! | `targets.rs` | the project's thirteen targets, from the pieces of the others |
+//! | `targets.rs`, `plots.rs` | the project's thirteen targets, and plots over sizes, from the pieces of the others |
 //! | the others | one for each subcommand |
 #![deny(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod iops;
 mod latency;
 mod one_core;
 mod options;
+mod plots;
 mod print;
 mod read;
 mod report;
@@ -43,7 +44,7 @@ use cufile::CuFile;
 use gpu::Gpu;
 use options::Options;
 use report::{Figure, Place, Report, Role};
-use sample::Spread;
+use sample::{Effort, Named, Spread};
 use stage::Stage;
 
 /// Anything that ends a measurement; its text is the message.
@@ -65,8 +66,8 @@ struct Bench {
 /// A subcommand: its name, and what it does.
 type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
-/// Not a part of `all`, which measures the same and more.
-const TARGETS: Subcommand = (targets::NAME, targets::run);
+/// Not parts of `all`, which measures the same and more.
+const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
 const SUBCOMMANDS: [Subcommand; 7] = [
     ("latency", latency::run),
     ("iops", iops::run),
@@ -85,6 +86,25 @@ impl Bench {
             self.stage = Some(Stage::open(&self.options, self.gpu.as_ref(), rings)?);
         }
         Ok(self.stage.as_mut().expect("opened above"))
+    }
+    /// Measures the best of several ways on so many rings, which one short sample of each shows. Those samples, and the best's.
+    fn best<W: Copy>(
+        &mut self,
+        rings: u32,
+        effort: Effort,
+        ways: &[(String, W)],
+        mut measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
+    ) -> Result<(Vec<Named>, Named), Failure> {
+        let short = Effort { samples: 1, target: effort.target / 4 };
+        let mut tried: Vec<Named> = Vec::new();
+        for (name, way) in ways {
+            tried.push((name.clone(), measure(self.stage(rings)?, short, *way)?));
+        }
+        let rate = |index: &usize| tried[*index].1.median();
+        let best = (0..tried.len()).max_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let (name, way) = &ways[best.ok_or("there is no way to do it")?];
+        let measured = measure(self.stage(rings)?, effort, *way)?;
+        Ok((tried, (name.clone(), measured)))
     }
     /// Waits until the session, if one is open, leaves the cores to a rival.
     fn quiet(&self) {
@@ -119,6 +139,12 @@ impl Bench {
             .rings
             .clone()
             .unwrap_or_else(|| default.iter().copied().filter(|&rings| rings <= cores).collect())
+    }
+    /// Rings where nothing says how many: half the cores', up to 8.
+    fn most_rings(&self) -> u32 {
+        let half = u32::try_from(cpu::cores() / 2).unwrap_or(u32::MAX).max(1);
+        let default: Vec<u32> = [8, 4, 2, 1].into_iter().filter(|rings| *rings <= half).collect();
+        self.rings(&default)[0]
     }
     /// The numbers of warps to try: by default four for each multiprocessor, on a CPU eight.
     fn warps(&self) -> Vec<u32> {
@@ -193,7 +219,7 @@ fn run() -> Result<bool, Failure> {
     let wanted: Vec<Subcommand> = SUBCOMMANDS
         .into_iter()
         .filter(|(name, _)| options.subcommand == *name || options.subcommand == "all")
-        .chain((options.subcommand == targets::NAME).then_some(TARGETS))
+        .chain(OTHERS.into_iter().filter(|(name, _)| options.subcommand == *name))
         .collect();
     if wanted.is_empty() {
         return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());

@@ -221,7 +221,7 @@ fn wanted_rounds(lines: u64, threads: u64) -> u64 {
 
 /// The C library's `fprintf` of such lines in one thread.
 #[allow(unsafe_code, reason = "the C library's stdio")]
-fn libc_lines(samples: usize, path: &Path, quick: bool) -> Result<Rates, Failure> {
+pub(crate) fn libc_lines(samples: usize, path: &Path, quick: bool) -> Result<Rates, Failure> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     let lines = if quick { 50_000_u64 } else { 500_000 };
     let mut rates = Rates::default();

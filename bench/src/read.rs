@@ -157,7 +157,8 @@ fn one(bench: &mut Bench, source: &Source, piece: &Piece, rings: u32) -> Result<
         return Ok(());
     }
     let what = if direct { "reading the disk" } else { "reading from the page cache" };
-    let place = Place { plot: format!("{what}, rings {rings}"), axis: "bytes", x: piece.size as f64 };
+    let place =
+        Place { plot: format!("{what}, rings {rings}"), title: None, axis: "bytes", x: piece.size as f64 };
     let mut figures = Vec::new();
     for way in Way::ALL.into_iter().filter(|way| way.suits(piece, source.access.granule())) {
         let rate = transferred(bench.stage(rings)?, effort, source, piece, way)?;

@@ -16,7 +16,7 @@ use crate::one_core::Writer;
 use crate::print::Rates;
 use crate::read::{Piece, Source, Way, pieces};
 use crate::report::{Goal, Limit, Role, short, size};
-use crate::sample::{Effort, Spread};
+use crate::sample::{Effort, Named, Spread};
 use crate::scratch::{self, Access, Scratch, in_memory};
 use crate::stage::Stage;
 use crate::write::Target;
@@ -29,9 +29,6 @@ pub(crate) const ROWS: u32 = 13;
 const KIB_4: u64 = 4 << 10;
 const KIB_64: u64 = 64 << 10;
 const MIB: u64 = 1 << 20;
-
-/// What was measured, and what came of it.
-type Named = (String, Spread);
 
 /// Rows that are measured together.
 type Part<'a> = (&'static [u32], fn(&mut Run<'a>) -> Result<(), Failure>);
@@ -155,12 +152,6 @@ impl Run<'_> {
         self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit });
     }
 
-    /// Rings of rows that do not say how many: half the cores', up to 8.
-    fn most_rings(&self) -> u32 {
-        let half = u32::try_from(cpu::cores() / 2).unwrap_or(u32::MAX).max(1);
-        let default: Vec<u32> = [8, 4, 2, 1].into_iter().filter(|rings| *rings <= half).collect();
-        self.bench.rings(&default)[0]
-    }
     /// What a warp moves at a time in requests of `bytes`.
     fn piece(&self, bytes: u64) -> Result<Piece, Failure> {
         let memory = self.bench.options.memory as u64;
@@ -174,21 +165,14 @@ impl Run<'_> {
         (row, what): (u32, &str),
         rings: u32,
         ways: &[(String, W)],
-        mut measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
+        measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
     ) -> Result<Named, Failure> {
-        let short = Effort { samples: 1, target: self.effort.target / 4 };
-        let mut best: Option<(f64, &(String, W))> = None;
-        for way in ways {
-            let rate = measure(self.bench.stage(rings)?, short, way.1)?;
-            let first = named(format!("{}: one short sample", way.0), rate);
-            self.figure(row, what, Role::Fact, "GB/s", &first);
-            let rate = first.1.median();
-            if best.is_none_or(|(highest, _)| rate > highest) {
-                best = Some((rate, way));
-            }
+        let (tried, best) = self.bench.best(rings, self.effort, ways, measure)?;
+        for (name, rate) in tried {
+            let short = named(format!("{name}: one short sample"), rate);
+            self.figure(row, what, Role::Fact, "GB/s", &short);
         }
-        let (_, (name, way)) = best.ok_or("there is no way to do it")?;
-        Ok(named(name, measure(self.bench.stage(rings)?, self.effort, *way)?))
+        Ok(best)
     }
 
     /// Lines of the grid that prints more of them a second: its threads, and a rival for that grid.
@@ -198,7 +182,7 @@ impl Run<'_> {
         path: &Path,
         rival: impl FnOnce(&mut Bench, gpufs_host::Grid, u32) -> Result<(String, Rates), Failure>,
     ) -> Result<(u64, Rates, (String, Rates)), Failure> {
-        let rings = self.most_rings();
+        let rings = self.bench.most_rings();
         let mut best: Option<(f64, gpufs_host::Grid, Rates, u32)> = None;
         for grid in print::grids(self.bench) {
             self.step(row, &format!("fprintf of {} threads", print::threads_of(grid)));
@@ -247,7 +231,7 @@ impl Run<'_> {
         (path, span): (&Path, u64),
         mut measure: impl FnMut(&mut Writer<'_>) -> Result<Spread, Failure>,
     ) -> Result<Vec<Named>, Failure> {
-        let rings = self.most_rings();
+        let rings = self.bench.most_rings();
         self.step(row, "one core that writes as a stream does");
         let tables = self.bench.stage(rings)?.session().tables();
         let (block, depth) = (tables.stream_buffers.buffer_bytes, tables.blocks_per_stream);
@@ -274,7 +258,7 @@ impl Run<'_> {
             self.skip(2, "lines to /dev/null beside CUDA's printf", "needs a GPU");
             return Ok(());
         }
-        let rings = self.most_rings();
+        let rings = self.bench.most_rings();
         let path = Path::new("/dev/null");
         let (threads, ours, (name, rival)) = self.printed(2, path, |bench, grid, _| {
             Ok(("CUDA: printf".to_owned(), print::cuda_lines(bench, rings, grid, path)?))
@@ -315,7 +299,7 @@ impl Run<'_> {
         ways: &[(String, WritingWay)],
         wanted: f64,
     ) -> Result<(), Failure> {
-        let (rings, effort) = (self.most_rings(), self.effort);
+        let (rings, effort) = (self.bench.most_rings(), self.effort);
         let what = format!("{} to /dev/null, rings: {rings}", piece.name);
         self.step(row, &what);
         let target = Target::null(1, self.bench.options.file_bytes);
@@ -361,7 +345,7 @@ impl Run<'_> {
 
     /// One case of row 5.
     fn writes_to(&mut self, target: &Target) -> Result<(), Failure> {
-        let (rings, effort) = (self.most_rings(), self.effort);
+        let (rings, effort) = (self.bench.most_rings(), self.effort);
         let what = format!("in order to {}, files: {}, rings: {rings}", target.name, target.paths.len());
         self.step(5, &what);
         let both = [self.piece(KIB_64)?, self.piece(MIB)?];
@@ -659,10 +643,10 @@ impl Run<'_> {
 }
 
 /// Which piece, and how: by `pwrite`, or through a stream.
-type WritingWay = (usize, Option<Way>);
+pub(crate) type WritingWay = (usize, Option<Way>);
 
 /// The ways from device memory to a file, for each of the pieces.
-fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
+pub(crate) fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
     let mut ways = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let of = |name: &str| format!("{name}, {}", size(piece.size));
@@ -675,7 +659,7 @@ fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
 }
 
 /// The rate of one of them.
-fn written(
+pub(crate) fn written(
     stage: &mut Stage,
     effort: Effort,
     target: &Target,

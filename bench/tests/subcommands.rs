@@ -33,6 +33,11 @@ fn run(subcommand: &str, more: &[&str]) -> Value {
         let text = fs::read_to_string(&plot).expect("a plot");
         assert!(text.starts_with("<svg") && text.ends_with("</svg>\n") && !text.contains("NaN"), "{text}");
     }
+    if subcommand == "plots" {
+        for name in ["read", "write-nowhere", "write-tmpfs", "print", "latency"] {
+            assert!(directory.join("plots").join(name).with_extension("svg").is_file(), "no plot {name}");
+        }
+    }
     let left: Vec<PathBuf> = fs::read_dir(&directory)
         .expect("the directory")
         .map(|entry| entry.expect("an entry").path())
@@ -125,12 +130,20 @@ fn targets() {
 }
 
 #[test]
+fn plots() {
+    let report = run("plots", &["--sizes", "4K,64K"]);
+    check(&report, "plots", &["gpufs", "rival"]);
+    assert!(report["skips"].to_string().contains("cuFile"));
+}
+
+#[test]
 fn a_wrong_command_line_is_named() {
     for (arguments, wanted) in [
         (&["speed"][..], "no subcommand 'speed'"),
         (&["--device", "cuda", "iops"], "--program"),
         (&["--sizes", "100", "read"], "powers of two"),
         (&["--only", "14", "targets"], "rows are 1 to 13"),
+        (&["plots"], "--svg DIR"),
         (&[], "which subcommand?"),
     ] {
         let output =
