@@ -16,9 +16,29 @@ use crate::{Bench, Failure};
 const NAME: &str = "cpu-cost";
 const UNIT: &str = "cores";
 
-/// Nanoseconds that each thread of this process has run so far, by its name; the kernel's threads for its rings are among them.
-fn running_ns() -> Result<BTreeMap<(String, String), u64>, Failure> {
+/// What [`Cores`] has beside the kinds of threads: their sum.
+pub(crate) const ALL: &str = "all";
+
+/// What a thread of this process is for, by its name (`comm` of `proc(5)`: 15 bytes at most).
+fn kind(name: &str, is_first: bool) -> &'static str {
+    if name.starts_with("iou-sqp") {
+        "SQPOLL threads"
+    } else if name.starts_with("iou-wrk") {
+        "io-wq workers of the rings"
+    } else if name.starts_with("gpufs-attendant") {
+        "the session's attendant, which wakes SQPOLL threads"
+    } else if is_first {
+        "the thread that starts kernels and waits for them"
+    } else {
+        "other threads: the driver's, CPU lanes"
+    }
+}
+
+/// Nanoseconds that each thread of this process has run so far, by its kind and number; the kernel's threads for its rings are among
+/// them. The system counts a thread that runs on up to its last tick: samples are to be long beside some milliseconds.
+fn running_ns() -> Result<BTreeMap<(&'static str, String), u64>, Failure> {
     let mut times = BTreeMap::new();
+    let first_thread = std::process::id().to_string();
     for task in fs::read_dir("/proc/self/task")? {
         let path = task?.path();
         // A thread may have ended meanwhile.
@@ -27,22 +47,16 @@ fn running_ns() -> Result<BTreeMap<(String, String), u64>, Failure> {
         else {
             continue;
         };
-        let first = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());
-        let kind = if name.starts_with("iou-sqp") {
-            "SQPOLL threads"
-        } else if name.starts_with("iou-wrk") {
-            "workers of the rings"
-        } else {
-            "threads of the process"
-        };
+        let ran = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());
         let number = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        times.insert((kind.to_owned(), number), first.unwrap_or(0));
+        let kind = kind(&name, number == first_thread);
+        times.insert((kind, number), ran.unwrap_or(0));
     }
     Ok(times)
 }
 
 /// Cores that each kind of thread uses while `body` runs.
-fn cores_during(body: impl FnOnce() -> Result<(), Failure>) -> Result<BTreeMap<String, f64>, Failure> {
+fn cores_during(body: impl FnOnce() -> Result<(), Failure>) -> Result<BTreeMap<&'static str, f64>, Failure> {
     let (before, started) = (running_ns()?, Instant::now());
     body()?;
     let (after, elapsed) = (running_ns()?, started.elapsed().as_secs_f64());
@@ -50,17 +64,17 @@ fn cores_during(body: impl FnOnce() -> Result<(), Failure>) -> Result<BTreeMap<S
     for (thread, ns) in after {
         let used = ns.saturating_sub(before.get(&thread).copied().unwrap_or(0)) as f64 / 1e9;
         *cores.entry(thread.0).or_insert(0.0) += used / elapsed;
-        *cores.entry("all".to_owned()).or_insert(0.0) += used / elapsed;
+        *cores.entry(ALL).or_insert(0.0) += used / elapsed;
     }
     Ok(cores)
 }
 
-/// Cores that each kind of thread uses, several samples.
-pub(crate) type Cores = BTreeMap<String, Spread>;
+/// Cores that each kind of thread uses, and [`ALL`], several samples.
+pub(crate) type Cores = BTreeMap<&'static str, Spread>;
 
 /// Several times [`cores_during`].
 fn spreads(samples: usize, mut body: impl FnMut() -> Result<(), Failure>) -> Result<Cores, Failure> {
-    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut all: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for _ in 0..samples {
         for (kind, cores) in cores_during(&mut body)? {
             all.entry(kind).or_default().push(cores);
@@ -128,7 +142,9 @@ pub(crate) fn idle(effort: Effort) -> Result<Cores, Failure> {
 
 /// What [`memory`] finds.
 pub(crate) const PINNED: &str = "what is mapped for the device";
-pub(crate) const ON_DEVICE: &str = "device memory, the program included";
+pub(crate) const ON_DEVICE: &str = "the session's own device memory";
+/// What the driver gave beyond that, in steps of its own.
+pub(crate) const BY_THE_DRIVER: &str = "device memory that the driver took beside it: program, stacks";
 
 /// What was counted, in MiB.
 pub(crate) type Facts = Vec<(&'static str, f64)>;
@@ -172,7 +188,9 @@ pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Fac
         (PINNED, mapped_after.saturating_sub(mapped_before).max(pools + rings)),
     ];
     if let (Some(before), Some(after)) = (free_before, free_after) {
-        facts.push((ON_DEVICE, before.saturating_sub(after)));
+        let own = session.device_bytes() as u64;
+        facts.push((ON_DEVICE, own));
+        facts.push((BY_THE_DRIVER, before.saturating_sub(after).saturating_sub(own)));
     }
     let case = format!("rings: {}", tables.queue_count);
     drop(session);

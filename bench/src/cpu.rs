@@ -212,6 +212,11 @@ impl Moving<'_> {
     }
 }
 
+/// A ring of so many entries, with a thread of the kernel that looks for them.
+pub(crate) fn polled_ring(entries: u32) -> Result<IoUring, Failure> {
+    Ok(IoUring::builder().setup_sqpoll(1000).build(entries)?)
+}
+
 /// One ring that one core drives.
 pub(crate) struct Driven {
     ring: IoUring,
@@ -223,8 +228,7 @@ pub(crate) struct Driven {
 impl Driven {
     pub(crate) fn open(sqpoll: bool) -> Result<Self, Failure> {
         let depth = 256;
-        let ring =
-            if sqpoll { IoUring::builder().setup_sqpoll(1000).build(depth)? } else { IoUring::new(depth)? };
+        let ring = if sqpoll { polled_ring(depth)? } else { IoUring::new(depth)? };
         Ok(Self { ring, depth, sqpoll })
     }
 
@@ -282,9 +286,14 @@ impl Driven {
     }
 }
 
-/// Times of one `pread` each, at random places, in microseconds.
-pub(crate) fn pread_samples_us(file: &File, bytes: u64, span: u64, count: u32) -> Result<Vec<f64>, Failure> {
-    let mut memory = vec![0; usize::try_from(bytes)?];
+/// Times of one read of a mover's each, at random places, in microseconds.
+pub(crate) fn read_samples_us(
+    mover: &mut dyn Mover,
+    file: &File,
+    bytes: u64,
+    span: u64,
+    count: u32,
+) -> Result<Vec<f64>, Failure> {
     let mut seed = 1_u64;
     (0..count)
         .map(|_| {
@@ -292,7 +301,7 @@ pub(crate) fn pread_samples_us(file: &File, bytes: u64, span: u64, count: u32) -
             seed ^= seed >> 7;
             seed ^= seed << 17;
             let started = Instant::now();
-            file.read_exact_at(&mut memory, seed % (span / bytes) * bytes)?;
+            mover.read(file, seed % (span / bytes) * bytes)?;
             Ok(started.elapsed().as_secs_f64() * 1e6)
         })
         .collect()

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -19,15 +20,18 @@ use serde_json::json;
 use crate::Failure;
 use crate::cpu::{Means, Mover};
 use crate::gpu::{DeviceBytes, Gpu, said};
-use crate::scratch::{Scratch, both_ways};
+use crate::scratch::{Scratch, both_ways, in_memory};
 
 /// The library's file.
 const NAME: &str = "libcufile.so.0";
 /// Where it lies when it is installed, besides the loader's own places.
 const USUAL: [&str; 3] =
     ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu"];
-/// Where cuFile finds its settings.
+/// Where cuFile finds its settings, and where it leaves its log, whatever they say.
 const SETTINGS: &str = "CUFILE_ENV_PATH_JSON";
+const LOG: &str = "CUFILE_LOGFILE_PATH";
+/// What the kernel module nvidia-fs shows of itself while it is loaded.
+const MODULE: &str = "/proc/driver/nvidia-fs";
 
 /// `CUfileError_t`.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +85,8 @@ fn meaning(error: c_uint) -> &'static str {
         5020 => "direct I/O is not set on the file",
         5022 => "invalid arguments",
         5025 => "permission denied",
+        5027 => "the file is not registered",
+        5029 => "the GPU was not found",
         5030 => "internal error",
         5033 => "it could not be initialized; what it printed says why",
         _ => "see cufile.h",
@@ -122,19 +128,28 @@ pub(crate) struct CuFile {
 }
 
 /// Leaves settings for cuFile where it will look for them: compatibility mode is allowed, and it writes no log into the current directory.
-/// Who has settings of his own keeps them. What is returned holds the settings.
+/// Without nvidia-fs that mode is forced: cuFile otherwise asks udev what disk a file is on, and refuses it where udev does not answer, as
+/// in a container without `/run/udev`. Who has settings of his own keeps them. What is returned holds the settings and the log.
 ///
 /// # Safety
 /// No other thread runs.
 pub(crate) unsafe fn prepare(directory: &Path) -> Result<Scratch, Failure> {
     let scratch = Scratch::new(directory, "cufile")?;
+    let forced = !Path::new(MODULE).exists();
     let settings = json!({
         "logging": { "dir": scratch.path(""), "level": "ERROR" },
-        "properties": { "allow_compat_mode": true, "force_odirect_mode": false },
+        "properties": { "allow_compat_mode": true, "force_compat_mode": forced, "force_odirect_mode": false },
     });
-    let path = scratch.path("cufile.json");
+    let (path, log) = (scratch.path("cufile.json"), scratch.path("cufile.log"));
     fs::write(&path, serde_json::to_string_pretty(&settings)?)?;
-    for (name, value) in [(SETTINGS, path.as_os_str()), ("CUFILE_ALLOW_COMPAT_MODE", "true".as_ref())] {
+    let truth = if forced { "true" } else { "false" };
+    for (name, value) in [
+        (SETTINGS, path.as_os_str()),
+        (LOG, log.as_os_str()),
+        ("CUFILE_LOGGING_LEVEL", "ERROR".as_ref()),
+        ("CUFILE_ALLOW_COMPAT_MODE", "true".as_ref()),
+        ("CUFILE_FORCE_COMPAT_MODE", truth.as_ref()),
+    ] {
         if std::env::var_os(name).is_none() {
             // SAFETY:
             // - no other thread runs, by this function's contract
@@ -142,6 +157,25 @@ pub(crate) unsafe fn prepare(directory: &Path) -> Result<Scratch, Failure> {
         }
     }
     Ok(scratch)
+}
+
+/// The last errors in a log of cuFile's, without time and thread; each once.
+fn errors_in(log: &str) -> Vec<&str> {
+    let said = log.lines().filter_map(|line| Some(line[line.find(" ERROR ")? + 7..].trim()));
+    let mut last: Vec<&str> = Vec::new();
+    for error in said {
+        last.retain(|known| *known != error);
+        last.push(error);
+    }
+    last.split_off(last.len().saturating_sub(4))
+}
+
+/// What cuFile's log says went wrong last, as far as it says anything: to go on a reason.
+pub(crate) fn logged() -> String {
+    let log = std::env::var_os(LOG).map(fs::read).and_then(Result::ok).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let errors = errors_in(&log);
+    if errors.is_empty() { String::new() } else { format!("; its log: {}", errors.join("; ")) }
 }
 
 /// Where the library may be: what the user says, and nothing else; or the loader's places, beside this program, the usual ones.
@@ -200,7 +234,9 @@ impl CuFile {
         let library = ManuallyDrop::new(library);
         // SAFETY:
         // - as declared
-        unsafe { (calls.driver_open)() }.check("cuFileDriverOpen")?;
+        unsafe { (calls.driver_open)() }
+            .check("cuFileDriverOpen")
+            .map_err(|error| format!("{error}{}", logged()))?;
         Ok(Self { calls, _library: library })
     }
 
@@ -221,13 +257,44 @@ impl Drop for CuFile {
     }
 }
 
+/// A file that is read with cuFile.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    /// Where it is not the file that was asked for: where it lies.
+    pub(crate) instead: Option<&'static str>,
+    /// What holds it then.
+    _scratch: Option<Scratch>,
+}
+
+impl Place {
+    /// The file at `path` if cuFile takes it, or one as long in memory.
+    pub(crate) fn find(library: &CuFile, gpu: &Gpu, path: &Path, span: u64) -> Result<Self, String> {
+        let taken = |path: &Path| Reading::open(library, gpu, path, Reading::TRIAL).map(drop);
+        let mut refused = match taken(path) {
+            Ok(()) => return Ok(Self { path: path.to_owned(), instead: None, _scratch: None }),
+            Err(error) => format!("{}: {error}", path.display()),
+        };
+        if let Some(memory) = in_memory() {
+            let tried = Scratch::new(memory, "cufile").and_then(|scratch| {
+                let path = scratch.filled("read", span)?;
+                taken(&path).map(|()| Self { path, instead: Some("tmpfs"), _scratch: Some(scratch) })
+            });
+            match tried {
+                Ok(place) => return Ok(place),
+                Err(error) => refused = format!("{refused}; on tmpfs: {error}"),
+            }
+        }
+        Err(refused)
+    }
+}
+
 /// Means: `cuFileRead` into device memory, each thread into its own, of one file.
 pub(crate) struct Reading<'a> {
     library: &'a CuFile,
     gpu: &'a Gpu,
     handle: Handle,
     /// The file that the handle stands for.
-    _file: File,
+    file: File,
     /// Why buffers are not registered, if so.
     unregistered: Option<String>,
 }
@@ -237,8 +304,16 @@ pub(crate) struct Reading<'a> {
 unsafe impl Sync for Reading<'_> {}
 
 impl<'a> Reading<'a> {
-    /// For threads that read `bytes` at a time.
+    /// Bytes that show whether a file can be read at all.
+    const TRIAL: u64 = 4096;
+
+    /// For threads that read `bytes` at a time. The file's first are read, and held against what `pread` gives.
     pub(crate) fn open(library: &'a CuFile, gpu: &'a Gpu, path: &Path, bytes: u64) -> Result<Self, Failure> {
+        Self::register(library, gpu, path)
+            .and_then(|reading| reading.tried(usize::try_from(bytes)?))
+            .map_err(|error| format!("{error}{}", logged()).into())
+    }
+    fn register(library: &'a CuFile, gpu: &'a Gpu, path: &Path) -> Result<Self, Failure> {
         let file = both_ways(path)?;
         let (mut handle, operations) = (ptr::null_mut(), ptr::null());
         let mut description =
@@ -248,14 +323,28 @@ impl<'a> Reading<'a> {
         // - both are valid, and laid out as cufile.h has them; the descriptor stays open as long as the handle
         unsafe { (library.calls.handle_register)(&raw mut handle, &raw mut description) }
             .check("cuFileHandleRegister")?;
-        let mut reading = Self { library, gpu, handle, _file: file, unregistered: None };
-        // Whether it takes buffers shows here, once.
-        let trial = DeviceBytes::allocate(Some(gpu), usize::try_from(bytes)?)?;
-        match library.register(&trial, usize::try_from(bytes)?) {
-            Ok(()) => drop(Buffer { library, memory: trial, registered: true }),
-            Err(error) => reading.unregistered = Some(error.to_string()),
+        Ok(Self { library, gpu, handle, file, unregistered: None })
+    }
+    /// Whether it takes buffers, and reads what is there.
+    fn tried(mut self, bytes: usize) -> Result<Self, Failure> {
+        let memory = DeviceBytes::allocate(Some(self.gpu), bytes)?;
+        let mut buffer = Buffer { library: self.library, memory, registered: false };
+        match self.library.register(&buffer.memory, bytes) {
+            Ok(()) => buffer.registered = true,
+            Err(error) => self.unregistered = Some(error.to_string()),
         }
-        Ok(reading)
+        let mut reader = Reader { reading: &self, buffer, bytes };
+        let (mut here, mut there) = (vec![0; bytes], vec![0; bytes]);
+        // Waits for the memory to have been filled, which cuFile does not.
+        reader.buffer.memory.copy_to(&mut there)?;
+        reader.read(&self.file, 0)?;
+        reader.buffer.memory.copy_to(&mut there)?;
+        self.file.read_exact_at(&mut here, 0)?;
+        if here != there {
+            return Err("cuFileRead: the bytes are not the file's".into());
+        }
+        drop(reader);
+        Ok(self)
     }
     /// What its figures' name goes on with.
     pub(crate) fn note(&self) -> String {
@@ -340,9 +429,19 @@ impl Mover for Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_last_errors_of_a_log_are_said_once() {
+        let log = " 01-02-2026 03:04:05:678 [pid=1 tid=1] ERROR  a:1 first\n 01-02 [pid=1 tid=1] NOTICE  b:2 no error\n\
+             01-02 [pid=1 tid=2] ERROR  c:3 second\n 01-02 [pid=1 tid=2] ERROR  a:1 first\n";
+        assert_eq!(errors_in(log), ["c:3 second", "a:1 first"]);
+        let many: String = (0..9).map(|number| format!("x ERROR  e:{number}\n")).collect();
+        assert_eq!(errors_in(&many), ["e:5", "e:6", "e:7", "e:8"]);
+        assert!(errors_in("").is_empty());
+    }
+
     use std::path::Path;
 
-    use super::CuFile;
+    use super::{CuFile, errors_in};
 
     #[test]
     fn a_library_that_is_missing_is_named_with_what_to_do() {

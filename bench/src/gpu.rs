@@ -66,6 +66,28 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(refused)
     }
 
+    /// Pins memory of the host where it is.
+    ///
+    /// # Safety
+    /// Mapped, with that length, until [`Gpu::unpin`].
+    pub(crate) unsafe fn pin(&self, memory: NonNull<u8>, bytes: usize) -> Result<(), Failure> {
+        self.bind()?;
+        // SAFETY:
+        // - mapped as long as it is pinned, by this function's contract
+        unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, 0) }.result().map_err(refused)
+    }
+    /// Takes that back.
+    ///
+    /// # Safety
+    /// Pinned by [`Gpu::pin`], and not taken back before.
+    pub(crate) unsafe fn unpin(&self, memory: NonNull<u8>) {
+        if self.bind().is_ok() {
+            // SAFETY:
+            // - as this function's contract has it; no copy of the driver's is in progress: each was waited for
+            let _ = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
+        }
+    }
+
     /// Bytes of device memory that nobody has.
     pub(crate) fn free_bytes(&self) -> Result<u64, Failure> {
         self.bind()?;
@@ -104,6 +126,19 @@ impl DeviceBytes {
         // - as long as was just allocated
         unsafe { result::memset_d8_sync(address, b'x', bytes) }.map_err(refused)?;
         Ok(memory)
+    }
+    /// Copies its beginning to the host.
+    pub(crate) fn copy_to(&self, bytes: &mut [u8]) -> Result<(), Failure> {
+        match self {
+            Self::Host(memory) => {
+                let whole = memory.iter().flat_map(|word| word.to_ne_bytes());
+                bytes.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
+                Ok(())
+            }
+            // SAFETY:
+            // - device memory as long as the caller allocated it; the context is the calling thread's
+            Self::Gpu(address) => unsafe { result::memcpy_dtoh_sync(bytes, *address) }.map_err(refused),
+        }
     }
     /// The first byte, as kernels see it.
     pub(crate) fn address(&self) -> u64 {

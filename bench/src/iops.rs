@@ -28,7 +28,12 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
         for rings in bench.rings(&[1, 2, 4, 8]) {
             let case = format!("NOPs of {warps} warps, rings: {rings}");
             bench.step(&case);
-            let place = Place { plot: format!("NOPs of {warps} warps"), axis: "rings", x: f64::from(rings) };
+            let place = Place {
+                plot: format!("NOPs of {warps} warps"),
+                title: None,
+                axis: "rings",
+                x: f64::from(rings),
+            };
             let rate = of_warps(bench.stage(rings)?, effort, warps)?;
             bench.figure(NAME, &case, "gpufs", Role::Ours, UNIT, rate, Some(place.clone()));
             for (name, rate) in &rivals {

@@ -10,7 +10,7 @@ use gpufs_bench_kernels::steps::{STEPS, nop_steps};
 use gpufs_core::word::SharedWord;
 use gpufs_host::Grid;
 
-use crate::cpu::{self, Driven};
+use crate::cpu::{self, Driven, Means, Plain};
 use crate::report::{Place, Role, size};
 use crate::sample::Spread;
 use crate::scratch::{Scratch, both_ways};
@@ -151,6 +151,18 @@ pub(crate) fn pread(
     Ok(quantiles)
 }
 
+/// The same by one thread of the CPU.
+pub(crate) fn by_one_thread(
+    means: &dyn Means,
+    (path, span): (&Path, u64),
+    bytes: u64,
+    (runs, rounds): (usize, u32),
+) -> Result<Quantiles, Failure> {
+    let file = both_ways(path)?;
+    let mut mover = means.mover(usize::try_from(bytes)?)?;
+    Quantiles::of(runs, || cpu::read_samples_us(&mut *mover, &file, bytes, span, rounds))
+}
+
 /// `pread` from the page cache.
 fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
     let scratch = Scratch::new(&bench.options.directory, NAME)?;
@@ -159,7 +171,8 @@ fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
     let path = scratch.filled("latency", span)?;
     for bytes in bench.options.sizes.clone().unwrap_or_else(|| vec![4096]) {
         let case = format!("pread of {} from the page cache", size(bytes));
-        let place = Some(Place { plot: "latency of pread".to_owned(), axis: "bytes", x: bytes as f64 });
+        let place =
+            Some(Place { plot: "latency of pread".to_owned(), title: None, axis: "bytes", x: bytes as f64 });
         if bytes > span.min(bench.options.memory as u64) {
             bench.report.skip(
                 NAME,
@@ -176,8 +189,7 @@ fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
             quantiles.add(bench, &case, into.name(), Role::Ours, place.clone());
         }
         bench.quiet();
-        let file = both_ways(&path)?;
-        let quantiles = Quantiles::of(runs, || cpu::pread_samples_us(&file, bytes, span, rounds))?;
+        let quantiles = by_one_thread(&Plain, (&path, span), bytes, (runs, rounds))?;
         quantiles.add(bench, &case, "one CPU thread: pread", Role::Rival, place);
     }
     Ok(())

@@ -5,10 +5,11 @@
 //! | `options.rs` | the command line |
 //! | `stage.rs`, `gpu.rs` | a session with the memory that measurements need; the GPU beside it |
 //! | `cpu.rs` | the rivals on the CPU: threads, and plain io_uring |
+//! | `one_core.rs` | the rival of a single stream: one core that writes one file |
 //! | `sample.rs` | repeating, medians |
 //! | `report.rs`, `svg.rs` | the table, JSON, plots |
 //! | `cufile.rs` | a rival on the GPU: NVIDIA's cuFile, where it is |
-//! | `targets.rs` | the project's thirteen targets, from the pieces of the others |
+//! | `targets.rs`, `plots.rs` | the project's thirteen targets, and plots over sizes, from the pieces of the others |
 //! | the others | one for each subcommand |
 #![deny(unsafe_code)]
 
@@ -19,7 +20,9 @@ mod fgets;
 mod gpu;
 mod iops;
 mod latency;
+mod one_core;
 mod options;
+mod plots;
 mod print;
 mod read;
 mod report;
@@ -31,6 +34,7 @@ mod targets;
 mod write;
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -40,7 +44,7 @@ use cufile::CuFile;
 use gpu::Gpu;
 use options::Options;
 use report::{Figure, Place, Report, Role};
-use sample::Spread;
+use sample::{Effort, Named, Spread};
 use stage::Stage;
 
 /// Anything that ends a measurement; its text is the message.
@@ -53,6 +57,8 @@ struct Bench {
     stage: Option<Stage>,
     /// What came of opening it, once it was wanted.
     cufile: Option<Result<CuFile, String>>,
+    /// The file that was last asked for, and what it takes instead, or why it takes none.
+    cufile_place: Option<(PathBuf, Result<cufile::Place, String>)>,
     gpu: Option<Gpu>,
     progress: Progress,
 }
@@ -60,8 +66,8 @@ struct Bench {
 /// A subcommand: its name, and what it does.
 type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
-/// Not a part of `all`, which measures the same and more.
-const TARGETS: Subcommand = (targets::NAME, targets::run);
+/// Not parts of `all`, which measures the same and more.
+const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
 const SUBCOMMANDS: [Subcommand; 7] = [
     ("latency", latency::run),
     ("iops", iops::run),
@@ -81,6 +87,25 @@ impl Bench {
         }
         Ok(self.stage.as_mut().expect("opened above"))
     }
+    /// Measures the best of several ways on so many rings, which one short sample of each shows. Those samples, and the best's.
+    fn best<W: Copy>(
+        &mut self,
+        rings: u32,
+        effort: Effort,
+        ways: &[(String, W)],
+        mut measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
+    ) -> Result<(Vec<Named>, Named), Failure> {
+        let short = Effort { samples: 1, target: effort.target / 4 };
+        let mut tried: Vec<Named> = Vec::new();
+        for (name, way) in ways {
+            tried.push((name.clone(), measure(self.stage(rings)?, short, *way)?));
+        }
+        let rate = |index: &usize| tried[*index].1.median();
+        let best = (0..tried.len()).max_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let (name, way) = &ways[best.ok_or("there is no way to do it")?];
+        let measured = measure(self.stage(rings)?, effort, *way)?;
+        Ok((tried, (name.clone(), measured)))
+    }
     /// Waits until the session, if one is open, leaves the cores to a rival.
     fn quiet(&self) {
         if let Some(stage) = &self.stage {
@@ -96,6 +121,17 @@ impl Bench {
         });
         opened.as_ref().map(|library| (library, gpu)).map_err(Clone::clone)
     }
+    /// The same, with the file that it takes for the one at `path`, of which `span` bytes are read.
+    fn cufile_place(&mut self, path: &Path, span: u64) -> Result<(&CuFile, &Gpu, &cufile::Place), String> {
+        self.cufile()?;
+        let (Some(Ok(library)), Some(gpu)) = (&self.cufile, &self.gpu) else {
+            unreachable!("it was opened above");
+        };
+        let known = self.cufile_place.take().filter(|(asked, _)| asked == path);
+        let found = known.unwrap_or_else(|| (path.to_owned(), cufile::Place::find(library, gpu, path, span)));
+        let (_, place) = self.cufile_place.insert(found);
+        place.as_ref().map(|place| (library, gpu, place)).map_err(|reason| reason.clone())
+    }
     /// The numbers of rings to try.
     fn rings(&self, default: &[u32]) -> Vec<u32> {
         let cores = u32::try_from(cpu::cores()).unwrap_or(u32::MAX);
@@ -103,6 +139,12 @@ impl Bench {
             .rings
             .clone()
             .unwrap_or_else(|| default.iter().copied().filter(|&rings| rings <= cores).collect())
+    }
+    /// Rings where nothing says how many: half the cores', up to 8.
+    fn most_rings(&self) -> u32 {
+        let half = u32::try_from(cpu::cores() / 2).unwrap_or(u32::MAX).max(1);
+        let default: Vec<u32> = [8, 4, 2, 1].into_iter().filter(|rings| *rings <= half).collect();
+        self.rings(&default)[0]
     }
     /// The numbers of warps to try: by default four for each multiprocessor, on a CPU eight.
     fn warps(&self) -> Vec<u32> {
@@ -177,7 +219,7 @@ fn run() -> Result<bool, Failure> {
     let wanted: Vec<Subcommand> = SUBCOMMANDS
         .into_iter()
         .filter(|(name, _)| options.subcommand == *name || options.subcommand == "all")
-        .chain((options.subcommand == targets::NAME).then_some(TARGETS))
+        .chain(OTHERS.into_iter().filter(|(name, _)| options.subcommand == *name))
         .collect();
     if wanted.is_empty() {
         return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());
@@ -188,7 +230,15 @@ fn run() -> Result<bool, Failure> {
     let gpu = if options.cuda { Some(Gpu::open(options.ordinal)?) } else { None };
     let progress =
         Progress { shown: std::io::stderr().is_terminal(), started: Instant::now(), done: (0, wanted.len()) };
-    let mut bench = Bench { options, report: Report::default(), stage: None, cufile: None, gpu, progress };
+    let mut bench = Bench {
+        options,
+        report: Report::default(),
+        stage: None,
+        cufile: None,
+        cufile_place: None,
+        gpu,
+        progress,
+    };
     let rings = bench.rings(&[1])[0];
     let first = bench.stage(rings)?.session();
     let machine = json!({
@@ -225,6 +275,7 @@ fn run() -> Result<bool, Failure> {
     }
     // Both go before the GPU's context.
     bench.stage = None;
+    bench.cufile_place = None;
     bench.cufile = None;
     drop(settings);
     Ok(!failed)

@@ -22,6 +22,7 @@ What gpufs does on this machine; beside each figure, what else does the same, in
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        these, in this order
   targets    the project's thirteen targets and no more, each beside what it is held against; a table of what is met
+  plots      over sizes, threads and rings, with short samples: read, write-nowhere, write-tmpfs, print, latency, iops in --svg DIR
 
 Where:
   --device D         cpu, or cuda; default: cuda if there is --program, else cpu
@@ -35,7 +36,7 @@ What:
   --warps N,…        warps that make requests
   --only N,…         rows of the table of targets
   --rings N,…        rings; print, write and fgets take the first of them
-  --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets on a GPU: 4096
+  --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets and plots on a GPU: 4096
   --stream-buffer N  bytes of one buffer of a stream; default: the session's
   --stream-buffers N buffers of a stream that writes; default: the session's
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
@@ -175,6 +176,9 @@ impl Options {
             let text = std::fs::read(&program);
             options.program = text.map_err(|error| format!("{}: {error}", program.display()))?;
         }
+        // Its many figures are short ones.
+        let plots = options.subcommand == crate::plots::NAME;
+        options.quick |= plots;
         let (quick_ms, quick_file, quick_memory) =
             if options.cuda { (40, 64 << 20, 64 << 20) } else { (20, 16 << 20, 8 << 20) };
         let (slow_file, slow_memory) = if options.cuda { (1 << 30, 64 << 20) } else { (256 << 20, 16 << 20) };
@@ -182,10 +186,13 @@ impl Options {
             |given: Option<u64>, quick, slow| given.unwrap_or(if options.quick { quick } else { slow });
         options.file_bytes = choose(file_bytes, quick_file, slow_file).max(64 << 10);
         options.memory = usize::try_from(choose(memory, quick_memory, slow_memory).max(64 << 10))?;
-        options.effort.samples = samples.unwrap_or(5).max(1);
+        options.effort.samples = samples.unwrap_or(if plots { 3 } else { 5 }).max(1);
         options.effort.target = Duration::from_millis(choose(target_ms, quick_ms, 300));
-        if options.cuda && options.subcommand == crate::targets::NAME {
+        if options.cuda && (plots || options.subcommand == crate::targets::NAME) {
             options.ring_entries = options.ring_entries.or(Some(4096));
+        }
+        if plots && options.svg.is_none() {
+            return Err("plots: say where they go, with --svg DIR".into());
         }
         if options.only.iter().flatten().any(|row| !(1..=crate::targets::ROWS).contains(row)) {
             return Err(format!("--only: rows are 1 to {}", crate::targets::ROWS).into());

@@ -135,6 +135,13 @@ pub(crate) fn by_grid(
     Ok((rates, last_rounds))
 }
 
+/// How many bytes a rival writes that is held against `rounds` lines of each of the grid's threads.
+pub(crate) fn span(bench: &Bench, grid: Grid, rounds: u32) -> u64 {
+    // Not so little that a clock would count.
+    let bytes = bytes_of(threads_of(grid), rounds).clamp(16 << 20, 1 << 30);
+    bytes.min(bench.options.file_bytes).next_multiple_of(CHUNK)
+}
+
 /// The threads of the CPU that best write as many bytes as `rounds` lines of each of the grid's threads have: how many, and how fast.
 pub(crate) fn by_threads(
     bench: &Bench,
@@ -145,8 +152,7 @@ pub(crate) fn by_threads(
     let threads = threads_of(grid);
     let bytes = bytes_of(threads, rounds);
     let mean = bytes as f64 / (threads * u64::from(rounds)) as f64;
-    // Not so little that a clock would count.
-    let span = bytes.clamp(16 << 20, 1 << 30).min(bench.options.file_bytes).next_multiple_of(CHUNK);
+    let span = span(bench, grid, rounds);
     let files = [if is_file(path) { File::create(path)? } else { both_ways(path)? }];
     let moving = Moving { means: &Plain, files: &files, writing: true, random: false, bytes: CHUNK, span };
     bench.quiet();
@@ -215,7 +221,7 @@ fn wanted_rounds(lines: u64, threads: u64) -> u64 {
 
 /// The C library's `fprintf` of such lines in one thread.
 #[allow(unsafe_code, reason = "the C library's stdio")]
-fn libc_lines(samples: usize, path: &Path, quick: bool) -> Result<Rates, Failure> {
+pub(crate) fn libc_lines(samples: usize, path: &Path, quick: bool) -> Result<Rates, Failure> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     let lines = if quick { 50_000_u64 } else { 500_000 };
     let mut rates = Rates::default();

@@ -6,7 +6,7 @@ use gpufs_bench_kernels::calls::{COPIED, DIRECT, IN_PLACE, JOINED, Transfers, re
 use gpufs_bench_kernels::rivals::load_raw;
 
 use crate::cpu::{Means, Moving, Plain};
-use crate::cufile::Reading;
+use crate::cufile::{self, Reading};
 use crate::gpu::Staging;
 use crate::report::{Place, Role, size};
 use crate::sample::{Effort, Spread};
@@ -157,7 +157,8 @@ fn one(bench: &mut Bench, source: &Source, piece: &Piece, rings: u32) -> Result<
         return Ok(());
     }
     let what = if direct { "reading the disk" } else { "reading from the page cache" };
-    let place = Place { plot: format!("{what}, rings {rings}"), axis: "bytes", x: piece.size as f64 };
+    let place =
+        Place { plot: format!("{what}, rings {rings}"), title: None, axis: "bytes", x: piece.size as f64 };
     let mut figures = Vec::new();
     for way in Way::ALL.into_iter().filter(|way| way.suits(piece, source.access.granule())) {
         let rate = transferred(bench.stage(rings)?, effort, source, piece, way)?;
@@ -250,16 +251,19 @@ pub(crate) fn by_cufile(
 ) -> Result<Option<(String, Spread)>, Failure> {
     let effort = bench.options.effort;
     bench.quiet();
-    let (library, gpu) = match bench.cufile() {
-        Ok(both) => both,
+    let (library, gpu, place) = match bench.cufile_place(&source.path, source.span) {
+        Ok(all) => all,
         Err(reason) => {
             bench.report.skip(benchmark, "cuFile", reason);
             return Ok(None);
         }
     };
-    let measured = Reading::open(library, gpu, &source.path, piece.size).and_then(|reading| {
-        let name = format!("cuFile, as many threads as rings{}", reading.note());
-        Ok((name, by_threads(source, piece, &reading, effort, Some(rings as usize))?.1))
+    let of = place.instead.map_or_else(String::new, |place| format!(", of a file on {place}"));
+    let taken = Source { path: place.path.clone(), ..*source };
+    let measured = Reading::open(library, gpu, &taken.path, piece.size).and_then(|reading| {
+        let name = format!("cuFile, as many threads as rings{of}{}", reading.note());
+        let rate = by_threads(&taken, piece, &reading, effort, Some(rings as usize));
+        rate.map(|(_, rate)| (name, rate)).map_err(|error| format!("{error}{}", cufile::logged()).into())
     });
     match measured {
         Ok(measured) => Ok(Some(measured)),

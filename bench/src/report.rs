@@ -24,8 +24,10 @@ pub(crate) enum Role {
 /// Where a figure stands in a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Which plot.
+    /// Which plot; its file's name, too.
     pub(crate) plot: String,
+    /// What stands above it, where that is more.
+    pub(crate) title: Option<String>,
     /// What the horizontal axis counts.
     pub(crate) axis: &'static str,
     /// Where on it.
@@ -291,6 +293,7 @@ impl Report {
             let mut plot = svg::Plot::new(name);
             for figure in &self.figures {
                 if let Some(place) = figure.place.as_ref().filter(|place| place.plot == name) {
+                    plot.name(place.title.as_deref().unwrap_or(name));
                     plot.label(place.axis, figure.unit);
                     // The best number of threads may differ from place to place.
                     let line = figure.name.split(", threads: ").next().unwrap_or_default();

@@ -35,6 +35,9 @@ impl Spread {
     }
 }
 
+/// What was measured, and what came of it.
+pub(crate) type Named = (String, Spread);
+
 /// How often and how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {

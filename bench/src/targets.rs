@@ -4,6 +4,7 @@
 //! printed as soon as it is known, and the whole table at the end. Row 7 comes last: its rival is a library that no one here can mend.
 
 use std::path::Path;
+use std::time::Duration;
 
 use gpufs_bench_kernels::MOST_FILES;
 use gpufs_host::Session;
@@ -11,14 +12,15 @@ use gpufs_host::Session;
 use crate::cpu::{self, Plain};
 use crate::gpu::Staging;
 use crate::latency::Landing;
+use crate::one_core::Writer;
 use crate::print::Rates;
 use crate::read::{Piece, Source, Way, pieces};
 use crate::report::{Goal, Limit, Role, short, size};
-use crate::sample::{Effort, Spread};
+use crate::sample::{Effort, Named, Spread};
 use crate::scratch::{self, Access, Scratch, in_memory};
 use crate::stage::Stage;
 use crate::write::Target;
-use crate::{Bench, Failure, cost, fgets, iops, latency, print, read, write};
+use crate::{Bench, Failure, cost, fgets, iops, latency, one_core, print, read, write};
 
 pub(crate) const NAME: &str = "targets";
 /// How many rows there are.
@@ -27,9 +29,6 @@ pub(crate) const ROWS: u32 = 13;
 const KIB_4: u64 = 4 << 10;
 const KIB_64: u64 = 64 << 10;
 const MIB: u64 = 1 << 20;
-
-/// What was measured, and what came of it.
-type Named = (String, Spread);
 
 /// Rows that are measured together.
 type Part<'a> = (&'static [u32], fn(&mut Run<'a>) -> Result<(), Failure>);
@@ -138,19 +137,21 @@ impl Run<'_> {
             });
         }
     }
-    /// A figure that is held against a number.
-    fn alone(&mut self, row: u32, what: &str, unit: &'static str, ours: &Named, limit: Limit) {
+    /// A figure that is held against a number, or said beside those that are.
+    fn alone(
+        &mut self,
+        row: u32,
+        what: &str,
+        unit: &'static str,
+        ours: &Named,
+        limit: impl Into<Option<Limit>>,
+    ) {
+        let limit = limit.into();
         self.figure(row, what, Role::Fact, unit, ours);
         let figure = (ours.1.median(), ours.0.clone());
-        self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit: Some(limit) });
+        self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit });
     }
 
-    /// Rings of rows that do not say how many: half the cores', up to 8.
-    fn most_rings(&self) -> u32 {
-        let half = u32::try_from(cpu::cores() / 2).unwrap_or(u32::MAX).max(1);
-        let default: Vec<u32> = [8, 4, 2, 1].into_iter().filter(|rings| *rings <= half).collect();
-        self.bench.rings(&default)[0]
-    }
     /// What a warp moves at a time in requests of `bytes`.
     fn piece(&self, bytes: u64) -> Result<Piece, Failure> {
         let memory = self.bench.options.memory as u64;
@@ -164,21 +165,14 @@ impl Run<'_> {
         (row, what): (u32, &str),
         rings: u32,
         ways: &[(String, W)],
-        mut measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
+        measure: impl FnMut(&mut Stage, Effort, W) -> Result<Spread, Failure>,
     ) -> Result<Named, Failure> {
-        let short = Effort { samples: 1, target: self.effort.target / 4 };
-        let mut best: Option<(f64, &(String, W))> = None;
-        for way in ways {
-            let rate = measure(self.bench.stage(rings)?, short, way.1)?;
-            let first = named(format!("{}: one short sample", way.0), rate);
-            self.figure(row, what, Role::Fact, "GB/s", &first);
-            let rate = first.1.median();
-            if best.is_none_or(|(highest, _)| rate > highest) {
-                best = Some((rate, way));
-            }
+        let (tried, best) = self.bench.best(rings, self.effort, ways, measure)?;
+        for (name, rate) in tried {
+            let short = named(format!("{name}: one short sample"), rate);
+            self.figure(row, what, Role::Fact, "GB/s", &short);
         }
-        let (_, (name, way)) = best.ok_or("there is no way to do it")?;
-        Ok(named(name, measure(self.bench.stage(rings)?, self.effort, *way)?))
+        Ok(best)
     }
 
     /// Lines of the grid that prints more of them a second: its threads, and a rival for that grid.
@@ -188,7 +182,7 @@ impl Run<'_> {
         path: &Path,
         rival: impl FnOnce(&mut Bench, gpufs_host::Grid, u32) -> Result<(String, Rates), Failure>,
     ) -> Result<(u64, Rates, (String, Rates)), Failure> {
-        let rings = self.most_rings();
+        let rings = self.bench.most_rings();
         let mut best: Option<(f64, gpufs_host::Grid, Rates, u32)> = None;
         for grid in print::grids(self.bench) {
             self.step(row, &format!("fprintf of {} threads", print::threads_of(grid)));
@@ -214,14 +208,62 @@ impl Run<'_> {
         };
         let scratch = Scratch::new(memory, NAME)?;
         let path = scratch.path("lines");
+        let mut span = 0;
         let (threads, ours, (name, rival)) = self.printed(1, &path, |bench, grid, rounds| {
+            span = print::span(bench, grid, rounds);
             let (count, rates) = print::by_threads(bench, grid, rounds, &path)?;
             Ok((format!("CPU: pwrite of {}, threads: {count}", size(print::CHUNK)), rates))
         })?;
         let ours = named(format!("fprintf, threads: {threads}"), Spread::of(ours.bytes));
-        let rival = named(name, Spread::of(rival.bytes));
-        self.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &[(rival, Some(Limit::AtLeast(0.9)))]);
+        let mut rivals = vec![(named(name, Spread::of(rival.bytes)), Some(Limit::AtLeast(0.9)))];
+        let samples = self.effort.samples;
+        let alone = self.by_one_core(1, (&path, span), |writer| writer.anew(samples));
+        rivals.extend(alone.into_iter().map(|rival| (rival, None)));
+        self.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &rivals);
         Ok(())
+    }
+
+    /// One core that writes a file's first bytes as a stream does. No target asks for it, so a row stands without it, too.
+    fn by_one_core(
+        &mut self,
+        row: u32,
+        target: (&Path, u64),
+        measure: impl FnMut(&mut Writer<'_>) -> Result<Spread, Failure>,
+    ) -> Vec<Named> {
+        let what = "one core that writes as a stream does";
+        self.step(row, what);
+        let found = self.try_one_core(row, target, measure);
+        found.unwrap_or_else(|error| {
+            self.skip(row, what, &format!("failed: {error}"));
+            Vec::new()
+        })
+    }
+    /// In blocks of a stream's size: through a ring with as many writes in flight as a stream has blocks, and one call after the other.
+    fn try_one_core(
+        &mut self,
+        row: u32,
+        (path, span): (&Path, u64),
+        mut measure: impl FnMut(&mut Writer<'_>) -> Result<Spread, Failure>,
+    ) -> Result<Vec<Named>, Failure> {
+        let rings = self.bench.most_rings();
+        let tables = self.bench.stage(rings)?.session().tables();
+        let (block, depth) = (tables.stream_buffers.buffer_bytes, tables.blocks_per_stream);
+        self.bench.quiet();
+        let file = scratch::both_ways(path)?;
+        let mut found = Vec::new();
+        let mut refused = None;
+        let source = one_core::Source::new(self.bench.gpu.as_ref())?;
+        for means in [one_core::Means::Ring(depth), one_core::Means::Calls] {
+            match Writer::open(&file, span, &source, block, means) {
+                Ok(mut writer) => found.push(named(writer.name(), measure(&mut writer)?)),
+                Err(error) => refused = Some(format!("io_uring refuses: {error}")),
+            }
+        }
+        drop(source);
+        if let Some(reason) = refused {
+            self.skip(row, "one core with io_uring, SQPOLL", &reason);
+        }
+        Ok(found)
     }
 
     fn prints_to_nowhere(&mut self) -> Result<(), Failure> {
@@ -229,7 +271,7 @@ impl Run<'_> {
             self.skip(2, "lines to /dev/null beside CUDA's printf", "needs a GPU");
             return Ok(());
         }
-        let rings = self.most_rings();
+        let rings = self.bench.most_rings();
         let path = Path::new("/dev/null");
         let (threads, ours, (name, rival)) = self.printed(2, path, |bench, grid, _| {
             Ok(("CUDA: printf".to_owned(), print::cuda_lines(bench, rings, grid, path)?))
@@ -270,7 +312,7 @@ impl Run<'_> {
         ways: &[(String, WritingWay)],
         wanted: f64,
     ) -> Result<(), Failure> {
-        let (rings, effort) = (self.most_rings(), self.effort);
+        let (rings, effort) = (self.bench.most_rings(), self.effort);
         let what = format!("{} to /dev/null, rings: {rings}", piece.name);
         self.step(row, &what);
         let target = Target::null(1, self.bench.options.file_bytes);
@@ -316,7 +358,7 @@ impl Run<'_> {
 
     /// One case of row 5.
     fn writes_to(&mut self, target: &Target) -> Result<(), Failure> {
-        let (rings, effort) = (self.most_rings(), self.effort);
+        let (rings, effort) = (self.bench.most_rings(), self.effort);
         let what = format!("in order to {}, files: {}, rings: {rings}", target.name, target.paths.len());
         self.step(5, &what);
         let both = [self.piece(KIB_64)?, self.piece(MIB)?];
@@ -330,6 +372,10 @@ impl Run<'_> {
         };
         let mut rivals = vec![(better(by_cpu(&both[0])?, by_cpu(&both[1])?), Some(Limit::AtLeast(0.95)))];
         rivals.extend(self.staged_writes(target, &both[1])?.map(|rival| (rival, None)));
+        if let [path] = target.paths.as_slice() {
+            let alone = self.by_one_core(5, (path, target.span), |writer| writer.over(effort));
+            rivals.extend(alone.into_iter().map(|rival| (rival, None)));
+        }
         self.beside(5, &what, "GB/s", &ours, &rivals);
         Ok(())
     }
@@ -429,6 +475,14 @@ impl Run<'_> {
             self.skip(7, "reads beside cuFile", &reason);
             return Ok(());
         }
+        let refused = self.with_source(|run, source| {
+            let place = run.bench.cufile_place(&source.path, source.span);
+            Ok(place.err())
+        })?;
+        if let Some(reason) = refused {
+            self.skip(7, "reads beside cuFile", &reason);
+            return Ok(());
+        }
         for rings in self.bench.rings(&[1, 4, 8]) {
             for (bytes, limit) in
                 [(KIB_4, Some(Limit::AtLeast(5.0))), (KIB_64, None), (MIB, Some(Limit::AtLeast(1.0)))]
@@ -506,15 +560,17 @@ impl Run<'_> {
 
     fn cores(&mut self) -> Result<(), Failure> {
         let warps = self.bench.warps()[0];
+        // What a thread ran on since the system's last tick is not counted yet.
+        let long = Effort {
+            samples: if self.bench.options.quick { 1 } else { self.effort.samples.min(3) },
+            target: self.effort.target.max(Duration::from_secs(1)),
+        };
         for rings in self.bench.rings(&[1, 4]) {
             let what = format!("cores used for each ring, busy with NOPs, rings: {rings}");
             self.step(11, &what);
             if self.bench.gpu.is_some() {
-                let stage = self.bench.stage(rings)?;
-                let busy = cost::busy(stage, self.effort, warps)?;
-                let all = busy.get("all").ok_or("no thread was seen")?;
-                let ours = named("all threads of the process", divided(all, f64::from(rings)));
-                self.alone(11, &what, "cores", &ours, Limit::AtMost(1.0));
+                let busy = cost::busy(self.bench.stage(rings)?, long, warps)?;
+                self.cores_of(&what, &busy, f64::from(rings), 1.0)?;
             } else {
                 // The ring has something to come to rest from.
                 let effort = Effort { samples: 1, ..self.effort };
@@ -528,14 +584,20 @@ impl Run<'_> {
             let what = format!("cores used, session open and idle, rings: {rings}");
             self.step(11, &what);
             let idle = cost::idle(self.effort)?;
-            let all = idle.get("all").ok_or("no thread was seen")?;
-            self.alone(
-                11,
-                &what,
-                "cores",
-                &named("all threads of the process", all.clone()),
-                Limit::AtMost(0.01),
-            );
+            self.cores_of(&what, &idle, 1.0, 0.01)?;
+        }
+        Ok(())
+    }
+
+    /// All threads against a number, then each kind that ran at all.
+    fn cores_of(&mut self, what: &str, cores: &cost::Cores, parts: f64, most: f64) -> Result<(), Failure> {
+        let all = cores.get(cost::ALL).ok_or("no thread was seen")?;
+        let all = named("all threads of the process", divided(all, parts));
+        self.alone(11, what, "cores", &all, Limit::AtMost(most));
+        for (kind, spread) in
+            cores.iter().filter(|(kind, spread)| **kind != cost::ALL && spread.highest() > 0.0)
+        {
+            self.alone(11, what, "cores", &named(format!("of them: {kind}"), divided(spread, parts)), None);
         }
         Ok(())
     }
@@ -545,7 +607,9 @@ impl Run<'_> {
             .rings(1)
             .ring_entries(128)
             .buffers(256 << 10)
+            .assembly(0)
             .stream_buffer(4096)
+            .blocks_per_stream(1)
             .files(64)
             .streams(16)
             .registered_buffers(4);
@@ -557,10 +621,13 @@ impl Run<'_> {
             for (name, mebibytes) in facts {
                 let what = format!("memory of {which}, {case}");
                 let ours = named(name, Spread::of(vec![mebibytes]));
-                if [cost::PINNED, cost::ON_DEVICE].contains(&name) {
-                    self.alone(12, &what, "MiB", &ours, Limit::AtMost(most));
-                } else {
-                    self.figure(12, &what, Role::Fact, "MiB", &ours);
+                match name {
+                    cost::PINNED | cost::ON_DEVICE => {
+                        self.alone(12, &what, "MiB", &ours, Limit::AtMost(most));
+                    }
+                    // No choice of a session's makes a program smaller.
+                    cost::BY_THE_DRIVER => self.alone(12, &what, "MiB", &ours, None),
+                    _ => self.figure(12, &what, Role::Fact, "MiB", &ours),
                 }
             }
         }
@@ -589,10 +656,10 @@ impl Run<'_> {
 }
 
 /// Which piece, and how: by `pwrite`, or through a stream.
-type WritingWay = (usize, Option<Way>);
+pub(crate) type WritingWay = (usize, Option<Way>);
 
 /// The ways from device memory to a file, for each of the pieces.
-fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
+pub(crate) fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
     let mut ways = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let of = |name: &str| format!("{name}, {}", size(piece.size));
@@ -605,7 +672,7 @@ fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
 }
 
 /// The rate of one of them.
-fn written(
+pub(crate) fn written(
     stage: &mut Stage,
     effort: Effort,
     target: &Target,

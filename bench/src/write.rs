@@ -111,6 +111,7 @@ fn one(bench: &mut Bench, target: &Target, piece: &Piece) -> Result<(), Failure>
     bench.step(&format!("write {case}"));
     let place = Place {
         plot: format!("writing to {}, files {count}", target.name),
+        title: None,
         axis: "bytes",
         x: piece.size as f64,
     };

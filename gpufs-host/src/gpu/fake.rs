@@ -57,6 +57,10 @@ impl Fake {
         let held = self.held();
         [held.streams.len(), held.device.len(), held.host.len(), held.registered.len()]
     }
+    /// Bytes of device memory that somebody has.
+    pub(crate) fn device_bytes(&self) -> usize {
+        self.held().device.values().sum()
+    }
     /// Each kernel's argument.
     pub(crate) fn arguments(&self) -> Vec<u64> {
         self.held().arguments.clone()

@@ -27,6 +27,9 @@ impl DeviceMemory for Allocation {
     fn address(&self) -> u64 {
         self.address
     }
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
     fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
         within(self.bytes, offset, bytes.len())?;
         // SAFETY:

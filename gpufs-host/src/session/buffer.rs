@@ -58,6 +58,9 @@ impl DeviceMemory for HostMemory {
     fn address(&self) -> u64 {
         self.memory.as_ptr().expose_provenance() as u64
     }
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
     fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
         within(self.bytes, offset, bytes.len())?;
         // SAFETY:

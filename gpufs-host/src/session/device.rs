@@ -49,6 +49,19 @@ impl Session {
         }
     }
 
+    /// Bytes of the device's own memory that the session has: its tables, the assembly pool ([`super::Builder::assembly`]), device buffers
+    /// and placed values. What the driver keeps for the context, the program and threads' stacks is not among them. On CPU lanes 0: there
+    /// all of that is the host's.
+    #[must_use]
+    pub fn device_bytes(&self) -> usize {
+        match &self.backend {
+            Backend::Cpu(_) => 0,
+            Backend::Gpu(_) => {
+                self.tables.device_bytes() + self.placed.iter().map(|memory| memory.bytes()).sum::<usize>()
+            }
+        }
+    }
+
     /// Multiprocessors of a GPU (AMD: compute units); OS threads of CPU lanes. A grid that fills the device has this many times
     /// [`Session::occupancy`] blocks.
     #[must_use]

@@ -48,6 +48,8 @@ pub(super) struct PoolMemory {
 pub(crate) trait DeviceMemory: std::fmt::Debug + Send {
     /// Where it begins, for the device.
     fn address(&self) -> u64;
+    /// Its length.
+    fn bytes(&self) -> usize;
     /// Copies `bytes` to the device, to `offset` of this memory. No kernel runs.
     fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()>;
     /// Copies from `offset` of this memory into `bytes`. No kernel runs.
@@ -271,7 +273,7 @@ pub(super) struct Tables {
     /// The device's view, put in place of the host's while the image is copied.
     device_view: Option<(Session, Vec<Queue>)>,
     /// The memory of the assembly pool: the device's, or where it shares the host's, the host's.
-    _assembly: Assembly,
+    assembly: Assembly,
 }
 
 /// Memory of an assembly pool.
@@ -359,7 +361,13 @@ impl Tables {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
             stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
         }
-        Ok(Self { host, device_address, image, bytes, device, device_view, _assembly: assembly })
+        Ok(Self { host, device_address, image, bytes, device, device_view, assembly })
+    }
+
+    /// Bytes of the device's memory that the tables and the assembly pool have.
+    pub(super) fn device_bytes(&self) -> usize {
+        let assembly = if let Assembly::Device(memory) = &self.assembly { memory.bytes() } else { 0 };
+        self.device.as_ref().map_or(0, |memory| memory.bytes()) + assembly
     }
 
     /// Makes the device see what the host has changed. No kernel runs.

@@ -59,6 +59,20 @@ fn launches_run_at_once_and_end_one_by_one() {
 }
 
 #[test]
+fn a_session_knows_what_device_memory_it_has() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    let opened = session.device_bytes();
+    assert_eq!(opened, gpu.device_bytes());
+    session.device_buffer(4096).unwrap();
+    assert_eq!(session.device_bytes(), opened + 4096);
+    assert_eq!(session.device_bytes(), gpu.device_bytes());
+    let builder = Session::builder().mode(Mode::Threads).rings(1).buffers(2 << 20).assembly(0);
+    let without = Session::open(&builder, Backend::Gpu(Arc::new(Fake::default()))).unwrap().device_bytes();
+    assert!(opened - without >= 8 << 20, "the assembly pool, and which of it is free");
+}
+
+#[test]
 fn waiting_for_a_long_kernel_sleeps() {
     let gpu = Arc::new(Fake::default());
     let mut session = on(&gpu);
