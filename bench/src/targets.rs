@@ -301,7 +301,16 @@ impl Run<'_> {
             return Ok(());
         }
         let piece = self.piece(64)?;
-        self.writes_nowhere(4, &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)
+        self.writes_nowhere(4, &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)?;
+        let rings = self.bench.most_rings();
+        for warps in [piece.warps.min(32), piece.warps] {
+            let what = format!("steps of a warp's call, warps: {warps}");
+            let steps = write::stepped(self.bench.stage(rings)?, warps)?;
+            for (index, (step, spread)) in (1..).zip(steps) {
+                self.figure(4, &what, Role::Fact, "µs", &named(format!("{index}. {step}"), spread));
+            }
+        }
+        Ok(())
     }
 
     /// Rows 3 and 4: beside stores of the same pieces. On a GPU.

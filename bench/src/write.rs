@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gpufs_bench_kernels::MOST_FILES;
 use gpufs_bench_kernels::calls::{Transfers, Writes, write_pieces, write_streams};
 use gpufs_bench_kernels::rivals::store_raw;
+use gpufs_bench_kernels::steps::{WRITE_STEPS, write_steps};
 
 use crate::cpu::{Means, Moving, Plain};
 use crate::gpu::Staging;
@@ -179,6 +180,20 @@ pub(crate) fn streamed(
         Ok((round as f64 * f64::from(rounds), seconds))
     })?;
     Ok(gigabytes(&rate))
+}
+
+/// Where the time of a stream's calls goes, by the core's steps: microseconds of each, of every warp.
+pub(crate) fn stepped(stage: &mut Stage, warps: u32) -> Result<Vec<(&'static str, Spread)>, Failure> {
+    let rounds = 2_000;
+    let streams = stage.open_streams(&["/dev/null".into()], "r+")?;
+    let (file, device, times) = (streams.first, stage.device(), stage.times());
+    stage
+        .run::<write_steps::Entry>(grid_of(warps), write_steps::Arguments { file, rounds, device, times })?;
+    let sums = stage.samples_us(warps * u32::try_from(WRITE_STEPS.len())?);
+    stage.close_streams(&streams)?;
+    let of = |index: usize| sums.iter().skip(index).step_by(WRITE_STEPS.len());
+    let spread = |index| Spread::of(of(index).map(|sum| sum / f64::from(rounds)).collect());
+    Ok(WRITE_STEPS.into_iter().enumerate().map(|(index, step)| (step, spread(index))).collect())
 }
 
 /// Each warp its pieces, each at its own place.

@@ -447,6 +447,11 @@ impl Queue {
     ///
     /// # Safety
     /// The batch was drawn from this queue and is committed once; each of its tickets has been filled, and the filling happens before.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
     pub unsafe fn commit(&self, batch: Batch) {
         let Batch { first, count, publishes, published } = batch;
         // ORDERING: relaxed: a counter.
@@ -482,6 +487,11 @@ impl Queue {
     }
 
     /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. Rule 5.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
     fn publish(&self, served: u32) {
         self.pass_ready();
         self.leave_or_publish(served);
@@ -489,6 +499,11 @@ impl Queue {
 
     /// Ends a publisher's work, of `served` publications, unless others have drawn or committed meanwhile: those it looks after, too, for a
     /// few rounds.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
     fn leave_or_publish(&self, mut served: u32) {
         let words = self.words();
         for _ in 0..ROUNDS {
@@ -507,6 +522,11 @@ impl Queue {
     }
 
     /// Stores the tail behind every ready batch. The publisher.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
     fn pass_ready(&self) {
         // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
         let start = self.words().published.0.peek();
@@ -530,6 +550,11 @@ impl Queue {
     }
 
     /// Stores the tail behind `count` tickets from `start` on. The publisher.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
     fn pass(&self, start: u32, count: u32) {
         let next = start.wrapping_add(count);
         // ORDERING: relaxed: only publishers touch it.

@@ -546,6 +546,7 @@ impl Stream {
     }
 
     /// Writes [written, committed) of a claimed block through `slot`. Who holds the claim on the block.
+    #[inline(never)]
     fn submit(&self, session: &Session, ring: u32, slot: u32, number: u64) {
         let block = self.place(number);
         let queue = &session.queues()[ring as usize];

@@ -1,10 +1,12 @@
 //! Where the time of a round trip goes: one NOP by the steps of the core, with a look at the clock between them.
 
 use gpufs_core::abi::Sqe;
+use gpufs_core::stream::{Reservation, Stream};
 use gpufs_core::{Look, Outcome};
-use gpufs_device::kernel;
+use gpufs_device::warp::{Lanes, Machine, Warp, nap};
+use gpufs_device::{File, kernel};
 
-use crate::{Times, ticks};
+use crate::{Times, copy_wide, ticks, warp_index};
 
 /// The steps, in order.
 pub const STEPS: [&str; 10] = [
@@ -72,5 +74,95 @@ kernel! {
         }
         times.put(1, ticks().wrapping_sub(start));
         times.put(2, gpufs_device::warp::clock() - start_ns);
+    }
+}
+
+/// The steps of a call of `fwrite` that all lanes of a warp make with [`WRITTEN`] bytes each, in order.
+pub const WRITE_STEPS: [&str; 6] = [
+    "wait for room",
+    "take room, reserve",
+    "look where the bytes go",
+    "copy, over the bus",
+    "count them in, behind the journal's entry",
+    "start a full block",
+];
+/// Bytes of a lane.
+pub const WRITTEN: u64 = 64;
+
+kernel! {
+    /// Every warp makes the steps of `rounds` calls on the one stream that kernels have open. Sums of each of [`WRITE_STEPS`], a warp's
+    /// after the other's. Without the assembly of records: the warp copies its bytes as they lie.
+    pub fn write_steps(fs: Fs, file: File, rounds: u32, device: u64, times: u64) {
+        let times = Times(times);
+        let (warp, session) = (Lanes::calling(), fs.session());
+        let bytes = WRITTEN * u64::from(Machine::width());
+        let source = device + u64::from(warp_index()) * bytes;
+        // SAFETY:
+        // - the host gives each lane that many bytes, which nobody writes
+        let mine = unsafe {
+            core::slice::from_raw_parts((source + WRITTEN * u64::from(Machine::lane())) as *const u8, WRITTEN as usize)
+        };
+        // The first call makes the stream one that writes.
+        times.check(file.fwrite(mine), WRITTEN);
+        // Behind the standard streams.
+        let open = |stream: &&Stream| stream.generation.peek() % 2 == 1;
+        let Some(stream) = session.streams().iter().skip(3).find(open) else {
+            return times.put(0, Times::SHORT);
+        };
+        let (ring, generation) = (stream.ring(session), stream.generation.peek());
+        let mut sums = [0; WRITE_STEPS.len()];
+        let (start_ns, start) = (gpufs_device::warp::clock(), ticks());
+        for _ in 0..rounds {
+            let mut last = ticks();
+            let mut lap = |sum: &mut u64| {
+                let now = ticks();
+                *sum += now.wrapping_sub(last);
+                last = now;
+            };
+            // Ends: blocks are written, and room is granted.
+            let position = loop {
+                let reserved = if warp.is_leader() { stream.try_reserve(generation, bytes) } else { Reservation::Busy };
+                let word = if let Reservation::At(position) = reserved { position } else { u64::MAX };
+                let word = warp.from_leader(word);
+                if word != u64::MAX {
+                    break word;
+                }
+                if warp.is_leader() && stream.begin_tending() {
+                    let _ = stream.reap_all(session, ring);
+                    session.queues()[ring as usize].drain_alone(64);
+                    stream.end_tending();
+                } else {
+                    nap(1_000);
+                }
+                lap(&mut sums[0]);
+            };
+            lap(&mut sums[1]);
+            let layout = stream.layout(session);
+            let number = layout.block_of(position);
+            #[allow(clippy::cast_possible_truncation, reason = "within a block, which holds whole calls")]
+            let share = ((position - layout.start_of(number)) as u32, bytes as u32);
+            let spot = stream.spot(&layout, number);
+            let entry = if warp.is_leader() { stream.draw_entry(&layout, number, share) } else { 0 };
+            let (target, _) = layout.address(spot, position);
+            lap(&mut sums[2]);
+            copy_wide(target, source, bytes);
+            warp.sync();
+            lap(&mut sums[3]);
+            let full = warp.is_leader() && stream.commit(session, &layout, spot, share, entry).full;
+            lap(&mut sums[4]);
+            if full {
+                let _ = stream.start(session, ring, number);
+            }
+            lap(&mut sums[5]);
+        }
+        if warp.is_leader() {
+            for (index, sum) in sums.into_iter().enumerate() {
+                times.put(Times::HEAD + warp_index() as usize * WRITE_STEPS.len() + index, sum);
+            }
+            if warp_index() == 0 {
+                times.put(1, ticks().wrapping_sub(start));
+                times.put(2, gpufs_device::warp::clock() - start_ns);
+            }
+        }
     }
 }

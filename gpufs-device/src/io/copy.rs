@@ -8,6 +8,8 @@ use crate::warp::{Lanes, Machine, Warp};
 
 /// Words of a lane on their way at once: a load over the bus takes longer than all that follows it.
 const AT_ONCE: usize = 16;
+/// The same for words of 4 bytes.
+const SMALL_AT_ONCE: usize = 8;
 
 /// Copies `bytes` bytes, the lanes side by side. Convergent; called by `lanes`, with the same values; others see the copy after the
 /// next barrier.
@@ -80,7 +82,7 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
         match apart % 4 {
             0 if unit == 16 => {
                 let (to_word, from_word) = (to_word.cast::<u128>(), from_word.cast::<u128>());
-                copy_words(
+                copy_words::<_, AT_ONCE>(
                     (rank, count),
                     words,
                     |at| from_word.add(at).read(),
@@ -89,7 +91,7 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
             }
             0 => {
                 let (to_word, from_word) = (to_word.cast::<u32>(), from_word.cast::<u32>());
-                copy_words(
+                copy_words::<_, SMALL_AT_ONCE>(
                     (rank, count),
                     words,
                     |at| from_word.add(at).read(),
@@ -119,38 +121,50 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
                         place.add(3).read(),
                     ])
                 };
-                copy_words((rank, count), words, load, |at, word| to_word.add(at).write(word));
+                copy_words::<_, SMALL_AT_ONCE>((rank, count), words, load, |at, word| {
+                    to_word.add(at).write(word)
+                });
             }
         }
         copy_bytes((rank, count), to.add(tail), from.add(tail), bytes - tail);
     }
 }
 
-/// Every `count`th of `words` words from `rank` on, some at once.
+/// Every `count`th of `words` words from `rank` on, `N` at once, and of what is left four at once.
 #[inline]
-fn copy_words<W: Copy + Default>(
+fn copy_words<W: Copy + Default, const N: usize>(
     (rank, count): (usize, usize),
     words: usize,
     load: impl Fn(usize) -> W,
     store: impl Fn(usize, W),
 ) {
-    let mut at = rank;
+    let at = copy_batches::<W, N>((rank, count), words, &load, &store);
+    let at = copy_batches::<W, 4>((at, count), words, &load, &store);
+    copy_batches::<W, 1>((at, count), words, &load, &store);
+}
+
+/// [`copy_words`] from `at` on, as long as there are `N` for this lane; how far it came.
+#[inline]
+fn copy_batches<W: Copy + Default, const N: usize>(
+    (mut at, count): (usize, usize),
+    words: usize,
+    load: impl Fn(usize) -> W,
+    store: impl Fn(usize, W),
+) -> usize {
     // Ends: `at` grows.
-    while at + (AT_ONCE - 1) * count < words {
-        let mut values = [W::default(); AT_ONCE];
+    while at + (N - 1) * count < words {
+        let mut values = [W::default(); N];
         for (index, value) in values.iter_mut().enumerate() {
             *value = load(at + index * count);
         }
-        for (index, value) in values.into_iter().enumerate() {
-            store(at + index * count, value);
+        // By index: written out, it stays in registers.
+        #[allow(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
+        for index in 0..N {
+            store(at + index * count, values[index]);
         }
-        at += AT_ONCE * count;
+        at += N * count;
     }
-    // Ends: `at` grows.
-    while at < words {
-        store(at, load(at));
-        at += count;
-    }
+    at
 }
 
 /// Every `count`th byte from `rank` on.

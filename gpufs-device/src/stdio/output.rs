@@ -6,7 +6,7 @@ use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
 use gpufs_core::{Claim, Errno};
 
-use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
+use super::lock::{Held, pack, unpack, with_lock_unless};
 use super::{File, Transfer};
 use crate::io::{Drained, Patience, copy_alone, copy_together, drain, slot_hint};
 use crate::warp::{Lanes, Machine, Warp};
@@ -75,12 +75,7 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
                 continue;
             }
             tries += 1;
-            if tries == FAST_TRIES {
-                break with_lock(file, group, |held| write_held(held, &part, &mut accepted));
-            }
-            let held =
-                with_lock_unless(file, group, Stream::is_open, |held| write_held(held, &part, &mut accepted));
-            if let Some(outcome) = held {
+            if let Some(outcome) = write_slowly(file, group, &part, &mut accepted, tries == FAST_TRIES) {
                 break outcome;
             }
         };
@@ -90,6 +85,20 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
         let error = if mine < record.bytes() || accepted == total { outcome.err() } else { None };
         Transfer { bytes: to_usize(mine), error }
     })
+}
+
+/// The group's bytes from `accepted` on, under the lock, unless the fast path is open when it is got and `at_last` is not set: then `None`.
+/// Convergent. Not inlined: what a call that finds room does should have the registers to itself.
+#[inline(never)]
+fn write_slowly<R: Record>(
+    file: File,
+    lanes: Lanes,
+    part: &Part<'_, R>,
+    accepted: &mut u64,
+    at_last: bool,
+) -> Option<Result<(), Errno>> {
+    let needless = |stream: &Stream| !at_last && stream.is_open();
+    with_lock_unless(file, lanes, needless, |held| write_held(held, part, accepted))
 }
 
 /// The stream that a call writes to, and what of it never changes: found once, it stays in registers.
@@ -178,7 +187,8 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
 }
 
 /// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
-/// of a write. Convergent. Waits for nothing.
+/// of a write. Convergent. Waits for nothing. Not inlined: what a call that finds room does should have the registers to itself.
+#[inline(never)]
 fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     let Goal { file: File { session, .. }, stream, ring } = goal;
     if !lanes.any(lanes.is_leader() && stream.begin_tending()) {
