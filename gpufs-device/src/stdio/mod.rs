@@ -21,6 +21,7 @@
 
 mod chars;
 mod fclose;
+mod fgets;
 mod flags;
 mod flush;
 mod fopen;
@@ -28,6 +29,7 @@ mod handle;
 mod input;
 mod lines;
 mod lock;
+mod newlines;
 mod output;
 mod printf;
 mod seek;
