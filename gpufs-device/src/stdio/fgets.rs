@@ -1,17 +1,20 @@
 //! `fgets(3)`.
 //!
-//! Lanes that call together get one line after the other, in lane order, under the stream's lock. Where lanes copy together they look for
+//! Lanes that call together get one line after the other, in lane order. A stream from which whole warps take lines again and again is
+//! read ahead, and its lines are taken without its lock (`ahead`); any other under it. There, where lanes copy together they look for
 //! the lines' ends together ([`Window`]) and copy them all at once; where not, one lane after the other looks for its own.
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
 use core::ffi::CStr;
 
 use gpufs_core::Errno;
+use gpufs_core::stream::Stream;
 use memchr::memchr;
 
 use super::File;
+use super::ahead::{self, Taken};
 use super::lines::NEWLINE;
-use super::lock::{Held, with_lock};
+use super::lock::{Held, with_lock, with_lock_unless};
 use super::newlines::Window;
 use crate::io::copy_lanes;
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
@@ -29,15 +32,7 @@ impl File {
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let lanes = Lanes::calling();
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        let outcome = lanes.grouped(self.key(), |group| {
-            with_lock(self, group, |held| {
-                if Machine::COPIES_WORDS || self.session.copies_together() {
-                    lines_together(held, memory, room)
-                } else {
-                    lines_in_turn(held, memory, room)
-                }
-            })
-        });
+        let outcome = lanes.grouped(self.key(), |group| take(self, group, memory, room));
         let Some(length) = outcome? else { return Ok(None) };
         // SAFETY:
         // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled
@@ -47,8 +42,46 @@ impl File {
     }
 }
 
+/// How often a call may go back to the lines that it found closed.
+const FAST_TRIES: u32 = 3;
+
+/// Every lane's line into its `memory` of `room` bytes: its length, or `None` for no line. Convergent; called by `lanes`.
+fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+    if !ahead::is_possible(file.session) {
+        return with_lock(file, lanes, |held| take_held(held, memory, room));
+    }
+    let mut tries = 0;
+    // Ends: a count, the last of which does not look whether lines are open.
+    loop {
+        if let Taken::Lines(length) = ahead::take(file, lanes, memory, room) {
+            return Ok(length);
+        }
+        tries += 1;
+        if tries == 1 && ahead::await_opening(file, lanes) {
+            continue;
+        }
+        let needless = |stream: &Stream| tries < FAST_TRIES && stream.lines.is_flowing();
+        let held = with_lock_unless(file, lanes, needless, |held| take_held(held, memory, room));
+        if let Some(outcome) = held {
+            return outcome;
+        }
+    }
+}
+
+/// [`take`] under the lock.
+#[inline(never)]
+fn take_held(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+    let outcome = if Machine::COPIES_WORDS || held.session.copies_together() {
+        lines_together(held, memory, room)
+    } else {
+        lines_in_turn(held, memory, room)
+    };
+    ahead::consider(held, room);
+    outcome
+}
+
 /// What a lane has of its line.
-struct Taken {
+struct Begun {
     /// The caller's memory.
     memory: *mut u8,
     /// Bytes in it so far: at most `most`.
@@ -59,7 +92,7 @@ struct Taken {
     outcome: Result<Option<usize>, Errno>,
 }
 
-impl Taken {
+impl Begun {
     /// Adds a byte, for which there is room.
     fn put(&mut self, byte: u8) {
         // SAFETY:
@@ -80,7 +113,7 @@ impl Taken {
 /// Every lane's line into its `memory` of `room` bytes. Convergent.
 fn lines_together(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
     let lanes = held.lanes;
-    let mut mine = Taken { memory, done: 0, most: room.saturating_sub(1), outcome: Ok(None) };
+    let mut mine = Begun { memory, done: 0, most: room.saturating_sub(1), outcome: Ok(None) };
     // A line without room for a byte takes nothing from the stream.
     if room == 1 {
         mine.end();
@@ -136,7 +169,7 @@ fn lines_together(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usiz
 ///
 /// As long as no line is longer than the room for it, the line of the lane of rank `k` in `rest` ends with newline number `k`. Of
 /// lanes whose line is longer only the lowest can be told so: there the round ends, and the next begins where its room does.
-fn take_lines(held: &Held, mine: &mut Taken, rest: LaneMask, (address, length): (u64, u64)) -> LaneMask {
+fn take_lines(held: &Held, mine: &mut Begun, rest: LaneMask, (address, length): (u64, u64)) -> LaneMask {
     let lanes = held.lanes;
     // SAFETY:
     // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in flight

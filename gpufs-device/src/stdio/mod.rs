@@ -19,6 +19,7 @@
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
 //! | a GPU that faults (an illegal address, a panic) | loses nothing that a returned call had accepted, where the session keeps a journal, as it does by default; of calls that had not returned, a part may be there, and in a seekable file a hole |
 
+mod ahead;
 mod chars;
 mod fclose;
 mod fgets;

@@ -32,31 +32,76 @@ pub(super) struct Window {
     pub(super) bytes: u64,
 }
 
+/// The words of a window that a lane looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Words([u128; WORDS]);
+
+impl Words {
+    /// Loads this lane's words of the window that begins at `address`, a multiple of 16, as far as they lie in the first `end` bytes.
+    ///
+    /// # Safety
+    /// The words of 16 bytes that hold those bytes can be read, and nobody writes the bytes meanwhile.
+    pub(super) unsafe fn load(lanes: Lanes, address: u64, end: u64) -> Self {
+        let mut words = [0; WORDS];
+        for (round, word) in (0..).zip(&mut words) {
+            let at = place(lanes, round);
+            if at < end {
+                // SAFETY:
+                // - this function's contract: the word holds some of the bytes; aligned
+                *word = unsafe { ((address + at) as *const u128).read() };
+            }
+        }
+        Self(words)
+    }
+    /// Stores them at the same place of the window that begins at `address`, a multiple of 16.
+    ///
+    /// # Safety
+    /// The words of 16 bytes that hold the first `end` bytes there are the caller's to write.
+    pub(super) unsafe fn store(&self, lanes: Lanes, address: u64, end: u64) {
+        for (round, word) in (0..).zip(self.0) {
+            let at = place(lanes, round);
+            if at < end {
+                // SAFETY:
+                // - this function's contract; aligned
+                unsafe { ((address + at) as *mut u128).write(word) };
+            }
+        }
+    }
+}
+
+/// Where a lane's word of a round lies in a window.
+fn place(lanes: Lanes, round: u64) -> u64 {
+    (round * u64::from(lanes.count()) + u64::from(lanes.rank())) * WORD
+}
+
 impl Window {
+    /// Bytes from one window to the next.
+    pub(super) fn step(lanes: Lanes) -> u64 {
+        WORDS as u64 * u64::from(lanes.count()) * WORD
+    }
+
     /// Looks at as much of the `length` bytes (at least 1) from `address` on as a window holds. Convergent; called by `lanes`, with the same
     /// values; of meaning in all.
     ///
     /// # Safety
-    /// The words of 16 bytes that hold those bytes can be read, and nobody writes the bytes meanwhile.
+    /// As [`Words::load`].
     pub(super) unsafe fn new(lanes: Lanes, address: u64, length: u64) -> Self {
         let skip = address % WORD;
-        let first = (address - skip) as *const u128;
+        // SAFETY:
+        // - this function's contract
+        let words = unsafe { Words::load(lanes, address - skip, skip + length) };
+        Self::of(lanes, words, skip, length)
+    }
+
+    /// The newlines in a window's words, of which `length` bytes (at least 1) behind the first `skip` are text. Convergent, as
+    /// [`Window::new`].
+    pub(super) fn of(lanes: Lanes, words: Words, skip: u64, length: u64) -> Self {
         let end = skip + length;
-        let (rank, count) = (u64::from(lanes.rank()), u64::from(lanes.count()));
-        let mut words = [0_u128; WORDS];
-        for (round, word) in (0..).zip(&mut words) {
-            let index = round * count + rank;
-            if index * WORD < end {
-                // SAFETY:
-                // - this function's contract: the word holds some of the bytes; aligned, as `skip` says
-                *word = unsafe { first.add(usize::try_from(index).unwrap_or(0)).read() };
-            }
-        }
         let (mut marks, mut counts) = (0, 0);
-        for (round, word) in (0..).zip(words) {
-            let start = (round * count + rank) * WORD;
+        for (round, word) in (0..).zip(words.0) {
+            let start = place(lanes, round);
             // Bytes of the word from `skip` on and below `end`.
-            let inside = below(end.saturating_sub(start)) & !below(skip.saturating_sub(start).min(WORD));
+            let inside = below(end.saturating_sub(start)) & !below(skip.saturating_sub(start));
             let found = newlines(word) & inside;
             #[allow(clippy::cast_possible_truncation, reason = "below WORDS")]
             let shift = round as usize * PART_BITS;
@@ -65,8 +110,24 @@ impl Window {
         }
         let before = lanes.scan(counts);
         let totals = lanes.broadcast(before + counts, lanes.mask().last());
-        let bytes = (WORDS as u64 * count * WORD - skip).min(length);
+        let bytes = (Self::step(lanes) - skip).min(length);
         Self { lanes, skip, marks, before, totals, bytes }
+    }
+
+    /// Calls `each` with the number of every newline that this lane found, and where the text goes on behind it. Any lane.
+    pub(super) fn for_each_own(&self, mut each: impl FnMut(u32, u64)) {
+        let mut earlier = 0;
+        for round in 0..WORDS {
+            let mut number = earlier + part(self.before, round);
+            let mut marks = part(self.marks, round);
+            while marks != 0 {
+                let byte = u64::from(marks.trailing_zeros());
+                each(number, place(self.lanes, round as u64) + byte + 1 - self.skip);
+                number += 1;
+                marks &= marks - 1;
+            }
+            earlier += part(self.totals, round);
+        }
     }
 
     /// How many newlines there are.
