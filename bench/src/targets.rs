@@ -617,6 +617,7 @@ impl Run<'_> {
             .ring_entries(128)
             .buffers(256 << 10)
             .assembly(0)
+            .read_ahead(0)
             .stream_buffer(4096)
             .blocks_per_stream(1)
             .files(64)

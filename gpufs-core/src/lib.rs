@@ -26,8 +26,8 @@
 //! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head if a multiple of
 //!    the *head step* is passed, and only then delivers the copies to their slots; it waits for nothing meanwhile.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
-//! 8. *Operations nobody waits for* (write-behind of stream blocks) are never more than the session's stream buffers, and every
-//!    ring has more slots than those.
+//! 8. *Operations nobody waits for* (write-behind of stream blocks, reads ahead of lines) are never more than the session's stream
+//!    buffers, and every ring has more slots than those.
 //!
 //! # Why it works
 //!
@@ -70,11 +70,13 @@
 //! (d) for a stream block, (e) for a stream's or file's lock. Every waiting loop drains. The publisher, the poller and a warp between
 //! reserving and committing stream space wait for nothing, so they finish. An operation that was committed is published (above), the
 //! kernel completes it, and any waiter of its ring delivers it: (a) ends. Slots are held by operations somebody waits for, which end
-//! by (a), and by write-behind, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
+//! by (a), and by what nobody waits for, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
 //! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
 //! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
 //! waits for nothing, and then lets the others: (d) ends, or reports the write's error. Who has taken room of a stream adds it to the
-//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. The locks are
+//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. A block of lines that
+//! are read ahead ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
+//! nothing, and the lock's holder waits for those steps and for reads in flight (a). The locks are
 //! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (An operation that the kernel
 //! itself cannot finish, such as a read of a pipe that nobody writes, holds its slot and its lock as long as it would hold a thread
 //! on a CPU.)
@@ -89,6 +91,7 @@ pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
+pub mod lines;
 pub mod pool;
 mod position;
 mod queue;

@@ -53,6 +53,12 @@ impl TicketLock {
         // ORDERING: acquire, device, partner `release`.
         self.serving.observe() == ticket
     }
+    /// How many hold the lock or wait for it: a hint.
+    #[must_use]
+    pub fn comers(&self) -> u32 {
+        // ORDERING: relaxed: a hint.
+        self.next.peek().wrapping_sub(self.serving.peek())
+    }
     /// Frees the lock of holders and comers that are gone. While no kernel runs.
     pub fn reset(&self) {
         // ORDERING: relaxed: the next launch publishes it.
@@ -313,6 +319,9 @@ pub struct Session {
     pub stream_buffers: Pool,
     /// Device memory in which a warp puts its lanes' records side by side. `base` is 0 where lanes do not copy together.
     pub assembly: Pool,
+    /// Device memory for the text of lines that are read ahead ([`crate::lines`]): buffers of twice a stream buffer's size. `base` is 0
+    /// where there is none.
+    pub texts: Pool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].

@@ -44,6 +44,7 @@
 use crate::Errno;
 use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
+use crate::lines::Lines;
 use crate::pool::Pool;
 use crate::queue::{Line, Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, Session, TicketLock};
@@ -68,9 +69,9 @@ const FILLING: u64 = 0;
 const FULL: u64 = 1;
 const CLAIMED: u64 = 2;
 /// Smaller `operation` words are states, others are in flight.
-const FIRST_TOKEN: u64 = 1 << 32;
+pub(crate) const FIRST_TOKEN: u64 = 1 << 32;
 /// Where a token keeps the ring: slots are below 2²⁴.
-const RING_SHIFT: u32 = 24;
+pub(crate) const RING_SHIFT: u32 = 24;
 
 /// The ring and the operation that a token of a block's `operation` word, or of its journal record, stands for.
 #[must_use]
@@ -249,6 +250,8 @@ pub struct Stream {
     pub room: Line<DeviceWord64>,
     /// 1 while a lane that found the stream busy looks after its blocks.
     pub tended: Line<DeviceWord>,
+    /// Lines read ahead.
+    pub lines: Lines,
     /// The blocks.
     pub blocks: [Block; MOST_BLOCKS],
 }
@@ -1008,6 +1011,7 @@ impl Stream {
         self.position.set(0);
         self.read_next.set(0);
         self.read_end.set(0);
+        self.lines.set_up();
         for (number, block) in (0..).zip(&self.blocks) {
             block.turn.set(number);
             block.operation.set(FILLING);

@@ -13,7 +13,7 @@ use static_assertions::const_assert;
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
-pub(crate) use staging::{Request, StagingArea, staged, transfer};
+pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Patience;
 
 /// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.

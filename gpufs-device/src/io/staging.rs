@@ -256,7 +256,9 @@ fn pass(
         );
         let mine = if next.is_some() { room.saturating_sub(run.before).min(left) } else { 0 };
         if writing {
-            copy_lanes(session, lanes, (address + run.before, memory, mine));
+            // SAFETY:
+            // - one end is the lane's part of staging memory, the other what the caller of pwrite gave, who waits for the result
+            unsafe { copy_lanes(session, lanes, (address + run.before, memory, mine)) };
             lanes.sync();
         }
         let asked = run.whole.min(room);
@@ -277,7 +279,9 @@ fn pass(
         }
         if !writing {
             let mine = if own.is_some() { 0 } else { moved };
-            copy_lanes(session, lanes, (memory, address + run.before, mine));
+            // SAFETY:
+            // - one end is the lane's part of staging memory, the other what the caller of pread gave, who waits for the result
+            unsafe { copy_lanes(session, lanes, (memory, address + run.before, mine)) };
         }
     });
 }
@@ -287,21 +291,28 @@ const TOGETHER_BYTES: u64 = 512;
 
 /// Copies for each lane its `bytes`, to `target` from `source`. Convergent; called by `lanes`; others see the copies after the next
 /// barrier.
-fn copy_lanes(session: &Session, lanes: Lanes, (target, source, bytes): (u64, u64, u64)) {
+///
+/// # Safety
+/// As [`copy_raw`], for each lane, until the next barrier of all.
+pub(crate) unsafe fn copy_lanes(session: &Session, lanes: Lanes, (target, source, bytes): (u64, u64, u64)) {
     let together = session.copies_together()
         && bytes >= TOGETHER_BYTES
         && !Machine::is_private(target)
         && !Machine::is_private(source);
     if bytes > 0 && !together {
         // SAFETY:
-        // - one end is the lane's part of staging memory, the other what the caller of pread or pwrite gave
+        // - this function's contract
         unsafe { copy_raw(target, source, bytes) };
+    }
+    if !session.copies_together() {
+        return;
     }
     for lane in lanes.ballot(together).iter() {
         let (target, source, bytes) =
             (lanes.broadcast(target, lane), lanes.broadcast(source, lane), lanes.broadcast(bytes, lane));
         // SAFETY:
-        // - as above, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or the next
+        // - this function's contract, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or
+        //   the next
         unsafe { copy_together(lanes, target, source, bytes) };
     }
 }

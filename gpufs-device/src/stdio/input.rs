@@ -7,7 +7,7 @@ use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::lock::{Held, with_lock};
 use super::{File, Transfer};
-use crate::io::transact_one;
+use crate::io::{copy_lanes, transact_one};
 use crate::warp::Lanes;
 
 impl Held {
@@ -168,7 +168,9 @@ fn read_held(
     while *done < total {
         if let Some(byte) = held.take_pushed() {
             if (before..before + bytes).contains(done) {
-                copy_out(memory, *done - before, &[byte]);
+                // SAFETY:
+                // - `memory` came from a `&mut [u8]` of `bytes` bytes of the calling lane
+                unsafe { memory.add(usize::try_from(*done - before).unwrap_or(usize::MAX)).write(byte) };
             }
             *done += 1;
             continue;
@@ -176,36 +178,17 @@ fn read_held(
         let Some((address, length)) = held.available(total - *done)? else { return Ok(()) };
         let count = length.min(total - *done);
         let (start, end) = (before.max(*done), (before + bytes).min(*done + count));
-        if start < end {
-            // SAFETY:
-            // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in
-            //   flight
-            let piece = unsafe {
-                core::slice::from_raw_parts(
-                    (address + (start - *done)) as *const u8,
-                    usize::try_from(end - start).unwrap_or(0),
-                )
-            };
-            copy_out(memory, start - before, piece);
-        }
+        let (skip, count_here) = (start.wrapping_sub(*done), end.saturating_sub(start));
+        let target = (memory as u64).wrapping_add(start.wrapping_sub(before));
+        // SAFETY:
+        // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in flight
+        // - `memory` came from a `&mut [u8]` of `bytes` bytes of the calling lane, and the range lies within its share; its lane goes on
+        //   after the barrier in `take`
+        unsafe { copy_lanes(held.session, held.lanes, (target, address.wrapping_add(skip), count_here)) };
         held.take(count);
         *done += count;
     }
     Ok(())
-}
-
-/// Copies to the caller's memory at `at`.
-fn copy_out(memory: *mut u8, at: u64, piece: &[u8]) {
-    // SAFETY:
-    // - `memory` came from a `&mut [u8]` of the calling lane, and `at + piece.len()` is within it: it is a part of the lane's share
-    // - the stream's buffer is not the caller's memory
-    unsafe {
-        core::ptr::copy_nonoverlapping(
-            piece.as_ptr(),
-            memory.add(usize::try_from(at).unwrap_or(usize::MAX)),
-            piece.len(),
-        );
-    }
 }
 
 impl File {

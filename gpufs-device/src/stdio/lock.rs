@@ -78,12 +78,16 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
     let held = Held { session, stream, lanes, ring: stream.ring(session) };
     if lanes.is_leader() {
         stream.close_cursor();
+        stream.lines.close();
     }
     let mut patience = Patience::new(session);
-    // Ends: a warp between reserving and committing waits for nothing.
-    while !lanes.any(lanes.is_leader() && stream.is_quiet()) {
-        let drained = drain(session, lanes, held.ring);
-        patience.wait(drained, Stage::StreamFill, held.ring, stream.reserved());
+    let mut ring = held.ring;
+    // Ends: a warp between reserving and committing, or between taking lines and counting them, waits for nothing, and reads complete.
+    while !lanes.any(lanes.is_leader() && is_settled(session, stream, &mut ring)) {
+        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
+        let ring = lanes.from_leader(u64::from(ring)) as u32;
+        let drained = drain(session, lanes, ring);
+        patience.wait(drained, Stage::StreamFill, ring, stream.reserved());
     }
     let outcome = body(&held);
     lanes.sync();
@@ -95,6 +99,21 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
         stream.lock.release();
     }
     outcome
+}
+
+/// Whether nobody is under way in the stream without the lock; if not, on which `ring` something may be. The leader of the lock's
+/// holder.
+fn is_settled(session: &Session, stream: &Stream, ring: &mut u32) -> bool {
+    if !stream.is_quiet() {
+        return false;
+    }
+    match stream.lines.settle(session, stream) {
+        Progress::Wait(its) => {
+            *ring = its;
+            false
+        }
+        Progress::Done | Progress::NoSlot | Progress::Failed(_) => true,
+    }
 }
 
 impl Held {

@@ -19,8 +19,10 @@
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
 //! | a GPU that faults (an illegal address, a panic) | loses nothing that a returned call had accepted, where the session keeps a journal, as it does by default; of calls that had not returned, a part may be there, and in a seekable file a hole |
 
+mod ahead;
 mod chars;
 mod fclose;
+mod fgets;
 mod flags;
 mod flush;
 mod fopen;
@@ -28,6 +30,7 @@ mod handle;
 mod input;
 mod lines;
 mod lock;
+mod newlines;
 mod output;
 mod printf;
 mod seek;

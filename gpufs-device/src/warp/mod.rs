@@ -70,6 +70,22 @@ impl LaneMask {
     pub const fn rank(self, lane: u32) -> u32 {
         (self.0 & ((1 << lane) - 1)).count_ones()
     }
+    /// The lane of a rank, which is below [`LaneMask::count`].
+    #[inline]
+    #[must_use]
+    pub const fn nth(self, rank: u32) -> u32 {
+        let (mut lane, mut left, mut half) = (0, rank, 32);
+        // Ends: `half` does. Which half of what is left holds the lane?
+        while half > 0 {
+            let lower = (self.0 >> lane & ((1 << half) - 1)).count_ones();
+            if left >= lower {
+                left -= lower;
+                lane += half;
+            }
+            half /= 2;
+        }
+        lane
+    }
     /// The lanes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         let mut rest = self.0;
@@ -315,4 +331,20 @@ pub fn nap(nanoseconds: u32) {
 #[must_use]
 pub fn clock() -> u64 {
     Machine::clock()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LaneMask;
+
+    #[test]
+    fn nth_and_rank_are_inverse() {
+        for mask in [1, 1 << 63, u64::MAX, 0xffff_ffff, 0x8000_0001_0000_0010, 0x5555_5555_5555_5555, 0xfff0]
+        {
+            let mask = LaneMask(mask);
+            for (rank, lane) in (0..).zip(mask.iter()) {
+                assert_eq!((mask.nth(rank), mask.rank(lane)), (lane, rank), "{mask:?}");
+            }
+        }
+    }
 }

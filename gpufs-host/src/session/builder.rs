@@ -39,10 +39,13 @@ pub struct Builder {
     pub(super) survives: Option<bool>,
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
+    pub(super) read_ahead: Option<usize>,
 }
 
 /// What a GPU gets for the assembly of records: a buffer for each warp of a kernel with many registers.
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
+/// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
+const GPU_READ_AHEAD_BYTES: usize = 4 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
 /// Slots that a ring has beyond those that write-behind may hold (rule 8).
@@ -71,6 +74,7 @@ impl Default for Builder {
             survives: None,
             gpu_registers: None,
             assembly: None,
+            read_ahead: None,
         }
     }
 }
@@ -156,6 +160,14 @@ impl Builder {
     #[must_use]
     pub fn assembly(mut self, bytes: usize) -> Self {
         self.assembly = Some(bytes);
+        self
+    }
+    /// Device memory for the text of streams whose lines (`fgets`) whole warps take one after the other: those are read ahead, and taken without
+    /// the stream's lock. In bytes; each of the up to 16 stream buffers that such a stream then has takes twice its own size. A stream that
+    /// finds none free is read under its lock. Default: 4 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
+    #[must_use]
+    pub fn read_ahead(mut self, bytes: usize) -> Self {
+        self.read_ahead = Some(bytes);
         self
     }
     /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: what one write of a fully buffered stream takes. Default
@@ -283,6 +295,13 @@ impl Builder {
     pub(super) fn assembly_bytes(&self, own_memory: bool) -> usize {
         let default = if own_memory { GPU_ASSEMBLY_BYTES } else { 0 };
         self.assembly.unwrap_or(default) & !4095
+    }
+
+    /// Buffers for the text of lines that are read ahead.
+    pub(super) fn texts(&self, own_memory: bool) -> u32 {
+        let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
+        let each = 2 * self.stream_buffer_bytes as usize;
+        u32::try_from(self.read_ahead.unwrap_or(default) / each).unwrap_or(u32::MAX)
     }
 
     fn check(&self) -> Result<(), OpenError> {

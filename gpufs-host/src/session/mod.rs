@@ -225,7 +225,8 @@ impl Session {
             buffer_index: index(1),
         };
         let assembly = builder.assembly_bytes(own_memory);
-        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, assembly, |bytes| {
+        let own = (assembly, builder.texts(own_memory));
+        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
             backend.device_memory(bytes)
         })
         .map_err(OpenError::System)?;
@@ -564,10 +565,14 @@ impl Session {
             let idle = if self.dead {
                 self.rings.iter().all(|ring| ring.tails().0 == ring.tails().1)
             } else {
-                self.tables.host.queues().iter().all(|queue| {
+                let tables = self.tables.host;
+                for queue in tables.queues() {
                     queue.drain_alone(64);
-                    queue.free_slots() == queue.capacity()
-                })
+                }
+                for stream in tables.streams() {
+                    stream.lines.abandon(tables);
+                }
+                tables.queues().iter().all(|queue| queue.free_slots() == queue.capacity())
             };
             if idle {
                 return true;

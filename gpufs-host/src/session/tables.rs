@@ -82,6 +82,8 @@ struct Contents<'a> {
     keepsake: &'a Keepsake,
     /// Bytes of the assembly pool.
     assembly_bytes: usize,
+    /// Buffers for the text of lines that are read ahead.
+    texts: u32,
 }
 
 /// What outlives the device: where it lies in host memory that the device reaches at the same address. Zero to begin with.
@@ -199,6 +201,11 @@ impl Cutter {
         let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, Pool::UNREGISTERED);
         self.pool(PoolMemory { base, buffers, buffer_bytes, buffer_index })
     }
+    /// The pool of the text of lines, as [`Cutter::assembly`].
+    fn texts(&mut self, contents: &Contents<'_>, base: u64) -> Pool {
+        let (buffer_bytes, buffer_index) = (2 * contents.stream_buffers.buffer_bytes, Pool::UNREGISTERED);
+        self.pool(PoolMemory { base, buffers: contents.texts, buffer_bytes, buffer_index })
+    }
     fn queue(&mut self, parts: &RingParts, results: *const SharedWord64) -> Queue {
         let capacity = capacity_of(parts, !results.is_null());
         // SAFETY:
@@ -227,7 +234,7 @@ impl Cutter {
     fn view(
         &mut self,
         contents: &Contents<'_>,
-        assembly: u64,
+        (assembly, texts): (u64, u64),
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (Session, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
@@ -249,6 +256,7 @@ impl Cutter {
             staging: self.pool(contents.staging),
             stream_buffers: self.pool(contents.stream_buffers),
             assembly: self.assembly(contents.assembly_bytes, assembly),
+            texts: self.texts(contents, texts),
             deadline_ns,
             blocks_per_stream,
             stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
@@ -274,9 +282,11 @@ pub(super) struct Tables {
     device_view: Option<(Session, Vec<Queue>)>,
     /// The memory of the assembly pool: the device's, or where it shares the host's, the host's.
     assembly: Assembly,
+    /// The memory of the texts' pool, likewise.
+    texts: Assembly,
 }
 
-/// Memory of an assembly pool.
+/// Memory of a pool that the kernel never sees.
 #[derive(Debug)]
 enum Assembly {
     None,
@@ -285,6 +295,22 @@ enum Assembly {
 }
 
 impl Assembly {
+    fn new(
+        bytes: usize,
+        allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
+    ) -> io::Result<Self> {
+        Ok(match bytes {
+            0 => Self::None,
+            bytes => match allocate(bytes)? {
+                Some(memory) => Self::Device(memory),
+                None => Self::Host(vec![0; bytes / size_of::<u128>()]),
+            },
+        })
+    }
+    /// Where a view of the host finds it.
+    fn shared(&self) -> u64 {
+        if let Self::Host(_) = self { self.address() } else { 0 }
+    }
     fn address(&self) -> u64 {
         match self {
             Self::None => 0,
@@ -309,30 +335,25 @@ impl Tables {
         staging: PoolMemory,
         stream_buffers: PoolMemory,
         keepsake: &Keepsake,
-        assembly_bytes: usize,
+        (assembly_bytes, texts): (usize, u32),
         allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
-        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes };
+        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes, texts };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
-        let _ = measure.view(&contents, 0, Ring::parts);
+        let _ = measure.view(&contents, (0, 0), Ring::parts);
         let bytes = usize::try_from(measure.next).unwrap_or(usize::MAX);
         let image = allocate_image(bytes);
 
         let device = allocate(bytes)?;
-        let assembly = match assembly_bytes {
-            0 => Assembly::None,
-            bytes => match allocate(bytes)? {
-                Some(memory) => Assembly::Device(memory),
-                None => Assembly::Host(vec![0; bytes / size_of::<u128>()]),
-            },
-        };
-        let shared = if let Assembly::Host(_) = assembly { assembly.address() } else { 0 };
+        let assembly = Assembly::new(assembly_bytes, &allocate)?;
+        let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
+        let text_memory = Assembly::new(text_bytes, &allocate)?;
         let mut cutter = Cutter { base: image.as_ptr() as u64, next: 0 };
-        let host_view = cutter.view(&contents, shared, Ring::parts);
+        let host_view = cutter.view(&contents, (assembly.shared(), text_memory.shared()), Ring::parts);
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
-            cutter.view(&contents, assembly.address(), Ring::device_parts)
+            cutter.view(&contents, (assembly.address(), text_memory.address()), Ring::device_parts)
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
         // SAFETY:
@@ -347,6 +368,7 @@ impl Tables {
             (&host.streams_free, sizes.streams),
             (&host.staging.free, staging.buffers),
             (&host.stream_buffers.free, stream_buffers.buffers),
+            (&host.texts.free, texts),
             (
                 &host.assembly.free,
                 u32::try_from(assembly_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
@@ -361,13 +383,13 @@ impl Tables {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
             stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
         }
-        Ok(Self { host, device_address, image, bytes, device, device_view, assembly })
+        Ok(Self { host, device_address, image, bytes, device, device_view, assembly, texts: text_memory })
     }
 
-    /// Bytes of the device's memory that the tables and the assembly pool have.
+    /// Bytes of the device's memory that the tables and the pools have.
     pub(super) fn device_bytes(&self) -> usize {
-        let assembly = if let Assembly::Device(memory) = &self.assembly { memory.bytes() } else { 0 };
-        self.device.as_ref().map_or(0, |memory| memory.bytes()) + assembly
+        let of = |memory: &Assembly| if let Assembly::Device(memory) = memory { memory.bytes() } else { 0 };
+        self.device.as_ref().map_or(0, |memory| memory.bytes()) + of(&self.assembly) + of(&self.texts)
     }
 
     /// Makes the device see what the host has changed. No kernel runs.

@@ -1,0 +1,780 @@
+//! The lines of a text that a whole grid takes from one stream: read ahead, indexed once, and taken without the lock.
+//!
+//! A stream that reads has *lines* open or not. While it has, K blocks of B bytes of its file are under way: block *b* holds the bytes
+//! from `offset + b B` on, and uses place *b mod K*. A place has a stream buffer, which the kernel reads into, and device memory, into
+//! which a warp copies the text once, with the ends of the lines in it behind it. A line belongs to the block in which it ends.
+//! Lines are numbered from 0; block *b* has lines `[base, base + count)`. The steps:
+//!
+//! ```text
+//! try_take(n) -> line          fast path, no lock: lines [line, line + n) are the caller's to copy
+//!   (each lane copies its own; barrier)
+//! count_taken(place, n)        the lane that makes a block's lines all taken must free it
+//! leave()                      the caller touches nothing any more
+//!
+//! begin_tending() … leave()    who found no lines: starts reads, reaps them, indexes and publishes blocks
+//! ```
+//!
+//! The life of a place's `operation` word; CLAIMED belongs to one lane, or to the warp that it leads:
+//!
+//! ```text
+//! IDLE ──start──► CLAIMED ──► token (in flight) ──reap──► CLAIMED ──► READ ──► CLAIMED ──► INDEXED ──► CLAIMED ──► PUBLISHED
+//!   ▲                ▲                                      │                 (a warp indexes)     (the next in line)   │
+//!   │                └───────────── short: the rest ────────┘                                                           │
+//!   └──────────────────────────────── all lines taken, and the begun line after them carried over ◄─────────────────────┘
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. `room + taken, not yet added to the cursor = published − lines taken`: as in [`crate::stream`], both are additions.
+//! 2. Blocks are published in order of their numbers, each by one warp: only block `next` may be, and its `operation` word is exchanged.
+//!    So `base` of block *b* is the sum of the counts of the blocks before it.
+//! 3. A published block stays as it is until its last line is counted as taken *and* the begun line behind its last newline is carried
+//!    over to the next block. So who has taken lines finds them where they were published.
+//! 4. `cursor`'s `active` is the number of callers that may still touch a place. With CLOSED set it only falls, but for newcomers
+//!    that look and leave at once; when it is 0, nobody is CLAIMED, and every line below `end` has been copied.
+//! 5. No published line is longer than `most` bytes, and a caller without room for so much does not take any. So a line is a call's result
+//!    as a whole, and the position of the stream is the end of the last line taken.
+//!
+//! 4 and 5 are why closing gives the lock's holder a stream that reads at a position as if it had read line by line under the lock.
+#![allow(unsafe_code, reason = "filling a ring entry; reads the ends of lines")]
+
+use crate::Errno;
+use crate::abi::CURRENT_POSITION;
+use crate::free_set::Claim;
+use crate::queue::{Line, Outcome, Slot};
+use crate::session::{FileIndex, Session};
+use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Stream, operation_of};
+use crate::word::{DeviceWord, DeviceWord64};
+
+/// Blocks that are under way at most.
+pub const MOST_PLACES: usize = 16;
+/// Fewer would have readers wait for each other.
+const FEWEST_PLACES: u32 = 2;
+
+/// The cursor:
+///
+/// ```text
+/// 63       62 … 48    47 … 0
+/// closed   active     line
+/// ```
+const CLOSED: u64 = 1 << 63;
+const ACTIVE: u64 = 1 << 48;
+const LINE: u64 = ACTIVE - 1;
+
+const IDLE: u64 = 0;
+const CLAIMED: u64 = 1;
+const READ: u64 = 2;
+const INDEXED: u64 = 3;
+const PUBLISHED: u64 = 4;
+
+const SHUT: u32 = 0;
+const OPEN: u32 = 1;
+/// On the way from OPEN to SHUT: nothing is left to be taken, but some may have lines in hand that they are about to give back.
+const EMPTIED: u32 = 2;
+
+/// In a place's `taken`: the begun line behind its last newline was carried over.
+const CARRIED: u64 = 1 << 32;
+/// In a place's `lines`: where the base begins. Below it, the count.
+const BASE_SHIFT: u32 = 24;
+
+/// One place of a stream's blocks that are read ahead.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Place {
+    /// The number of the block that may use the place now. Owned by who owns the operation.
+    pub turn: DeviceWord64,
+    /// The state, or the token of the read in flight. See the file's head.
+    pub operation: DeviceWord64,
+    /// What is published of it, in one word, so that it is never seen in halves; 0 if nothing is.
+    ///
+    /// ```text
+    /// 63 … 24                 23 … 0
+    /// the first line's number how many
+    /// ```
+    pub lines: DeviceWord64,
+    /// Lines taken and copied, and CARRIED.
+    taken: DeviceWord64,
+    /// Bytes read: 0 to B; fewer than B at the end of the file, or at an error. This and what follows is owned by who owns the operation.
+    pub got: DeviceWord,
+    /// Lines that end in the block.
+    pub count: DeviceWord,
+    /// Bytes up to behind its last newline.
+    pub tail: DeviceWord,
+    /// Bytes of the block's first line that were carried over from the block before, and lie in front of its text.
+    pub lead: DeviceWord,
+    /// Whether no line of it can be published: one is too long, or there are too many.
+    pub unfit: DeviceWord,
+    /// The buffer of the session's `stream_buffers`. Constant while lines are open.
+    buffer: DeviceWord,
+    /// The buffer of the session's `texts`. Constant while lines are open.
+    text: DeviceWord,
+}
+
+/// The lines of a stream.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Lines {
+    /// CLOSED, active callers, and the next line. Written by callers, and by the lock's holder.
+    cursor: Line<DeviceWord64>,
+    /// Lines published that nobody has taken: signed, since who takes too many gives them back.
+    room: Line<DeviceWord64>,
+    /// Tenders under way: a hint that keeps others from the places.
+    tenders: Line<DeviceWord>,
+    /// The number of the block to be published next. Written by its publisher.
+    next: DeviceWord64,
+    /// Lines published. Written by publishers, in turn.
+    published: DeviceWord64,
+    /// Whether no more lines will be published: 0, [`AT_LINE`] or [`AT_END`].
+    stopped: DeviceWord,
+    /// How far lines are open: [`SHUT`], [`OPEN`] or [`EMPTIED`]. Under the lock.
+    open: DeviceWord,
+    /// The longest line that is published, in bytes, newline included. Constant while lines are open.
+    most: DeviceWord,
+    /// K: a power of two. Constant while lines are open.
+    count: DeviceWord,
+    /// Where block 0 begins in the file. Constant while lines are open.
+    offset: DeviceWord64,
+    /// Where the last line published ends. Written by publishers, in turn.
+    published_end: DeviceWord64,
+    /// The cursor's line while it is closed.
+    end: DeviceWord64,
+    /// Lanes' calls under the lock that lines would have served, since lines were opened last. Under the lock.
+    calls: DeviceWord,
+    /// Log₂ of by how much lines open later than at first, since they were closed early. Under the lock.
+    reluctance: DeviceWord,
+    /// The places.
+    pub places: [Place; MOST_PLACES],
+}
+
+/// What became of an attempt to take lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Taking {
+    /// Lines from this one on are the caller's to copy, which then leaves.
+    At(u64),
+    /// No lines: take the lock.
+    Closed,
+    /// Blocks are still being read. Tend them, and try again.
+    Busy,
+}
+
+/// What of a place a warp has to do that its lanes cannot do alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Work {
+    /// Nothing.
+    Nothing,
+    /// The block was read: index it, then say so by [`Lines::indexed`].
+    Index,
+    /// The block is next: carry over the begun line, then [`Lines::publish`] or [`Lines::give_up`].
+    Publish,
+}
+
+/// Where the line of a number lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// The place.
+    pub place: u32,
+    /// The address of its first byte.
+    pub address: u64,
+    /// Bytes, newline included.
+    pub bytes: u64,
+}
+
+/// Calls under the lock that open lines, at first, each lane's counted.
+const CALLS: u32 = 128;
+/// Who hold a stream's lock or wait for it, of whom one more is a crowd.
+const CROWD: u32 = 4;
+/// By how much lines open later, as a power of two, where they were closed early, and at most.
+const LITTLE_RELUCTANCE: u32 = 2;
+const MOST_RELUCTANCE: u32 = 12;
+/// Why no more lines are published: of a line that is too long, or a read that failed.
+const AT_LINE: u32 = 1;
+const AT_END: u32 = 2;
+
+impl Lines {
+    // The fast path: no lock.
+
+    /// Whether lines are open. A hint.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        // ORDERING: relaxed: a hint; `try_take` looks again.
+        self.cursor.0.peek() & CLOSED == 0
+    }
+    /// Whether lines are open, and more of them will be published. A hint.
+    #[must_use]
+    pub fn is_flowing(&self) -> bool {
+        // ORDERING: relaxed: a hint.
+        self.is_open() && self.stopped.peek() == 0
+    }
+    /// The longest line that is published, in bytes. A hint, unless the caller has taken lines.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.most.peek()
+    }
+
+    /// Takes `count` lines (at least 1) for lanes with room for `most` bytes each, by a handle of this generation. One lane. Waits for
+    /// nothing.
+    pub fn try_take(&self, stream: &Stream, generation: u32, count: u64, most: u64) -> Taking {
+        if !self.is_open() || !self.admits(stream, generation, most) {
+            return Taking::Closed;
+        }
+        // ORDERING: relaxed: a hint.
+        if self.room.0.peek().cast_signed() < count.cast_signed() {
+            return self.without_room(count);
+        }
+        // ORDERING: acquire and release, device, partner `publish`: the lines' text and ends come before. And partner `is_quiet`, which waits
+        // until what is taken is in the cursor or given back: until then lines stay as `admits` finds them.
+        if self.room.0.sub(count).cast_signed() < count.cast_signed() {
+            self.room.0.add(count);
+            return self.without_room(count);
+        }
+        if !self.admits(stream, generation, most) {
+            self.room.0.add(count);
+            return Taking::Closed;
+        }
+        // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
+        let at = self.cursor.0.add(count + ACTIVE);
+        if at & CLOSED != 0 {
+            self.leave();
+            self.room.0.add(count);
+            return Taking::Closed;
+        }
+        Taking::At(at & LINE)
+    }
+
+    /// What is to be done where there are not so many lines.
+    fn without_room(&self, count: u64) -> Taking {
+        // ORDERING: acquire, device, partner `stop`: the room seen next is the last.
+        if self.stopped.observe() != 0 && self.room.0.peek().cast_signed() < count.cast_signed() {
+            return Taking::Closed;
+        }
+        Taking::Busy
+    }
+
+    /// Whether there seem to be so many lines, or never will be: all that many that wait need to look at.
+    #[must_use]
+    pub fn has_room(&self, count: u64) -> bool {
+        // ORDERING: relaxed: hints.
+        self.room.0.peek().cast_signed() >= count.cast_signed()
+            || self.stopped.peek() != 0
+            || self.cursor.0.peek() & CLOSED != 0
+    }
+
+    fn admits(&self, stream: &Stream, generation: u32, most: u64) -> bool {
+        // ORDERING: relaxed: constant as long as the caller has lines in hand; before that, hints.
+        stream.generation.peek() == generation && u64::from(self.most.peek()) <= most
+    }
+
+    /// The caller touches no place any more. One lane, after a barrier with those that did.
+    pub fn leave(&self) {
+        // ORDERING: acquire and release, device, partner `is_quiet`: all that was done comes before.
+        self.cursor.0.sub(ACTIVE);
+    }
+
+    /// Where a line is that the caller has taken. Any lane.
+    #[must_use]
+    pub fn find(&self, session: &Session, number: u64) -> Option<Found> {
+        // Ends: over the places.
+        for index in 0..self.count.peek() {
+            let place = &self.places[index as usize & (MOST_PLACES - 1)];
+            // ORDERING: relaxed: the block that has the line was published before this: those who added to the cursor up to the caller took more
+            // lines than the blocks before have, so one of them had acquired the room of this block, and the cursor's additions acquire
+            // from each other. The block stays (invariant 3). The words of others may change, but never so that one seems to have the
+            // line, since each is one word.
+            let word = place.lines.peek();
+            let (base, count) = (word >> BASE_SHIFT, word & ((1 << BASE_SHIFT) - 1));
+            if number >= base && number - base < count {
+                let line = number - base;
+                let text = self.text(session, place);
+                let end = self.end_of(session, place, line);
+                let start = match line {
+                    0 => -i64::from(place.lead.peek()),
+                    _ => self.end_of(session, place, line - 1),
+                };
+                let address = text.wrapping_add_signed(start);
+                return Some(Found { place: index, address, bytes: (end - start).cast_unsigned() });
+            }
+        }
+        None
+    }
+
+    /// Counts lines of a place as copied. One lane, active, after a barrier with those that copied. The last frees the block, and starts the
+    /// read that is next in its place.
+    pub fn count_taken(&self, session: &Session, stream: &Stream, index: u32, what: u64) {
+        let place = &self.places[index as usize];
+        // Read before: who completes the sum frees the block.
+        let whole = u64::from(place.count.peek()) | CARRIED;
+        // ORDERING: acquire and release, device, partner the others that count: the last one has all copying behind it.
+        if place.taken.add(what) + what != whole {
+            return;
+        }
+        // ORDERING: relaxed: published by the operation's release.
+        place.lines.set(0);
+        place.taken.set(0);
+        place.got.set(0);
+        place.turn.set(place.turn.peek() + u64::from(self.count.peek()));
+        // ORDERING: release, device, partner `start`'s exchange.
+        place.operation.publish(IDLE);
+        let _ = self.start(session, stream, index);
+    }
+
+    // Tending: active callers.
+
+    /// Whether the caller, one lane for its warp, is now active and may tend. Waits for nothing.
+    #[must_use]
+    pub fn begin_tending(&self) -> bool {
+        // ORDERING: relaxed: hints, so that few come near the places.
+        if !self.is_open() || self.tenders.0.peek() >= 2 * self.count.peek() {
+            return false;
+        }
+        // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
+        if self.cursor.0.add(ACTIVE) & CLOSED != 0 {
+            self.leave();
+            return false;
+        }
+        // ORDERING: relaxed: a hint.
+        self.tenders.0.draw(1);
+        true
+    }
+    /// The other half.
+    pub fn end_tending(&self) {
+        // ORDERING: as in `begin_tending`.
+        self.tenders.0.sub(1);
+        self.leave();
+    }
+
+    /// K.
+    #[must_use]
+    pub fn place_count(&self) -> u32 {
+        self.count.peek()
+    }
+
+    /// Does what a lane can do alone for a place: starts its read, or takes in what was read. What a warp could do then, and the
+    /// ring on which something is under way. Active. Waits for nothing.
+    pub fn tend(&self, session: &Session, stream: &Stream, index: u32) -> (Work, Option<u32>) {
+        let place = &self.places[index as usize];
+        // ORDERING: acquire, device, partner `submit`.
+        match place.operation.observe() {
+            IDLE => (Work::Nothing, self.start(session, stream, index)),
+            // ORDERING: relaxed: hints; `claim` looks again.
+            READ if self.stopped.peek() == 0 => (Work::Index, None),
+            INDEXED if place.turn.peek() == self.next.peek() && self.stopped.peek() == 0 => {
+                (Work::Publish, None)
+            }
+            token if token >= FIRST_TOKEN => self.reap(session, stream, index, token),
+            _ => (Work::Nothing, None),
+        }
+    }
+
+    /// Claims a place for what [`Lines::tend`] said. One active lane, for its warp.
+    #[must_use]
+    pub fn claim(&self, index: u32, work: Work) -> bool {
+        let place = &self.places[index as usize];
+        let state = match work {
+            Work::Nothing => return false,
+            Work::Index => READ,
+            Work::Publish => INDEXED,
+        };
+        // ORDERING: acquire and release, device, partner whoever left the place in that state: what it wrote comes before.
+        if place.operation.replace(state, CLAIMED).is_err() {
+            return false;
+        }
+        // Since it was looked at, the place may have come to a later block.
+        // ORDERING: acquire, device, partner `publish` of the block before.
+        if work == Work::Publish && (self.next.observe() != place.turn.peek() || self.stopped.peek() != 0) {
+            // ORDERING: release, device, partner the next `claim`.
+            place.operation.publish(INDEXED);
+            return false;
+        }
+        true
+    }
+
+    /// Starts the read of an idle place; the ring that it is under way on. Active. Waits for nothing: without a free slot the next
+    /// tender starts it.
+    fn start(&self, session: &Session, stream: &Stream, index: u32) -> Option<u32> {
+        let place = &self.places[index as usize];
+        // ORDERING: relaxed: a read too many does no harm.
+        if self.stopped.peek() != 0 {
+            return None;
+        }
+        let ring = (stream.ring(session) + index) % session.queue_count;
+        let queue = &session.queues()[ring as usize];
+        let claim = queue.claim(1, ring)?;
+        // ORDERING: acquire and release, device, partner `count_taken`: all copying out of the place comes before.
+        if place.operation.replace(IDLE, CLAIMED).is_err() {
+            queue.release(claim);
+            return None;
+        }
+        self.submit(session, stream, ring, claim.item(0), index);
+        Some(ring)
+    }
+
+    /// Reads the rest of a claimed place's block through `slot`.
+    fn submit(&self, session: &Session, stream: &Stream, ring: u32, slot: u32, index: u32) {
+        let place = &self.places[index as usize];
+        let queue = &session.queues()[ring as usize];
+        let got = place.got.peek();
+        let offset = self.offset.peek() + place.turn.peek() * stream.block_bytes() + u64::from(got);
+        debug_assert!(offset != CURRENT_POSITION);
+        let pool = &session.stream_buffers;
+        #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
+        let bytes = stream.block_bytes() as u32 - got;
+        let address = pool.address(place.buffer.peek()) + u64::from(got);
+        let file = FileIndex(stream.file.peek());
+        let target = session.files()[file.0 as usize].target(file);
+        let operation = queue.arm(Slot(slot));
+        let sqe = Session::pool_transfer(pool, false, target, (address, bytes), offset)
+            .with_user_data(operation.token());
+        let batch = queue.reserve(1);
+        // SAFETY:
+        // - the ticket was just drawn, for this lane alone
+        // - the place's buffer belongs to the operation until its completion was seen (rule of the `operation` word), and to the stream
+        //   until then, since `close` waits for it
+        unsafe { queue.fill(batch.first, sqe) };
+        // ORDERING: release, device, partner `tend`: the slot's new generation comes before its token.
+        place.operation.publish(operation.token() | u64::from(ring) << RING_SHIFT);
+        // SAFETY:
+        // - one ticket, drawn and filled above
+        unsafe { queue.commit(batch) };
+    }
+
+    /// Takes in the completion of a place's read, if it has come. Active.
+    fn reap(&self, session: &Session, stream: &Stream, index: u32, token: u64) -> (Work, Option<u32>) {
+        let place = &self.places[index as usize];
+        let (ring, operation) = operation_of(token);
+        let queue = &session.queues()[ring as usize];
+        let result = match queue.outcome(operation) {
+            Outcome::InFlight => return (Work::Nothing, Some(ring)),
+            Outcome::Stale => return (Work::Nothing, None),
+            Outcome::Done(result) => result,
+        };
+        // ORDERING: acquire and release, device: one reaper goes on; tokens never come back (generations).
+        if place.operation.replace(token, CLAIMED).is_err() {
+            return (Work::Nothing, None);
+        }
+        let whole = match Errno::check(result) {
+            Ok(count) => {
+                // ORDERING: relaxed: a counter.
+                queue.counters().bytes_read.draw(u64::from(count));
+                place.got.set(place.got.peek() + count);
+                // A read of nothing is the end of the file.
+                count == 0 || u64::from(place.got.peek()) == stream.block_bytes()
+            }
+            Err(Errno::INTR) => false,
+            // Who reads on under the lock meets the error there.
+            Err(_) => true,
+        };
+        if !whole {
+            self.submit(session, stream, ring, operation.slot.0, index);
+            return (Work::Nothing, Some(ring));
+        }
+        queue.release(Claim::single(operation.slot.0));
+        // ORDERING: release, device, partner `claim`: what was read comes before.
+        place.operation.publish(READ);
+        (Work::Index, None)
+    }
+
+    /// The claimed place is indexed: its text and the ends of its lines are in its device memory. One lane, after a barrier with those
+    /// that wrote them.
+    pub fn indexed(&self, index: u32, count: u32, tail: u32, unfit: bool) {
+        let place = &self.places[index as usize];
+        place.count.set(count);
+        place.tail.set(tail);
+        place.unfit.set(u32::from(unfit));
+        // ORDERING: release, device, partner `claim`.
+        place.operation.publish(INDEXED);
+    }
+
+    /// What is to be carried over into a claimed place: bytes of the line that was begun in the block before, and where they
+    /// lie. `None` if the block cannot be published. The same in all lanes of the warp that claimed it.
+    #[must_use]
+    pub fn carry(&self, session: &Session, stream: &Stream, index: u32) -> Option<(u64, u64)> {
+        let place = &self.places[index as usize];
+        let turn = place.turn.peek();
+        let (bytes, from) = if turn == 0 {
+            (0, 0)
+        } else {
+            let before = &self.places[self.before(index) as usize];
+            let tail = u64::from(before.tail.peek());
+            (stream.block_bytes() - tail, self.text(session, before) + tail)
+        };
+        let most = u64::from(self.most.peek());
+        let fits = place.count.peek() != 0
+            && place.unfit.peek() == 0
+            && bytes <= most
+            && bytes + self.end_of(session, place, 0).cast_unsigned() <= most;
+        fits.then_some((bytes, from))
+    }
+
+    /// Publishes a claimed place's lines, with `lead` bytes in front of its text that were carried over. One lane, after a barrier with those
+    /// that copied them.
+    pub fn publish(&self, session: &Session, stream: &Stream, index: u32, lead: u64) {
+        let place = &self.places[index as usize];
+        let (turn, count) = (place.turn.peek(), u64::from(place.count.peek()));
+        let base = self.published.peek();
+        #[allow(clippy::cast_possible_truncation, reason = "at most `most`")]
+        place.lead.set(lead as u32);
+        let begin = self.offset.peek() + turn * stream.block_bytes();
+        self.published_end.set(begin + u64::from(place.tail.peek()));
+        place.lines.set(base << BASE_SHIFT | count);
+        let ends = u64::from(place.got.peek()) < stream.block_bytes();
+        // Before the lines can be taken, and the place come to its next block.
+        // ORDERING: release, device, partner `tend`.
+        place.operation.publish(PUBLISHED);
+        // ORDERING: relaxed: `published` grows before `room` does, see `is_quiet`.
+        self.published.set(base + count);
+        // ORDERING: acquire and release, device, partner `try_take`.
+        self.room.0.add(count);
+        if ends {
+            self.stop(AT_END);
+        }
+        if turn > 0 {
+            self.count_taken(session, stream, self.before(index), CARRIED);
+        }
+        // ORDERING: release, device, partner `claim`: all of this comes before the next block is published.
+        self.next.publish(turn + 1);
+    }
+
+    /// No more lines will be published: the claimed place's block, which stays as it is, cannot be. One lane.
+    pub fn give_up(&self, index: u32) {
+        let place = &self.places[index as usize];
+        self.stop(if place.count.peek() == 0 && place.got.peek() == 0 { AT_END } else { AT_LINE });
+        // ORDERING: release, device, partner the next `claim`, which goes no further.
+        place.operation.publish(INDEXED);
+    }
+
+    fn stop(&self, why: u32) {
+        // ORDERING: release, device, partner `without_room`: the last lines' room comes before.
+        self.stopped.publish(why);
+    }
+
+    fn before(&self, index: u32) -> u32 {
+        index.wrapping_sub(1) & (self.count.peek() - 1)
+    }
+
+    // Where a place keeps what: in front of the text there is room for the longest begun line, behind it are the lines' ends.
+
+    /// The longest line that fits.
+    #[must_use]
+    pub const fn longest(session: &Session) -> u32 {
+        session.stream_buffers.buffer_bytes / 4
+    }
+    /// The most lines of a block.
+    #[must_use]
+    pub const fn most_lines(session: &Session) -> u32 {
+        (session.stream_buffers.buffer_bytes - Self::longest(session)) / 4
+    }
+    fn text(&self, session: &Session, place: &Place) -> u64 {
+        session.texts.address(place.text.peek()) + u64::from(Self::longest(session))
+    }
+    /// The addresses of a claimed place: of what was read, of its text, and of the ends of its lines, each four bytes.
+    #[must_use]
+    pub fn memory(&self, session: &Session, index: u32) -> (u64, u64, u64) {
+        let place = &self.places[index as usize];
+        let text = self.text(session, place);
+        let ends = text + u64::from(session.stream_buffers.buffer_bytes);
+        (session.stream_buffers.address(place.buffer.peek()), text, ends)
+    }
+    /// Where a line of an indexed block ends in its text.
+    fn end_of(&self, session: &Session, place: &Place, line: u64) -> i64 {
+        let ends = self.text(session, place) + u64::from(session.stream_buffers.buffer_bytes);
+        // SAFETY:
+        // - the block has so many lines, whose ends were written before it was given on
+        let end = unsafe { (ends as *const u32).add(usize::try_from(line).unwrap_or(0)).read() };
+        i64::from(end)
+    }
+
+    // Under the lock.
+
+    /// Counts a call of so many lanes that lines would have served; whether they should be opened now: after a while, and at once where many
+    /// wait for the lock. The lock's holder, one lane.
+    #[must_use]
+    pub fn count_call(&self, stream: &Stream, lanes: u32) -> bool {
+        let calls = self.calls.peek().saturating_add(lanes);
+        self.calls.set(calls);
+        (self.reluctance.peek() == 0 && stream.lock.comers() > CROWD)
+            || calls >= CALLS << self.reluctance.peek()
+    }
+    /// Whether it is worth while for a caller that found lines closed to see whether they open before it draws a ticket of the stream's
+    /// lock: each that waits there has to be served, lines or no. A hint.
+    #[must_use]
+    pub fn may_open(&self, stream: &Stream) -> bool {
+        // ORDERING: relaxed: hints.
+        stream.lock.comers() > CROWD
+            && stream.direction() != Direction::Writing
+            && stream.buffering() == Buffering::Full
+    }
+
+    /// Opens lines of at most `most` bytes at the position of a stream that reads, has its buffer used up, and nothing pushed back; not
+    /// where there is no memory for them. The lock's holder, one lane.
+    pub fn open(&self, session: &Session, stream: &Stream, most: u32) {
+        self.calls.set(0);
+        // So that there are buffers left for streams that are opened later.
+        let wanted = (session.stream_buffers.free.free() / 8).min(MOST_PLACES as u32);
+        let mut count = 0;
+        // Ends: over the places.
+        for place in self.places.iter().take(wanted as usize) {
+            let Some(text) = session.texts.free.claim(1, count) else { break };
+            let Some(buffer) = session.stream_buffers.free.claim(1, count) else {
+                session.texts.free.release(text);
+                break;
+            };
+            place.text.set(text.item(0));
+            place.buffer.set(buffer.item(0));
+            count += 1;
+        }
+        let kept = if count < FEWEST_PLACES { 0 } else { 1 << count.ilog2() };
+        for place in &self.places[kept as usize..count as usize] {
+            Self::release(session, place);
+        }
+        if kept == 0 {
+            return;
+        }
+        // ORDERING: relaxed throughout: the cursor's release publishes it.
+        self.count.set(kept);
+        for (number, place) in (0..).zip(&self.places) {
+            place.turn.set(number);
+            place.operation.set(IDLE);
+            place.lines.set(0);
+            place.taken.set(0);
+            place.got.set(0);
+        }
+        self.next.set(0);
+        self.stopped.set(0);
+        self.tenders.0.set(0);
+        self.most.set(most.min(Self::longest(session)));
+        let position = stream.position.peek() + u64::from(stream.read_next.peek());
+        self.offset.set(position);
+        self.published_end.set(position);
+        self.open.set(OPEN);
+        // From line 0 on; late comers to the lines before may be counted as active, for a moment. Ends: they look before they come.
+        // ORDERING: release, device, partner `try_take`.
+        loop {
+            let at = self.cursor.0.peek();
+            if self.cursor.0.replace(at, at & (CLOSED - ACTIVE)).is_ok() {
+                break;
+            }
+        }
+    }
+    /// Makes the lines of a new stream, closed. Before any handle of it is used.
+    pub fn set_up(&self) {
+        // ORDERING: relaxed: the stream's new generation publishes it. Lines of the entry's last stream were settled when it was closed.
+        self.cursor.0.return_bits(CLOSED);
+        self.calls.set(0);
+        self.reluctance.set(0);
+    }
+
+    /// Closes lines to newcomers, if they are open. The lock's holder, one lane; then [`Lines::settle`].
+    pub fn close(&self) {
+        if self.open.peek() == SHUT {
+            return;
+        }
+        // ORDERING: acquire and release, device, partner `try_take` and `begin_tending`: a part of the cursor's modification order.
+        let at = self.cursor.0.return_bits(CLOSED);
+        if at & CLOSED == 0 {
+            self.end.set(at & LINE);
+        }
+    }
+
+    /// One step towards a stream that reads at the end of the last line taken. The lock's holder, one lane, after [`Lines::close`]; comes
+    /// again until it says `Done`.
+    pub fn settle(&self, session: &Session, stream: &Stream) -> Progress {
+        if self.open.peek() == SHUT {
+            return Progress::Done;
+        }
+        if !self.is_quiet() {
+            return Progress::Wait(stream.ring(session));
+        }
+        if self.open.peek() == EMPTIED {
+            self.open.set(SHUT);
+            return Progress::Done;
+        }
+        for place in self.places.iter().take(self.count.peek() as usize) {
+            // ORDERING: acquire, device, partner `submit`; nobody is active.
+            let token = place.operation.observe();
+            if token < FIRST_TOKEN {
+                continue;
+            }
+            let (ring, operation) = operation_of(token);
+            let queue = &session.queues()[ring as usize];
+            if let Outcome::InFlight = queue.outcome(operation) {
+                return Progress::Wait(ring);
+            }
+            queue.release(Claim::single(operation.slot.0));
+            place.operation.set(IDLE);
+        }
+        let (end, published) = (self.end.peek(), self.published.peek());
+        let position =
+            if end == published { self.published_end.peek() } else { self.start_of(session, stream, end) };
+        stream.position.set(position);
+        stream.read_next.set(0);
+        stream.read_end.set(0);
+        for place in self.places.iter().take(self.count.peek() as usize) {
+            Self::release(session, place);
+        }
+        // Where that was hardly worth it, it will take longer to come to it again; a little longer where the file ends.
+        let worth = position - self.offset.peek() > stream.block_bytes() * u64::from(self.count.peek());
+        let reluctance = match (worth, self.stopped.peek()) {
+            (true, AT_END) => LITTLE_RELUCTANCE,
+            (true, _) => 0,
+            (false, _) => self.reluctance.peek() + LITTLE_RELUCTANCE,
+        };
+        self.reluctance.set(reluctance.min(MOST_RELUCTANCE));
+        // From here on nobody gets lines: the room is 0 at most. Who has got some since it was quiet finds the cursor closed and gives
+        // them back, before lines are opened anew; so nobody takes lines of the next opening with room of this one.
+        self.open.set(EMPTIED);
+        self.published.set(0);
+        self.end.set(0);
+        // ORDERING: acquire and release, device, partner `try_take`.
+        self.room.0.sub(published.wrapping_sub(end));
+        Progress::Wait(stream.ring(session))
+    }
+
+    /// Lets the slots of reads go that have completed: nobody will take lines any more. While no kernel runs, and none will.
+    pub fn abandon(&self, session: &Session) {
+        for place in &self.places {
+            // ORDERING: relaxed: no kernel runs.
+            let token = place.operation.peek();
+            if token < FIRST_TOKEN {
+                continue;
+            }
+            let (ring, operation) = operation_of(token);
+            let queue = &session.queues()[ring as usize];
+            if let Outcome::Done(_) = queue.outcome(operation) {
+                queue.release(Claim::single(operation.slot.0));
+                place.operation.set(IDLE);
+            }
+        }
+    }
+    /// Where in the file a published line begins that nobody has taken. The lock's holder, when quiet.
+    fn start_of(&self, session: &Session, stream: &Stream, number: u64) -> u64 {
+        let shift = stream.block_bytes();
+        let found = self.places.iter().take(self.count.peek() as usize).find_map(|place| {
+            let word = place.lines.peek();
+            let (base, count) = (word >> BASE_SHIFT, word & ((1 << BASE_SHIFT) - 1));
+            let line = number.checked_sub(base).filter(|line| *line < count)?;
+            let begin = self.offset.peek() + place.turn.peek() * shift;
+            let start =
+                if line == 0 { -i64::from(place.lead.peek()) } else { self.end_of(session, place, line - 1) };
+            Some(begin.wrapping_add_signed(start))
+        });
+        debug_assert!(found.is_some(), "invariant 3");
+        found.unwrap_or_else(|| self.published_end.peek())
+    }
+
+    /// Whether nobody is active, and nobody has lines in hand. Who holds the lock, with the cursor closed.
+    fn is_quiet(&self) -> bool {
+        // ORDERING: acquire, device, partner `leave`.
+        if self.cursor.0.observe() & (CLOSED - ACTIVE) != 0 {
+            return false;
+        }
+        // ORDERING: acquire, device, partner `publish`, `try_take`.
+        self.room.0.observe() == self.published.peek().wrapping_sub(self.end.peek())
+    }
+
+    fn release(session: &Session, place: &Place) {
+        session.texts.free.release(Claim::single(place.text.peek()));
+        session.stream_buffers.free.release(Claim::single(place.buffer.peek()));
+    }
+}
