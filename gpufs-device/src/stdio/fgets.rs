@@ -30,15 +30,19 @@ impl File {
     /// As [`File::fread`].
     #[track_caller]
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
-        let lanes = Lanes::calling();
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        let outcome = lanes.grouped(self.key(), |group| take(self, group, memory, room));
-        let Some(length) = outcome? else { return Ok(None) };
-        // SAFETY:
-        // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled
-        let bytes = unsafe { core::slice::from_raw_parts(memory, length + 1) };
-        // A line that holds NUL bytes is cut at the first, as C reads it.
-        Ok(CStr::from_bytes_until_nul(bytes).ok())
+        Lanes::calling().grouped(self.key(), |group| {
+            let line = take(self, group, memory, room).map(|length| {
+                // SAFETY:
+                // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled
+                let bytes = length.map(|length| unsafe { core::slice::from_raw_parts(memory, length + 1) });
+                // A line that holds NUL bytes is cut at the first, as C reads it.
+                bytes.and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok())
+            });
+            // Lines differ in length, and lanes that come to the next call one by one make it one by one.
+            group.sync();
+            line
+        })
     }
 }
 
