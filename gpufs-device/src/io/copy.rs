@@ -122,7 +122,7 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
                     ])
                 };
                 copy_words::<_, SMALL_AT_ONCE>((rank, count), words, load, |at, word| {
-                    to_word.add(at).write(word)
+                    to_word.add(at).write(word);
                 });
             }
         }
