@@ -54,11 +54,13 @@ const FEWEST_PLACES: u32 = 2;
 /// The cursor:
 ///
 /// ```text
-/// 63       62 … 48    47 … 0
+/// 63       62 … 43    42 … 0
 /// closed   active     line
 /// ```
+///
+/// A GPU holds some 300,000 lanes, each of which may call alone.
 const CLOSED: u64 = 1 << 63;
-const ACTIVE: u64 = 1 << 48;
+const ACTIVE: u64 = 1 << 43;
 const LINE: u64 = ACTIVE - 1;
 
 const IDLE: u64 = 0;
@@ -249,7 +251,23 @@ impl Lines {
         if self.stopped.observe() != 0 && self.room.0.peek().cast_signed() < count.cast_signed() {
             return Taking::Closed;
         }
-        Taking::Busy
+        if self.holds_too_few() { Taking::Closed } else { Taking::Busy }
+    }
+
+    /// Whether every place has published lines, some of the oldest one's are left, and so no more come until somebody takes fewer than the
+    /// caller wants. For a caller that found too few.
+    fn holds_too_few(&self) -> bool {
+        // ORDERING: relaxed: hints, read in an order in which they rather say no: others take what is left, or the caller comes again.
+        let (next, count) = (self.next.peek(), u64::from(self.count.peek()));
+        let room = self.room.0.peek();
+        let Some(oldest) = next.checked_sub(count) else { return false };
+        #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
+        let place = &self.places[(next & count.wrapping_sub(1)) as usize & (MOST_PLACES - 1)];
+        let lines = place.lines.peek();
+        let of_oldest = place.turn.peek() == oldest;
+        let first_left = self.published.peek().wrapping_sub(room);
+        let end = (lines >> BASE_SHIFT) + (lines & ((1 << BASE_SHIFT) - 1));
+        room.cast_signed() > 0 && lines != 0 && of_oldest && first_left < end && self.next.peek() == next
     }
 
     /// Whether there seem to be so many lines, or never will be: all that many that wait need to look at.
