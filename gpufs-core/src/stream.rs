@@ -299,13 +299,13 @@ impl Stream {
             return Reservation::Closed;
         }
         if room.cast_signed() < bytes.cast_signed() {
-            return Reservation::Busy;
+            return self.without_room(generation, position, bytes);
         }
         // ORDERING: acquire and release, device, partner `grant`: the kernel's reading of the blocks' old content comes before. And partner
         // `is_quiet`, which waits until what is taken is reserved or given back: until then the stream stays as `admits` finds it.
         if self.room.0.sub(bytes).cast_signed() < bytes.cast_signed() {
             self.room.0.add(bytes);
-            return Reservation::Busy;
+            return self.without_room(generation, position, bytes);
         }
         if !self.admits(generation, position, bytes) {
             self.room.0.add(bytes);
@@ -319,6 +319,11 @@ impl Stream {
             return Reservation::Closed;
         }
         Reservation::At(at & POSITION)
+    }
+
+    /// What is to be done where there is no room for so many bytes: what the fast path never takes need not wait for it.
+    fn without_room(&self, generation: u32, position: u64, bytes: u64) -> Reservation {
+        if self.admits(generation, position, bytes) { Reservation::Busy } else { Reservation::Closed }
     }
 
     /// Whether there seems to be room for so many bytes: all that many that wait need to look at.

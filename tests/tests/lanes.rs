@@ -97,6 +97,23 @@ fn builder_errors_name_what_is_wrong() {
     assert_works(&mut session);
 }
 
+/// With one block, what does not fit behind the last record fits only under the lock: no room comes that could be waited for.
+#[test]
+fn a_record_that_never_fits_is_not_waited_for() {
+    let scratch = Scratch::new("lanes-one-block");
+    let mut session = small().blocks_per_stream(1).deadline(Duration::from_millis(500)).cpu().unwrap();
+    let name = scratch.c("log");
+    once(&mut session, |fs| {
+        let file = fs.fopen(&name, c"w").unwrap();
+        for number in 0..500_u64 {
+            fprintf!(file, c"%0999lu\n", number).unwrap();
+        }
+        file.fclose().unwrap();
+    });
+    let wanted: String = (0..500).map(|number| format!("{number:0999}\n")).collect();
+    assert!(fs::read_to_string(scratch.path("log")).unwrap() == wanted);
+}
+
 #[test]
 fn a_panic_flushes_as_well() {
     let scratch = Scratch::new("early");

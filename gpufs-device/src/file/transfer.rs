@@ -49,7 +49,7 @@ impl Fs {
             if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
                 return Err(Errno::SPIPE);
             }
-            // No bytes of a file that has some are no operation: what could fail has been looked at.
+            // No bytes of a file are no operation: access has been looked at, and that it is open.
             let access = if writing { OpenFile::WRITABLE } else { OpenFile::READABLE };
             let idle = bytes == 0 && flags & OpenFile::SEEKABLE != 0 && flags & access != 0;
             Ok((!idle).then(|| Request { target: file.target(descriptor), memory, bytes, offset }))

@@ -131,7 +131,7 @@ impl fmt::Display for StalledAt {
         write!(
             f,
             " (stage {stage:?}, ring {ring}: {tickets} tickets, SQ tail {sq_tail}, CQ tail {cq_tail}, {drained} drained, \
-             {unpublished} commits to publish, {orphaned} of them left to others, {} drains)",
+             {unpublished} draws and commits to publish, {orphaned} of them left to others, {} drains)",
             if *polled == 0 { "nobody" } else { "somebody" }
         )
     }
