@@ -91,11 +91,11 @@ fn differential() -> Vec<Report> {
             minutes(15),
         ),
         step::run(
-            "streams and descriptors, 20,000 sequences",
+            "streams and descriptors, 8,000 sequences",
             cargo(
                 "test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1",
             )
-            .env("GPUFS_SEQUENCES", "20000"),
+            .env("GPUFS_SEQUENCES", "8000"),
             minutes(15),
         ),
     ]

@@ -32,7 +32,7 @@ cargo xtask <command>
   lint           rustfmt, clippy and rustdoc, warnings denied
   suites         unit, property, whole-stack and documentation tests
   loom           the ring protocol under loom
-  differential   printf against the system's (10 million cases), streams against the system's stdio (20,000 sequences)
+  differential   printf against the system's (10 million cases), streams against the system's stdio (8,000 sequences)
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
