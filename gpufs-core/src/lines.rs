@@ -1,4 +1,4 @@
-//! The lines of a text that a whole grid takes from one stream: read ahead, indexed once, and taken without the lock.
+//! The lines of a text that a whole grid takes from one stream (stages 3 and 8): read ahead, indexed once, and taken without the lock.
 //!
 //! A stream that reads has *lines* open or not. While it has, K blocks of B bytes of its file are under way: block *b* holds the bytes
 //! from `offset + b B` on, and uses place *b mod K*. A place has a stream buffer, which the kernel reads into, and device memory, into

@@ -44,6 +44,26 @@ pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> Drained {
     drain_after(&session.queues()[ring as usize], lanes, 1)
 }
 
+/// [`drain`] of each ring that some lane names in `waiting`, once. Convergent; called by `lanes`; valid in all.
+pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u32>) -> Drained {
+    let mut drained = Drained::Nothing;
+    // Ends: each round takes a ring.
+    loop {
+        let left = lanes.ballot(waiting.is_some());
+        if left.is_empty() {
+            return drained;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
+        let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
+        if drain(session, lanes, ring) == Drained::Some {
+            drained = Drained::Some;
+        }
+        if waiting == Some(ring) {
+            waiting = None;
+        }
+    }
+}
+
 /// [`drain`], looking up to `looks` times.
 #[inline]
 fn drain_after(queue: &Queue, lanes: Lanes, looks: u32) -> Drained {

@@ -1,4 +1,4 @@
-//! `fgets` without the lock: lines that were read ahead (`gpufs_core::lines` has the rules), and the warps that read and index them.
+//! `fgets` without the lock (stage 3): lines that were read ahead (`gpufs_core::lines` has the rules), and the warps that read and index them.
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
 use gpufs_core::lines::{self, Taking, Work};
@@ -8,7 +8,7 @@ use gpufs_core::stream::{Buffering, Direction, Stream};
 use super::File;
 use super::lock::Held;
 use super::newlines::{Window, Words};
-use crate::io::{Drained, Patience, copy_raw, copy_together, drain, slot_hint};
+use crate::io::{Drained, Patience, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{LaneMask, Lanes};
 
 /// What came of a call.
@@ -209,22 +209,7 @@ fn tend(session: &Session, stream: &Stream, lanes: Lanes) -> Drained {
     if worked {
         return Drained::Some;
     }
-    let mut drained = Drained::Nothing;
-    // Each ring that has a read of the stream once. Ends: each round takes a ring.
-    loop {
-        let left = lanes.ballot(waiting.is_some());
-        if left.is_empty() {
-            return drained;
-        }
-        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
-        let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
-        if drain(session, lanes, ring) == Drained::Some {
-            drained = Drained::Some;
-        }
-        if waiting == Some(ring) {
-            waiting = None;
-        }
-    }
+    drain_each(session, lanes, waiting)
 }
 
 /// What the lane of a rank in `among` has chosen. Convergent.

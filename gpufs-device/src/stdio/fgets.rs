@@ -1,4 +1,4 @@
-//! `fgets(3)`.
+//! `fgets(3)` (stages 1 and 9).
 //!
 //! Lanes that call together get one line after the other, in lane order. A stream from which whole warps take lines again and again is
 //! read ahead, and its lines are taken without its lock (`ahead`); any other under it. There, where lanes copy together they look for

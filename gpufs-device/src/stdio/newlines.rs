@@ -1,4 +1,4 @@
-//! Where lines end: a warp's lanes look at a stretch of text side by side, in aligned words, several on their way at once.
+//! Where lines end (stage 3): a warp's lanes look at a stretch of text side by side, in aligned words, several on their way at once.
 //!
 //! A *window* is [`WORDS`] words a lane: the `j`th word of the lane of rank `r` is word `j · lanes + r`, so that neighbours load
 //! neighbouring words. Its newlines are numbered in the order of the text. To know where the `k`th is, a lane needs the number of

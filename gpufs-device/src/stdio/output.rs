@@ -8,7 +8,7 @@ use gpufs_core::{Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock_unless};
 use super::{File, Transfer};
-use crate::io::{Drained, Patience, copy_alone, copy_together, drain, slot_hint};
+use crate::io::{Drained, Patience, copy_alone, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// What one lane writes in one call.
@@ -206,8 +206,7 @@ fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     if lanes.is_leader() {
         stream.end_tending();
     }
-    let mut drained = Drained::Nothing;
-    let mut waiting = match progress {
+    let waiting = match progress {
         Progress::Wait(ring) => Some(ring),
         Progress::NoSlot => Some(ring),
         Progress::Done | Progress::Failed(_) => None,
@@ -215,23 +214,9 @@ fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     let failed = lanes.ballot(matches!(progress, Progress::Failed(_)));
     if !failed.is_empty() {
         let word = lanes.broadcast(pack(progress), failed.first());
-        return if let Progress::Failed(errno) = unpack(word) { Err(errno) } else { Ok(drained) };
+        return if let Progress::Failed(errno) = unpack(word) { Err(errno) } else { Ok(Drained::Nothing) };
     }
-    // Each ring that has a write of the stream once. Ends: each round takes a ring.
-    loop {
-        let left = lanes.ballot(waiting.is_some());
-        if left.is_empty() {
-            return Ok(drained);
-        }
-        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
-        let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
-        if drain(session, lanes, ring) == Drained::Some {
-            drained = Drained::Some;
-        }
-        if waiting == Some(ring) {
-            waiting = None;
-        }
-    }
+    Ok(drain_each(session, lanes, waiting))
 }
 
 /// Commits that found no journal entry left, by block and epoch; the leader's value counts. A block that a commit has to itself
