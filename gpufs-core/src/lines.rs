@@ -47,7 +47,7 @@ use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Str
 use crate::word::{DeviceWord, DeviceWord64};
 
 /// Blocks that are under way at most.
-pub const MOST_PLACES: usize = 16;
+pub const MOST_PLACES: usize = 32;
 /// Fewer would have readers wait for each other.
 const FEWEST_PLACES: u32 = 2;
 
@@ -172,17 +172,6 @@ pub enum Work {
     Publish,
 }
 
-/// Where the line of a number lies.
-#[derive(Clone, Copy, Debug)]
-pub struct Found {
-    /// The place.
-    pub place: u32,
-    /// The address of its first byte.
-    pub address: u64,
-    /// Bytes, newline included.
-    pub bytes: u64,
-}
-
 /// Calls under the lock that open lines, at first, each lane's counted.
 const CALLS: u32 = 128;
 /// Who hold a stream's lock or wait for it, of whom one more is a crowd.
@@ -193,6 +182,11 @@ const MOST_RELUCTANCE: u32 = 12;
 /// Why no more lines are published: of a line that is too long, or a read that failed.
 const AT_LINE: u32 = 1;
 const AT_END: u32 = 2;
+
+/// What a place's `lines` say: the first one's number, and how many.
+const fn lines_in(word: u64) -> (u64, u64) {
+    (word >> BASE_SHIFT, word & ((1 << BASE_SHIFT) - 1))
+}
 
 impl Lines {
     // The fast path: no lock.
@@ -266,7 +260,8 @@ impl Lines {
         let lines = place.lines.peek();
         let of_oldest = place.turn.peek() == oldest;
         let first_left = self.published.peek().wrapping_sub(room);
-        let end = (lines >> BASE_SHIFT) + (lines & ((1 << BASE_SHIFT) - 1));
+        let (base, published) = lines_in(lines);
+        let end = base + published;
         room.cast_signed() > 0 && lines != 0 && of_oldest && first_left < end && self.next.peek() == next
     }
 
@@ -290,31 +285,26 @@ impl Lines {
         self.cursor.0.sub(ACTIVE);
     }
 
-    /// Where a line is that the caller has taken. Any lane.
+    /// The lines of a place's block: the first one's number, and how many. Nothing if none is published. Any lane.
     #[must_use]
-    pub fn find(&self, session: &Session, number: u64) -> Option<Found> {
-        // Ends: over the places.
-        for index in 0..self.count.peek() {
-            let place = &self.places[index as usize & (MOST_PLACES - 1)];
-            // ORDERING: relaxed: the block that has the line was published before this: those who added to the cursor up to the caller took more
-            // lines than the blocks before have, so one of them had acquired the room of this block, and the cursor's additions acquire
-            // from each other. The block stays (invariant 3). The words of others may change, but never so that one seems to have the
-            // line, since each is one word.
-            let word = place.lines.peek();
-            let (base, count) = (word >> BASE_SHIFT, word & ((1 << BASE_SHIFT) - 1));
-            if number >= base && number - base < count {
-                let line = number - base;
-                let text = self.text(session, place);
-                let end = self.end_of(session, place, line);
-                let start = match line {
-                    0 => -i64::from(place.lead.peek()),
-                    _ => self.end_of(session, place, line - 1),
-                };
-                let address = text.wrapping_add_signed(start);
-                return Some(Found { place: index, address, bytes: (end - start).cast_unsigned() });
-            }
-        }
-        None
+    pub fn of_place(&self, index: u32) -> (u64, u64) {
+        // ORDERING: relaxed: the block of a line that the caller has taken was published before this: those who added to the cursor up to the
+        // caller took more lines than the blocks before have, so one of them had acquired the room of this block, and the cursor's additions
+        // acquire from each other. The block stays (invariant 3). The words of others may change, but never so that one seems to have the
+        // line, since each is one word.
+        lines_in(self.places[index as usize & (MOST_PLACES - 1)].lines.peek())
+    }
+    /// Where a line lies that is number `line` of a place's block, and that the caller has taken: the address of its first byte, and its
+    /// bytes, newline included. Any lane. Without a branch, so that a warp's lanes stay together, and their loads are on their way at once.
+    #[must_use]
+    pub fn locate(&self, session: &Session, index: u32, line: u64) -> (u64, u64) {
+        let place = &self.places[index as usize & (MOST_PLACES - 1)];
+        let text = self.text(session, place);
+        let (before, end) =
+            (self.end_of(session, place, line.saturating_sub(1)), self.end_of(session, place, line));
+        let lead = -i64::from(place.lead.peek());
+        let start = if line == 0 { lead } else { before };
+        (text.wrapping_add_signed(start), (end - start).cast_unsigned())
     }
 
     /// Counts lines of a place as copied. One lane, active, after a barrier with those that copied. The last frees the block, and starts the
@@ -406,6 +396,16 @@ impl Lines {
             return false;
         }
         true
+    }
+
+    /// Claims the place of the block that is next, if it is indexed. One active lane, for its warp.
+    #[must_use]
+    pub fn claim_next(&self) -> Option<u32> {
+        // ORDERING: relaxed: hints; `claim` looks again.
+        #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
+        let index = (self.next.peek() & u64::from(self.count.peek().wrapping_sub(1))) as u32;
+        let is_indexed = self.places[index as usize & (MOST_PLACES - 1)].operation.peek() == INDEXED;
+        (is_indexed && self.claim(index, Work::Publish)).then_some(index)
     }
 
     /// Starts the read of an idle place; the ring that it is under way on. Active. Waits for nothing: without a free slot the next
@@ -629,7 +629,7 @@ impl Lines {
     pub fn open(&self, session: &Session, stream: &Stream, most: u32) {
         self.calls.set(0);
         // So that there are buffers left for streams that are opened later.
-        let wanted = (session.stream_buffers.free.free() / 8).min(MOST_PLACES as u32);
+        let wanted = (session.stream_buffers.free.free() / 4).min(MOST_PLACES as u32);
         let mut count = 0;
         // Ends: over the places.
         for place in self.places.iter().take(wanted as usize) {
@@ -769,8 +769,7 @@ impl Lines {
     fn start_of(&self, session: &Session, stream: &Stream, number: u64) -> u64 {
         let shift = stream.block_bytes();
         let found = self.places.iter().take(self.count.peek() as usize).find_map(|place| {
-            let word = place.lines.peek();
-            let (base, count) = (word >> BASE_SHIFT, word & ((1 << BASE_SHIFT) - 1));
+            let (base, count) = lines_in(place.lines.peek());
             let line = number.checked_sub(base).filter(|line| *line < count)?;
             let begin = self.offset.peek() + place.turn.peek() * shift;
             let start =

@@ -7,9 +7,9 @@ use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::File;
 use super::lock::Held;
-use super::newlines::{Window, Words};
+use super::newlines::note_ends;
 use crate::io::{Drained, Patience, copy_raw, copy_together, drain, drain_each, slot_hint};
-use crate::warp::{LaneMask, Lanes};
+use crate::warp::Lanes;
 
 /// What came of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,18 +142,37 @@ fn is_at_end(file: File) -> bool {
         && stream.generation.peek() == file.generation
 }
 
-/// Copies the lines from `line` on that the lanes have taken, each its own; its length. Convergent. Waits for nothing.
-fn copy_out(session: &Session, stream: &Stream, lanes: Lanes, line: u64, memory: *mut u8) -> usize {
+/// Copies the lines from `first` on that the lanes have taken, each its own; its length. Convergent. Waits for nothing.
+#[inline(never)]
+fn copy_out(session: &Session, stream: &Stream, lanes: Lanes, first: u64, memory: *mut u8) -> usize {
     let lines = &stream.lines;
-    let Some(found) = lines.find(session, line + u64::from(lanes.rank())) else {
-        unreachable!("lines that are taken stay published")
-    };
-    let length = usize::try_from(found.bytes).unwrap_or(usize::MAX);
+    let (number, behind) = (first + u64::from(lanes.rank()), first + u64::from(lanes.count()));
+    // The place of the lane's line, and its number there.
+    let mut mine = (0, 0);
+    let (mut left, mut at) = (lanes.count(), 0);
+    // Ends: over the places. Each lane looks at one, and the warp then goes through those that have some of the lines.
+    while left != 0 && at < lines.place_count() {
+        let looked = at + lanes.rank();
+        let (base, count) = if looked < lines.place_count() { lines.of_place(looked) } else { (0, 0) };
+        for lane in lanes.ballot(base < behind && first < base + count).iter() {
+            let (base, count) = (lanes.broadcast(base, lane), lanes.broadcast(count, lane));
+            #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
+            let place = lanes.broadcast(u64::from(looked), lane) as u32;
+            let is_here = number >= base && number - base < count;
+            mine = if is_here { (place, number - base) } else { mine };
+            let here = lanes.ballot(is_here).count();
+            left -= here;
+        }
+        at += lanes.count();
+    }
+    assert!(left == 0, "lines that are taken stay published");
+    let (address, bytes) = lines.locate(session, mine.0, mine.1);
+    let length = usize::try_from(bytes).unwrap_or(usize::MAX);
     // SAFETY:
     // - the text stays until its lines are counted as taken, below
     // - the caller's memory has room for `most` bytes and a NUL, and no line is longer
     unsafe {
-        copy_raw(memory as u64, found.address, found.bytes);
+        copy_raw(memory as u64, address, bytes);
         memory.add(length).write(0);
     }
     lanes.sync();
@@ -161,8 +180,8 @@ fn copy_out(session: &Session, stream: &Stream, lanes: Lanes, line: u64, memory:
     // Ends: each round counts the lines of a place.
     while !rest.is_empty() {
         #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
-        let place = lanes.broadcast(u64::from(found.place), rest.first()) as u32;
-        let here = lanes.ballot(found.place == place);
+        let place = lanes.broadcast(u64::from(mine.0), rest.first()) as u32;
+        let here = lanes.ballot(mine.0 == place);
         if lanes.is_leader() {
             lines.count_taken(session, stream, place, u64::from(here.count()));
         }
@@ -190,17 +209,18 @@ fn tend(session: &Session, stream: &Stream, lanes: Lanes) -> Drained {
             (chosen, waiting) = (place, ring.or(waiting));
         }
     }
-    let publishing = lanes.ballot(work == Work::Publish);
+    let publishing = lanes.any(work == Work::Publish);
     let indexing = lanes.ballot(work == Work::Index);
     let mut worked = false;
-    if !publishing.is_empty() {
-        worked = publish(session, stream, lanes, picked(lanes, chosen, publishing, 0));
-    } else if !indexing.is_empty() {
+    if !publishing && !indexing.is_empty() {
         // Not all the same one.
         let hint = lanes.from_leader(u64::from(slot_hint(0))) % u64::from(indexing.count());
-        #[allow(clippy::cast_possible_truncation, reason = "below a warp's width")]
-        let place = picked(lanes, chosen, indexing, hint as u32);
+        #[allow(clippy::cast_possible_truncation, reason = "below a warp's width, a place's number")]
+        let place = lanes.broadcast(u64::from(chosen), indexing.nth(hint as u32)) as u32;
         worked = index(session, stream, lanes, place);
+    }
+    if publishing || worked {
+        worked |= publish_ready(session, stream, lanes);
     }
     lanes.sync();
     if lanes.is_leader() {
@@ -212,12 +232,6 @@ fn tend(session: &Session, stream: &Stream, lanes: Lanes) -> Drained {
     drain_each(session, lanes, waiting)
 }
 
-/// What the lane of a rank in `among` has chosen. Convergent.
-#[allow(clippy::cast_possible_truncation, reason = "a place's number")]
-fn picked(lanes: Lanes, chosen: u32, among: LaneMask, rank: u32) -> u32 {
-    lanes.broadcast(u64::from(chosen), among.nth(rank)) as u32
-}
-
 /// Copies the text of a block that was read to its device memory and notes there where its lines end, unless another warp does; whether it
 /// did. Convergent; active.
 fn index(session: &Session, stream: &Stream, lanes: Lanes, place: u32) -> bool {
@@ -227,87 +241,57 @@ fn index(session: &Session, stream: &Stream, lanes: Lanes, place: u32) -> bool {
     }
     let (from, text, ends) = lines.memory(session, place);
     let bytes = u64::from(lines.places[place as usize].got.peek());
-    let (step, most_lines) = (Window::step(lanes), lines::Lines::most_lines(session));
-    let end_at = |line: u32| (ends as *mut u32).wrapping_add(line as usize);
-    let mut count = 0_u32;
-    let mut at = 0;
+    let most_lines = lines::Lines::most_lines(session);
     // SAFETY:
-    // - the place is this warp's: its buffer was read, its text's memory nobody else touches
-    let mut next = unsafe { Words::load(lanes, from, bytes) };
-    // Ends: `at` grows.
-    while at < bytes {
-        let words = next;
-        if at + step < bytes {
-            // On its way while the window before is looked at.
-            // SAFETY:
-            // - as above
-            next = unsafe { Words::load(lanes, from + at + step, bytes - at - step) };
-        }
-        // SAFETY:
-        // - as above; blocks are made of whole words
-        unsafe { words.store(lanes, text + at, bytes - at) };
-        let window = Window::of(lanes, words, 0, bytes - at);
-        window.for_each_own(|number, end| {
-            let line = count + number;
-            if line < most_lines {
-                #[allow(clippy::cast_possible_truncation, reason = "at most a block")]
-                let end = (at + end) as u32;
-                // SAFETY:
-                // - behind the text there is room for so many
-                unsafe { end_at(line).write(end) };
-            }
-        });
-        count += window.count();
-        at += step;
-    }
+    // - the place is this warp's: its buffer was read, and its text's memory, which is as long, nobody else touches
+    // - blocks are made of whole words; behind the text there is room for `most_lines` ends
+    let found = unsafe {
+        copy_together(lanes, text, from, bytes);
+        lanes.sync();
+        note_ends(lanes, (text, bytes), ends, (most_lines, lines.most()))
+    };
     lanes.sync();
-    let fits = count <= most_lines;
-    let mut too_long = false;
-    if fits {
-        // Ends: over the lines.
-        for line in (lanes.rank()..count).step_by(lanes.count() as usize).filter(|line| *line > 0) {
-            // SAFETY:
-            // - written above, before the barrier
-            let bytes = unsafe { end_at(line).read() - end_at(line - 1).read() };
-            too_long |= bytes > lines.most();
-        }
-    }
-    let unfit = lanes.any(too_long) || !fits;
     if lanes.is_leader() {
-        let tail = if count == 0 || !fits {
-            0
-        } else {
-            // SAFETY:
-            // - as above
-            unsafe { end_at(count - 1).read() }
-        };
-        lines.indexed(place, count, tail, unfit);
+        lines.indexed(place, found.count, found.tail, found.too_long || found.count > most_lines);
     }
     true
 }
 
-/// Publishes the lines of the block that is next, unless another warp does; whether it did. Convergent; active.
-fn publish(session: &Session, stream: &Stream, lanes: Lanes, place: u32) -> bool {
+/// Publishes the lines of the blocks that are next, as far as they are indexed and unless another warp does; whether it did. Convergent;
+/// active.
+#[inline(never)]
+fn publish_ready(session: &Session, stream: &Stream, lanes: Lanes) -> bool {
+    /// No place.
+    const NOWHERE: u64 = u64::MAX;
     let lines = &stream.lines;
-    if !lanes.any(lanes.is_leader() && lines.claim(place, Work::Publish)) {
-        return false;
-    }
-    let carried = lines.carry(session, stream, place);
-    if let Some((bytes, from)) = carried {
-        let (_, text, _) = lines.memory(session, place);
-        // SAFETY:
-        // - in front of the text there is room for `most` bytes, and no more are carried
-        // - the block before stays until they were
-        unsafe { copy_together(lanes, text - bytes, from, bytes) };
-    }
-    lanes.sync();
-    if lanes.is_leader() {
-        match carried {
-            Some((bytes, _)) => lines.publish(session, stream, place, bytes),
-            None => lines.give_up(place),
+    let mut worked = false;
+    // Ends: blocks that are published come to no other turn before their lines are taken, so at most a round for each place, but for what
+    // others take meanwhile; and with the file.
+    loop {
+        let ready = if lanes.is_leader() { lines.claim_next() } else { None };
+        let word = lanes.from_leader(ready.map_or(NOWHERE, u64::from));
+        if word == NOWHERE {
+            return worked;
         }
+        #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
+        let place = word as u32;
+        let carried = lines.carry(session, stream, place);
+        if let Some((bytes, from)) = carried {
+            let (_, text, _) = lines.memory(session, place);
+            // SAFETY:
+            // - in front of the text there is room for `most` bytes, and no more are carried
+            // - the block before stays until they were
+            unsafe { copy_together(lanes, text - bytes, from, bytes) };
+        }
+        lanes.sync();
+        if lanes.is_leader() {
+            match carried {
+                Some((bytes, _)) => lines.publish(session, stream, place, bytes),
+                None => lines.give_up(place),
+            }
+        }
+        worked = true;
     }
-    true
 }
 
 /// After a call of whole lines under the lock: opens the stream's lines where such calls have become many. Convergent.

@@ -1,6 +1,7 @@
-//! Where lines end (stage 3): a warp's lanes look at a stretch of text side by side, in aligned words, several on their way at once.
+//! Where lines end (stage 3), in aligned words, several on their way at once. In a text that is read ahead each lane looks at a stretch of
+//! its own ([`note_ends`]). In one that is read under the lock a warp's lanes look at a *window* side by side.
 //!
-//! A *window* is [`WORDS`] words a lane: the `j`th word of the lane of rank `r` is word `j · lanes + r`, so that neighbours load
+//! A window is [`WORDS`] words a lane: the `j`th word of the lane of rank `r` is word `j · lanes + r`, so that neighbours load
 //! neighbouring words. Its newlines are numbered in the order of the text. To know where the `k`th is, a lane needs the number of
 //! newlines in earlier words, which one scan gives for all words of a lane, since four such numbers fit a shuffled word.
 #![allow(unsafe_code, reason = "loads words of a buffer")]
@@ -53,20 +54,6 @@ impl Words {
         }
         Self(words)
     }
-    /// Stores them at the same place of the window that begins at `address`, a multiple of 16.
-    ///
-    /// # Safety
-    /// The words of 16 bytes that hold the first `end` bytes there are the caller's to write.
-    pub(super) unsafe fn store(&self, lanes: Lanes, address: u64, end: u64) {
-        for (round, word) in (0..).zip(self.0) {
-            let at = place(lanes, round);
-            if at < end {
-                // SAFETY:
-                // - this function's contract; aligned
-                unsafe { ((address + at) as *mut u128).write(word) };
-            }
-        }
-    }
 }
 
 /// Where a lane's word of a round lies in a window.
@@ -112,22 +99,6 @@ impl Window {
         let totals = lanes.broadcast(before + counts, lanes.mask().last());
         let bytes = (Self::step(lanes) - skip).min(length);
         Self { lanes, skip, marks, before, totals, bytes }
-    }
-
-    /// Calls `each` with the number of every newline that this lane found, and where the text goes on behind it. Any lane.
-    pub(super) fn for_each_own(&self, mut each: impl FnMut(u32, u64)) {
-        let mut earlier = 0;
-        for round in 0..WORDS {
-            let mut number = earlier + part(self.before, round);
-            let mut marks = part(self.marks, round);
-            while marks != 0 {
-                let byte = u64::from(marks.trailing_zeros());
-                each(number, place(self.lanes, round as u64) + byte + 1 - self.skip);
-                number += 1;
-                marks &= marks - 1;
-            }
-            earlier += part(self.totals, round);
-        }
     }
 
     /// How many newlines there are.
@@ -181,21 +152,158 @@ fn below(count: u64) -> u64 {
     (1 << count.min(WORD)) - 1
 }
 
-/// The newlines of a word: bit `i` stands for byte `i`.
-#[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-fn newlines(word: u128) -> u64 {
-    newlines_of_half(word as u64) | newlines_of_half((word >> 64) as u64) << 8
+/// Where the lines of a text end.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    /// How many end in it.
+    pub(super) count: u32,
+    /// Where the last of them does.
+    pub(super) tail: u32,
+    /// Whether one of them, but for the first, is longer than was asked.
+    pub(super) too_long: bool,
 }
 
-/// [`newlines`] of eight bytes.
-fn newlines_of_half(half: u64) -> u64 {
-    const LOW: u64 = u64::MAX / 0xff;
-    const REST: u64 = LOW * 0x7f;
-    let other = half ^ (LOW * u64::from(NEWLINE));
-    // The highest bit of each byte that is a newline, and no other: nothing is carried from byte to byte.
-    let high = !(((other & REST) + REST) | other | REST);
-    // Byte `i`'s bit, now at 8 i, goes to 56 + i by the factor's 7 (8 − i); no two come to the same place.
-    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+/// Two words, whose newlines are the bits of one number.
+const PAIR: u64 = 2 * WORD;
+/// Pairs of a lane that are on their way at once.
+const AT_ONCE: u64 = 4;
+
+/// Notes at `ends` where the lines of a `text` end, an address and a length below 2³²: the first `most_lines` of them, whether there are more
+/// or not. Looks whether a line that begins in the text is longer than `most`. Each lane looks at a stretch of its own, once to count, and
+/// once more when it knows how many there are before. Convergent; called by `lanes`, with the same values.
+///
+/// # Safety
+/// `text` can be read in whole pairs of words, to which it is aligned, and at `ends` there is room for `most_lines` numbers of four bytes;
+/// nobody else touches them. Others see the ends after the next barrier.
+// A function of its own, so that its loops have the registers for themselves.
+#[inline(never)]
+pub(super) unsafe fn note_ends(
+    lanes: Lanes,
+    text: (u64, u64),
+    ends: u64,
+    (most_lines, most): (u32, u32),
+) -> Ends {
+    let share = text.1.div_ceil(PAIR).div_ceil(u64::from(lanes.count()));
+    let first = u64::from(lanes.rank()) * share;
+    let mut count = 0;
+    // SAFETY:
+    // - this function's contract
+    unsafe {
+        for_each_pair(text, (first, first + share), |_, words, within| {
+            count += if within == u32::MAX {
+                count_newlines(words)
+            } else {
+                (marks_of(words) & within).count_ones()
+            };
+        });
+    }
+    let before = lanes.scan(u64::from(count));
+    #[allow(clippy::cast_possible_truncation, reason = "no more than there are bytes")]
+    let (mut number, all) =
+        (before as u32, lanes.broadcast(before + u64::from(count), lanes.mask().last()) as u32);
+    // Where the lane's first line ends, and its last one so far; 0: none.
+    let (mut first_end, mut last_end, mut too_long) = (0, 0, false);
+    // SAFETY:
+    // - this function's contract
+    unsafe {
+        for_each_pair(text, (first, first + share), |at, words, within| {
+            let mut marks = marks_of(words) & within;
+            // Ends: a mark a round.
+            while marks != 0 {
+                #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
+                let end = (at * PAIR) as u32 + marks.trailing_zeros() + 1;
+                too_long |= last_end != 0 && end - last_end > most;
+                first_end = if first_end == 0 { end } else { first_end };
+                last_end = end;
+                if number < most_lines {
+                    // SAFETY:
+                    // - this function's contract; the number is this newline's alone
+                    (ends as *mut u32).add(number as usize).write(end);
+                }
+                number += 1;
+                marks &= marks - 1;
+            }
+        });
+    }
+    // Across stretches.
+    let with_ends = lanes.ballot(first_end != 0);
+    let earlier = LaneMask(with_ends.0 & ((1 << lanes.lane()) - 1));
+    let neighbour = if earlier.is_empty() { lanes.lane() } else { earlier.last() };
+    #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
+    let their_end = lanes.shuffle(u64::from(last_end), neighbour) as u32;
+    too_long |= !earlier.is_empty() && first_end != 0 && first_end - their_end > most;
+    let last = if with_ends.is_empty() { lanes.leader() } else { with_ends.last() };
+    #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
+    let tail = lanes.broadcast(u64::from(last_end), last) as u32;
+    Ends { count: all, tail, too_long: lanes.any(too_long) }
+}
+
+/// Calls `each` with the number of each pair of words of a stretch, as far as it lies in the text, the words, and which of their bytes do.
+///
+/// # Safety
+/// The pairs can be read; aligned; nobody writes them meanwhile.
+#[inline]
+unsafe fn for_each_pair(
+    (text, bytes): (u64, u64),
+    (from, to): (u64, u64),
+    mut each: impl FnMut(u64, [u128; 2], u32),
+) {
+    // SAFETY:
+    // - this function's contract
+    let read = |at: u64| unsafe { ((text + at * PAIR) as *const [u128; 2]).read() };
+    let (mut at, whole) = (from, to.min(bytes / PAIR));
+    // Ends: `at` grows.
+    while at + AT_ONCE <= whole {
+        // Written out: an array of them would be kept in memory.
+        let (first, second, third, fourth) = (read(at), read(at + 1), read(at + 2), read(at + 3));
+        each(at, first, u32::MAX);
+        each(at + 1, second, u32::MAX);
+        each(at + 2, third, u32::MAX);
+        each(at + 3, fourth, u32::MAX);
+        at += AT_ONCE;
+    }
+    while at < whole {
+        each(at, read(at), u32::MAX);
+        at += 1;
+    }
+    // What is left behind whole pairs.
+    if at < to && bytes > at * PAIR {
+        each(at, read(at), (1 << (bytes - at * PAIR)) - 1);
+    }
+}
+
+/// The newlines of two words: bit `i` stands for byte `i`.
+#[allow(clippy::cast_possible_truncation, reason = "16 bits each")]
+fn marks_of(words: [u128; 2]) -> u32 {
+    newlines(words[0]) as u32 | (newlines(words[1]) as u32) << 16
+}
+
+/// How many newlines there are in two words.
+fn count_newlines(words: [u128; 2]) -> u32 {
+    words.into_iter().flat_map(quarters).map(|quarter| high_bits(quarter).count_ones()).sum()
+}
+
+/// The newlines of a word: bit `i` stands for byte `i`.
+fn newlines(word: u128) -> u64 {
+    // The highest bits, at 8 i + 7, go to 28 + i by the factor's 21 − 7 i; no two come to the same place.
+    let nibble = |quarter| high_bits(quarter).wrapping_mul(0x0020_4081) >> 28;
+    let [first, second, third, fourth] = quarters(word).map(nibble);
+    u64::from(first | second << 4 | third << 8 | fourth << 12)
+}
+
+/// A word's four parts, the lowest first: GPUs count in 32 bits.
+#[allow(clippy::cast_possible_truncation, reason = "the parts")]
+fn quarters(word: u128) -> [u32; 4] {
+    [word as u32, (word >> 32) as u32, (word >> 64) as u32, (word >> 96) as u32]
+}
+
+/// The highest bit of each byte that is a newline, and no other.
+fn high_bits(quarter: u32) -> u32 {
+    const LOW: u32 = u32::MAX / 0xff;
+    const REST: u32 = LOW * 0x7f;
+    let other = quarter ^ (LOW * u32::from(NEWLINE));
+    // Nothing is carried from byte to byte.
+    !(((other & REST) + REST) | other | REST)
 }
 
 #[cfg(test)]

@@ -10,6 +10,11 @@
 //! several groups of a warp were under way at once, each with its mask: leaders' claims came out as other numbers in 3 of 4 runs of the suite's
 //! scripts, and never without ptxas's optimizer, nor where all lanes of the mask execute the instruction together. So they do: [`meet`].
 //!
+//! Lanes that have parted do not always come together there, since a barrier whose mask is no constant only holds them until all have come: ptxas
+//! brings them together where the branch ends at which they parted. A loop that lanes leave by `return`, one of whose ways ends in a panic,
+//! has no such end before that of the function, and each operation after it then waits in vain, 25 µs. What a warp does for every request
+//! therefore selects instead of returning early (`gpufs_core::lines::Lines::locate`).
+//!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
 //! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
 //! compiler.

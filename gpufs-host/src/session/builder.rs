@@ -45,7 +45,7 @@ pub struct Builder {
 /// What a GPU gets for the assembly of records: a buffer for each warp of a kernel with many registers.
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
-const GPU_READ_AHEAD_BYTES: usize = 4 << 20;
+const GPU_READ_AHEAD_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
 /// Slots that a ring has beyond those that write-behind may hold (rule 8).
@@ -163,8 +163,8 @@ impl Builder {
         self
     }
     /// Device memory for the text of streams whose lines (`fgets`) whole warps take one after the other: those are read ahead, and taken without
-    /// the stream's lock. In bytes; each of the up to 16 stream buffers that such a stream then has takes twice its own size. A stream that
-    /// finds none free is read under its lock. Default: 4 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
+    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has takes twice its own size. A stream that
+    /// finds none free is read under its lock. Default: 8 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
     #[must_use]
     pub fn read_ahead(mut self, bytes: usize) -> Self {
         self.read_ahead = Some(bytes);
