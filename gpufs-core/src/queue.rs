@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! leader  claim(n) -> slots            leader  begin_drain(n) -> Drain
-//! each    arm(slot) -> Operation       each    entry(drain, i) -> Cqe
+//! each    arm(slot) -> Operation       each    entry(drain, i) -> Cqe, keep(cqe)
 //! leader  reserve(n) -> Batch          leader  advance(drain)
 //! each    fill(ticket + i, sqe)        each    deliver(cqe)
 //! leader  commit(batch)                leader  end_drain(drain)
@@ -459,7 +459,8 @@ impl Queue {
         if publishes && published == first.0 {
             // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
             self.pass(first.0, count);
-            self.publish(1);
+            // Nor for a look at their marks: whoever has committed meanwhile is among the publications.
+            self.leave_or_publish(1);
             return;
         }
         // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
@@ -582,9 +583,13 @@ impl Queue {
     pub fn look(&self, most: u32, looks: u32) -> Look {
         debug_assert!(most <= Self::MOST_DRAINED);
         let words = self.words();
-        self.adopt();
-        // ORDERING: relaxed look first, so that waiters do not fight over the word; then acquire, device, partner `end_drain`.
-        if words.poller.0.peek() != 0 || words.poller.0.replace(0, 1).is_err() {
+        // ORDERING: relaxed looks first, so that waiters do not fight over the words; both on their way at once.
+        let (left, polled) = (words.orphaned.0.peek(), words.poller.0.peek());
+        if left != 0 {
+            self.adopt();
+        }
+        // ORDERING: acquire, device, partner `end_drain`.
+        if polled != 0 || !words.poller.0.acquire(0, 1) {
             return Look::Busy;
         }
         // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
@@ -618,6 +623,21 @@ impl Queue {
         unsafe { (*self.parts.cqes.add(place as usize)).read() }
     }
 
+    /// Stores the results of those copies that must outlive the device, where the host finds them when it is dead. The lane that copied them,
+    /// all of its copies at once: the first look at a copy waits until it has come over the bus. Before the barrier with `advance`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
+    pub fn keep<const N: usize>(&self, copies: [Option<Cqe>; N]) {
+        for cqe in copies {
+            if let Some(cqe) = cqe
+                && self.is_kept(cqe)
+                && let Some(operation) = self.operation_of(cqe)
+            {
+                self.keep_result(operation, cqe.res);
+            }
+        }
+    }
+
     /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
     /// operation's time. One lane, after a barrier with those that copied them, before any is delivered.
     pub fn advance(&self, drain: Drain) {
@@ -626,6 +646,8 @@ impl Queue {
             // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before, earlier pollers' among them.
             self.cq_head().publish(next);
         }
+        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
+        self.words().drained.0.set(next);
     }
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
@@ -641,7 +663,7 @@ impl Queue {
             *operation = cqe.and_then(|cqe| self.operation_of(cqe));
         }
         // ORDERING: release, device, partner `outcome`: the head, the kept results and what the kernel wrote come before the
-        // exchanges.
+        // exchanges; and before the store in `end_drain`, with all that `advance` says of it.
         release_fence();
         let mut delivered = [false; N];
         for ((cqe, operation), delivered) in cqes.into_iter().zip(operations).zip(&mut delivered) {
@@ -665,39 +687,38 @@ impl Queue {
         deliveries
     }
 
-    /// The operation that a completion names, if it may be one; its result is kept, if it is to be.
+    /// Whether a completion's result outlives the device.
+    const fn is_kept(&self, cqe: Cqe) -> bool {
+        !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0
+    }
+
+    /// The operation that a completion names, if it may be one.
     fn operation_of(&self, cqe: Cqe) -> Option<Operation> {
-        let kept = !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0;
-        let token = if kept { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
+        let token = if self.is_kept(cqe) { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
         let operation = Operation::from_token(token);
-        if operation.slot.0 >= self.parts.capacity || !(1..=GENERATIONS).contains(&operation.generation) {
-            return None;
-        }
-        if kept {
-            self.keep_result(operation, cqe.res);
-        }
-        Some(operation)
+        let may_be =
+            operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation);
+        may_be.then_some(operation)
     }
 
     /// Stores the result of an operation where the host finds it when the device is dead.
     fn keep_result(&self, operation: Operation, res: i32) {
         // SAFETY:
-        // - the slot is below the capacity, as `deliver` checked
+        // - the slot is below the capacity, as `operation_of` checked
         // - valid, by `new`'s contract
         let word = unsafe { &*self.parts.results.add(operation.slot.0 as usize) };
         // ORDERING: relaxed: the delivery that follows is a release, and so is the next store of the CQ head.
         word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
     }
 
-    /// Ends a drain. One lane, after a barrier with those that delivered.
+    /// Ends a drain. The lane that advanced, after it has delivered, or found nothing to deliver: the fence there makes this a release of
+    /// all that was copied and kept before `advance`.
     pub fn end_drain(&self, drain: Drain) {
         let words = self.words();
+        // ORDERING: release by the fence in `deliver_all`, device, partner the next `look`.
+        words.poller.0.publish_fenced(0);
         // ORDERING: relaxed: a counter.
         self.counters().completions.draw(u64::from(drain.count));
-        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
-        words.drained.0.set(drain.head.wrapping_add(drain.count));
-        // ORDERING: release, device, partner the next `begin_drain`.
-        words.poller.0.publish(0);
     }
 
     /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.
@@ -706,6 +727,9 @@ impl Queue {
         let mut copies = [Cqe::default(); 64];
         for (index, copy) in (0..drain.count).zip(&mut copies) {
             *copy = self.entry(drain, index);
+        }
+        for copy in &copies[..drain.count as usize] {
+            self.keep([Some(*copy)]);
         }
         self.advance(drain);
         for copy in &copies[..drain.count as usize] {

@@ -102,10 +102,19 @@ fn a_kept_result_outlives_its_queue() {
     let claim = rig.queue.claim(2, 0).unwrap();
     assert_eq!(claim.count(), 2);
     let operations = [0, 1].map(|slot| rig.queue.arm(Slot(slot)));
-    let cqe = |user_data, res| Cqe { user_data, res, ..Cqe::default() };
     let tokens = operations.map(Operation::token);
-    assert_eq!(rig.queue.deliver(cqe(tokens[0] | Operation::KEPT, -28)), Delivery::Delivered);
-    assert_eq!(rig.queue.deliver(cqe(tokens[1], 5)), Delivery::Delivered);
+    for (index, user_data, res) in [(0, tokens[0] | Operation::KEPT, -28), (1, tokens[1], 5)] {
+        // SAFETY:
+        // - nobody polls yet
+        unsafe { rig.cqe(index).write(Cqe { user_data, res, ..Cqe::default() }) };
+    }
+    rig.cq_tail().publish(2);
+    let drain = rig.queue.begin_drain(2).unwrap();
+    let copies = [0, 1].map(|index| rig.queue.entry(drain, index));
+    rig.queue.keep(copies.map(Some));
+    rig.queue.advance(drain);
+    assert_eq!(copies.map(|cqe| rig.queue.deliver(cqe)), [Delivery::Delivered; 2]);
+    rig.queue.end_drain(drain);
     assert_eq!(
         results[0].peek(),
         u64::from(operations[0].generation) << 32 | u64::from((-28_i32).cast_unsigned())

@@ -107,6 +107,16 @@ macro_rules! device_word {
             pub fn return_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
             }
+            /// Stores `value`. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn publish_fenced(&self, value: $int) {
+                self.publish(value);
+            }
+            /// Puts `new` where `current` is, acquire; whether it was.
+            #[inline]
+            pub fn acquire(&self, current: $int, new: $int) -> bool {
+                self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            }
             /// Puts `new` where `current` is; whether it was. Behind [`release_fence`], a release.
             #[inline]
             pub fn exchange(&self, current: $int, new: $int) -> bool {
@@ -179,7 +189,7 @@ pub fn device_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Makes the exchanges that follow releases. They are by themselves here.
+/// Makes the exchanges and the fenced stores that follow releases. They are by themselves here.
 #[inline]
 pub fn release_fence() {}
 

@@ -238,6 +238,25 @@ macro_rules! device_word {
                 }
                 before
             }
+            /// Relaxed store. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn publish_fenced(&self, value: $int) {
+                self.set(value);
+            }
+            /// Puts `new` where `current` is, acquire; whether it was.
+            #[inline]
+            pub fn acquire(&self, current: $int, new: $int) -> bool {
+                let before: $int;
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("atom.acquire.gpu.cas.b", $bits, " {}, [{}], {}, {};"),
+                        out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
+                    );
+                }
+                before == current
+            }
             /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
             #[inline]
             pub fn exchange(&self, current: $int, new: $int) -> bool {

@@ -32,6 +32,8 @@ struct Draining {
     drain: Drain,
     copies: Vec<Option<Cqe>>,
     advanced: bool,
+    /// Whether the poller's lock was given back.
+    ended: bool,
     delivered: Vec<bool>,
 }
 
@@ -196,14 +198,24 @@ impl Warp {
         self.draining = rig.queue.begin_drain(most).map(|drain| {
             assert!((1..=most).contains(&drain.count));
             let count = drain.count as usize;
-            Draining { drain, copies: vec![None; count], advanced: false, delivered: vec![false; count] }
+            Draining {
+                drain,
+                copies: vec![None; count],
+                advanced: false,
+                ended: false,
+                delivered: vec![false; count],
+            }
         });
     }
 
     fn go_on_draining(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         let draining = self.draining.as_mut().expect("draining");
-        assert!(rig.queue.begin_drain(1).is_none(), "one polls at a time");
-        if let Some(index) = chance.index_where(&draining.copies, Option::is_none) {
+        assert!(draining.ended || rig.queue.begin_drain(1).is_none(), "one polls at a time");
+        // The leader ends the drain when it has delivered its own, whatever others still have to deliver.
+        if draining.advanced && !draining.ended && chance.below(3) == 0 {
+            rig.queue.end_drain(draining.drain);
+            draining.ended = true;
+        } else if let Some(index) = chance.index_where(&draining.copies, Option::is_none) {
             let offset = u32::try_from(index).expect("below 64");
             let cqe = rig.queue.entry(draining.drain, offset);
             let at = draining.drain.head.wrapping_add(offset);
@@ -218,7 +230,9 @@ impl Warp {
             draining.delivered[index] = true;
             deliver(rig, model, draining.copies[index].expect("copied"));
         } else {
-            rig.queue.end_drain(draining.drain);
+            if !draining.ended {
+                rig.queue.end_drain(draining.drain);
+            }
             self.draining = None;
         }
     }

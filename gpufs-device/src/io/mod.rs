@@ -102,16 +102,17 @@ fn drain_after(queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
         }
         hand_on(queue, lanes, drain, copies);
     }
-    lanes.sync();
     if lanes.is_leader() {
         queue.end_drain(drain);
     }
+    lanes.sync();
     Drained::Some
 }
 
-/// Gives the entries back to the kernel, of which these are the lane's copies, and then delivers them. Convergent.
+/// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
 #[inline]
 fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [Option<Cqe>; N]) {
+    queue.keep(copies);
     lanes.sync();
     if lanes.is_leader() {
         queue.advance(drain);
@@ -162,17 +163,17 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
         }
         // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
         loop {
+            // Before the first look at the outcome, which takes as long as the way to the completion queue does.
+            let drained = drain_after(queue, lanes, Machine::LOOKS);
             if let Some(armed) = operation
                 && let Outcome::Done(value) = queue.outcome(armed)
             {
                 result = value;
                 operation = None;
             }
-            let pending = lanes.ballot(operation.is_some());
-            if pending.is_empty() {
+            if lanes.ballot(operation.is_some()).is_empty() {
                 break;
             }
-            let drained = drain_after(queue, lanes, Machine::LOOKS);
             patience.wait_for_completion(
                 drained,
                 Stage::Completion,
