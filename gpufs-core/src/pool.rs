@@ -41,7 +41,10 @@ impl Pool {
         buffers = buffers.next_power_of_two();
         // Ends: `buffers` halves.
         while buffers > 0 {
-            if let Some(claim) = self.free.claim_run(buffers, hint) {
+            // One needs no look at what is free first.
+            let claim =
+                if buffers == 1 { self.free.claim_one(hint) } else { self.free.claim_run(buffers, hint) };
+            if let Some(claim) = claim {
                 return Some(Staged {
                     claim,
                     address: self.address(claim.item(0)),

@@ -403,18 +403,28 @@ impl Session {
     /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.
     #[must_use]
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
-        // The table is filled from its start. ORDERING: relaxed: regions change only while no kernel runs.
-        for region in self.regions() {
-            let (start, length) = (region.address.peek(), region.bytes.peek());
-            if start == 0 {
-                break;
-            }
+        /// Regions that are looked at with one trip to memory.
+        const AT_ONCE: usize = 4;
+        let holds = |(start, length): (u64, u64)| {
             let end = address.checked_sub(start).and_then(|offset| offset.checked_add(bytes));
-            if end.is_some_and(|end| end <= length) {
-                return Some(region.buffer_index.peek());
+            start != 0 && end.is_some_and(|end| end <= length)
+        };
+        // ORDERING: relaxed: regions change only while no kernel runs.
+        let seen = |region: &Region| (region.address.peek(), region.bytes.peek());
+        let (chunks, rest) = self.regions().as_chunks::<AT_ONCE>();
+        for chunk in chunks {
+            let seen = chunk.each_ref().map(seen);
+            for (region, seen) in chunk.iter().zip(seen) {
+                if holds(seen) {
+                    return Some(region.buffer_index.peek());
+                }
+            }
+            // The table is filled from its start.
+            if seen[AT_ONCE - 1].0 == 0 {
+                return None;
             }
         }
-        None
+        rest.iter().find(|region| holds(seen(region))).map(|region| region.buffer_index.peek())
     }
     /// A read or write SQE of a pool's memory. See [`Session::transfer`].
     #[must_use]

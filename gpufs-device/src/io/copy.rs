@@ -130,7 +130,7 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
     }
 }
 
-/// Every `count`th of `words` words from `rank` on, `N` at once, and of what is left four at once.
+/// Every `count`th of `words` words from `rank` on, `N` at once, and of what is left eight and four at once: a page is eight for each lane.
 #[inline]
 fn copy_words<W: Copy + Default, const N: usize>(
     (rank, count): (usize, usize),
@@ -139,6 +139,7 @@ fn copy_words<W: Copy + Default, const N: usize>(
     store: impl Fn(usize, W),
 ) {
     let at = copy_batches::<W, N>((rank, count), words, &load, &store);
+    let at = if N > 8 { copy_batches::<W, 8>((at, count), words, &load, &store) } else { at };
     let at = copy_batches::<W, 4>((at, count), words, &load, &store);
     copy_batches::<W, 1>((at, count), words, &load, &store);
 }
