@@ -290,7 +290,7 @@ impl Run<'_> {
         for bytes in [KIB_64, MIB] {
             let piece = self.piece(bytes)?;
             let ways = writing_ways(std::slice::from_ref(&piece));
-            self.writes_nowhere(3, &piece, &ways, 0.95)?;
+            self.writes_nowhere((3, 1), &piece, &ways, 0.95)?;
         }
         Ok(())
     }
@@ -301,7 +301,10 @@ impl Run<'_> {
             return Ok(());
         }
         let piece = self.piece(64)?;
-        self.writes_nowhere(4, &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)?;
+        // Streams as a program would have them: one for all its warps, or one for each group of them.
+        for streams in [1, 4] {
+            self.writes_nowhere((4, streams), &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)?;
+        }
         let rings = self.bench.most_rings();
         for warps in [piece.warps.min(32), piece.warps] {
             let what = format!("steps of a warp's call, warps: {warps}");
@@ -313,18 +316,19 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Rows 3 and 4: beside stores of the same pieces. On a GPU.
+    /// Rows 3 and 4: beside stores of the same pieces. On a GPU. To so many files.
     fn writes_nowhere(
         &mut self,
-        row: u32,
+        (row, files): (u32, usize),
         piece: &Piece,
         ways: &[(String, WritingWay)],
         wanted: f64,
     ) -> Result<(), Failure> {
         let (rings, effort) = (self.bench.most_rings(), self.effort);
-        let what = format!("{} to /dev/null, rings: {rings}", piece.name);
+        let streams = if row == 4 { format!(", streams: {files}") } else { String::new() };
+        let what = format!("{} to /dev/null{streams}, rings: {rings}", piece.name);
         self.step(row, &what);
-        let target = Target::null(1, self.bench.options.file_bytes);
+        let target = Target::null(files, self.bench.options.file_bytes);
         let ours = self.best((row, &what), rings, ways, |stage, effort, way| {
             written(stage, effort, &target, std::slice::from_ref(piece), way)
         })?;

@@ -10,6 +10,7 @@ pub mod calls;
 pub mod rivals;
 pub mod steps;
 
+use gpufs_core::word::wake_fence;
 use gpufs_device::Errno;
 use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};
 
@@ -108,6 +109,8 @@ fn sampled(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
         let after = ticks();
         if lane == 0 {
             times.put(Times::HEAD + round as usize, after.wrapping_sub(before));
+            // Or the next sample's first fence would wait for this store.
+            wake_fence();
         }
     }
     if lane == 0 {

@@ -2,6 +2,7 @@
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::stream::{Reservation, Stream};
+use gpufs_core::word::wake_fence;
 use gpufs_core::{Look, Outcome};
 use gpufs_device::warp::{Lanes, Machine, Warp, nap};
 use gpufs_device::{File, kernel};
@@ -35,6 +36,7 @@ kernel! {
                 let now = ticks();
                 times.put(at, now.wrapping_sub(last));
                 at += 1;
+                wake_fence();
                 last = ticks();
             };
             let Some(claim) = queue.claim(1, 0) else { return times.put(0, Times::SHORT) };
