@@ -628,11 +628,9 @@ impl Lines {
     /// where there is no memory for them. The lock's holder, one lane.
     pub fn open(&self, session: &Session, stream: &Stream, most: u32) {
         self.calls.set(0);
-        // So that there are buffers left for streams that are opened later.
-        let wanted = (session.stream_buffers.free.free() / 4).min(MOST_PLACES as u32);
         let mut count = 0;
         // Ends: over the places.
-        for place in self.places.iter().take(wanted as usize) {
+        for place in &self.places {
             let Some(text) = session.texts.free.claim(1, count) else { break };
             let Some(buffer) = session.stream_buffers.free.claim(1, count) else {
                 session.texts.free.release(text);

@@ -163,7 +163,7 @@ impl Builder {
         self
     }
     /// Device memory for the text of streams whose lines (`fgets`) whole warps take one after the other: those are read ahead, and taken without
-    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has takes twice its own size. A stream that
+    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has, which are beside those of [`Builder::buffers`], takes twice its own size. A stream that
     /// finds none free is read under its lock. Default: 8 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
     #[must_use]
     pub fn read_ahead(mut self, bytes: usize) -> Self {
@@ -282,7 +282,7 @@ impl Builder {
         GpuOptions { stack_bytes: self.gpu_stack_bytes, registers: self.gpu_registers }
     }
 
-    /// Stream buffers in the whole session.
+    /// Stream buffers in the whole session, but for lines that are read ahead.
     pub(super) fn stream_buffers(&self) -> u32 {
         u32::try_from(self.stream_bytes / self.stream_buffer_bytes as usize).unwrap_or(u32::MAX)
     }
@@ -297,11 +297,16 @@ impl Builder {
         self.assembly.unwrap_or(default) & !4095
     }
 
-    /// Buffers for the text of lines that are read ahead.
+    /// Buffers for the text of lines that are read ahead, each of which may have a read in flight (rule 8).
     pub(super) fn texts(&self, own_memory: bool) -> u32 {
         let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
         let each = 2 * self.stream_buffer_bytes as usize;
-        u32::try_from(self.read_ahead.unwrap_or(default) / each).unwrap_or(u32::MAX)
+        let slots = self.ring_entries.saturating_sub(SLOTS_BESIDE_STREAMS + self.stream_buffers());
+        u32::try_from(self.read_ahead.unwrap_or(default) / each).unwrap_or(u32::MAX).min(slots)
+    }
+    /// Stream buffers with those that lines are read ahead into, so that streams find as many as without them.
+    pub(super) fn all_stream_buffers(&self, own_memory: bool) -> u32 {
+        self.stream_buffers() + self.texts(own_memory)
     }
 
     fn check(&self) -> Result<(), OpenError> {

@@ -181,12 +181,13 @@ impl Session {
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
-        let stream_bytes = builder.stream_buffers() as usize * builder.stream_buffer_bytes as usize;
-        let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
         let own_memory = !matches!(backend, Backend::Cpu(_));
+        let stream_buffers = builder.all_stream_buffers(own_memory);
+        let stream_bytes = stream_buffers as usize * builder.stream_buffer_bytes as usize;
+        let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
         let survives = builder.survives.unwrap_or(own_memory);
         let keepsake = |base: u64| {
-            let buffers = (builder.stream_buffers(), builder.stream_buffer_bytes);
+            let buffers = (stream_buffers, builder.stream_buffer_bytes);
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
         let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
@@ -220,7 +221,7 @@ impl Session {
         };
         let stream_buffers = PoolMemory {
             base: pool.part(pool_split).as_ptr() as u64,
-            buffers: builder.stream_buffers(),
+            buffers: stream_buffers,
             buffer_bytes: builder.stream_buffer_bytes,
             buffer_index: index(1),
         };
