@@ -67,6 +67,49 @@ impl Mover for Pages {
     }
 }
 
+/// Means: system calls on one stretch after the other of memory larger than the caches, as a ring's are where a GPU takes what was read.
+pub(crate) struct Roaming;
+
+/// A thread's stretches.
+struct Stretches {
+    pages: Pages,
+    /// Bytes of one.
+    bytes: usize,
+    /// Where the next begins.
+    next: usize,
+}
+
+impl Roaming {
+    /// Bytes of a thread.
+    const BYTES: usize = 64 << 20;
+}
+
+impl Means for Roaming {
+    fn mover(&self, bytes: usize) -> io::Result<Box<dyn Mover + '_>> {
+        let all = Self::BYTES.max(bytes) / bytes * bytes;
+        let memory = vec![b'x'; all + Pages::PAGE];
+        let skip = memory.as_ptr().align_offset(Pages::PAGE);
+        Ok(Box::new(Stretches { pages: Pages { memory, skip, bytes: all }, bytes, next: 0 }))
+    }
+}
+
+impl Stretches {
+    fn own(&mut self) -> &mut [u8] {
+        let (start, all) = (self.next, self.pages.bytes);
+        self.next = (start + self.bytes) % all;
+        &mut self.pages.own()[start..start + self.bytes]
+    }
+}
+
+impl Mover for Stretches {
+    fn read(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        file.read_exact_at(self.own(), offset)
+    }
+    fn write(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        file.write_all_at(self.own(), offset)
+    }
+}
+
 /// What threads move.
 #[derive(Clone, Copy)]
 pub(crate) struct Moving<'a> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gpufs_bench_kernels::MOST_FILES;
 use gpufs_host::Session;
 
-use crate::cpu::{self, Plain};
+use crate::cpu::{self, Plain, Roaming};
 use crate::gpu::Staging;
 use crate::latency::Landing;
 use crate::one_core::Writer;
@@ -457,9 +457,18 @@ impl Run<'_> {
                     .map(|(_, loads)| named("GPU: loads from pinned memory, no file", loads.clone()));
                 let threads = rings as usize;
                 self.bench.quiet();
-                let (by_cpu, staged) = self.with_source(|run, source| {
+                let (by_cpu, roaming, staged) = self.with_source(|run, source| {
                     let rate = read::by_threads(source, &piece, &Plain, effort, Some(threads))?.1;
                     let by_cpu = named(format!("CPU: pread, threads: {threads}"), rate);
+                    // What the requests' memory costs that a thread's own, which stays in its cache, does not.
+                    let roaming = if bytes > KIB_4 {
+                        let rate = read::by_threads(source, &piece, &Roaming, effort, Some(threads))?.1;
+                        let name =
+                            format!("CPU: pread into memory larger than the caches, threads: {threads}");
+                        Some(named(name, rate))
+                    } else {
+                        None
+                    };
                     let staged = match &run.bench.gpu {
                         Some(gpu) if rings == last => {
                             let (threads, rate) =
@@ -468,7 +477,7 @@ impl Run<'_> {
                         }
                         _ => None,
                     };
-                    Ok((by_cpu, staged))
+                    Ok((by_cpu, roaming, staged))
                 })?;
                 // The lower of the two is what can be asked for.
                 let mut both: Vec<Named> = std::iter::once(by_cpu).chain(bus).collect();
@@ -476,7 +485,7 @@ impl Run<'_> {
                 let limit = |index: usize| (index == 0).then_some(Limit::AtLeast(0.9));
                 let mut rivals: Vec<(Named, Option<Limit>)> =
                     both.into_iter().enumerate().map(|(index, rival)| (rival, limit(index))).collect();
-                rivals.extend(staged.map(|rival| (rival, None)));
+                rivals.extend(roaming.into_iter().chain(staged).map(|rival| (rival, None)));
                 self.beside(6, &what, "GB/s", &ours, &rivals);
             }
         }
