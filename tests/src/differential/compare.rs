@@ -118,6 +118,10 @@ pub fn compare<S: Subject>(bench: &Bench, default: u32) {
         }
         println!("{} sequences from seed {begin} in {:?}: {setting:?}", end - begin, started.elapsed());
         failures += found.len();
+        if !found.is_empty() {
+            // To shrink them takes a while.
+            println!("seeds that differ: {:?}", found.iter().map(|(seed, _)| seed).collect::<Vec<_>>());
+        }
         for (seed, difference) in found.into_iter().take(3) {
             let again = |calls: &[S::Call]| -> Option<Difference<S::Call>> {
                 let (sequence, script) = S::prepare(&sides[0], seed, Some(calls), 0);
