@@ -188,6 +188,7 @@ macro_rules! suite_cases {
             }
             sharing {
                 lanes_share_a_stream any,
+                reads_share_few_buffers any,
             }
             differential {
                 streams_like_the_c_librarys any,

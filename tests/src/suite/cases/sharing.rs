@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::time::Duration;
 
+use gpufs_device::file::O_RDONLY;
 use gpufs_device::stdio::Buffering;
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
 use gpufs_test_kernels::{Call, Letters, Piece, RECORD, share_out};
 
 use crate::differential::places::Scratch;
 use crate::random::Random;
-use crate::setting;
 use crate::suite::printing::{Printing, check_records, start};
-use crate::suite::rig::{Do, Rig};
+use crate::suite::rig::{Data, Do, Rig, open};
 use crate::suite::{Bench, Outcome};
+use crate::{setting, small};
 
 /// Records that a lane writes.
 const ROUNDS: u32 = 6;
@@ -141,5 +142,39 @@ pub fn lanes_share_a_stream(bench: &Bench) -> Outcome {
             std::fs::remove_file(path(what)).expect("removed");
         }
     }
+    Outcome::Passed
+}
+
+/// Warps whose lanes copy together read through few staging buffers: none gives one back that others of its lanes still copy from.
+pub fn reads_share_few_buffers(bench: &Bench) -> Outcome {
+    const BYTES: usize = 8192;
+    const LANES: u32 = 256;
+    let scratch = Scratch::new("few-buffers");
+    let path = scratch.path().join("file");
+    let content: Vec<u8> = (0..u32::from(u8::MAX) * 1024)
+        .flat_map(|word| word.wrapping_mul(0x9e37_79b9).to_le_bytes())
+        .collect();
+    std::fs::write(&path, &content).expect("a file");
+    let places = content.len() / BYTES;
+    for width in [32, 64] {
+        let builder = small().assembly(256 << 10).buffers(128 << 10).ring_entries(256);
+        let mut rig = bench.with(CpuOptions { width, ..CpuOptions::default() }).open(builder);
+        rig.data = Data::Device;
+        rig.must(vec![open(0, &crate::c_path(&path), O_RDONLY)]);
+        for round in 0..bench.sized(20, 1) as usize {
+            let place = |lane: u32| (lane as usize * 7 + round) % places * BYTES;
+            let scripts = (0..LANES).map(|lane| vec![Do::Pread(0, BYTES, place(lane) as u64)]).collect();
+            for (lane, answers) in (0..).zip(rig.each(scripts)) {
+                assert_eq!(
+                    answers[0].result(),
+                    Ok(BYTES as i64),
+                    "width {width}, round {round}, lane {lane}"
+                );
+                let wanted = &content[place(lane)..place(lane) + BYTES];
+                assert!(answers[0].bytes[..BYTES] == *wanted, "width {width}, round {round}, lane {lane}");
+            }
+        }
+    }
+    std::fs::remove_file(&path).expect("removed");
     Outcome::Passed
 }
