@@ -56,8 +56,8 @@
 //! - *Delivered.* Who delivers it first stores its result in `results`. The slot is not armed again before the reaper has
 //!   switched the place, so a record's token and a result of another generation never mean the same operation.
 //! - *Complete, and its result not visible.* Its CQE still lies in the ring. Let the last drain have begun at *h*, with *n* completions. At
-//!   most *capacity* operations were in flight then, and of these *n* slots at most can have been used again, once, until that drain
-//!   ends. So no CQE at or behind *h + capacity + n* is ever posted. Let the drain that stored the CQ head last have begun at *x*, with *m*
+//!   most *capacity* operations were in flight then. Of their slots those of the *n* can have been used again since, once, and those of CQEs
+//!   before *h* that the drain before still delivered, which have posted theirs. So no CQE at or behind *h + capacity + n* is ever posted. Let the drain that stored the CQ head last have begun at *x*, with *m*
 //!   completions: results of CQEs before *x* are visible, as that store is a release behind them, and no CQE from *x* on is overwritten. If
 //!   it is the last drain, *h = x*. Else no later one has passed a multiple of the head step, so that *h + n* is at most *x + m + head step
 //!   − 1*. Either way the ring's entries, at least *capacity + m + head step − 1*, are enough. ∎

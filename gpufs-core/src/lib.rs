@@ -24,7 +24,8 @@
 //!    subtracting what it has served; if anything remains it goes on, and after a few rounds leaves the rest in `orphaned`. Whoever drains
 //!    adopts it: takes it by exchange, and is the publisher.
 //! 6. *One poller.* `poller` is taken by try-lock. Its holder reads the CQ tail, copies entries out, stores the CQ head if a multiple of
-//!    the *head step* is passed, and only then delivers the copies to their slots; it waits for nothing meanwhile.
+//!    the *head step* is passed, and only then delivers the copies to their slots; it waits for nothing meanwhile. It gives the lock back
+//!    when it has delivered its own copies: those that other lanes of its warp still deliver lie before `drained`, and their slots are in use.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
 //! 8. *Operations nobody waits for* (write-behind of stream blocks, reads ahead of lines) are never more than the session's stream
 //!    buffers, and every ring has more slots than those.

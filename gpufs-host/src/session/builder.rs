@@ -163,8 +163,8 @@ impl Builder {
         self
     }
     /// Device memory for the text of streams whose lines (`fgets`) whole warps take one after the other: those are read ahead, and taken without
-    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has, which are beside those of [`Builder::buffers`], takes twice its own size. A stream that
-    /// finds none free is read under its lock. Default: 8 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
+    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has takes twice its own size. Those buffers are
+    /// beside the ones of [`Builder::buffers`], as far as `ring_entries` allow. A stream that finds none free is read under its lock. Default: 8 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
     #[must_use]
     pub fn read_ahead(mut self, bytes: usize) -> Self {
         self.read_ahead = Some(bytes);
