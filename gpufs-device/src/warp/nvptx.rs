@@ -6,13 +6,17 @@
 //! the lanes come to different copies of an instruction: each copy sees only the lanes that it is executed by. LLVM makes none, but
 //! rustc's jump threading does (rust-lang/rust#137086), and device code is built without it: `-Z mir-enable-passes=-JumpThreading`.
 //!
-//! PTX lets lanes come to a vote or shuffle one after the other. What ptxas 13.0 makes of it on an H200 gave wrong values now and then where
-//! several groups of a warp were under way at once, each with its mask: leaders' claims came out as other numbers in 3 of 4 runs of the suite's
-//! scripts, and never without ptxas's optimizer, nor where all lanes of the mask execute the instruction together. So they do: [`meet`].
+//! PTX lets lanes come to a barrier, vote or shuffle one after the other. As ptxas 13.0 makes it in place, in large functions, that went wrong
+//! now and then on an H200 where several groups of a warp were under way at once, each with its mask: leaders' claims came out as other
+//! numbers, and 3 of 5 runs of 4,000 sequences of calls on streams failed. Before a shuffle and a barrier in place, not before a vote, it asks
+//! by three instructions whether the lanes are together, and lanes that come between those may pass for it. It never went wrong where all lanes of the
+//! mask execute the instruction together, nor where lanes that are apart execute it in a small function of its own (half a million
+//! shuffles were compared there with votes, and 10⁹ in a small program). So what lies in place is for lanes that are together. Others try to come
+//! together first ([`gather`]), and where they do not, call [`ballot_apart`] and [`shuffle_apart`].
 //!
 //! Lanes that have parted do not always come together there, since a barrier whose mask is no constant only holds them until all have come: ptxas
 //! brings them together where the branch ends at which they parted. A loop that lanes leave by `return`, one of whose ways ends in a panic,
-//! has no such end before that of the function, and each operation after it then waits in vain, 25 µs. What a warp does for every request
+//! has no such end before that of the function, and each operation behind it then takes microseconds. What a warp does for every request
 //! therefore selects instead of returning early (`gpufs_core::lines::Lines::locate`).
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
@@ -70,8 +74,8 @@ unsafe extern "unadjusted" {
 
 /// Shuffles see the warp as one segment of 32 lanes (PTX ISA, "shfl.sync", operand c).
 const WHOLE_WARP: u32 = 0x1f;
-/// Barriers after which lanes that do not come together go on as PTX lets them. One less than a prime, so that the compiler copies none.
-const MOST_MEETINGS: u32 = 1_012;
+/// Votes after which lanes that do not come together go on apart. A prime, so that the compiler copies none.
+const MOST_VOTES: u32 = 61;
 /// `nanosleep` takes at most a millisecond.
 const LONGEST_NAP_NS: u32 = 1_000_000;
 
@@ -85,22 +89,70 @@ const fn hardware(lanes: LaneMask) -> u32 {
     lanes.0 as u32
 }
 
-/// Waits until all lanes have come, and execute together what follows.
+/// Whether all lanes of the mask execute this instruction together. Where one does not, none finds that they do.
 #[inline]
-fn meet(lanes: LaneMask) {
+fn are_together(mask: u32) -> bool {
+    activemask() & mask == mask
+}
+
+/// Waits until all lanes have come, and tries to have them execute together what follows: whether they do. The same in all of them.
+#[inline]
+fn meet(lanes: LaneMask) -> bool {
     let mask = hardware(lanes);
     if mask & mask.wrapping_sub(1) == 0 {
-        return;
+        return true;
     }
-    // Ends: a count. All lanes of the mask see the same in the last round, and mostly in the first: a barrier leaves them together.
-    for _ in 0..MOST_MEETINGS {
+    if !are_together(mask) {
+        gather(mask);
+    }
+    let together = are_together(mask);
+    if together {
         // SAFETY:
         // - the caller is one of `lanes`, and all of them call
         unsafe { bar_warp_sync(mask) };
-        if activemask() & mask == mask {
+    }
+    together
+}
+
+/// Waits until all lanes have come; mostly a vote leaves them together.
+#[inline(never)]
+fn gather(mask: u32) {
+    // Ends: a count. All lanes of the mask see the same in each round.
+    for _ in 0..MOST_VOTES {
+        // SAFETY:
+        // - the caller is one of the mask's lanes, and all of them call
+        let _ = unsafe { vote_ballot_sync(mask, true) };
+        if are_together(mask) {
             break;
         }
     }
+}
+
+/// [`Warp::ballot`] of lanes that are apart, and [`Warp::sync`].
+#[inline(never)]
+fn ballot_apart(mask: u32, predicate: bool) -> u32 {
+    // SAFETY:
+    // - the caller is one of the mask's lanes, and all of them call
+    unsafe {
+        bar_warp_sync(mask);
+        vote_ballot_sync(mask, predicate)
+    }
+}
+
+/// [`Warp::shuffle`] of lanes that are apart, bit by bit.
+#[inline(never)]
+fn shuffle_apart(mask: u32, value: u64, from: u32) -> u64 {
+    // SAFETY:
+    // - the caller is one of the mask's lanes, and all of them call
+    unsafe { bar_warp_sync(mask) };
+    let mut result = 0;
+    for bit in 0..u64::BITS {
+        // SAFETY:
+        // - as above
+        let votes = unsafe { vote_ballot_sync(mask, value >> bit & 1 != 0) };
+        result |= u64::from(votes >> from & 1) << bit;
+    }
+    result
 }
 
 /// [`Warp::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
@@ -114,6 +166,12 @@ fn shuffle_halves(lanes: LaneMask, value: u64, from: u32) -> u64 {
     // - as above
     let high = unsafe { shfl_sync_idx(hardware(lanes), (value >> 32) as u32, from, WHOLE_WARP) };
     u64::from(high) << 32 | u64::from(low)
+}
+
+/// [`Warp::shuffle`] after [`meet`], which found the lanes `together` or not.
+#[inline]
+fn shuffle_met(lanes: LaneMask, together: bool, value: u64, from: u32) -> u64 {
+    if together { shuffle_halves(lanes, value, from) } else { shuffle_apart(hardware(lanes), value, from) }
 }
 
 impl Warp for Machine {
@@ -136,15 +194,18 @@ impl Warp for Machine {
     }
     #[inline]
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
-        meet(lanes);
-        // SAFETY:
-        // - the caller is one of `lanes`, and all of them call
-        LaneMask(u64::from(unsafe { vote_ballot_sync(hardware(lanes), predicate) }))
+        let mask = hardware(lanes);
+        LaneMask(u64::from(if meet(lanes) {
+            // SAFETY:
+            // - the caller is one of `lanes`, and all of them call
+            unsafe { vote_ballot_sync(mask, predicate) }
+        } else {
+            ballot_apart(mask, predicate)
+        }))
     }
     #[inline]
     fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
-        meet(lanes);
-        shuffle_halves(lanes, value, from)
+        shuffle_met(lanes, meet(lanes), value, from)
     }
     #[inline]
     fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
@@ -152,12 +213,14 @@ impl Warp for Machine {
     }
     #[inline]
     fn scan(lanes: LaneMask, value: u64) -> u64 {
-        meet(lanes);
-        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_halves(lanes, value, from))
+        let together = meet(lanes);
+        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_met(lanes, together, value, from))
     }
     #[inline]
     fn sync(lanes: LaneMask) {
-        meet(lanes);
+        if !meet(lanes) {
+            let _ = ballot_apart(hardware(lanes), true);
+        }
     }
     #[inline]
     fn nap(nanoseconds: u32) {
