@@ -8,8 +8,8 @@
 //!
 //! PTX lets lanes come to a barrier, vote or shuffle one after the other. As ptxas 13.0 makes it in place, in large functions, that went wrong
 //! now and then on an H200 where several groups of a warp were under way at once, each with its mask: leaders' claims came out as other
-//! numbers, and 3 of 5 runs of 4,000 sequences of calls on streams failed. Before a shuffle and a barrier in place, not before a vote, it asks
-//! by three instructions whether the lanes are together, and lanes that come between those may pass for it. It never went wrong where all lanes of the
+//! numbers, and 3 of 5 runs of 4,000 sequences of calls on streams failed. Why is not known. It takes a barrier in place at which lanes wait that
+//! are apart, and functions so deep that ptxas spills its own barriers, those that bring lanes together. It never went wrong where all lanes of the
 //! mask execute the instruction together, nor where lanes that are apart execute it in a small function of its own (half a million
 //! shuffles were compared there with votes, and 10⁹ in a small program). So what lies in place is for lanes that are together. Others try to come
 //! together first ([`gather`]), and where they do not, call [`ballot_apart`] and [`shuffle_apart`].
