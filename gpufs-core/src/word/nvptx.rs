@@ -8,7 +8,7 @@
 //! | `.relaxed .acquire .release .acq_rel` | the order, for the calling thread; shared words and device words add up, since causality order goes through both scopes |
 //! | `.sys` | every thread of the machine, CPUs included: shared words |
 //! | `.gpu` | every thread of this GPU: device words. The host touches them only while no kernel runs; kernel boundaries order that |
-//! | no `.global` | generic addresses. A word's `new` is safe and a word may lie in a block's shared memory; an address that is wrongly called global would not fault but miss. It costs a window check in the load/store unit |
+//! | `.global` | a word lies in global memory: the session's, or a static. One that is put on a lane's stack or into a block's shared memory would be missed; nothing of gpufs does. Without it ptxas writes every atomic twice, one for shared memory, with a branch around both |
 //!
 //! What the statements tell the compiler:
 //!
@@ -38,7 +38,7 @@ macro_rules! shared_word {
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// A word holding `value`.
+            /// A word holding `value`, which must lie in global memory when it is used.
             #[must_use]
             pub const fn new(value: $int) -> Self {
                 Self(UnsafeCell::new(value))
@@ -51,7 +51,7 @@ macro_rules! shared_word {
                 // - loads the word behind a valid reference, atomically
                 unsafe {
                     asm!(
-                        concat!("ld.relaxed.sys.u", $bits, " {}, [{}];"),
+                        concat!("ld.relaxed.sys.global.u", $bits, " {}, [{}];"),
                         out($reg) value, in(reg64) self.0.get(), options(nostack, readonly)
                     );
                 }
@@ -65,7 +65,7 @@ macro_rules! shared_word {
                 // - loads the word behind a valid reference, atomically
                 unsafe {
                     asm!(
-                        concat!("ld.acquire.sys.u", $bits, " {}, [{}];"),
+                        concat!("ld.acquire.sys.global.u", $bits, " {}, [{}];"),
                         out($reg) value, in(reg64) self.0.get(), options(nostack)
                     );
                 }
@@ -78,7 +78,7 @@ macro_rules! shared_word {
                 // - stores to the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("st.relaxed.sys.u", $bits, " [{}], {};"),
+                        concat!("st.relaxed.sys.global.u", $bits, " [{}], {};"),
                         in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -90,7 +90,7 @@ macro_rules! shared_word {
                 // - stores to the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("st.release.sys.u", $bits, " [{}], {};"),
+                        concat!("st.release.sys.global.u", $bits, " [{}], {};"),
                         in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -120,7 +120,7 @@ macro_rules! device_word {
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// A word holding `value`.
+            /// A word holding `value`, which must lie in global memory when it is used.
             #[must_use]
             pub const fn new(value: $int) -> Self {
                 Self(UnsafeCell::new(value))
@@ -133,7 +133,7 @@ macro_rules! device_word {
                 // - loads the word behind a valid reference, atomically
                 unsafe {
                     asm!(
-                        concat!("ld.relaxed.gpu.u", $bits, " {}, [{}];"),
+                        concat!("ld.relaxed.gpu.global.u", $bits, " {}, [{}];"),
                         out($reg) value, in(reg64) self.0.get(), options(nostack, readonly)
                     );
                 }
@@ -147,7 +147,7 @@ macro_rules! device_word {
                 // - loads the word behind a valid reference, atomically
                 unsafe {
                     asm!(
-                        concat!("ld.acquire.gpu.u", $bits, " {}, [{}];"),
+                        concat!("ld.acquire.gpu.global.u", $bits, " {}, [{}];"),
                         out($reg) value, in(reg64) self.0.get(), options(nostack)
                     );
                 }
@@ -160,7 +160,7 @@ macro_rules! device_word {
                 // - stores to the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("st.relaxed.gpu.u", $bits, " [{}], {};"),
+                        concat!("st.relaxed.gpu.global.u", $bits, " [{}], {};"),
                         in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -172,7 +172,7 @@ macro_rules! device_word {
                 // - stores to the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("st.release.gpu.u", $bits, " [{}], {};"),
+                        concat!("st.release.gpu.global.u", $bits, " [{}], {};"),
                         in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -185,7 +185,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.relaxed.gpu.add.u", $bits, " {}, [{}], {};"),
+                        concat!("atom.relaxed.gpu.global.add.u", $bits, " {}, [{}], {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -199,7 +199,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.acq_rel.gpu.add.u", $bits, " {}, [{}], {};"),
+                        concat!("atom.acq_rel.gpu.global.add.u", $bits, " {}, [{}], {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) value, options(nostack)
                     );
                 }
@@ -218,7 +218,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.acquire.gpu.and.b", $bits, " {}, [{}], {};"),
+                        concat!("atom.acquire.gpu.global.and.b", $bits, " {}, [{}], {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) !bits, options(nostack)
                     );
                 }
@@ -232,7 +232,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.release.gpu.or.b", $bits, " {}, [{}], {};"),
+                        concat!("atom.release.gpu.global.or.b", $bits, " {}, [{}], {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) bits, options(nostack)
                     );
                 }
@@ -251,7 +251,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.acquire.gpu.cas.b", $bits, " {}, [{}], {}, {};"),
+                        concat!("atom.acquire.gpu.global.cas.b", $bits, " {}, [{}], {}, {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
                     );
                 }
@@ -265,7 +265,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.relaxed.gpu.cas.b", $bits, " {}, [{}], {}, {};"),
+                        concat!("atom.relaxed.gpu.global.cas.b", $bits, " {}, [{}], {}, {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
                     );
                 }
@@ -282,7 +282,7 @@ macro_rules! device_word {
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
                     asm!(
-                        concat!("atom.acq_rel.gpu.cas.b", $bits, " {}, [{}], {}, {};"),
+                        concat!("atom.acq_rel.gpu.global.cas.b", $bits, " {}, [{}], {}, {};"),
                         out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
                     );
                 }
@@ -345,7 +345,7 @@ impl<T: Copy> EntryCell<T> {
             // - no concurrent writer, by this function's contract
             unsafe {
                 asm!(
-                    "ld.relaxed.sys.v2.u64 {{{}, {}}}, [{}];",
+                    "ld.relaxed.sys.global.v2.u64 {{{}, {}}}, [{}];",
                     out(reg64) low, out(reg64) high, in(reg64) from.add(index), options(nostack)
                 );
             }
@@ -374,7 +374,7 @@ impl<T: Copy> EntryCell<T> {
             // - no concurrent reader or writer, by this function's contract
             unsafe {
                 asm!(
-                    "st.v2.u64 [{}], {{{}, {}}};",
+                    "st.global.v2.u64 [{}], {{{}, {}}};",
                     in(reg64) to.add(index), in(reg64) low, in(reg64) high, options(nostack)
                 );
             }

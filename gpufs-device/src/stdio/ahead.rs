@@ -92,16 +92,12 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     let mut tries = 0;
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
-        let word = if !lanes.is_leader() {
-            0
-        } else {
-            match lines.try_take(stream, file.generation, count, most) {
-                Taking::At(line) => line,
-                Taking::Closed => CLOSED,
-                Taking::Busy => BUSY,
-            }
-        };
-        match lanes.from_leader(word) {
+        let word = lanes.lead(|| match lines.try_take(stream, file.generation, count, most) {
+            Taking::At(line) => line,
+            Taking::Closed => CLOSED,
+            Taking::Busy => BUSY,
+        });
+        match word {
             CLOSED => return Taken::Closed,
             BUSY => {
                 if tries == BUSY_TRIES {
@@ -268,8 +264,7 @@ fn publish_ready(session: &Session, stream: &Stream, lanes: Lanes) -> bool {
     // Ends: blocks that are published come to no other turn before their lines are taken, so at most a round for each place, but for what
     // others take meanwhile; and with the file.
     loop {
-        let ready = if lanes.is_leader() { lines.claim_next() } else { None };
-        let word = lanes.from_leader(ready.map_or(NOWHERE, u64::from));
+        let word = lanes.lead(|| lines.claim_next().map_or(NOWHERE, u64::from));
         if word == NOWHERE {
             return worked;
         }

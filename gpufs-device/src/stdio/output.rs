@@ -147,16 +147,12 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
     loop {
-        let word = if !lanes.is_leader() {
-            0
-        } else {
-            match stream.try_reserve(file.generation, to - from) {
-                Reservation::At(position) => position,
-                Reservation::Closed => CLOSED,
-                Reservation::Busy => BUSY,
-            }
-        };
-        match lanes.from_leader(word) {
+        let word = lanes.lead(|| match stream.try_reserve(file.generation, to - from) {
+            Reservation::At(position) => position,
+            Reservation::Closed => CLOSED,
+            Reservation::Busy => BUSY,
+        });
+        match word {
             CLOSED => return false,
             BUSY => {
                 if tries == BUSY_TRIES {
@@ -271,9 +267,9 @@ fn fill<R: Record>(
     let mut entry = if lanes.is_leader() { stream.draw_entry(&layout, first, share_of(first)) } else { 0 };
     place_bytes(goal, lanes, part, (from, to), &Placing { layout, position, first: spot });
     lanes.sync();
-    let mut full = 0_u64;
     let mut behind = Behind::default();
-    if lanes.is_leader() {
+    let word = lanes.lead(|| {
+        let mut full = 0_u64;
         for number in first..=last {
             let share = share_of(number);
             if number != first {
@@ -288,9 +284,9 @@ fn fill<R: Record>(
                 behind[usize::from(number != first)] = Some((number, epoch));
             }
         }
-    }
-    let any = if behind == Behind::default() { 0 } else { BEHIND };
-    let word = lanes.from_leader(full | any);
+        let any = if behind == Behind::default() { 0 } else { BEHIND };
+        full | any
+    });
     let full = word & !BEHIND;
     if full != 0 {
         start_blocks(goal, lanes, first, full);
@@ -408,13 +404,10 @@ fn claim_assembly(pool: &Pool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(C
     if bytes > pool.most_bytes() {
         return None;
     }
-    let mut word = u64::MAX;
-    if lanes.is_leader()
-        && let Some(claim) = pool.claim_whole(bytes, slot_hint(ring))
-    {
-        word = u64::from(claim.item(0)) << 32 | u64::from(claim.count());
-    }
-    let word = lanes.from_leader(word);
+    let word = lanes.lead(|| match pool.claim_whole(bytes, slot_hint(ring)) {
+        Some(claim) => u64::from(claim.item(0)) << 32 | u64::from(claim.count()),
+        None => u64::MAX,
+    });
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     (word != u64::MAX).then(|| {
         let (first, count) = ((word >> 32) as u32, word as u32);
@@ -430,8 +423,8 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
     // Ends: each round starts a block or waits for a slot, which comes (last proof of the core, (b)).
     while rest != 0 {
         let number = first + u64::from(rest.trailing_zeros());
-        let word = if lanes.is_leader() { pack(stream.start(session, ring, number)) } else { 0 };
-        if unpack(lanes.from_leader(word)) == Progress::NoSlot {
+        let word = lanes.lead(|| pack(stream.start(session, ring, number)));
+        if unpack(word) == Progress::NoSlot {
             // Slots may all be held by write-behind of this very stream.
             if lanes.is_leader() {
                 let _ = stream.reap_all(session, ring);

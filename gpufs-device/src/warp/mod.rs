@@ -122,6 +122,12 @@ pub trait Warp {
     fn calling() -> LaneMask;
     /// The lanes whose `predicate` holds.
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
+    /// What `work` comes to in the leader, the lowest of `lanes`. No other lane does it.
+    #[inline]
+    fn lead(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
+        let word = if Self::lane() == lanes.first() { work() } else { 0 };
+        Self::broadcast(lanes, word, lanes.first())
+    }
     /// The `value` of lane `from`, which is in `lanes`; each lane names its own `from`.
     fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64;
     /// The `value` of lane `from`, which is in `lanes` and the same in all.
@@ -227,6 +233,12 @@ impl Lanes {
     #[must_use]
     pub fn from_leader(self, value: u64) -> u64 {
         self.broadcast(value, self.leader())
+    }
+    /// What `work` comes to in the leader; no other lane does it. For work that takes the leader long, while the others wait.
+    #[inline]
+    #[must_use]
+    pub fn lead(self, work: impl FnOnce() -> u64) -> u64 {
+        Machine::lead(self.mask, work)
     }
     /// The sum of `value` over the lanes below the caller.
     #[inline]

@@ -6,18 +6,29 @@
 //! the lanes come to different copies of an instruction: each copy sees only the lanes that it is executed by. LLVM makes none, but
 //! rustc's jump threading does (rust-lang/rust#137086), and device code is built without it: `-Z mir-enable-passes=-JumpThreading`.
 //!
-//! PTX lets lanes come to a barrier, vote or shuffle one after the other. As ptxas 13.0 makes it in place, in large functions, that went wrong
-//! now and then on an H200 where several groups of a warp were under way at once, each with its mask: leaders' claims came out as other
-//! numbers, and 3 of 5 runs of 4,000 sequences of calls on streams failed. Why is not known. It takes a barrier in place at which lanes wait that
-//! are apart, and functions so deep that ptxas spills its own barriers, those that bring lanes together. It never went wrong where all lanes of the
-//! mask execute the instruction together, nor where lanes that are apart execute it in a small function of its own (half a million
-//! shuffles were compared there with votes, and 10⁹ in a small program). So what lies in place is for lanes that are together. Others try to come
-//! together first ([`gather`]), and where they do not, call [`ballot_apart`] and [`shuffle_apart`].
+//! # Lanes that are apart
 //!
-//! Lanes that have parted do not always come together there, since a barrier whose mask is no constant only holds them until all have come: ptxas
-//! brings them together where the branch ends at which they parted. A loop that lanes leave by `return`, one of whose ways ends in a panic,
-//! has no such end before that of the function, and each operation behind it then takes microseconds. What a warp does for every request
-//! therefore selects instead of returning early (`gpufs_core::lines::Lines::locate`).
+//! ptxas brings the lanes of a warp together where the branch ends at which they parted. That is not always soon, nor does it always hold:
+//!
+//! - Into loops with atomics or strong loads it puts `YIELD`, so that no lane starves the one it spins for. When a lane yields, those that
+//!   wait for it at a branch's end go on without it. So while a leader claims something in a loop, the others run ahead, to the operation
+//!   that follows. With each `YIELD` of an assembled program overwritten by a `NOP`, no lanes were apart any more in 528 warps that write to
+//!   one stream; with them, 200 million lanes were, at four places.
+//! - Lanes that leave a loop by `return`, one of whose ways ends in a panic, come together at the end of the function. What a warp does
+//!   for every request therefore selects instead of returning early (`gpufs_core::lines::Lines::locate`).
+//!
+//! PTX lets such lanes come to a barrier, vote or shuffle one after the other: the instruction waits for all, they execute it together, and
+//! then go their ways again. Two things follow.
+//!
+//! **Each operation is one small function that is not inlined**, and has no other way around it. As ptxas 13.0 makes an operation in place,
+//! in large functions, it went wrong now and then on an H200 where several groups of a warp were under way at once: leaders' claims
+//! came out as other numbers, and two of three runs of 4,000 sequences of calls on streams failed. It takes a `bar.warp.sync` in
+//! place at which lanes wait that are apart, in functions so deep that ptxas spills its own barriers; assembled by ptxas 13.5 the same code passed
+//! three runs of three. As functions they never went wrong (36,000 sequences). A branch around each, with the operation in place for lanes
+//! that are together, is as right, but four times as many barriers are then spilled, and a third of the speed is left.
+//!
+//! **Long work of a leader is [`Warp::lead`]'s**: a function of its own, in whose code nothing yields if there is no loop in it, and which all
+//! leave together behind a vote, if they came together. What comes to a shuffle apart all the same is passed on by 64 votes.
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
 //! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
@@ -26,7 +37,7 @@
 
 use gpufs_core::Position;
 
-use super::scan::scan_by_shuffles;
+use super::scan::{scan_by_shuffles, scan_of_warp};
 use super::{LaneMask, Warp};
 
 unsafe extern "unadjusted" {
@@ -72,10 +83,12 @@ unsafe extern "unadjusted" {
     safe fn nctaid_z() -> u32;
 }
 
+/// All lanes of a warp.
+const WHOLE_WARP: u32 = u32::MAX;
 /// Shuffles see the warp as one segment of 32 lanes (PTX ISA, "shfl.sync", operand c).
-const WHOLE_WARP: u32 = 0x1f;
-/// Votes after which lanes that do not come together go on apart. A prime, so that the compiler copies none.
-const MOST_VOTES: u32 = 61;
+const ONE_SEGMENT: u32 = 0x1f;
+/// Votes after which lanes that do not come together go on apart. Most come together at once or not at all.
+const MOST_VOTES: u32 = 7;
 /// `nanosleep` takes at most a millisecond.
 const LONGEST_NAP_NS: u32 = 1_000_000;
 
@@ -95,55 +108,99 @@ fn are_together(mask: u32) -> bool {
     activemask() & mask == mask
 }
 
-/// Waits until all lanes have come, and tries to have them execute together what follows: whether they do. The same in all of them.
+/// Whether the mask is the whole warp and all of it executes this instruction together: the mask of what follows is then a constant,
+/// which saves several instructions for each operation.
 #[inline]
-fn meet(lanes: LaneMask) -> bool {
-    let mask = hardware(lanes);
-    if mask & mask.wrapping_sub(1) == 0 {
-        return true;
-    }
-    if !are_together(mask) {
-        gather(mask);
-    }
-    let together = are_together(mask);
-    if together {
-        // SAFETY:
-        // - the caller is one of `lanes`, and all of them call
-        unsafe { bar_warp_sync(mask) };
-    }
-    together
+fn is_whole_warp(mask: u32) -> bool {
+    mask & activemask() == WHOLE_WARP
 }
 
-/// Waits until all lanes have come; mostly a vote leaves them together.
+/// The votes of a lane alone, or of a whole warp that is together.
+#[inline]
+fn votes_at_once(mask: u32, predicate: bool) -> Option<u32> {
+    if mask.is_power_of_two() {
+        return Some(if predicate { mask } else { 0 });
+    }
+    if !is_whole_warp(mask) {
+        return None;
+    }
+    // SAFETY:
+    // - all lanes of the warp are here
+    Some(unsafe {
+        bar_warp_sync(WHOLE_WARP);
+        vote_ballot_sync(WHOLE_WARP, predicate)
+    })
+}
+
+/// [`Warp::ballot`]: after some votes lanes mostly go on together.
 #[inline(never)]
-fn gather(mask: u32) {
+fn ballot_of(mask: u32, predicate: bool) -> u32 {
+    if let Some(votes) = votes_at_once(mask, predicate) {
+        return votes;
+    }
+    let mut votes = 0;
     // Ends: a count. All lanes of the mask see the same in each round.
     for _ in 0..MOST_VOTES {
         // SAFETY:
         // - the caller is one of the mask's lanes, and all of them call
-        let _ = unsafe { vote_ballot_sync(mask, true) };
+        votes = unsafe { vote_ballot_sync(mask, predicate) };
         if are_together(mask) {
             break;
         }
     }
+    // SAFETY:
+    // - as above
+    unsafe { bar_warp_sync(mask) };
+    votes
 }
 
-/// [`Warp::ballot`] of lanes that are apart, and [`Warp::sync`].
+/// The leader's work, behind which the lanes wait for each other; what it came to, in the leader.
 #[inline(never)]
-fn ballot_apart(mask: u32, predicate: bool) -> u32 {
+fn lead_of(mask: u32, work: impl FnOnce() -> u64) -> u64 {
+    let word = if laneid() == mask.trailing_zeros() { work() } else { 0 };
+    if votes_at_once(mask, true).is_none() {
+        wait_for_all(mask);
+    }
+    word
+}
+
+/// Waits until all lanes of the mask have come.
+#[inline(never)]
+fn wait_for_all(mask: u32) {
     // SAFETY:
     // - the caller is one of the mask's lanes, and all of them call
     unsafe {
         bar_warp_sync(mask);
-        vote_ballot_sync(mask, predicate)
+        let _ = vote_ballot_sync(mask, true);
     }
 }
 
-/// [`Warp::shuffle`] of lanes that are apart, bit by bit.
+/// [`Warp::shuffle`]: bit by bit where the lanes do not come together.
 #[inline(never)]
-fn shuffle_apart(mask: u32, value: u64, from: u32) -> u64 {
+fn shuffle_of(mask: u32, value: u64, from: u32) -> u64 {
+    if mask.is_power_of_two() {
+        return value;
+    }
+    if is_whole_warp(mask) {
+        // SAFETY:
+        // - all lanes of the warp are here
+        unsafe { bar_warp_sync(WHOLE_WARP) };
+        return shuffle_halves(WHOLE_WARP, value, from);
+    }
+    // Ends: a count. All lanes of the mask see the same in each round.
+    for _ in 0..MOST_VOTES {
+        if are_together(mask) {
+            // SAFETY:
+            // - the caller is one of the mask's lanes, and all of them call
+            unsafe { bar_warp_sync(mask) };
+            return shuffle_halves(mask, value, from);
+        }
+        // SAFETY:
+        // - as above
+        let _ = unsafe { vote_ballot_sync(mask, true) };
+    }
     // SAFETY:
-    // - the caller is one of the mask's lanes, and all of them call
+    // - as above
     unsafe { bar_warp_sync(mask) };
     let mut result = 0;
     for bit in 0..u64::BITS {
@@ -155,23 +212,34 @@ fn shuffle_apart(mask: u32, value: u64, from: u32) -> u64 {
     result
 }
 
-/// [`Warp::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
-#[inline]
-#[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-fn shuffle_halves(lanes: LaneMask, value: u64, from: u32) -> u64 {
-    // SAFETY:
-    // - the caller is one of `lanes`, and all of them call
-    let low = unsafe { shfl_sync_idx(hardware(lanes), value as u32, from, WHOLE_WARP) };
-    // SAFETY:
-    // - as above
-    let high = unsafe { shfl_sync_idx(hardware(lanes), (value >> 32) as u32, from, WHOLE_WARP) };
-    u64::from(high) << 32 | u64::from(low)
+/// [`Warp::scan`].
+#[inline(never)]
+fn scan_of(mask: u32, value: u64) -> u64 {
+    if mask.is_power_of_two() {
+        return 0;
+    }
+    let _ = ballot_of(mask, true);
+    let lanes = LaneMask(u64::from(mask));
+    if is_whole_warp(mask) {
+        scan_of_warp(Machine::width(), laneid(), value, |value, from| shuffle_halves(WHOLE_WARP, value, from))
+    } else if are_together(mask) {
+        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_halves(mask, value, from))
+    } else {
+        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_of(mask, value, from))
+    }
 }
 
-/// [`Warp::shuffle`] after [`meet`], which found the lanes `together` or not.
+/// [`Warp::shuffle`] of lanes that are together, 32 bits at a time: that is what the hardware moves.
 #[inline]
-fn shuffle_met(lanes: LaneMask, together: bool, value: u64, from: u32) -> u64 {
-    if together { shuffle_halves(lanes, value, from) } else { shuffle_apart(hardware(lanes), value, from) }
+#[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+fn shuffle_halves(mask: u32, value: u64, from: u32) -> u64 {
+    // SAFETY:
+    // - the caller is one of the mask's lanes, and all of them call
+    let low = unsafe { shfl_sync_idx(mask, value as u32, from, ONE_SEGMENT) };
+    // SAFETY:
+    // - as above
+    let high = unsafe { shfl_sync_idx(mask, (value >> 32) as u32, from, ONE_SEGMENT) };
+    u64::from(high) << 32 | u64::from(low)
 }
 
 impl Warp for Machine {
@@ -194,18 +262,15 @@ impl Warp for Machine {
     }
     #[inline]
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
-        let mask = hardware(lanes);
-        LaneMask(u64::from(if meet(lanes) {
-            // SAFETY:
-            // - the caller is one of `lanes`, and all of them call
-            unsafe { vote_ballot_sync(mask, predicate) }
-        } else {
-            ballot_apart(mask, predicate)
-        }))
+        LaneMask(u64::from(ballot_of(hardware(lanes), predicate)))
+    }
+    #[inline]
+    fn lead(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
+        Self::shuffle(lanes, lead_of(hardware(lanes), work), lanes.first())
     }
     #[inline]
     fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
-        shuffle_met(lanes, meet(lanes), value, from)
+        shuffle_of(hardware(lanes), value, from)
     }
     #[inline]
     fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
@@ -213,14 +278,11 @@ impl Warp for Machine {
     }
     #[inline]
     fn scan(lanes: LaneMask, value: u64) -> u64 {
-        let together = meet(lanes);
-        scan_by_shuffles(lanes, laneid(), value, |value, from| shuffle_met(lanes, together, value, from))
+        scan_of(hardware(lanes), value)
     }
     #[inline]
     fn sync(lanes: LaneMask) {
-        if !meet(lanes) {
-            let _ = ballot_apart(hardware(lanes), true);
-        }
+        let _ = Self::ballot(lanes, true);
     }
     #[inline]
     fn nap(nanoseconds: u32) {

@@ -34,14 +34,39 @@ pub(super) fn scan_by_shuffles(
     sum.wrapping_sub(value)
 }
 
+/// [`scan_by_shuffles`] of a whole warp: whose sum is next is known. Convergent; called by all lanes of the warp.
+#[cfg(any(target_arch = "nvptx64", test))]
+#[inline]
+pub(super) fn scan_of_warp(
+    width: u32,
+    lane: u32,
+    value: u64,
+    mut shuffle: impl FnMut(u64, u32) -> u64,
+) -> u64 {
+    let mut sum = value;
+    let mut reach = 1;
+    // Ends: `reach` doubles. All lanes make the same number of rounds.
+    while reach < width {
+        let theirs = shuffle(sum, if lane < reach { lane } else { lane - reach });
+        if lane >= reach {
+            sum = sum.wrapping_add(theirs);
+        }
+        reach *= 2;
+    }
+    sum.wrapping_sub(value)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Barrier, Mutex};
 
     use super::*;
 
-    /// What lane `lane` of `lanes` gets for `values`, with threads for lanes.
-    fn scans(lanes: LaneMask, values: &[u64; 64]) -> Vec<(u32, u64)> {
+    /// What lane `lane` of `lanes` gets for `values` from `scan`, with threads for lanes.
+    fn scans<S>(lanes: LaneMask, values: &[u64; 64], scan: S) -> Vec<(u32, u64)>
+    where
+        S: Fn(u32, u64, &mut dyn FnMut(u64, u32) -> u64) -> u64 + Copy + Send,
+    {
         let count = lanes.count() as usize;
         let (barrier, board) = (Barrier::new(count), Mutex::new([0; 64]));
         std::thread::scope(|scope| {
@@ -49,7 +74,7 @@ mod tests {
             let workers: Vec<_> = lanes
                 .iter()
                 .map(|lane| {
-                    let shuffle = move |value: u64, from: u32| {
+                    let mut shuffle = move |value: u64, from: u32| {
                         assert!(lanes.contains(from));
                         board.lock().unwrap()[lane as usize] = value;
                         barrier.wait();
@@ -58,7 +83,7 @@ mod tests {
                         theirs
                     };
                     let value = values[lane as usize];
-                    scope.spawn(move || (lane, scan_by_shuffles(lanes, lane, value, shuffle)))
+                    scope.spawn(move || (lane, scan(lane, value, &mut shuffle)))
                 })
                 .collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
@@ -79,7 +104,14 @@ mod tests {
             0x5555_5555_5555_5555,
         ];
         for mask in masks.map(LaneMask) {
-            for (lane, scanned) in scans(mask, &values) {
+            let mut all =
+                scans(mask, &values, |lane, value, shuffle| scan_by_shuffles(mask, lane, value, shuffle));
+            if mask.0.trailing_ones() == mask.count() {
+                all.extend(scans(mask, &values, |lane, value, shuffle| {
+                    scan_of_warp(mask.count(), lane, value, shuffle)
+                }));
+            }
+            for (lane, scanned) in all {
                 let lower = mask.iter().take_while(|other| *other < lane);
                 let expected = lower.fold(0_u64, |sum, other| sum.wrapping_add(values[other as usize]));
                 assert_eq!(scanned, expected, "lane {lane} of {:#x}", mask.0);
