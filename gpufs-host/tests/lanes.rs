@@ -164,6 +164,29 @@ fn lanes_that_call_at_one_place_come_together() {
 }
 
 #[test]
+fn one_lane_of_a_group_leads() {
+    for width in [1, 32, 64] {
+        for schedule in schedules() {
+            // Of which groups lanes came, and the leaders that worked.
+            let (groups, led) = (Mutex::new(BTreeSet::new()), AtomicUsize::new(0));
+            launch(grid(3, 80), &warp_of(width, schedule), || {
+                let (lane, place) = (Machine::lane(), position());
+                let lanes = one_of_two_places(lane % 2 == 1);
+                groups.lock().unwrap().insert((place.block, place.thread / width, lanes.mask().0));
+                let word = lanes.lead(|| {
+                    led.fetch_add(1, Ordering::Relaxed);
+                    nap(10);
+                    u64::from(lane) << 32 | u64::from(lanes.count())
+                });
+                assert_eq!(word, u64::from(lanes.leader()) << 32 | u64::from(lanes.count()));
+            })
+            .unwrap();
+            assert_eq!(led.into_inner(), groups.into_inner().unwrap().len(), "{width}");
+        }
+    }
+}
+
+#[test]
 fn branches_run_different_collectives_at_the_same_time() {
     for schedule in schedules() {
         launch(grid(2, 64), &warp_of(32, schedule), || {
