@@ -52,9 +52,6 @@ use crate::word::{DeviceWord, DeviceWord64, device_fence};
 
 /// Blocks that a stream can have.
 pub const MOST_BLOCKS: usize = 16;
-/// Lanes that look after a busy stream's blocks at a time. Of 528 warps that write to one stream of an H200, 1, 2, 4, 8 and 16 at a time let
-/// through 20.2, 23.8, 25.7, 26.2 and 26.4 GB/s.
-const MOST_TENDING: u32 = 16;
 
 /// The cursor:
 ///
@@ -732,15 +729,15 @@ impl Stream {
         }
     }
 
-    /// Whether the caller is now one of those that look after the places, until it says [`Stream::end_tending`]. A stream waits for one
-    /// alone, since a block takes so many steps; and all that wait would keep each other from the words.
+    /// Whether the caller is now one of the `most` that look after the places, until it says [`Stream::end_tending`]. All that wait would
+    /// keep each other from the words.
     #[must_use]
-    pub fn begin_tending(&self) -> bool {
+    pub fn begin_tending(&self, most: u32) -> bool {
         // ORDERING: relaxed look first; then acquire and release, device; nothing hangs on it.
-        if self.tended.0.peek() >= MOST_TENDING {
+        if self.tended.0.peek() >= most {
             return false;
         }
-        let admitted = self.tended.0.add(1) < MOST_TENDING;
+        let admitted = self.tended.0.add(1) < most;
         if !admitted {
             self.tended.0.sub(1);
         }

@@ -129,7 +129,7 @@ kernel! {
                 if word != u64::MAX {
                     break word;
                 }
-                if warp.is_leader() && stream.begin_tending() {
+                if warp.is_leader() && stream.begin_tending(Machine::MOST_TENDING) {
                     let _ = stream.reap_all(session, ring);
                     session.queues()[ring as usize].drain_alone(64);
                     stream.end_tending();

@@ -8,7 +8,7 @@ use crate::warp::{Machine, Warp};
 /// Shortest and longest nap in nanoseconds.
 const NAP_NS: (u32, u32) = (50, 1_000);
 /// The same where many wait.
-const NAP_OF_MANY_NS: (u32, u32) = (400, 2_000);
+const NAP_OF_MANY_NS: (u32, u32) = (400, Machine::NAP_OF_MANY_NS);
 /// The longest naps after which a lane that gives up no longer waits for the report of the one that gave up first.
 const STALL_NAPS: u32 = 1_000;
 

@@ -187,7 +187,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
 #[inline(never)]
 fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     let Goal { file: File { session, .. }, stream, ring } = goal;
-    if !lanes.any(lanes.is_leader() && stream.begin_tending()) {
+    if !lanes.any(lanes.is_leader() && stream.begin_tending(Machine::MOST_TENDING)) {
         return Ok(Drained::Elsewhere);
     }
     let mut progress = Progress::Done;

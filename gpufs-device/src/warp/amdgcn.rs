@@ -79,6 +79,8 @@ impl Warp for Machine {
     const INDEPENDENT_LANES: bool = false;
     const COPIES_WORDS: bool = true;
     const LOOKS: u32 = 8;
+    const MOST_TENDING: u32 = 16;
+    const NAP_OF_MANY_NS: u32 = 2_000;
 
     #[inline]
     fn width() -> u32 {

@@ -14,6 +14,8 @@ impl Warp for Machine {
     const INDEPENDENT_LANES: bool = true;
     const COPIES_WORDS: bool = false;
     const LOOKS: u32 = 1;
+    const MOST_TENDING: u32 = 1;
+    const NAP_OF_MANY_NS: u32 = 4_000;
 
     #[inline]
     fn width() -> u32 {

@@ -112,6 +112,10 @@ pub trait Warp {
     /// How often a lane that waits for a completion looks for one before it lets others look: where a look takes about as long as taking
     /// turns does.
     const LOOKS: u32;
+    /// Warps that look after the blocks of a busy stream at a time. On few cores they take turns as it is.
+    const MOST_TENDING: u32;
+    /// The longest nap of a warp that waits where all others may be waiting, too.
+    const NAP_OF_MANY_NS: u32;
     /// Lanes in a warp: 1 to 64. Any lane; the same everywhere.
     fn width() -> u32;
     /// The calling lane's index, below [`Warp::width`]. Any lane.
