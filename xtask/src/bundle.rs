@@ -14,6 +14,17 @@ pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
 /// Programs of the examples, of the tests, and the benchmark.
 const PROGRAMS: &[&str] =
     &["hello", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
+/// What else the checks on a GPU machine take, and where it goes: the script that makes them, and the C part's sources.
+const FILES: &[(&str, &str)] = &[
+    ("tests/gpu/check", "check"),
+    ("tests/c/gpu.cu", "c/gpu.cu"),
+    ("tests/c/check.h", "c/check.h"),
+    ("tests/c/units/CMakeLists.txt", "c/units/CMakeLists.txt"),
+    ("tests/c/units/main.cu", "c/units/main.cu"),
+    ("tests/c/units/log.cu", "c/units/log.cu"),
+    ("tests/c/units/log.cuh", "c/units/log.cuh"),
+    ("tests/c/units/idle.cu", "c/units/idle.cu"),
+];
 /// Packages of kernels, and their device programs.
 const DEVICE_PROGRAMS: &[(&str, &str)] = &[
     ("gpufs-test-kernels", "kernels.ptx"),
@@ -57,7 +68,7 @@ pub(crate) fn run(amd: bool) -> bool {
     let whole = step::summarize(&reports) && whole;
     if whole {
         println!(
-            "on the GPU machine:\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx targets\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
+            "on the GPU machine:\n  bundle/check\n  bundle/suite --device cuda --program bundle/kernels.ptx\n  bundle/demo --device cuda --copy-size 8G\n  bundle/gpufs-bench --program bundle/bench.ptx targets\n  bundle/gpufs-bench --program bundle/bench.ptx --quick all\n  bundle/print_check FILE --program bundle/kernels.ptx"
         );
     }
     whole
@@ -112,6 +123,10 @@ fn copies(bundle: &Path) -> Result<(), String> {
         if !stripped.is_ok_and(|status| status.success()) {
             return Err(format!("strip -o {} {} failed", to.display(), from.display()));
         }
+    }
+    fs::create_dir_all(bundle.join("c/units")).map_err(|error| error.to_string())?;
+    for (from, to) in FILES {
+        fs::copy(root().join(from), bundle.join(to)).map_err(|error| format!("{from}: {error}"))?;
     }
     let mut total = 0;
     for entry in fs::read_dir(bundle).map_err(|error| error.to_string())? {
