@@ -782,10 +782,14 @@ impl Stream {
         // ORDERING: relaxed: a hint; `try_reserve` looks again.
         self.cursor.0.peek() & CLOSED == 0 && self.failed().is_none()
     }
-    /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer and
-    /// nothing failed.
+    /// Opens the fast path. The lock's holder, before it hands the lock on, if the stream is writing with a full buffer. Not if something
+    /// failed, nor while somebody has room in hand: who took it before the holder changed the stream admitted itself to another one, of
+    /// another layout or another file, and is to find the cursor closed. The next holder then opens it.
     pub fn open_cursor(&self) {
-        if self.failed().is_none() {
+        // ORDERING: acquire and release of the addition in `begin_writing`, device, partner `try_reserve`: who takes room from here on sees the
+        // stream as it is now.
+        let in_hand = self.room.0.observe() != self.granted.peek().wrapping_sub(self.end.peek());
+        if self.failed().is_none() && !in_hand {
             // ORDERING: release, device, partner `try_reserve`.
             self.cursor.0.publish(self.end.peek());
         }
