@@ -50,7 +50,8 @@ impl Setting {
     fn rig(self, bench: &Bench) -> Rig {
         let schedule = if self.seeded { Schedule::Seeded(self.seed) } else { Schedule::Fast };
         let builder = Session::builder()
-            .deadline(Duration::from_secs(10))
+            // The last of 64 lanes waits for all others' unbuffered writes, 20 ms each where other programs have the cores.
+            .deadline(Duration::from_secs(40))
             .stream_buffer(4096)
             .buffers(4 << 20)
             .blocks_per_stream(self.blocks);
