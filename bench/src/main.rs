@@ -79,9 +79,11 @@ const SUBCOMMANDS: [Subcommand; 7] = [
 ];
 
 impl Bench {
-    /// The session with that many rings: the one before, if it has as many, else a new one in its place.
+    /// The session with that many rings: the one before, if it has as many and blocks of the size that the options say, else a new one in
+    /// its place.
     fn stage(&mut self, rings: u32) -> Result<&mut Stage, Failure> {
-        if self.stage.as_ref().is_none_or(|stage| stage.rings != rings) {
+        let wanted = (rings, self.options.stream_buffer);
+        if self.stage.as_ref().is_none_or(|stage| (stage.rings, stage.stream_buffer) != wanted) {
             self.stage = None;
             self.stage = Some(Stage::open(&self.options, self.gpu.as_ref(), rings)?);
         }

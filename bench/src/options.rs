@@ -37,6 +37,7 @@ What:
   --only N,…         rows of the table of targets
   --rings N,…        rings; print, write and fgets take the first of them
   --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets and plots on a GPU: 4096
+  --buffers N        pinned bytes for data, half for calls in progress, half for streams; default: the session's
   --stream-buffer N  bytes of one buffer of a stream; default: the session's
   --stream-buffers N buffers of a stream that writes; default: the session's
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
@@ -67,6 +68,7 @@ pub(crate) struct Options {
     pub(crate) warps: Option<Vec<u32>>,
     pub(crate) rings: Option<Vec<u32>>,
     pub(crate) ring_entries: Option<u32>,
+    pub(crate) buffers: Option<usize>,
     pub(crate) stream_buffer: Option<u32>,
     pub(crate) stream_buffers: Option<u32>,
     pub(crate) survives: Option<bool>,
@@ -117,6 +119,7 @@ impl Options {
             ring_entries: None,
             stream_buffer: None,
             stream_buffers: None,
+            buffers: None,
             survives: None,
             file_bytes: 0,
             memory: 0,
@@ -149,6 +152,7 @@ impl Options {
                 "warps" => options.warps = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "rings" => options.rings = Some(list(&text()?, |number| Ok(number.parse()?))?),
                 "ring-entries" => options.ring_entries = Some(text()?.parse()?),
+                "buffers" => options.buffers = Some(usize::try_from(bytes(&text()?)?)?),
                 "stream-buffer" => options.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
                 "stream-buffers" => options.stream_buffers = Some(text()?.parse()?),
                 "survives" => options.survives = Some(text()? != "0"),

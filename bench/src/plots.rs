@@ -131,11 +131,11 @@ fn writing(bench: &mut Bench, rings: u32, target: Target, name: &'static str) ->
             plot.point(bench, x, Role::Rival, "GPU: stores to pinned memory, no file", bus);
         }
         bench.quiet();
-        let by_cpu = write::by_threads(&target, &piece, &Plain, effort)?.1;
+        let by_cpu = write::by_threads(&target, &piece, &Plain, effort, None)?.1;
         let line = "CPU: pwrite of its own memory, the best number of threads";
         plot.point(bench, x, Role::Rival, line, by_cpu);
         if let Some(gpu) = &bench.gpu {
-            let staged = write::by_threads(&target, &piece, &Staging(gpu), effort)?.1;
+            let staged = write::by_threads(&target, &piece, &Staging(gpu), effort, None)?.1;
             let line = "CPU: cudaMemcpy and pwrite, the best number of threads";
             plot.point(bench, x, Role::Rival, line, staged);
         }

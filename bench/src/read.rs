@@ -200,7 +200,6 @@ pub(crate) fn transferred(
     let mut job = Transfers {
         files: handle,
         file_count: 1,
-        rounds: 1,
         way: way.number(),
         random: u32::from(piece.size <= LANE_BYTES),
         request: way.request(piece),
@@ -209,13 +208,14 @@ pub(crate) fn transferred(
         device: stage.device(),
         span: source.span / piece.bytes * piece.bytes,
         first: 0,
+        supply: stage.supply(0)?,
         times: stage.times(),
     };
     let rate = effort.rate(u32::MAX, |rounds| {
-        job.rounds = rounds;
+        job.supply = stage.supply(u64::from(rounds) * u64::from(piece.warps))?;
         let seconds =
             stage.run_timed::<read_pieces::Entry>(grid_of(piece.warps), read_pieces::Arguments { job })?;
-        job.first += u64::from(rounds) * u64::from(piece.warps);
+        job.first += job.supply.pieces;
         Ok((f64::from(piece.warps) * piece.bytes as f64 * f64::from(rounds), seconds))
     })?;
     stage.unregister(&indices)?;

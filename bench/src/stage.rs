@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpufs_bench_kernels::calls::{PATH_BYTES, close_streams, open_streams};
-use gpufs_bench_kernels::{MOST_FILES, Times};
+use gpufs_bench_kernels::{MOST_FILES, Supply, Times};
 use gpufs_core::kernel::{Kernel, Shared};
 use gpufs_core::session::FileIndex;
 use gpufs_device::File;
@@ -42,7 +42,11 @@ pub(crate) struct Streams {
 pub(crate) struct Stage {
     session: ManuallyDrop<Session>,
     device: ManuallyDrop<DeviceBytes>,
+    /// Counts the pieces that warps have taken.
+    taken: ManuallyDrop<DeviceBytes>,
     pub(crate) rings: u32,
+    /// Bytes of a stream's block, if not the session's own number.
+    pub(crate) stream_buffer: Option<u32>,
     /// When the rings had something to do last.
     used: Instant,
     times: RegisteredBuffer,
@@ -59,6 +63,9 @@ impl Stage {
         }
         if let Some(deadline) = options.deadline {
             builder = builder.deadline(deadline);
+        }
+        if let Some(bytes) = options.buffers {
+            builder = builder.buffers(bytes);
         }
         if let Some(bytes) = options.stream_buffer {
             builder = builder.stream_buffer(bytes);
@@ -77,10 +84,13 @@ impl Stage {
         let text = session.register_buffer(TEXT_BYTES)?;
         let pinned = session.register_buffer(options.memory)?;
         let device = DeviceBytes::allocate(gpu, options.memory)?;
+        let taken = DeviceBytes::allocate(gpu, 8 * Supply::WORDS)?;
         Ok(Self {
             session: ManuallyDrop::new(session),
             device: ManuallyDrop::new(device),
+            taken: ManuallyDrop::new(taken),
             rings,
+            stream_buffer: options.stream_buffer,
             used: Instant::now(),
             times,
             text,
@@ -103,6 +113,12 @@ impl Stage {
     /// Address of the device memory, as long as the options say.
     pub(crate) fn device(&self) -> u64 {
         self.device.address()
+    }
+    /// So many pieces, for the next kernel.
+    pub(crate) fn supply(&self, pieces: u64) -> Result<Supply, Failure> {
+        let mut before = [0; size_of::<u64>()];
+        self.taken.copy_to(&mut before)?;
+        Ok(Supply { taken: self.taken.address(), before: u64::from_ne_bytes(before), pieces })
     }
     /// What kernels are given as `times`.
     pub(crate) fn times(&self) -> u64 {
@@ -243,6 +259,7 @@ impl Drop for Stage {
         unsafe {
             ManuallyDrop::drop(&mut self.session);
             ManuallyDrop::drop(&mut self.device);
+            ManuallyDrop::drop(&mut self.taken);
         }
     }
 }

@@ -137,10 +137,10 @@ fn one(bench: &mut Bench, target: &Target, piece: &Piece) -> Result<(), Failure>
         figures.push((Role::Rival, bus.to_owned(), stored(bench.stage(rings)?, effort, piece)?));
     }
     bench.quiet();
-    let (threads, rate) = by_threads(target, piece, &Plain, effort)?;
+    let (threads, rate) = by_threads(target, piece, &Plain, effort, None)?;
     figures.push((Role::Rival, format!("CPU: pwrite, threads: {threads}"), rate));
     if let Some(gpu) = &bench.gpu {
-        let (threads, rate) = by_threads(target, piece, &Staging(gpu), effort)?;
+        let (threads, rate) = by_threads(target, piece, &Staging(gpu), effort, None)?;
         figures.push((Role::Rival, format!("CPU: cudaMemcpy and pwrite, threads: {threads}"), rate));
     }
     for (role, name, spread) in figures {
@@ -211,7 +211,6 @@ pub(crate) fn placed(
         let job = Transfers {
             files: handle,
             file_count: u32::try_from(indices.len())?,
-            rounds,
             way: way.number(),
             random: 0,
             request: way.request(piece),
@@ -220,9 +219,10 @@ pub(crate) fn placed(
             device: stage.device(),
             span: target.span / piece.bytes * piece.bytes,
             first,
+            supply: stage.supply(u64::from(rounds) * u64::from(piece.warps))?,
             times: stage.times(),
         };
-        first += u64::from(rounds) * u64::from(piece.warps);
+        first += job.supply.pieces;
         let seconds =
             stage.run_timed::<write_pieces::Entry>(grid_of(piece.warps), write_pieces::Arguments { job })?;
         Ok((round as f64 * f64::from(rounds), seconds))
@@ -231,17 +231,21 @@ pub(crate) fn placed(
     Ok(gigabytes(&rate))
 }
 
-/// The threads of the CPU that write such requests best: how many, and their rate.
+/// Threads of the CPU that write such requests: how many, by default the number that does best, and their rate.
 pub(crate) fn by_threads(
     target: &Target,
     piece: &Piece,
     means: &dyn Means,
     effort: Effort,
+    threads: Option<usize>,
 ) -> Result<(usize, Spread), Failure> {
     let files = target.open()?;
     let moving =
         Moving { means, files: &files, writing: true, random: false, bytes: piece.size, span: target.span };
-    let (threads, rate) = moving.best(effort)?;
+    let (threads, rate) = match threads {
+        Some(threads) => (threads, moving.rate(effort, threads)?),
+        None => moving.best(effort)?,
+    };
     Ok((threads, gigabytes(&rate)))
 }
 

@@ -7,7 +7,7 @@ use gpufs_core::session::FileIndex;
 use gpufs_device::warp::{Lanes, Machine, Warp, global_thread};
 use gpufs_device::{Errno, File, Fs, fprintf, kernel};
 
-use crate::{MOST_FILES, Times, copy_wide, sampled, scramble, timed, warp_index};
+use crate::{MOST_FILES, Supply, Times, between, copy_wide, sampled, scramble, timed, warp_index};
 
 /// Bytes of a path with its NUL, at most.
 pub const PATH_BYTES: usize = 1024;
@@ -29,8 +29,6 @@ gpufs_device::portable! {
         pub files: Shared<[FileIndex; MOST_FILES]>,
         /// How many there are.
         pub file_count: u32,
-        /// Pieces that a warp moves.
-        pub rounds: u32,
         /// [`DIRECT`], [`IN_PLACE`], [`COPIED`], [`JOINED`].
         pub way: u32,
         /// Whether requests go to random places.
@@ -45,8 +43,10 @@ gpufs_device::portable! {
         pub device: u64,
         /// Bytes of a file that are used: a multiple of `piece`.
         pub span: u64,
-        /// The first round's number.
+        /// The first piece's number, from which random places are made.
         pub first: u64,
+        /// The pieces.
+        pub supply: Supply,
         /// The address of [`Times`].
         pub times: u64,
     }
@@ -176,32 +176,35 @@ fn transfers(fs: Fs, job: &Transfers, writing: bool) {
     let times = Times(job.times);
     let warp = Lanes::calling();
     let (index, lane) = (u64::from(warp_index()), u64::from(Machine::lane()));
-    let warps = gpufs_device::warp::grid_threads() / u64::from(Machine::width());
-    let file = job.files.get(fs)[(warp_index() % job.file_count) as usize];
+    let which = warp_index() % job.file_count;
+    let file = job.files.get(fs)[which as usize];
     let (pinned, device) = (job.pinned + index * job.piece, job.device + index * job.piece);
     let requests = lane < job.piece / job.request;
     let (bytes, at) = if requests { (job.request, lane * job.request) } else { (0, 0) };
     let memory = if matches!(job.way, DIRECT | JOINED) { device } else { pinned } + at;
     let calls = requests || job.way == JOINED;
-    timed(times, job.rounds, |round| {
-        let number = job.first + u64::from(round) * warps + index;
-        let offset = if job.random == 0 {
-            (number * job.piece) % job.span + at
-        } else {
-            scramble(number << 6 | lane) % (job.span / job.request) * job.request
-        };
-        if writing && job.way == COPIED {
-            copy_wide(pinned, device, job.piece);
+    between(times, || {
+        // Ends: with the pieces.
+        while let Some(number) = job.supply.next(warp) {
+            let number = job.first + number;
+            let offset = if job.random == 0 {
+                job.supply.place(warp, which) % (job.span / job.piece) * job.piece + at
+            } else {
+                scramble(number << 6 | lane) % (job.span / job.request) * job.request
+            };
+            if writing && job.way == COPIED {
+                copy_wide(pinned, device, job.piece);
+                warp.sync();
+            }
+            if calls {
+                let outcome = one(fs, file, writing, (memory, bytes), offset);
+                times.check(outcome, bytes);
+            }
             warp.sync();
-        }
-        if calls {
-            let outcome = one(fs, file, writing, (memory, bytes), offset);
-            times.check(outcome, bytes);
-        }
-        warp.sync();
-        if !writing && job.way == COPIED {
-            copy_wide(device, pinned, job.piece);
-            warp.sync();
+            if !writing && job.way == COPIED {
+                copy_wide(device, pinned, job.piece);
+                warp.sync();
+            }
         }
     });
 }

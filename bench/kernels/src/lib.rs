@@ -10,7 +10,7 @@ pub mod calls;
 pub mod rivals;
 pub mod steps;
 
-use gpufs_core::word::wake_fence;
+use gpufs_core::word::{DeviceWord64, wake_fence};
 use gpufs_device::Errno;
 use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};
 
@@ -84,16 +84,60 @@ pub fn ticks() -> u64 {
     clock()
 }
 
-/// Runs `body` `rounds` times in every lane of the warp, between two looks at the clock.
-fn timed(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
+/// Runs `body` in every lane of the warp, between two looks at the clock.
+fn between(times: Times, body: impl FnOnce()) {
     let warp = Lanes::calling();
     let start = clock();
-    for round in 0..rounds {
-        body(round);
-    }
+    body();
     warp.sync();
     if warp.lane() == 0 {
         times.warp(start, clock());
+    }
+}
+
+/// Runs `body` `rounds` times in every lane of the warp, between two looks at the clock.
+fn timed(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
+    between(times, || {
+        for round in 0..rounds {
+            body(round);
+        }
+    });
+}
+
+gpufs_device::portable! {
+    /// Pieces of work that warps take one after the other, so that who is slow has fewer: as with threads that work until a time is up.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Supply {
+        /// The address of [`Supply::WORDS`] words in device memory. The first counts what was taken, before this kernel and in it; the others
+        /// what was taken of each file.
+        pub taken: u64,
+        /// What the first says before.
+        pub before: u64,
+        /// How many pieces there are.
+        pub pieces: u64,
+    }
+}
+
+impl Supply {
+    /// Words at [`Supply::taken`].
+    pub const WORDS: usize = 1 + MOST_FILES;
+
+    /// The next number of a word.
+    fn draw(&self, warp: Lanes, word: usize) -> u64 {
+        // SAFETY:
+        // - the host has left such words there, for this kernel alone
+        let words = unsafe { &*(self.taken as *const [DeviceWord64; Self::WORDS]) };
+        // ORDERING: relaxed: who gets which is all that is decided.
+        warp.from_leader(if warp.is_leader() { words[word].draw(1) } else { 0 })
+    }
+    /// The next one's number, from 0. Convergent; called by `warp`; the same in all its lanes.
+    fn next(&self, warp: Lanes) -> Option<u64> {
+        let number = self.draw(warp, 0) - self.before;
+        (number < self.pieces).then_some(number)
+    }
+    /// The next place in a file, from anywhere. As [`Supply::next`].
+    fn place(&self, warp: Lanes, file: u32) -> u64 {
+        self.draw(warp, 1 + file as usize)
     }
 }
 
