@@ -118,7 +118,12 @@ impl OpenFile {
     /// How an SQE names the file.
     #[must_use]
     pub fn target(&self, index: FileIndex) -> Target {
-        if self.flags.peek() & Self::FIXED != 0 {
+        self.target_of(self.flags.peek(), index)
+    }
+    /// [`OpenFile::target`] for who has seen the flags.
+    #[must_use]
+    pub fn target_of(&self, flags: u32, index: FileIndex) -> Target {
+        if flags & Self::FIXED != 0 {
             Target { fd: index.0.cast_signed(), fixed: true }
         } else {
             Target { fd: self.descriptor.peek().cast_signed(), fixed: false }
@@ -396,35 +401,22 @@ impl Session {
     /// # Errors
     /// `EBADF` if there is none.
     pub fn file(&self, index: FileIndex) -> Result<&OpenFile, Errno> {
+        self.file_and_flags(index).map(|(file, _)| file)
+    }
+    /// The open file of an index, and its flags: one look at them.
+    ///
+    /// # Errors
+    /// `EBADF` if there is none.
+    pub fn file_and_flags(&self, index: FileIndex) -> Result<(&OpenFile, u32), Errno> {
         let file = self.files().get(index.0 as usize).ok_or(Errno::BADF)?;
         // ORDERING: acquire, device, partner whoever opened it.
-        if file.flags.observe() & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok(file) }
+        let flags = file.flags.observe();
+        if flags & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok((file, flags)) }
     }
     /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.
     #[must_use]
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
-        /// Regions that are looked at with one trip to memory.
-        const AT_ONCE: usize = 4;
-        let holds = |(start, length): (u64, u64)| {
-            let end = address.checked_sub(start).and_then(|offset| offset.checked_add(bytes));
-            start != 0 && end.is_some_and(|end| end <= length)
-        };
-        // ORDERING: relaxed: regions change only while no kernel runs.
-        let seen = |region: &Region| (region.address.peek(), region.bytes.peek());
-        let (chunks, rest) = self.regions().as_chunks::<AT_ONCE>();
-        for chunk in chunks {
-            let seen = chunk.each_ref().map(seen);
-            for (region, seen) in chunk.iter().zip(seen) {
-                if holds(seen) {
-                    return Some(region.buffer_index.peek());
-                }
-            }
-            // The table is filled from its start.
-            if seen[AT_ONCE - 1].0 == 0 {
-                return None;
-            }
-        }
-        rest.iter().find(|region| holds(seen(region))).map(|region| region.buffer_index.peek())
+        region_among(self.regions(), address, bytes)
     }
     /// A read or write SQE of a pool's memory. See [`Session::transfer`].
     #[must_use]
@@ -450,5 +442,78 @@ impl Session {
             None => Sqe::read(target.fd, address, bytes, offset),
         };
         if target.fixed { entry.with_fixed_file() } else { entry }
+    }
+}
+
+/// [`Session::region_of`], in a table that is filled from its start.
+///
+/// Selects instead of returning early, and stands alone: lanes of a warp leave it together, and what it looks at stays in registers.
+#[inline(never)]
+fn region_among(regions: &[Region], address: u64, bytes: u64) -> Option<u32> {
+    /// Regions that are looked at with one trip to memory.
+    const AT_ONCE: usize = 4;
+    let mut found = None;
+    let mut next = 0;
+    // Ends: `next` grows.
+    while next < regions.len() {
+        let mut seen = [(0, 0, 0); AT_ONCE];
+        // By index: written out, it stays in registers.
+        #[allow(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
+        for offset in 0..AT_ONCE {
+            // Past the table's end it is its last entry again.
+            let region = &regions[(next + offset).min(regions.len() - 1)];
+            // ORDERING: relaxed: regions change only while no kernel runs.
+            seen[offset] = (region.address.peek(), region.bytes.peek(), region.buffer_index.peek());
+        }
+        #[allow(clippy::needless_range_loop, reason = "as above")]
+        for offset in 0..AT_ONCE {
+            let (start, length, index) = seen[offset];
+            let begins = start != 0 && address >= start && bytes <= length;
+            if begins && address.wrapping_sub(start) <= length.wrapping_sub(bytes) {
+                found = Some(index);
+            }
+        }
+        let last = found.is_some() || seen[AT_ONCE - 1].0 == 0;
+        next = if last { regions.len() } else { next + AT_ONCE };
+    }
+    found
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Region, region_among};
+    use crate::word::{DeviceWord, DeviceWord64};
+
+    proptest! {
+        /// Tables of every fill, beside a look at one region after the other; addresses and lengths around the regions' ends and the largest.
+        #[test]
+        fn finds_the_region_that_holds_all(
+            lengths in prop::collection::vec(1_u64..100, 0..10),
+            free in 0_usize..3,
+            near in 0_usize..10,
+            offset in -3_i64..103,
+            bytes in prop_oneof![0_u64..104, Just(u64::MAX), Just(u64::MAX - 1000)],
+        ) {
+            let at = |index: usize| 1000 + 200 * index as u64;
+            let regions: Vec<Region> = (0..lengths.len() + free)
+                .map(|index| {
+                    let length = lengths.get(index).copied();
+                    Region {
+                        address: DeviceWord64::new(length.map_or(0, |_| at(index))),
+                        bytes: DeviceWord64::new(length.unwrap_or(0)),
+                        buffer_index: DeviceWord::new(70 + u32::try_from(index).unwrap()),
+                    }
+                })
+                .collect();
+            let address = at(near).wrapping_add_signed(offset);
+            let holds = |index: &usize| {
+                let (start, end) = (u128::from(at(*index)), u128::from(at(*index)) + u128::from(lengths[*index]));
+                u128::from(address) >= start && u128::from(address) + u128::from(bytes) <= end
+            };
+            let expected = (0..lengths.len()).find(holds).map(|index| 70 + u32::try_from(index).unwrap());
+            prop_assert_eq!(region_among(&regions, address, bytes), expected);
+        }
     }
 }

@@ -73,7 +73,7 @@ impl Fs {
             let position = file.position.peek();
             let offset = OpenFile::offset(flags, position, writing);
             let number = file.descriptor.peek().cast_signed();
-            let request = Request { target: file.target(descriptor), memory, bytes, offset };
+            let request = Request { target: file.target_of(flags, descriptor), memory, bytes, offset };
             let count = transfer(session, lanes, writing, Some(request))?;
             if count == 0 {
                 // Nothing moved, an appending write's position neither.

@@ -40,8 +40,11 @@ pub(crate) enum Drained {
 }
 
 /// Takes completions of one ring and hands them on. Convergent; called by `lanes`; valid in all. Waits for nothing.
+///
+/// Of those who wait for something else than a completion. Not inlined: what it keeps would be spilled all over its callers.
+#[inline(never)]
 pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> Drained {
-    drain_after(&session.queues()[ring as usize], lanes, 1)
+    drain_after(session, ring, &session.queues()[ring as usize], lanes, 1)
 }
 
 /// [`drain`] of each ring that some lane names in `waiting`, once. Convergent; called by `lanes`; valid in all.
@@ -64,9 +67,9 @@ pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u3
     }
 }
 
-/// [`drain`], looking up to `looks` times.
+/// [`drain`], looking up to `looks` times at `queue`, which is that ring's.
 #[inline]
-fn drain_after(queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
+fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
     /// A drain as a number: of none, and of another warp's; counts are smaller.
     const NOTHING: u64 = 0;
     const ELSEWHERE: u64 = u64::MAX;
@@ -93,20 +96,33 @@ fn drain_after(queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
     if drain.count <= width {
         hand_on(queue, lanes, drain, [(rank < drain.count).then(|| queue.entry(drain, rank))]);
     } else {
-        let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
-        for (copy, round) in copies.iter_mut().zip(0..) {
-            let index = round * width + rank;
-            if index < drain.count {
-                *copy = Some(queue.entry(drain, index));
-            }
-        }
-        hand_on(queue, lanes, drain, copies);
+        hand_on_several(session, ring, lanes, packed);
     }
     if lanes.is_leader() {
         queue.end_drain(drain);
     }
     lanes.sync();
     Drained::Some
+}
+
+/// [`hand_on`] of more completions than there are lanes, of the drain that [`drain_after`] packed. Convergent; called by `lanes`.
+///
+/// Not inlined: it takes all registers, and what its callers keep would be spilled. With a copy of the queue: read anew behind each fence, its
+/// fields made 20 million NOPs a second 13.5.
+#[inline(never)]
+fn hand_on_several(session: &Session, ring: u32, lanes: Lanes, packed: u64) {
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
+    let queue = &{ session.queues()[ring as usize] };
+    let (width, rank) = (lanes.count(), lanes.rank());
+    let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
+    for (copy, round) in copies.iter_mut().zip(0..) {
+        let index = round * width + rank;
+        if index < drain.count {
+            *copy = Some(queue.entry(drain, index));
+        }
+    }
+    hand_on(queue, lanes, drain, copies);
 }
 
 /// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
@@ -136,7 +152,7 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            let drained = drain_after(queue, lanes, 1);
+            let drained = drain_after(session, ring, queue, lanes, 1);
             patience.wait(drained, Stage::Slot, ring, 0);
             continue;
         }
@@ -164,7 +180,7 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
         // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
         loop {
             // Before the first look at the outcome, which takes as long as the way to the completion queue does.
-            let drained = drain_after(queue, lanes, Machine::LOOKS);
+            let drained = drain_after(session, ring, queue, lanes, Machine::LOOKS);
             if let Some(armed) = operation
                 && let Outcome::Done(value) = queue.outcome(armed)
             {

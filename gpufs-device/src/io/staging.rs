@@ -111,6 +111,11 @@ struct Running {
 }
 
 impl Running {
+    /// Before anything was moved.
+    fn new(request: Option<Request>) -> Self {
+        let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
+        Self { done: 0, bytes, open: request.is_some(), outcome: Ok(0) }
+    }
     /// Takes in the result of an operation of `asked` bytes; how many it moved. A short one ends the transfer, as the system call
     /// would; an interrupted one is asked again; an error after some bytes shows in the next call, as POSIX has it.
     fn settle(&mut self, asked: u64, result: i32) -> u64 {
@@ -195,9 +200,12 @@ pub(crate) fn transfer(
     writing: bool,
     request: Option<Request>,
 ) -> Result<u64, Errno> {
-    let counters = session.queues()[ring_of_warp(session) as usize].counters();
+    let requests = lanes.ballot(request.is_some());
+    if requests.count() <= 1 {
+        return transfer_of_one(session, lanes, writing, request, requests);
+    }
     let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
-    let mut running = Running { done: 0, bytes, open: request.is_some(), outcome: Ok(0) };
+    let mut running = Running::new(request);
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
     // Registered memory is used in place, and where there are no bytes no memory is needed.
     let in_place = region.is_some() || bytes == 0;
@@ -219,10 +227,154 @@ pub(crate) fn transfer(
     }
     let whole = lanes.scan(running.done) + running.done;
     if lanes.lane() == lanes.mask().last() {
-        // ORDERING: relaxed: a counter.
-        if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(whole);
+        count(session, writing, whole);
     }
     running.outcome
+}
+
+/// Counts bytes that were moved.
+fn count(session: &Session, writing: bool, bytes: u64) {
+    let counters = session.queues()[ring_of_warp(session) as usize].counters();
+    // ORDERING: relaxed: a counter.
+    if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(bytes);
+}
+
+/// [`transfer`] where at most one lane has a request, that of `requests`: it does by itself what takes one lane, and all copy. Convergent;
+/// called by `lanes`.
+///
+/// Not inlined, as little else that calls [`transact`]: that takes nearly all registers, and what its callers keep is spilled.
+#[inline(never)]
+fn transfer_of_one(
+    session: &Session,
+    lanes: Lanes,
+    writing: bool,
+    request: Option<Request>,
+    requests: LaneMask,
+) -> Result<u64, Errno> {
+    if requests.is_empty() {
+        return Ok(0);
+    }
+    let (lane, pool) = (requests.first(), &session.staging);
+    let mut running = Running::new(request);
+    let region = request.and_then(|request| session.region_of(request.memory, running.bytes));
+    let operate =
+        |running: &mut Running, request: Request, index: Option<u32>, (address, bytes): (u64, u64)| {
+            let offset = match request.offset {
+                CURRENT_POSITION => CURRENT_POSITION,
+                offset => offset + running.done,
+            };
+            #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
+            let entry = Session::transfer(index, writing, request.target, (address, bytes as u32), offset);
+            running.settle(bytes, transact(session, lanes.subset(requests), Some(entry)))
+        };
+    let staging = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+    // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
+    loop {
+        let mut staged = None;
+        let mut told = Told { buffer: 0, bytes: 0, more: false };
+        let memory = request.map_or(0, |request| request.memory + running.done);
+        let left = running.bytes - running.done;
+        if let Some(request) = request {
+            if region.is_some() || left == 0 {
+                operate(&mut running, request, region, (memory, left));
+            } else {
+                let buffers = claim_alone(session, lanes.subset(requests), left);
+                told.buffer = buffers.claim.item(0);
+                told.bytes = left.min(u64::from(buffers.bytes));
+                if !writing {
+                    told.bytes = operate(&mut running, request, staging, (buffers.address, told.bytes));
+                }
+                staged = Some(buffers);
+            }
+            told.more = running.open;
+        }
+        told = Told::unpacked(lanes.broadcast(told.packed(), lane));
+        if told.bytes > 0 {
+            let address = pool.address(told.buffer);
+            copy_of_one(session, lanes, lane, (memory, address, told.bytes), writing);
+        }
+        if let (Some(request), Some(buffers)) = (request, staged) {
+            if writing {
+                operate(&mut running, request, staging, (buffers.address, told.bytes));
+            }
+            pool.free.release(buffers.claim);
+        }
+        if writing && told.bytes > 0 {
+            told.more = lanes.ballot(running.open) != LaneMask::NONE;
+        }
+        if !told.more {
+            break;
+        }
+    }
+    if request.is_some() {
+        count(session, writing, running.done);
+    }
+    running.outcome
+}
+
+/// What the one lane of [`transfer_of_one`] tells the others.
+#[derive(Clone, Copy)]
+struct Told {
+    /// The staging buffer.
+    buffer: u32,
+    /// Bytes in it that are to be copied; less than 2³¹.
+    bytes: u64,
+    /// There will be another round.
+    more: bool,
+}
+
+impl Told {
+    const MORE: u64 = 1 << 31;
+    const fn packed(self) -> u64 {
+        (self.buffer as u64) << 32 | if self.more { Self::MORE } else { 0 } | self.bytes
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+    const fn unpacked(word: u64) -> Self {
+        let (buffer, low) = ((word >> 32) as u32, word & (u32::MAX as u64));
+        Self { buffer, bytes: low & !Self::MORE, more: low & Self::MORE != 0 }
+    }
+}
+
+/// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane`. Waits for it.
+fn claim_alone(session: &Session, lane: Lanes, bytes: u64) -> Staged {
+    let ring = ring_of_warp(session);
+    let mut patience = Patience::new(session);
+    // Ends: a buffer comes (last proof of the core, (c)).
+    loop {
+        if let Some(staged) = session.staging.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
+            return staged;
+        }
+        let drained = drain(session, lane, ring);
+        patience.wait(drained, Stage::Staging, ring, bytes);
+    }
+}
+
+/// Copies between the `memory` of one lane and staging memory, which all lanes do if they reach it. Convergent; called by `lanes`; `staging`
+/// and `bytes` are the same in all.
+fn copy_of_one(
+    session: &Session,
+    lanes: Lanes,
+    lane: u32,
+    (memory, staging, bytes): (u64, u64, u64),
+    writing: bool,
+) {
+    let alone = !session.copies_together() || bytes < TOGETHER_BYTES || Machine::is_private(memory);
+    // 0 where the lane copies by itself.
+    let shared = lanes.broadcast(if alone { 0 } else { memory }, lane);
+    let ends = |own| if writing { (staging, own) } else { (own, staging) };
+    if shared != 0 {
+        let (target, source) = ends(shared);
+        // SAFETY:
+        // - one end is the lane's staging memory, the other what its caller gave, who waits for the result; every lane reaches both
+        unsafe { copy_together(lanes, target, source, bytes) };
+    } else if lanes.lane() == lane {
+        let (target, source) = ends(memory);
+        // SAFETY:
+        // - as above, for that lane
+        unsafe { copy_raw(target, source, bytes) };
+    }
+    // What all have copied is the kernel's, or the caller's, and the buffer the next one's.
+    lanes.sync();
 }
 
 /// One round of [`transfer`] through staging memory: every open lane, or the run that it is in, gets as far as its staging memory
