@@ -409,8 +409,10 @@ impl Session {
     /// `EBADF` if there is none.
     pub fn file_and_flags(&self, index: FileIndex) -> Result<(&OpenFile, u32), Errno> {
         let file = self.files().get(index.0 as usize).ok_or(Errno::BADF)?;
+        // ORDERING: relaxed where it is enough: the host registers files before it names them, and does not change them.
+        let seen = file.flags.peek();
         // ORDERING: acquire, device, partner whoever opened it.
-        let flags = file.flags.observe();
+        let flags = if seen & OpenFile::FIXED != 0 { seen } else { file.flags.observe() };
         if flags & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok((file, flags)) }
     }
     /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.

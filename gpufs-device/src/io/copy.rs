@@ -18,9 +18,36 @@ const SMALL_AT_ONCE: usize = 8;
 /// Both stretches are valid for `bytes`, in every lane ([`Warp::is_private`]), and do not overlap; nobody writes them meanwhile, and nobody
 /// else reads the target.
 pub(crate) unsafe fn copy_together(lanes: Lanes, target: u64, source: u64, bytes: u64) {
+    let share = (lanes.rank() as usize, lanes.count() as usize);
+    if (target | source | bytes).is_multiple_of(16) {
+        // SAFETY:
+        // - this function's contract; the lanes' ranks are all numbers below their count; aligned as just looked at
+        unsafe { copy_aligned(share, target, source, bytes) }
+    } else {
+        // SAFETY:
+        // - as above
+        unsafe { copy_share(share, target, source, bytes) }
+    }
+}
+
+/// [`copy_share`] of whole aligned words of 16 bytes, as pages are: little code, for calls that copy little.
+///
+/// # Safety
+/// As [`copy_together`]; all three are multiples of 16.
+#[inline(never)]
+unsafe fn copy_aligned((rank, count): (usize, usize), target: u64, source: u64, bytes: u64) {
+    let words = usize::try_from(bytes / 16).unwrap_or(usize::MAX);
+    let (to, from) = (target as *mut u128, source as *const u128);
     // SAFETY:
-    // - this function's contract; the lanes' ranks are all numbers below their count
-    unsafe { copy_share((lanes.rank() as usize, lanes.count() as usize), target, source, bytes) }
+    // - this function's contract
+    unsafe {
+        copy_words::<_, AT_ONCE>(
+            (rank, count),
+            words,
+            |at| from.add(at).read(),
+            |at, word| to.add(at).write(word),
+        );
+    }
 }
 
 /// Copies a slice; a lane alone.
@@ -191,7 +218,7 @@ mod tests {
     /// Every alignment of either end, lengths around the word sizes and the unrolling, warps of several widths.
     #[test]
     fn shares_make_the_whole() {
-        let lengths = (0..70).chain([127, 128, 129, 511, 2048, 2049, 4095]);
+        let lengths = (0..70).chain([127, 128, 129, 511, 2048, 2049, 4095, 4096, 16 << 10]);
         for bytes in lengths {
             for (to, from) in (0..16).flat_map(|to| (0..16).map(move |from| (to, from))) {
                 for count in [1, 3, 32, 64] {
@@ -199,26 +226,30 @@ mod tests {
                     let mut target = vec![0xee_u8; bytes + 64];
                     let (source_at, target_at) =
                         (source.as_ptr().align_offset(16) + from, target.as_ptr().align_offset(16) + to);
-                    for rank in 0..count {
-                        // SAFETY:
-                        // - both vectors hold 64 bytes more than is copied, and the offsets are below 32
-                        unsafe {
-                            copy_share(
-                                (rank, count),
-                                target.as_mut_ptr().add(target_at) as u64,
-                                source.as_ptr().add(source_at) as u64,
-                                bytes as u64,
-                            );
+                    let aligned = (to | from | bytes) % 16 == 0;
+                    for copy in [copy_share, copy_aligned].into_iter().take(1 + usize::from(aligned)) {
+                        target.fill(0xee);
+                        for rank in 0..count {
+                            // SAFETY:
+                            // - both vectors hold 64 bytes more than is copied, and the offsets are below 32
+                            unsafe {
+                                copy(
+                                    (rank, count),
+                                    target.as_mut_ptr().add(target_at) as u64,
+                                    source.as_ptr().add(source_at) as u64,
+                                    bytes as u64,
+                                );
+                            }
                         }
+                        let what = format!("{bytes} bytes from {from} to {to}, {count} lanes");
+                        assert_eq!(
+                            target[target_at..target_at + bytes],
+                            source[source_at..source_at + bytes],
+                            "{what}"
+                        );
+                        let around = target[..target_at].iter().chain(&target[target_at + bytes..]);
+                        assert!(around.into_iter().all(|byte| *byte == 0xee), "{what}: bytes beside it");
                     }
-                    let what = format!("{bytes} bytes from {from} to {to}, {count} lanes");
-                    assert_eq!(
-                        target[target_at..target_at + bytes],
-                        source[source_at..source_at + bytes],
-                        "{what}"
-                    );
-                    let around = target[..target_at].iter().chain(&target[target_at + bytes..]);
-                    assert!(around.into_iter().all(|byte| *byte == 0xee), "{what}: bytes beside it");
                 }
             }
         }
