@@ -142,8 +142,15 @@ fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [O
 /// (0 for a lane without). Convergent; called by `lanes`.
 ///
 /// What an entry refers to must stay valid until the return.
+#[inline]
 pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i32 {
-    let ring = ring_of_warp(session);
+    transact_on(session, ring_of_warp(session), lanes, entry)
+}
+
+/// [`transact`] on `ring`, which [`ring_of_warp`] told the caller before it made what others might see: behind that, it would have to be
+/// looked up anew.
+#[inline(never)]
+pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;

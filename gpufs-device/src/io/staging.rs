@@ -1,12 +1,12 @@
 //! Bounce buffers: any pointer may be a source or destination, since lanes copy (decision 15). Registered memory is used in place.
 #![allow(unsafe_code, reason = "copies between the caller's memory and staging memory")]
 
-use gpufs_core::Errno;
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::pool::{Pool, Staged};
 use gpufs_core::session::{Session, Stage, Target};
+use gpufs_core::{Counters, Errno};
 
-use super::{Patience, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact};
+use super::{Patience, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 /// What a lane's staging memory is for, given to the body of [`staged`].
@@ -227,14 +227,13 @@ pub(crate) fn transfer(
     }
     let whole = lanes.scan(running.done) + running.done;
     if lanes.lane() == lanes.mask().last() {
-        count(session, writing, whole);
+        count(session.queues()[ring_of_warp(session) as usize].counters(), writing, whole);
     }
     running.outcome
 }
 
 /// Counts bytes that were moved.
-fn count(session: &Session, writing: bool, bytes: u64) {
-    let counters = session.queues()[ring_of_warp(session) as usize].counters();
+fn count(counters: &Counters, writing: bool, bytes: u64) {
     // ORDERING: relaxed: a counter.
     if writing { &counters.bytes_written } else { &counters.bytes_read }.draw(bytes);
 }
@@ -254,7 +253,10 @@ fn transfer_of_one(
     if requests.is_empty() {
         return Ok(0);
     }
-    let (lane, pool) = (requests.first(), &session.staging);
+    // What never changes is copied: behind each acquire it would be a trip to memory.
+    let (lane, pool, together) = (requests.first(), session.staging, session.copies_together());
+    let ring = ring_of_warp(session);
+    let counters = session.queues()[ring as usize].counters();
     let mut running = Running::new(request);
     let region = request.and_then(|request| session.region_of(request.memory, running.bytes));
     let operate =
@@ -265,7 +267,7 @@ fn transfer_of_one(
             };
             #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
             let entry = Session::transfer(index, writing, request.target, (address, bytes as u32), offset);
-            running.settle(bytes, transact(session, lanes.subset(requests), Some(entry)))
+            running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
     let staging = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
@@ -278,7 +280,7 @@ fn transfer_of_one(
             if region.is_some() || left == 0 {
                 operate(&mut running, request, region, (memory, left));
             } else {
-                let buffers = claim_alone(session, lanes.subset(requests), left);
+                let buffers = claim_alone(session, ring, pool, lanes.subset(requests), left);
                 told.buffer = buffers.claim.item(0);
                 told.bytes = left.min(u64::from(buffers.bytes));
                 if !writing {
@@ -291,7 +293,7 @@ fn transfer_of_one(
         told = Told::unpacked(lanes.broadcast(told.packed(), lane));
         if told.bytes > 0 {
             let address = pool.address(told.buffer);
-            copy_of_one(session, lanes, lane, (memory, address, told.bytes), writing);
+            copy_of_one(together, lanes, lane, (memory, address, told.bytes), writing);
         }
         if let (Some(request), Some(buffers)) = (request, staged) {
             if writing {
@@ -307,7 +309,7 @@ fn transfer_of_one(
         }
     }
     if request.is_some() {
-        count(session, writing, running.done);
+        count(counters, writing, running.done);
     }
     running.outcome
 }
@@ -335,13 +337,12 @@ impl Told {
     }
 }
 
-/// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane`. Waits for it.
-fn claim_alone(session: &Session, lane: Lanes, bytes: u64) -> Staged {
-    let ring = ring_of_warp(session);
+/// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane` and uses `ring`. Waits for it.
+fn claim_alone(session: &Session, ring: u32, pool: Pool, lane: Lanes, bytes: u64) -> Staged {
     let mut patience = Patience::new(session);
     // Ends: a buffer comes (last proof of the core, (c)).
     loop {
-        if let Some(staged) = session.staging.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
+        if let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
             return staged;
         }
         let drained = drain(session, lane, ring);
@@ -350,15 +351,15 @@ fn claim_alone(session: &Session, lane: Lanes, bytes: u64) -> Staged {
 }
 
 /// Copies between the `memory` of one lane and staging memory, which all lanes do if they reach it. Convergent; called by `lanes`; `staging`
-/// and `bytes` are the same in all.
+/// and `bytes` are the same in all; `together` is [`Session::copies_together`].
 fn copy_of_one(
-    session: &Session,
+    together: bool,
     lanes: Lanes,
     lane: u32,
     (memory, staging, bytes): (u64, u64, u64),
     writing: bool,
 ) {
-    let alone = !session.copies_together() || bytes < TOGETHER_BYTES || Machine::is_private(memory);
+    let alone = !together || bytes < TOGETHER_BYTES || Machine::is_private(memory);
     // 0 where the lane copies by itself.
     let shared = lanes.broadcast(if alone { 0 } else { memory }, lane);
     let ends = |own| if writing { (staging, own) } else { (own, staging) };
