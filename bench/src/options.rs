@@ -185,7 +185,8 @@ impl Options {
         options.quick |= plots;
         let (quick_ms, quick_file, quick_memory) =
             if options.cuda { (40, 64 << 20, 64 << 20) } else { (20, 16 << 20, 8 << 20) };
-        let (slow_file, slow_memory) = if options.cuda { (1 << 30, 64 << 20) } else { (256 << 20, 16 << 20) };
+        let (slow_file, slow_memory) =
+            if options.cuda { (1 << 30, 128 << 20) } else { (256 << 20, 16 << 20) };
         let choose =
             |given: Option<u64>, quick, slow| given.unwrap_or(if options.quick { quick } else { slow });
         options.file_bytes = choose(file_bytes, quick_file, slow_file).max(64 << 10);

@@ -11,7 +11,7 @@ use gpufs_host::Grid;
 use crate::cpu::{Means, Plain};
 use crate::gpu::Staging;
 use crate::latency::Landing;
-use crate::read::{Piece, Source, Way, pieces};
+use crate::read::{Piece, Source, pieces, reading_ways};
 use crate::report::{Place, Role, size};
 use crate::sample::Spread;
 use crate::scratch::{Access, Scratch, in_memory};
@@ -79,12 +79,8 @@ fn reading(bench: &mut Bench, rings: u32) -> Result<(), Failure> {
     for piece in sizes(bench).into_iter().filter(|piece| piece.bytes <= span) {
         bench.step(&format!("read {}", piece.name));
         let x = piece.size as f64;
-        let ways: Vec<(String, Way)> = Way::OF_DEVICE_MEMORY
-            .into_iter()
-            .filter(|way| way.suits(&piece, 1))
-            .map(|way| (way.name(false).to_owned(), way))
-            .collect();
-        let (_, (_, ours)) = bench.best(rings, effort, &ways, |stage, effort, way| {
+        let ways = reading_ways(std::slice::from_ref(&piece));
+        let (_, (_, ours)) = bench.best(rings, effort, &ways, |stage, effort, (_, way)| {
             read::transferred(stage, effort, &source, &piece, way)
         })?;
         plot.point(bench, x, Role::Ours, "gpufs: pread", ours);

@@ -31,6 +31,13 @@ pub(crate) struct Piece {
     pub(crate) name: String,
 }
 
+impl Piece {
+    /// Whose request has this size.
+    pub(crate) fn request(&self) -> String {
+        format!("{} a {}", size(self.size), if self.size > LANE_BYTES { "warp" } else { "lane" })
+    }
+}
+
 /// How a warp asks for its piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -96,10 +103,40 @@ pub(crate) fn pieces(sizes: &[u64], warps: u32, memory: u64) -> Vec<Piece> {
         let room = u32::try_from(memory / bytes).unwrap_or(u32::MAX);
         let warps = warps.min(room);
         let warps = if warps > 4 { warps / 4 * 4 } else { warps };
-        let name = format!("{} a {}, warps: {warps}", self::size(size), if whole { "warp" } else { "lane" });
-        (warps > 0).then_some(Piece { size, bytes, warps, name })
+        let mut piece = Piece { size, bytes, warps, name: String::new() };
+        piece.name = format!("{}, warps: {warps}", piece.request());
+        (warps > 0).then_some(piece)
     };
     sizes.iter().filter_map(of_size).collect()
+}
+
+/// The pieces of one size by as many warps as there is memory for; where that bounds them, by half as many, too: many keep the bus busy while
+/// rings are slow, few keep what they wait for in the processor's cache.
+pub(crate) fn choices(size: u64, warps: u32, memory: u64) -> Vec<Piece> {
+    let mut found = pieces(&[size], warps, memory);
+    let fewer = pieces(&[size], warps, memory / 2).pop();
+    found.extend(fewer.filter(|fewer| fewer.warps < warps / 2));
+    found
+}
+
+/// The ways into device memory, for each of the pieces: which, and how.
+pub(crate) fn reading_ways(pieces: &[Piece]) -> Vec<(String, (usize, Way))> {
+    let of = |(index, piece): (usize, &Piece)| {
+        let (piece, warps) = (piece.clone(), piece.warps);
+        let suiting = Way::OF_DEVICE_MEMORY.into_iter().filter(move |way| way.suits(&piece, 1));
+        suiting.map(move |way| (format!("{}, warps: {warps}", way.name(false)), (index, way)))
+    };
+    pieces.iter().enumerate().flat_map(of).collect()
+}
+
+/// The best of several pieces' rates.
+pub(crate) fn best_of(
+    pieces: &[Piece],
+    rate: impl FnMut(&Piece) -> Result<Spread, Failure>,
+) -> Result<Spread, Failure> {
+    let rates: Result<Vec<Spread>, Failure> = pieces.iter().map(rate).collect();
+    let best = rates?.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()));
+    best.ok_or_else(|| "there is no piece".into())
 }
 
 /// A rate in GB/s.

@@ -14,7 +14,7 @@ use crate::gpu::Staging;
 use crate::latency::Landing;
 use crate::one_core::Writer;
 use crate::print::Rates;
-use crate::read::{Piece, Source, Way, pieces};
+use crate::read::{Piece, Source, Way, best_of, choices, reading_ways};
 use crate::report::{Goal, Limit, Role, short, size};
 use crate::sample::{Effort, Named, Spread};
 use crate::scratch::{self, Access, Scratch, in_memory};
@@ -152,11 +152,17 @@ impl Run<'_> {
         self.goal(Goal { row, what: what.to_owned(), figure, unit, rival: None, limit });
     }
 
-    /// What a warp moves at a time in requests of `bytes`.
+    /// What a warp moves at a time in requests of `bytes`, by as many warps as may be best. At least one.
+    fn choices(&self, bytes: u64) -> Result<Vec<Piece>, Failure> {
+        let found = choices(bytes, self.bench.warps()[0], self.bench.options.memory as u64);
+        if found.is_empty() {
+            return Err(format!("--memory: {} is more than that", size(bytes)).into());
+        }
+        Ok(found)
+    }
+    /// The first of [`Run::choices`].
     fn piece(&self, bytes: u64) -> Result<Piece, Failure> {
-        let memory = self.bench.options.memory as u64;
-        let piece = pieces(&[bytes], self.bench.warps()[0], memory).pop();
-        piece.ok_or_else(|| format!("--memory: {} is more than that", size(bytes)).into())
+        Ok(self.choices(bytes)?.swap_remove(0))
     }
 
     /// Measures the best of several ways, which one short sample of each shows.
@@ -308,9 +314,8 @@ impl Run<'_> {
             return Ok(());
         }
         for bytes in [KIB_64, MIB] {
-            let piece = self.piece(bytes)?;
-            let ways = writing_ways(std::slice::from_ref(&piece));
-            self.writes_nowhere((3, 1), &piece, &ways, 0.95)?;
+            let pieces = self.choices(bytes)?;
+            self.writes_nowhere((3, 1), &pieces, &writing_ways(&pieces), 0.95)?;
         }
         Ok(())
     }
@@ -323,7 +328,12 @@ impl Run<'_> {
         let piece = self.piece(64)?;
         // Streams as a program would have them: one for all its warps, or one for each group of them.
         for streams in [1, 4] {
-            self.writes_nowhere((4, streams), &piece, &[(write::STREAM.to_owned(), (0, None))], 0.5)?;
+            self.writes_nowhere(
+                (4, streams),
+                std::slice::from_ref(&piece),
+                &[(write::STREAM.to_owned(), (0, None))],
+                0.5,
+            )?;
         }
         let rings = self.bench.most_rings();
         for warps in [piece.warps.min(32), piece.warps] {
@@ -340,23 +350,24 @@ impl Run<'_> {
     fn writes_nowhere(
         &mut self,
         (row, files): (u32, usize),
-        piece: &Piece,
+        pieces: &[Piece],
         ways: &[(String, WritingWay)],
         wanted: f64,
     ) -> Result<(), Failure> {
         let (rings, effort) = (self.bench.most_rings(), self.effort);
         let streams = if row == 4 { format!(", streams: {files}") } else { String::new() };
-        let what = format!("{} to /dev/null{streams}, rings: {rings}", piece.name);
+        let what = format!("{} to /dev/null{streams}, rings: {rings}", pieces[0].request());
         self.step(row, &what);
         let target = Target::null(files, self.bench.options.file_bytes);
         let ours = self.best((row, &what), rings, ways, |stage, effort, way| {
-            written(stage, effort, &target, std::slice::from_ref(piece), way)
+            written(stage, effort, &target, pieces, way)
         })?;
-        let stores = write::stored(self.bench.stage(rings)?, effort, piece)?;
+        let stage = self.bench.stage(rings)?;
+        let stores = best_of(pieces, |piece| write::stored(stage, effort, piece))?;
         let mut rivals =
             vec![(named("GPU: stores to pinned memory, no file", stores), Some(Limit::AtLeast(wanted)))];
         if row == 3 {
-            rivals.extend(self.staged_writes(&target, piece)?.map(|rival| (rival, None)));
+            rivals.extend(self.staged_writes(&target, &pieces[0])?.map(|rival| (rival, None)));
         }
         self.beside(row, &what, "GB/s", &ours, &rivals);
         Ok(())
@@ -403,24 +414,27 @@ impl Run<'_> {
         let what = format!("in order to {}, files: {}, rings: {rings}", target.name, target.paths.len());
         self.step(5, &what);
         let both = [self.piece(KIB_64)?, self.piece(MIB)?];
-        let mut ours = self.best((5, &what), rings, &writing_ways(&both), |stage, effort, way| {
-            written(stage, effort, target, &both, way)
+        let mut all = self.choices(KIB_64)?;
+        all.extend(self.choices(MIB)?);
+        let mut ours = self.best((5, &what), rings, &writing_ways(&all), |stage, effort, way| {
+            written(stage, effort, target, &all, way)
         })?;
         let mut blocks = self.bench.options.stream_buffer;
         if target.paths.len() == 1 {
             for larger in self.block_sizes().into_iter().skip(1) {
                 let name = |piece: &Piece| {
                     format!(
-                        "{}, {}, in blocks of {}",
+                        "{}, {}, warps: {}, in blocks of {}",
                         write::STREAM,
                         size(piece.size),
+                        piece.warps,
                         size(LARGE_BLOCK.into())
                     )
                 };
-                let ways: Vec<_> = (0..both.len()).map(|index| (name(&both[index]), (index, None))).collect();
+                let ways: Vec<_> = (0..all.len()).map(|index| (name(&all[index]), (index, None))).collect();
                 let found = self.in_blocks(larger, |run| {
                     run.best((5, &what), rings, &ways, |stage, effort, way| {
-                        written(stage, effort, target, &both, way)
+                        written(stage, effort, target, &all, way)
                     })
                 })?;
                 if found.1.median() > ours.1.median() {
@@ -480,17 +494,12 @@ impl Run<'_> {
         if let Some((_, found)) = self.found.iter().find(|(key, _)| *key == (bytes, rings)) {
             return Ok(found.clone());
         }
-        let piece = self.piece(bytes)?;
-        let what = read_case(&piece, rings);
+        let pieces = self.choices(bytes)?;
+        let what = read_case(&pieces[0], rings);
         self.step(6, &what);
-        let ways: Vec<(String, Way)> = Way::OF_DEVICE_MEMORY
-            .into_iter()
-            .filter(|way| way.suits(&piece, 1))
-            .map(|way| (way.name(false).to_owned(), way))
-            .collect();
         let found = self.with_source(|run, source| {
-            run.best((6, &what), rings, &ways, |stage, effort, way| {
-                read::transferred(stage, effort, source, &piece, way)
+            run.best((6, &what), rings, &reading_ways(&pieces), |stage, effort, (index, way)| {
+                read::transferred(stage, effort, source, &pieces[index], way)
             })
         })?;
         self.found.push(((bytes, rings), found.clone()));
@@ -509,7 +518,9 @@ impl Run<'_> {
                 let what = read_case(&piece, rings);
                 // The bus is the same with any number of rings.
                 if self.bench.gpu.is_some() && loads.iter().all(|(of, _)| *of != bytes) {
-                    loads.push((bytes, read::loaded(self.bench.stage(rings)?, effort, &piece)?));
+                    let pieces = self.choices(bytes)?;
+                    let stage = self.bench.stage(rings)?;
+                    loads.push((bytes, best_of(&pieces, |piece| read::loaded(stage, effort, piece))?));
                 }
                 let bus = loads
                     .iter()
@@ -759,7 +770,7 @@ pub(crate) type WritingWay = (usize, Option<Way>);
 pub(crate) fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
     let mut ways = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
-        let of = |name: &str| format!("{name}, {}", size(piece.size));
+        let of = |name: &str| format!("{name}, {}, warps: {}", size(piece.size), piece.warps);
         ways.push((of(write::STREAM), (index, None)));
         for way in Way::OF_DEVICE_MEMORY.into_iter().filter(|way| way.suits(piece, 1)) {
             ways.push((of(way.name(true)), (index, Some(way))));
@@ -785,5 +796,5 @@ pub(crate) fn written(
 /// A case of rows 6 and 7.
 fn read_case(piece: &Piece, rings: u32) -> String {
     let order = if piece.size == KIB_4 { "random" } else { "in order" };
-    format!("pread of {}, {order}, rings: {rings}", piece.name)
+    format!("pread of {}, {order}, rings: {rings}", piece.request())
 }

@@ -109,7 +109,7 @@ kernel! {
     /// Samples of one `nop` of every calling lane.
     pub fn nop_latency(fs: Fs, rounds: u32, times: u64) {
         let times = Times(times);
-        sampled(times, rounds, |_| {
+        sampled(times, rounds, |_| (), |()| {
             if let Err(errno) = fs.nop() {
                 times.fail(errno);
             }
@@ -125,10 +125,8 @@ kernel! {
         // SAFETY:
         // - the host gives that much memory to the one lane that has bytes
         let into = unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, mine as usize) };
-        sampled(Times(times), rounds, |round| {
-            let place = scramble(u64::from(round)) % (span / bytes);
-            Times(times).check(fs.pread(file, into, place * bytes), mine);
-        });
+        let place = |round| scramble(u64::from(round)) % (span / bytes) * bytes;
+        sampled(Times(times), rounds, place, |place| Times(times).check(fs.pread(file, into, place), mine));
     }
 }
 

@@ -141,15 +141,17 @@ impl Supply {
     }
 }
 
-/// Takes `rounds` samples of `body` in ticks. Of several lanes that call, lane 0's count.
-fn sampled(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
+/// Takes `rounds` samples of `body` in ticks, each of what `prepare` made of its number before. Of several lanes that call, lane 0's count.
+fn sampled<T>(times: Times, rounds: u32, prepare: impl Fn(u32) -> T, mut body: impl FnMut(T)) {
     let (warp, lane) = (Lanes::calling(), Machine::lane());
     let (start_ns, start) = (clock(), ticks());
     for round in 0..rounds {
+        // Or it would be made where it is used, a division in the time of a call.
+        let prepared = core::hint::black_box(prepare(round));
         // What follows is one call of all of them.
         warp.sync();
         let before = ticks();
-        body(round);
+        body(prepared);
         let after = ticks();
         if lane == 0 {
             times.put(Times::HEAD + round as usize, after.wrapping_sub(before));

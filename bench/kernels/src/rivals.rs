@@ -20,14 +20,14 @@ kernel! {
         let (call, answer) =
             unsafe { (&*(shared as *const SharedWord), &*((shared + ANSWER_AT) as *const SharedWord)) };
         let mut alive = true;
-        sampled(Times(times), rounds, |round| {
+        sampled(Times(times), rounds, |round| round + 1, |number| {
             // ORDERING: release, system, partner the host's acquire.
-            call.publish(round + 1);
+            call.publish(number);
             let mut polls = 0_u32;
             let mut since = 0;
             // Ends: with the answer, or after a second without.
             // ORDERING: acquire, system, partner the host's release.
-            while alive && answer.observe() != round + 1 {
+            while alive && answer.observe() != number {
                 polls += 1;
                 if polls.is_multiple_of(1 << 16) {
                     let now = clock();
