@@ -73,6 +73,30 @@ fn settle_copies() -> Result<(), GpuError> {
     unsafe { sys::cuStreamSynchronize(ptr::null_mut()) }.result().map_err(tried("copying to the GPU"))
 }
 
+/// Sleeps until what the stream has been given has ended; an error if it did not end well. The driver's other waits look on.
+///
+/// # Safety
+/// The stream is one, of the current context.
+unsafe fn sleep_on(stream: sys::CUstream) -> Result<(), DriverError> {
+    use sys::CUevent_flags::{CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING};
+    let mut event = ptr::null_mut();
+    // SAFETY:
+    // - a new event, destroyed below
+    unsafe {
+        sys::cuEventCreate(&raw mut event, CU_EVENT_BLOCKING_SYNC as u32 | CU_EVENT_DISABLE_TIMING as u32)
+    }
+    .result()?;
+    // SAFETY:
+    // - the stream is one, by this function's contract; the event was made above
+    let ended = unsafe {
+        sys::cuEventRecord(event, stream).result().and_then(|()| sys::cuEventSynchronize(event).result())
+    };
+    // SAFETY:
+    // - made above, once
+    let _ = unsafe { sys::cuEventDestroy_v2(event) };
+    ended
+}
+
 // SAFETY:
 // - the driver knows the program's variables
 // - device memory comes from the driver, is filled with zeroes, and the fill has ended when it is handed out
@@ -220,8 +244,20 @@ unsafe impl Gpu for Cuda {
             ended => ended.result().map(|()| true).map_err(tried("a kernel did not end well")),
         }
     }
+    unsafe fn sleep(&self, stream: Stream) -> Result<bool, GpuError> {
+        self.bind()?;
+        // SAFETY:
+        // - a stream of `launch`, by this function's contract
+        let slept = unsafe { sleep_on(stream.0 as sys::CUstream) };
+        slept.map(|()| true).map_err(tried("a kernel did not end well"))
+    }
     fn settle(&self) -> Result<(), GpuError> {
         self.bind()?;
+        // The next wait keeps a core busy, which SQPOLL threads want. All but streams that ask not to be waited for have ended by then; what
+        // cannot be slept on, or ended ill, is told by that wait, too.
+        // SAFETY:
+        // - the null stream is always there
+        let _ = unsafe { sleep_on(ptr::null_mut()) };
         result::ctx::synchronize().map_err(tried("a kernel did not end well"))
     }
     unsafe fn destroy(&self, stream: Stream) {

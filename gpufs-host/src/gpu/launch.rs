@@ -63,7 +63,7 @@ impl Launch {
         self.poll().unwrap_or(true)
     }
 
-    /// Waits until it has ended: at first without sleeping, then with naps of a sixty-fourth of the wait so far.
+    /// Waits until it has ended: at first without sleeping, then until the runtime says so, or with naps of a sixty-fourth of the wait so far.
     pub(crate) fn wait(&self) -> Result<(), GpuError> {
         let started = Instant::now();
         // Ends when the kernel does; a kernel that never ends is the program's own.
@@ -71,7 +71,12 @@ impl Launch {
             let waited = started.elapsed();
             if waited < BRISK {
                 thread::yield_now();
-            } else {
+                continue;
+            }
+            // SAFETY:
+            // - destroyed only when `self` is dropped
+            let slept = unsafe { self.gpu.sleep(self.stream) }?;
+            if !slept {
                 thread::sleep((waited / 64).min(LONGEST_NAP));
             }
         }

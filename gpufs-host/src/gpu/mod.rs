@@ -148,6 +148,14 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// # Safety
     /// From `launch`, not yet destroyed.
     unsafe fn poll(&self, stream: Stream) -> Result<bool, GpuError>;
+    /// Sleeps until the stream's kernel has ended, well or not, and the runtime knows: where it can, which is the answer; else returns at once.
+    ///
+    /// # Safety
+    /// From `launch`, not yet destroyed.
+    unsafe fn sleep(&self, stream: Stream) -> Result<bool, GpuError> {
+        let _ = stream;
+        Ok(false)
+    }
     /// Waits until nothing runs in the process's use of the GPU any more, whoever started it; the fault that ended it.
     fn settle(&self) -> Result<(), GpuError>;
     /// Lets the stream go.

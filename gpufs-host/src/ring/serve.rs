@@ -15,6 +15,10 @@
 //! tail, fences (`wake_fence`), and reads the flags. With both fences, at least one sees the other: either the thread sees
 //! the entries and stays up, or the look sees entries and `NEED_WAKEUP`. A look is therefore conclusive for every tail
 //! that it saw, and a tail that it did not see is left to the next look.
+//!
+//! *While it naps for long.* An SQPOLL thread goes to sleep when it has found nothing for `sq_thread_idle` (`io_uring_setup(2)`), which it
+//! counts from the last entries that it took. Where the head has moved since the look before this one began, it is up until `idle` after
+//! that, and needs no look before.
 
 use std::os::fd::AsFd;
 use std::os::unix::thread::JoinHandleExt;
@@ -38,6 +42,8 @@ const PART_OF_SILENCE: u32 = 16;
 const EAGER_FOR: Duration = Duration::from_micros(50);
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
+/// Of the time that a kernel's thread stays up, what is relied on: in that time its head cannot come round to where it was.
+const LONGEST_UP: Duration = Duration::from_secs(2);
 
 /// What the attendant did for one ring since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,12 +198,14 @@ fn release(rings: &[Arc<Inner>]) {
 }
 
 /// What one look found.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Look {
     /// Something was done.
     active: bool,
     /// The SQ was not empty when the look ended.
     left: bool,
+    /// A kernel's thread has taken entries since the look before began.
+    served: bool,
 }
 
 impl Shared {
@@ -206,26 +214,34 @@ impl Shared {
         sys::block_signals();
         sys::sharpen_naps();
         let mut pace = Pace::new(&self.rings);
+        let mut before = Instant::now();
+        // ORDERING: relaxed; what moves afterwards is noticed.
+        let mut heads: Vec<u32> = self.rings.iter().map(|ring| ring.sq_head().peek()).collect();
         // ORDERING: acquire; partner: `drop`'s publish.
         while self.stopping.observe() == 0 {
+            let began = Instant::now();
             // ORDERING: acquire; partner: `begin`'s and `end`'s read-modify-write. Read before the look, so that what was
             // published before the last `end` is seen by it.
             let busy = self.busy.observe() > 0;
-            let look = self.look();
+            let look = self.look(&mut heads);
             self.looks.draw(1);
             if busy || look.left {
-                pace.rest(look.active);
+                pace.rest(look, before);
             } else {
                 std::thread::park();
                 pace.start_over();
             }
+            before = began;
         }
     }
 
-    fn look(&self) -> Look {
-        self.rings.iter().map(|ring| ring.serve()).fold(Look::default(), |all, one| Look {
+    /// Looks at all rings. `heads` are those of the look before.
+    fn look(&self, heads: &mut [u32]) -> Look {
+        let nothing = Look { active: false, left: false, served: true };
+        self.rings.iter().zip(heads).map(|(ring, head)| ring.serve(head)).fold(nothing, |all, one| Look {
             active: all.active | one.active,
             left: all.left | one.left,
+            served: all.served & one.served,
         })
     }
 }
@@ -234,11 +250,14 @@ impl Shared {
 ///
 /// A nap costs a few microseconds of processor time whatever its length, and delays an operation that starts within it. So
 /// naps grow with the silence: from [`SHORTEST_NAP`], by [`PART_OF_SILENCE`], to `longest`. An SQPOLL thread sleeps only after
-/// a silence of `idle_ms` and serves all else by itself, so for such rings a part of `idle_ms` is short enough at once.
+/// a silence of `idle_ms` and serves all else by itself, so for such rings a part of `idle_ms` is short enough at once; and as long as
+/// all such threads find entries, half of the time for which they stay up without.
 struct Pace {
     /// Whether operations wait for a look, rather than only a sleeping kernel thread.
     eager: bool,
     longest: Duration,
+    /// For how long every kernel's thread stays up after it has taken entries.
+    up: Duration,
     /// When something last happened.
     last: Instant,
 }
@@ -249,35 +268,40 @@ impl Pace {
         let idle = rings.iter().filter(sqpoll).map(|ring| ring.idle()).min();
         let longest =
             idle.map_or(LONGEST_NAP, |idle| (idle / PART_OF_SILENCE).clamp(SHORTEST_NAP, LONGEST_NAP));
-        Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, last: Instant::now() }
+        let up = idle.unwrap_or_default().min(LONGEST_UP);
+        Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, up, last: Instant::now() }
     }
     fn start_over(&mut self) {
         self.last = Instant::now();
     }
-    fn rest(&mut self, active: bool) {
-        if active {
+    /// After a look; the one before it began at `before`.
+    fn rest(&mut self, look: Look, before: Instant) {
+        if look.active {
             self.start_over();
         }
         let silence = self.last.elapsed();
         if self.eager && silence < EAGER_FOR {
             return std::thread::yield_now();
         }
-        std::thread::sleep((silence / PART_OF_SILENCE).clamp(SHORTEST_NAP, self.longest));
+        let nap = (silence / PART_OF_SILENCE).clamp(SHORTEST_NAP, self.longest);
+        let up = if look.served { self.up.saturating_sub(before.elapsed()) } else { Duration::ZERO };
+        // Ended by `begin` and `drop`, too, which then need not wait for it.
+        std::thread::park_timeout(nap.max(up / 2));
     }
 }
 
 impl Inner {
-    /// One look at the ring, and what it needs.
-    fn serve(&self) -> Look {
+    /// One look at the ring, and what it needs. `before` is the SQ's head at the look before, and then at this.
+    fn serve(&self, before: &mut u32) -> Look {
         match (&self.pool, self.mode) {
             (Some(pool), _) => self.feed(pool),
-            (None, Mode::Sqpoll) => self.wake(),
+            (None, Mode::Sqpoll) => self.wake(before),
             (None, _) => self.submit(),
         }
     }
 
     /// [`Mode::Sqpoll`]: wakes the kernel's thread if it sleeps on entries.
-    fn wake(&self) -> Look {
+    fn wake(&self, before: &mut u32) -> Look {
         // ORDERING: acquire; partner: the producer's publish of the tail.
         let tail = self.sq_tail().observe();
         // Orders the tail's load before the flags': the kernel's side of this is the fence between setting NEED_WAKEUP and
@@ -286,13 +310,15 @@ impl Inner {
         // ORDERING: acquire; partner: the kernel's release of the flags. The head that it stored before sleeping is seen.
         let flags = self.sq_flags().observe();
         // ORDERING: acquire; partner: the kernel's release of the head. A stale one costs a needless wake-up.
-        let left = self.sq_head().observe() != tail;
+        let head = self.sq_head().observe();
+        let left = head != tail;
+        let served = std::mem::replace(before, head) != head;
         let mut active = self.flush_if_kept_back(flags);
         if left && flags & IORING_SQ_NEED_WAKEUP != 0 {
             self.counts.wake_ups.draw(1);
             active |= self.enter(0, IORING_ENTER_SQ_WAKEUP).is_some();
         }
-        Look { active, left: left && !self.is_dead() }
+        Look { active, left: left && !self.is_dead(), served }
     }
 
     /// [`Mode::Enter`]: submits what was published.
@@ -308,7 +334,7 @@ impl Inner {
         }
         // ORDERING: acquire; partner: the kernel's release of the flags.
         let flushed = self.flush_if_kept_back(self.sq_flags().observe());
-        Look { active: done > 0 || flushed, left: done < pending && !self.is_dead() }
+        Look { active: done > 0 || flushed, left: done < pending && !self.is_dead(), served: false }
     }
 
     /// [`Mode::Threads`]: hands what was published to the workers.
@@ -317,7 +343,7 @@ impl Inner {
         self.counts.submitted.draw(taken.into());
         // ORDERING: acquire; partner: the producer's publish of the tail.
         let left = self.sq_tail().observe() != self.sq_head().peek();
-        Look { active: taken > 0, left: left || !pool.is_caught_up() }
+        Look { active: taken > 0, left: left || !pool.is_caught_up(), served: false }
     }
 
     /// Has the kernel post completions that it kept back for want of room. Credits make that impossible; a producer without

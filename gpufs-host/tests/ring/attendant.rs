@@ -44,6 +44,37 @@ fn a_sleeping_kernel_thread_is_woken() {
 }
 
 #[test]
+fn a_busy_kernel_thread_needs_few_looks() {
+    for (name, config) in kinds().into_iter().filter(|(_, config)| config.mode == Mode::Sqpoll) {
+        let Some(ring) = open(name, &RingConfig { idle_ms: 200, ..config }) else { continue };
+        let attendant = Attendant::start(&[&ring]).unwrap();
+        let mut client = Client::new(&ring);
+        let attention = attendant.attention();
+        let busy = |client: &mut Client| {
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_millis(400) {
+                assert_eq!(client.run(Sqe::nop()), 0);
+            }
+        };
+        // The first look after the thread's sleep finds nothing that was done since the one before.
+        busy(&mut client);
+        let looks = attendant.report().looks;
+        busy(&mut client);
+        let looks = attendant.report().looks - looks;
+        // With naps of a millisecond it would be four hundred.
+        assert!(looks <= 100, "{name}: {looks} looks in 400 ms");
+        // Looks are frequent again before it sleeps: who finds it asleep does not wait for a long nap.
+        until("sleep", || client.word(ring.parts().sq_flags).observe() & IORING_SQ_NEED_WAKEUP != 0);
+        let looks = attendant.report().looks;
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(attendant.report().looks > looks + 2, "{name}: it naps for long");
+        assert_eq!(client.run(Sqe::nop()), 0);
+        assert!(attendant.report().rings[0].wake_ups > 0, "{name}");
+        drop(attention);
+    }
+}
+
+#[test]
 fn it_parks_when_nothing_runs() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &config) else { continue };
