@@ -474,7 +474,7 @@ impl Lines {
         let whole = match Errno::check(result) {
             Ok(count) => {
                 // ORDERING: relaxed: a counter.
-                queue.counters().bytes_read.draw(u64::from(count));
+                queue.counters().bytes_read.tally(u64::from(count));
                 place.got.set(place.got.peek() + count);
                 // A read of nothing is the end of the file.
                 count == 0 || u64::from(place.got.peek()) == stream.block_bytes()

@@ -396,7 +396,7 @@ impl Queue {
         let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
         if claim.is_none() {
             // ORDERING: relaxed: a counter.
-            self.counters().slot_waits.draw(1);
+            self.counters().slot_waits.tally(1);
         }
         claim
     }
@@ -455,7 +455,7 @@ impl Queue {
     pub unsafe fn commit(&self, batch: Batch) {
         let Batch { first, count, publishes, published } = batch;
         // ORDERING: relaxed: a counter.
-        self.counters().operations.draw(u64::from(count));
+        self.counters().operations.tally(u64::from(count));
         if publishes && published == first.0 {
             // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
             self.pass(first.0, count);
@@ -564,7 +564,7 @@ impl Queue {
         // their marks were acquired, or they are the caller's own.
         self.sq_tail().publish(next);
         // ORDERING: relaxed: a counter.
-        self.counters().publications.draw(1);
+        self.counters().publications.tally(1);
     }
 
     // Completion.
@@ -603,7 +603,7 @@ impl Queue {
             }
         }
         // ORDERING: relaxed: a counter.
-        self.counters().empty_looks.draw(u64::from(looks));
+        self.counters().empty_looks.tally(u64::from(looks));
         // ORDERING: release, device, partner the next look.
         words.poller.0.publish(0);
         Look::Empty
@@ -681,7 +681,7 @@ impl Queue {
             *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
             if !delivered {
                 // ORDERING: relaxed: a counter.
-                self.counters().stale.draw(1);
+                self.counters().stale.tally(1);
             }
         }
         deliveries
@@ -718,7 +718,7 @@ impl Queue {
         // ORDERING: release by the fence in `deliver_all`, device, partner the next `look`.
         words.poller.0.publish_fenced(0);
         // ORDERING: relaxed: a counter.
-        self.counters().completions.draw(u64::from(drain.count));
+        self.counters().completions.tally(u64::from(drain.count));
     }
 
     /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.

@@ -618,7 +618,7 @@ impl Stream {
             Ok(count) if count > 0 || written == committed => {
                 debug_assert!(count <= committed - written);
                 // ORDERING: relaxed: a counter.
-                queue.counters().bytes_written.draw(u64::from(count));
+                queue.counters().bytes_written.tally(u64::from(count));
                 block.written.set(written + count);
                 if written + count < committed {
                     self.submit(session, ring, operation.slot.0, number);

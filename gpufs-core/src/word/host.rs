@@ -2,7 +2,8 @@
 //!
 //! On AMDGCN an atomic of `core` has system scope, with the waits and cache actions of LLVM's memory model for it (looked at for
 //! gfx90a and gfx942 by `cargo xtask device`). Device words would do with less: what they cost beyond that is a write-back of
-//! the second-level cache, and that `claim_bits` and `return_bits` become loops of compare-and-swap, as PCIe has no atomic *and* and *or*.
+//! the second-level cache, and that `claim_bits`, `return_bits` and `release_bits` become loops of compare-and-swap, as PCIe has no atomic
+//! *and* and *or*.
 #![allow(clippy::disallowed_types, reason = "this file is the one that wraps them")]
 #![allow(unsafe_code, reason = "the entry cells")]
 
@@ -89,7 +90,12 @@ macro_rules! device_word {
             pub fn publish(&self, value: $int) {
                 self.0.store(value, Ordering::Release);
             }
-            /// Adds `value` without ordering anything (counters); the value before.
+            /// Adds `value` without ordering anything (counters).
+            #[inline]
+            pub fn tally(&self, value: $int) {
+                self.0.fetch_add(value, Ordering::Relaxed);
+            }
+            /// Adds `value` without ordering anything; the value before.
             #[inline]
             pub fn draw(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
@@ -114,6 +120,11 @@ macro_rules! device_word {
             #[inline]
             pub fn return_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
+            }
+            /// Sets `bits`, release.
+            #[inline]
+            pub fn release_bits(&self, bits: $int) {
+                self.0.fetch_or(bits, Ordering::Release);
             }
             /// Stores `value`. Behind [`release_fence`], a release.
             #[inline]

@@ -82,7 +82,12 @@ macro_rules! device_word {
             pub fn publish(&self, value: $int) {
                 self.0.store(value, Ordering::Release);
             }
-            /// Adds `value` without ordering anything (counters); the value before.
+            /// Adds `value` without ordering anything (counters).
+            #[inline]
+            pub fn tally(&self, value: $int) {
+                self.0.fetch_add(value, Ordering::Relaxed);
+            }
+            /// Adds `value` without ordering anything; the value before.
             #[inline]
             pub fn draw(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
@@ -106,6 +111,11 @@ macro_rules! device_word {
             #[inline]
             pub fn return_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
+            }
+            /// Sets `bits`, release.
+            #[inline]
+            pub fn release_bits(&self, bits: $int) {
+                self.0.fetch_or(bits, Ordering::Release);
             }
             /// Stores `value`. Behind [`release_fence`], a release.
             #[inline]

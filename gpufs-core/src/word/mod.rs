@@ -12,9 +12,9 @@
 //! | `peek`, `set` | relaxed | system | device |
 //! | `observe` | acquire | system | device |
 //! | `publish` | release | system | device |
-//! | `draw` | relaxed read-modify-write | none | device |
+//! | `draw`, `tally` (no answer) | relaxed read-modify-write | none | device |
 //! | `claim_bits` | acquire read-modify-write | none | device |
-//! | `return_bits` | release read-modify-write | none | device |
+//! | `return_bits`, `release_bits` (no answer) | release read-modify-write | none | device |
 //! | `add`, `sub`, `replace` | acquire and release | none | device |
 //! | `exchange` | release, behind `release_fence` | none | device |
 //!

@@ -177,7 +177,20 @@ macro_rules! device_word {
                     );
                 }
             }
-            /// Adds `value` without ordering anything (counters); the value before.
+            /// Adds `value` without ordering anything (counters). An atomic operation that wants no answer is another instruction (PTX ISA,
+            /// "red"), which ptxas does not choose by itself, and whose answer no fence waits for.
+            #[inline]
+            pub fn tally(&self, value: $int) {
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("red.relaxed.gpu.global.add.u", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) value, options(nostack)
+                    );
+                }
+            }
+            /// Adds `value` without ordering anything; the value before.
             #[inline]
             pub fn draw(&self, value: $int) -> $int {
                 let before;
@@ -237,6 +250,18 @@ macro_rules! device_word {
                     );
                 }
                 before
+            }
+            /// Sets `bits`, release, as [`Self::tally`] adds.
+            #[inline]
+            pub fn release_bits(&self, bits: $int) {
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("red.release.gpu.global.or.b", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) bits, options(nostack)
+                    );
+                }
             }
             /// Relaxed store. Behind [`release_fence`], a release.
             #[inline]
