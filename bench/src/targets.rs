@@ -327,13 +327,10 @@ impl Run<'_> {
         }
         let piece = self.piece(64)?;
         // Streams as a program would have them: one for all its warps, or one for each group of them.
+        let way = (format!("{}, warps: {}", write::STREAM, piece.warps), (0, None));
         for streams in [1, 4] {
-            self.writes_nowhere(
-                (4, streams),
-                std::slice::from_ref(&piece),
-                &[(write::STREAM.to_owned(), (0, None))],
-                0.5,
-            )?;
+            let (pieces, ways) = (std::slice::from_ref(&piece), std::slice::from_ref(&way));
+            self.writes_nowhere((4, streams), pieces, ways, 0.5)?;
         }
         let rings = self.bench.most_rings();
         for warps in [piece.warps.min(32), piece.warps] {

@@ -73,7 +73,8 @@ fn settle_copies() -> Result<(), GpuError> {
     unsafe { sys::cuStreamSynchronize(ptr::null_mut()) }.result().map_err(tried("copying to the GPU"))
 }
 
-/// Sleeps until what the stream has been given has ended; an error if it did not end well. The driver's other waits look on.
+/// Sleeps until what the stream has been given has ended; an error if it did not end well, or there is no event. The driver's other waits
+/// look on.
 ///
 /// # Safety
 /// The stream is one, of the current context.
@@ -246,18 +247,14 @@ unsafe impl Gpu for Cuda {
     }
     unsafe fn sleep(&self, stream: Stream) -> Result<bool, GpuError> {
         self.bind()?;
+        // Whether it ended ill is `poll`'s to say; an event that cannot be had says nothing of the kernel.
         // SAFETY:
         // - a stream of `launch`, by this function's contract
-        let slept = unsafe { sleep_on(stream.0 as sys::CUstream) };
-        slept.map(|()| true).map_err(tried("a kernel did not end well"))
+        Ok(unsafe { sleep_on(stream.0 as sys::CUstream) }.is_ok())
     }
     fn settle(&self) -> Result<(), GpuError> {
         self.bind()?;
-        // The next wait keeps a core busy, which SQPOLL threads want. All but streams that ask not to be waited for have ended by then; what
-        // cannot be slept on, or ended ill, is told by that wait, too.
-        // SAFETY:
-        // - the null stream is always there
-        let _ = unsafe { sleep_on(ptr::null_mut()) };
+        // It keeps a core busy. An event of the null stream could be slept on, but what others launch meanwhile would wait behind it.
         result::ctx::synchronize().map_err(tried("a kernel did not end well"))
     }
     unsafe fn destroy(&self, stream: Stream) {

@@ -148,7 +148,8 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// # Safety
     /// From `launch`, not yet destroyed.
     unsafe fn poll(&self, stream: Stream) -> Result<bool, GpuError>;
-    /// Sleeps until the stream's kernel has ended, well or not, and the runtime knows: where it can, which is the answer; else returns at once.
+    /// Sleeps until the stream's kernel has ended, where the runtime can; whether it did so. Else it returns at once. How the kernel ended is
+    /// [`Gpu::poll`]'s to say.
     ///
     /// # Safety
     /// From `launch`, not yet destroyed.

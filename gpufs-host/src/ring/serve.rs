@@ -312,7 +312,8 @@ impl Inner {
         // ORDERING: acquire; partner: the kernel's release of the head. A stale one costs a needless wake-up.
         let head = self.sq_head().observe();
         let left = head != tail;
-        let served = std::mem::replace(before, head) != head;
+        // What is kept back is looked after at the usual pace.
+        let served = std::mem::replace(before, head) != head && flags & IORING_SQ_CQ_OVERFLOW == 0;
         let mut active = self.flush_if_kept_back(flags);
         if left && flags & IORING_SQ_NEED_WAKEUP != 0 {
             self.counts.wake_ups.draw(1);
