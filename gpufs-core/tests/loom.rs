@@ -41,20 +41,13 @@ use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP};
 use gpufs_core::word::{EntryCell, SharedWord, wake_fence};
 use gpufs_core::{Operation, Outcome, Slot};
 use loom::sync::Arc;
-use loom::thread::{self, JoinHandle};
+use loom::thread;
+use rig::models::{self, spawn};
 use rig::{Rig, Shape, check_sqe, sqe_of};
 
 /// Explores `model`, with at most `preemptions` involuntary switches in one run.
 fn explore(preemptions: usize, model: impl Fn(&Arc<Rig>) + Sync + Send + 'static, shape: Shape) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(move || model(&Arc::new(Rig::new(shape))));
-}
-
-/// Starts a thread that has the rig.
-fn spawn<T: 'static>(rig: &Arc<Rig>, run: impl FnOnce(&Rig) -> T + 'static) -> JoinHandle<T> {
-    let rig = Arc::clone(rig);
-    thread::spawn(move || run(&rig))
+    models::explore(preemptions, move || Rig::new(shape), model);
 }
 
 /// Submits a batch that fills `count` slots from `first` on, which the caller holds.

@@ -29,14 +29,14 @@ mod rig;
 
 use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
-use gpufs_core::journal::Journal;
 use gpufs_core::lines::{Taking, Work};
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, Progress, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Arc;
-use loom::thread::{self, JoinHandle};
+use loom::thread;
+use rig::models::{self, spawn};
 use rig::{Rig, Shape};
 
 /// B.
@@ -75,40 +75,13 @@ impl World {
         let memory = vec![0_u128; PLACES as usize * 2 * BLOCK as usize / 16];
         let free: Vec<_> = (0..2).map(|_| DeviceWord64::new(FreeSet::initial_word(PLACES, 0))).collect();
         // SAFETY:
-        // - an empty set has no words
-        let none = || unsafe { FreeSet::new(std::ptr::null(), 0) };
-        let pool =
-            |base, buffer_bytes, free| Pool { base, buffer_bytes, buffer_index: Pool::UNREGISTERED, free };
-        let null = std::ptr::null();
-        // SAFETY:
         // - one word each, in a vector that is never resized and lives as long as the session
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
         let session = Session {
-            queues: &raw const rig.queue,
-            queue_count: 1,
-            file_count: 1,
-            files: &raw const *file,
-            files_free: none(),
-            streams: &raw const *stream,
-            streams_free: none(),
-            stream_count: 1,
-            region_count: 0,
-            regions: std::ptr::null(),
-            staging: pool(0, 4096, none()),
-            stream_buffers: pool(0, BLOCK as u32, sets[0]),
-            assembly: pool(0, 4096, none()),
-            texts: pool(memory.as_ptr() as u64, 2 * BLOCK as u32, sets[1]),
-            deadline_ns: 0,
+            stream_buffers: Pool { free: sets[0], ..models::no_pool(BLOCK as u32) },
+            texts: Pool { base: memory.as_ptr() as u64, free: sets[1], ..models::no_pool(2 * BLOCK as u32) },
             blocks_per_stream: PLACES,
-            stall: std::ptr::null(),
-            stalled: std::ptr::null(),
-            journal: Journal {
-                places: std::ptr::null(),
-                entries: null,
-                files: null,
-                entries_per_buffer: 0,
-                shift: 0,
-            },
+            ..models::session_of(&rig.queue, &file, &stream)
         };
         stream.set_up(&session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
         stream.lines.open(&session, &stream, LINE as u32);
@@ -274,17 +247,7 @@ impl World {
 
 /// Explores `model`, with at most `preemptions` involuntary switches in one run.
 fn explore(preemptions: usize, model: impl Fn(&Arc<World>) + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    // Thirty-two places, most of them unused, are many words.
-    builder.max_branches = 20_000;
-    builder.check(move || model(&Arc::new(World::new())));
-}
-
-/// Starts a thread that has the world.
-fn spawn<T: 'static>(world: &Arc<World>, run: impl FnOnce(&World) -> T + 'static) -> JoinHandle<T> {
-    let world = Arc::clone(world);
-    thread::spawn(move || run(&world))
+    models::explore(preemptions, World::new, model);
 }
 
 /// Two take at once, where there are lines for one of them: each gets lines of its own, or none, and what was taken in vain is given back.

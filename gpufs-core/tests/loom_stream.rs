@@ -23,15 +23,13 @@
 
 mod rig;
 
-use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
-use gpufs_core::journal::Journal;
-use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::EntryCell;
 use loom::sync::Arc;
-use loom::thread::{self, JoinHandle};
+use loom::thread;
+use rig::models::{self, spawn};
 use rig::{Rig, Shape};
 
 /// B.
@@ -57,38 +55,10 @@ impl World {
     fn new() -> Self {
         let (rig, stream, file) =
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
-        // SAFETY:
-        // - an empty set has no words
-        let none = || unsafe { FreeSet::new(std::ptr::null(), 0) };
-        let pool =
-            |buffer_bytes| Pool { base: 0, buffer_bytes, buffer_index: Pool::UNREGISTERED, free: none() };
-        let null = std::ptr::null();
         let session = Session {
-            queues: &raw const rig.queue,
-            queue_count: 1,
-            file_count: 1,
-            files: &raw const *file,
-            files_free: none(),
-            streams: &raw const *stream,
-            streams_free: none(),
-            stream_count: 1,
-            region_count: 0,
-            regions: std::ptr::null(),
-            staging: pool(4096),
-            stream_buffers: pool(BLOCK as u32),
-            assembly: pool(4096),
-            texts: pool(4096),
-            deadline_ns: 0,
+            stream_buffers: models::no_pool(BLOCK as u32),
             blocks_per_stream: BLOCKS as u32,
-            stall: std::ptr::null(),
-            stalled: std::ptr::null(),
-            journal: Journal {
-                places: std::ptr::null(),
-                entries: null,
-                files: null,
-                entries_per_buffer: 0,
-                shift: 0,
-            },
+            ..models::session_of(&rig.queue, &file, &stream)
         };
         stream.set_up(&session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
         stream.begin_writing(&session, 0);
@@ -205,15 +175,7 @@ impl World {
 
 /// Explores `model`, with at most `preemptions` involuntary switches in one run.
 fn explore(preemptions: usize, model: impl Fn(&Arc<World>) + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(move || model(&Arc::new(World::new())));
-}
-
-/// Starts a thread that has the world.
-fn spawn<T: 'static>(world: &Arc<World>, run: impl FnOnce(&World) -> T + 'static) -> JoinHandle<T> {
-    let world = Arc::clone(world);
-    thread::spawn(move || run(&world))
+    models::explore(preemptions, World::new, model);
 }
 
 /// Two reserve at once, for the last bytes: each gets a place of its own, or none.

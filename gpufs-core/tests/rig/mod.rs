@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(unsafe_code, reason = "the queue is given pointers to the rig's memory")]
 
+#[cfg(loom)]
+pub(crate) mod models;
+
 use gpufs_core::abi::{Cqe, IORING_OP_NOP, Sqe};
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
 use gpufs_core::{FreeSet, Operation, Queue, QueueParts, QueueWords, Ticket};

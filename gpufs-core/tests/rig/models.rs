@@ -1,0 +1,71 @@
+//! What loom's models have in common: how they are explored, threads that share what they are about, and a session around one ring.
+
+use gpufs_core::journal::Journal;
+use gpufs_core::pool::Pool;
+use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::stream::Stream;
+use gpufs_core::{FreeSet, Queue};
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+/// Explores `model` of what `make` makes, with at most `preemptions` involuntary switches in one run.
+pub(crate) fn explore<W: 'static>(
+    preemptions: usize,
+    make: impl Fn() -> W + Sync + Send + 'static,
+    model: impl Fn(&Arc<W>) + Sync + Send + 'static,
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    // The places of lines that are read ahead, most of them unused, are many words.
+    builder.max_branches = 20_000;
+    builder.check(move || model(&Arc::new(make())));
+}
+
+/// Starts a thread that shares the model's world.
+pub(crate) fn spawn<W: 'static, T: 'static>(
+    world: &Arc<W>,
+    run: impl FnOnce(&W) -> T + 'static,
+) -> JoinHandle<T> {
+    let world = Arc::clone(world);
+    thread::spawn(move || run(&world))
+}
+
+/// A pool of no buffers, of which each would have `buffer_bytes`.
+pub(crate) fn no_pool(buffer_bytes: u32) -> Pool {
+    // SAFETY:
+    // - an empty set has no words
+    let free = unsafe { FreeSet::new(std::ptr::null(), 0) };
+    Pool { base: 0, buffer_bytes, buffer_index: Pool::UNREGISTERED, free }
+}
+
+/// A session of one ring, one file and one stream, which outlive it, and of nothing else.
+pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Session {
+    let (pool, null) = (no_pool(4096), std::ptr::null());
+    Session {
+        queues: queue,
+        queue_count: 1,
+        file_count: 1,
+        files: file,
+        files_free: pool.free,
+        streams: stream,
+        streams_free: pool.free,
+        stream_count: 1,
+        region_count: 0,
+        regions: std::ptr::null(),
+        staging: pool,
+        stream_buffers: pool,
+        assembly: pool,
+        texts: pool,
+        deadline_ns: 0,
+        blocks_per_stream: 1,
+        stall: std::ptr::null(),
+        stalled: std::ptr::null(),
+        journal: Journal {
+            places: std::ptr::null(),
+            entries: null,
+            files: null,
+            entries_per_buffer: 0,
+            shift: 0,
+        },
+    }
+}
