@@ -18,7 +18,7 @@
 //!
 //! *While it naps for long.* An SQPOLL thread goes to sleep when it has found nothing for `sq_thread_idle` (`io_uring_setup(2)`), which it
 //! counts from the last entries that it took. Where the head has moved since the look before this one began, it is up until `idle` after
-//! that, and needs no look before.
+//! that, and needs no look before. A head that has come round to where it was makes a nap shorter, not longer.
 
 use std::os::fd::AsFd;
 use std::os::unix::thread::JoinHandleExt;
@@ -42,8 +42,6 @@ const PART_OF_SILENCE: u32 = 16;
 const EAGER_FOR: Duration = Duration::from_micros(50);
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
-/// Of the time that a kernel's thread stays up, what is relied on: in that time its head cannot come round to where it was.
-const LONGEST_UP: Duration = Duration::from_secs(2);
 
 /// What the attendant did for one ring since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -268,7 +266,7 @@ impl Pace {
         let idle = rings.iter().filter(sqpoll).map(|ring| ring.idle()).min();
         let longest =
             idle.map_or(LONGEST_NAP, |idle| (idle / PART_OF_SILENCE).clamp(SHORTEST_NAP, LONGEST_NAP));
-        let up = idle.unwrap_or_default().min(LONGEST_UP);
+        let up = idle.unwrap_or_default();
         Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, up, last: Instant::now() }
     }
     fn start_over(&mut self) {
