@@ -77,7 +77,7 @@ fn reading(bench: &mut Bench, rings: u32) -> Result<(), Failure> {
     let span = bench.options.file_bytes;
     let source = Source { path: scratch.filled("read", span)?, span, access: Access::Cached };
     for piece in sizes(bench).into_iter().filter(|piece| piece.bytes <= span) {
-        bench.step(&format!("read {}", piece.name));
+        bench.step(&format!("read {}", piece.name()));
         let x = piece.size as f64;
         let ways = reading_ways(std::slice::from_ref(&piece));
         let (_, (_, ours)) = bench.best(rings, effort, &ways, |stage, effort, (_, way)| {
@@ -114,7 +114,7 @@ fn writing(bench: &mut Bench, rings: u32, target: Target, name: &'static str) ->
         format!("Writing device memory to {}, files: {}, rings: {rings}", target.name, target.paths.len());
     let plot = Plot { name, title, axis: BYTES, unit: UNIT };
     for piece in sizes(bench).into_iter().filter(|piece| piece.bytes <= target.span) {
-        bench.step(&format!("{name} {}", piece.name));
+        bench.step(&format!("{name} {}", piece.name()));
         let x = piece.size as f64;
         let one = std::slice::from_ref(&piece);
         let (_, (_, ours)) =

@@ -28,13 +28,16 @@ pub(crate) struct Piece {
     pub(crate) bytes: u64,
     /// Warps that do so.
     pub(crate) warps: u32,
-    pub(crate) name: String,
 }
 
 impl Piece {
     /// Whose request has this size.
     pub(crate) fn request(&self) -> String {
         format!("{} a {}", size(self.size), if self.size > LANE_BYTES { "warp" } else { "lane" })
+    }
+    /// That, and how many warps ask.
+    pub(crate) fn name(&self) -> String {
+        format!("{}, warps: {}", self.request(), self.warps)
     }
 }
 
@@ -103,9 +106,7 @@ pub(crate) fn pieces(sizes: &[u64], warps: u32, memory: u64) -> Vec<Piece> {
         let room = u32::try_from(memory / bytes).unwrap_or(u32::MAX);
         let warps = warps.min(room);
         let warps = if warps > 4 { warps / 4 * 4 } else { warps };
-        let mut piece = Piece { size, bytes, warps, name: String::new() };
-        piece.name = format!("{}, warps: {warps}", piece.request());
-        (warps > 0).then_some(piece)
+        (warps > 0).then_some(Piece { size, bytes, warps })
     };
     sizes.iter().filter_map(of_size).collect()
 }
@@ -187,7 +188,7 @@ fn one(bench: &mut Bench, source: &Source, piece: &Piece, rings: u32) -> Result<
     let direct = source.access == Access::Direct;
     let order = if piece.size <= LANE_BYTES { "random" } else { "in order" };
     let past = if direct { ", direct I/O" } else { "" };
-    let case = format!("{}, {order}, rings: {rings}{past}", piece.name);
+    let case = format!("{}, {order}, rings: {rings}{past}", piece.name());
     bench.step(&format!("read {case}"));
     if piece.bytes > source.span {
         bench.report.skip(NAME, &case, "larger than the file; see --file-bytes");
@@ -305,7 +306,7 @@ pub(crate) fn by_cufile(
     match measured {
         Ok(measured) => Ok(Some(measured)),
         Err(error) => {
-            bench.report.skip(benchmark, format!("cuFile, {}", piece.name), error.to_string());
+            bench.report.skip(benchmark, format!("cuFile, {}", piece.name()), error.to_string());
             Ok(None)
         }
     }

@@ -108,7 +108,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
 
 fn one(bench: &mut Bench, target: &Target, piece: &Piece) -> Result<(), Failure> {
     let count = target.paths.len();
-    let case = format!("{}, {}, files: {count}", piece.name, target.name);
+    let case = format!("{}, {}, files: {count}", piece.name(), target.name);
     bench.step(&format!("write {case}"));
     let place = Place {
         plot: format!("writing to {}, files {count}", target.name),
