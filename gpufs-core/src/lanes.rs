@@ -33,9 +33,10 @@ pub struct LaneRuntime {
     pub lane: fn() -> u32,
     /// Where the calling lane stands in its launch.
     pub position: fn() -> Position,
-    /// The lanes of the warp that arrive here together, as a mask that holds the caller. `site` names the place in the code: lanes
-    /// that called with different sites are never put together.
-    pub calling: fn(site: usize) -> u64,
+    /// The lanes of the warp that make this call together, as a mask that holds the caller. `call` says which it is, as
+    /// [`Call::identity`](crate::Call::identity) or [`CallSite::identity`](crate::call::CallSite::identity): lanes that brought different
+    /// ones are never put together.
+    pub calling: fn(call: usize) -> u64,
     /// One [`Collective`] of the lanes in `lanes`: (`lanes`, what, value, argument). Returns when all of them have called.
     pub collective: fn(u64, Collective, u64, u32) -> u64,
     /// Lets other lanes and warps run, for about this many nanoseconds or less. Every waiting loop calls it.

@@ -86,6 +86,7 @@
 #![deny(unsafe_code)]
 
 pub mod abi;
+pub mod call;
 pub mod errno;
 mod free_set;
 pub mod journal;
@@ -101,6 +102,7 @@ mod sqe;
 pub mod stream;
 pub mod word;
 
+pub use call::Call;
 pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;

@@ -1,8 +1,8 @@
 //! The session as a kernel holds it.
 
-use gpufs_core::Errno;
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::Session;
+use gpufs_core::{Call, Errno};
 
 use crate::io::transact;
 use crate::warp::Lanes;
@@ -30,9 +30,9 @@ impl Fs {
     ///
     /// # Errors
     /// None that the kernel has for it.
-    #[track_caller]
     pub fn nop(self) -> Result<(), Errno> {
-        Errno::check(transact(self.session, Lanes::calling(), Some(Sqe::nop()))).map(drop)
+        Errno::check(transact(self.session, Lanes::calling(self.session(), Call::Nop), Some(Sqe::nop())))
+            .map(drop)
     }
 }
 

@@ -32,5 +32,5 @@ pub mod stdio;
 pub mod warp;
 
 pub use fs::Fs;
-pub use gpufs_core::Errno;
+pub use gpufs_core::{Call, Errno};
 pub use stdio::File;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gpufs_core::lanes::{Collective, Position, runtime};
+use gpufs_device::calling;
 use gpufs_device::warp::{LaneMask, Lanes, Machine, Warp, global_thread, nap, position};
 use gpufs_host::cpu::{CpuOptions, Grid, LaunchError, Schedule, launch, spawn};
 use proptest::prelude::*;
@@ -68,7 +69,7 @@ fn whole_warp() -> u64 {
 /// A divergent call.
 #[allow(clippy::if_same_then_else, reason = "the same call at two places is what the tests are about")]
 fn one_of_two_places(first: bool) -> Lanes {
-    if first { Lanes::calling() } else { Lanes::calling() }
+    if first { calling!() } else { calling!() }
 }
 
 /// Every schedule that a test of meaning should hold under.
@@ -150,14 +151,14 @@ fn check_collective(mask: u64, what: Collective, lane: u32, tag: u64) {
 fn lanes_that_call_at_one_place_come_together() {
     for width in [1, 32, 64] {
         launch(grid(2, 80), &warp_of(width, Schedule::Fast), || {
-            assert_eq!(Lanes::calling().mask().0, whole_warp());
+            assert_eq!(calling!().mask().0, whole_warp());
             let odd = Machine::lane() % 2 == 1;
             let half = whole_warp() & if odd { 0xAAAA_AAAA_AAAA_AAAA } else { 0x5555_5555_5555_5555 };
             // Two places at once; each gets its own half, and they meet again.
             let lanes = one_of_two_places(odd);
             assert_eq!(lanes.mask().0, half);
             assert_eq!(lanes.from_leader(u64::from(Machine::lane())), u64::from(half.trailing_zeros()));
-            assert_eq!(Lanes::calling().mask().0, whole_warp());
+            assert_eq!(calling!().mask().0, whole_warp());
         })
         .unwrap();
     }
@@ -259,7 +260,7 @@ fn subsets_nest() {
     for schedule in schedules() {
         launch(grid(2, 64), &warp_of(32, schedule), || {
             for tag in 1..6 {
-                halve(Lanes::calling(), tag);
+                halve(calling!(), tag);
             }
         })
         .unwrap();
@@ -361,7 +362,7 @@ fn seeds_split_groups_and_leave_groups_whole() {
     let sizes = Mutex::new(BTreeSet::new());
     for seed in 0..40 {
         launch(grid(1, 32), &warp_of(32, Schedule::Seeded(seed)), || {
-            let count = Lanes::calling().count();
+            let count = calling!().count();
             sizes.lock().unwrap().insert(count);
         })
         .unwrap();
@@ -398,7 +399,7 @@ fn waiting_lanes_do_not_hold_up_those_they_wait_for() {
                 }
             } else {
                 // These park for the whole warp, whose first lanes will not come.
-                let lanes = Lanes::calling();
+                let lanes = calling!();
                 lanes.sync();
                 done.store(true, Ordering::Release);
             }
@@ -412,11 +413,11 @@ fn no_site_waits_for_ever_while_others_come_again() {
     let done = AtomicBool::new(false);
     launch(grid(1, 32), &warp_of(32, Schedule::Fast), || {
         if Machine::lane() == 31 {
-            let _ = Lanes::calling();
+            let _ = calling!();
             done.store(true, Ordering::Release);
         } else {
             while !done.load(Ordering::Acquire) {
-                let _ = Lanes::calling();
+                let _ = calling!();
             }
         }
     })
@@ -459,8 +460,8 @@ fn naps_on_a_thread_without_lanes_return() {
     let runtime = &runtime();
     launch(grid(1, 1), &CpuOptions::default(), || {}).unwrap();
     assert_eq!(((runtime.width)(), (runtime.lane)()), (1, 0));
-    assert_eq!(Lanes::calling().mask().0, 1);
-    assert!(Lanes::calling().all(true));
+    assert_eq!(calling!().mask().0, 1);
+    assert!(calling!().all(true));
     let before = Machine::clock();
     nap(100);
     nap(10_000_000);
@@ -493,7 +494,7 @@ impl Drop for Dropped<'_> {
     fn drop(&mut self) {
         // Destructors of an unwinding lane may use the warp; it is then a warp of one.
         nap(10);
-        let _ = Lanes::calling().scan(1);
+        let _ = calling!().scan(1);
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -649,7 +650,7 @@ fn a_spawned_launch_runs_beside_its_owner() {
 fn launches_run_side_by_side_and_inside_each_other() {
     let total = AtomicUsize::new(0);
     let kernel = || {
-        let lanes = Lanes::calling();
+        let lanes = calling!();
         let count = lanes.from_leader(lanes.count().into());
         assert_eq!(count, u64::from(lanes.count()));
         total.fetch_add(1, Ordering::Relaxed);
@@ -677,7 +678,7 @@ fn a_million_lanes() {
     let total = AtomicUsize::new(0);
     let start = Instant::now();
     launch(grid(4_000, 250), &CpuOptions::default(), || {
-        let lanes = Lanes::calling();
+        let lanes = calling!();
         let sum = lanes.scan(1) + 1;
         if u64::from(lanes.count()) == sum {
             total.fetch_add(lanes.count() as usize, Ordering::Relaxed);

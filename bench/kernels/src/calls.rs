@@ -4,8 +4,8 @@ use core::ffi::CStr;
 
 use gpufs_core::kernel::Shared;
 use gpufs_core::session::FileIndex;
-use gpufs_device::warp::{Lanes, Machine, Warp, global_thread};
-use gpufs_device::{Errno, File, Fs, fprintf, kernel};
+use gpufs_device::warp::{Machine, Warp, global_thread};
+use gpufs_device::{Errno, File, Fs, calling, fprintf, kernel};
 
 use crate::{MOST_FILES, Supply, Times, between, copy_wide, sampled, scramble, timed, warp_index};
 
@@ -172,7 +172,7 @@ kernel! {
 /// One warp's part in [`Transfers`].
 fn transfers(fs: Fs, job: &Transfers, writing: bool) {
     let times = Times(job.times);
-    let warp = Lanes::calling();
+    let warp = calling!();
     let (index, lane) = (u64::from(warp_index()), u64::from(Machine::lane()));
     let which = warp_index() % job.file_count;
     let file = job.files.get(fs)[which as usize];

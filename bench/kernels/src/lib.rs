@@ -11,8 +11,8 @@ pub mod rivals;
 pub mod steps;
 
 use gpufs_core::word::{DeviceWord64, wake_fence};
-use gpufs_device::Errno;
 use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};
+use gpufs_device::{Errno, calling};
 
 /// Most files that a kernel uses at once.
 pub const MOST_FILES: usize = 16;
@@ -86,7 +86,7 @@ pub fn ticks() -> u64 {
 
 /// Runs `body` in every lane of the warp, between two looks at the clock.
 fn between(times: Times, body: impl FnOnce()) {
-    let warp = Lanes::calling();
+    let warp = calling!();
     let start = clock();
     body();
     warp.sync();
@@ -143,7 +143,7 @@ impl Supply {
 
 /// Takes `rounds` samples of `body` in ticks, each of what `prepare` made of its number before. Of several lanes that call, lane 0's count.
 fn sampled<T>(times: Times, rounds: u32, prepare: impl Fn(u32) -> T, mut body: impl FnMut(T)) {
-    let (warp, lane) = (Lanes::calling(), Machine::lane());
+    let (warp, lane) = (calling!(), Machine::lane());
     let (start_ns, start) = (clock(), ticks());
     for round in 0..rounds {
         // Or it would be made where it is used, a division in the time of a call.

@@ -4,8 +4,8 @@ use gpufs_core::abi::Sqe;
 use gpufs_core::stream::{Reservation, Stream};
 use gpufs_core::word::wake_fence;
 use gpufs_core::{Look, Outcome};
-use gpufs_device::warp::{Lanes, Machine, Warp, nap};
-use gpufs_device::{File, kernel};
+use gpufs_device::warp::{Machine, Warp, nap};
+use gpufs_device::{File, calling, kernel};
 
 use crate::{Times, copy_wide, ticks, warp_index};
 
@@ -96,7 +96,7 @@ kernel! {
     /// after the other's. Without the assembly of records: the warp copies its bytes as they lie.
     pub fn write_steps(fs: Fs, file: File, rounds: u32, device: u64, times: u64) {
         let times = Times(times);
-        let (warp, session) = (Lanes::calling(), fs.session());
+        let (warp, session) = (calling!(), fs.session());
         let bytes = WRITTEN * u64::from(Machine::width());
         let source = device + u64::from(warp_index()) * bytes;
         // SAFETY:

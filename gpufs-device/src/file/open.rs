@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use gpufs_core::abi::{Sqe, Statx};
 use gpufs_core::session::{OpenFile, Session};
-use gpufs_core::{Claim, Errno};
+use gpufs_core::{Call, Claim, Errno};
 
 use super::{Descriptor, O_APPEND, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX};
 use crate::Fs;
@@ -29,18 +29,16 @@ impl Fs {
     ///
     /// # Errors
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
-    #[track_caller]
     pub fn open(self, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        open(self, Lanes::calling(), Ok((path, flags, mode)))
+        open(self, Lanes::calling(self.session(), Call::Open), Ok((path, flags, mode)))
     }
 
     /// Closes a descriptor, as `close(2)`: it is closed whatever is returned.
     ///
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
-    #[track_caller]
     pub fn close(self, descriptor: Descriptor) -> Result<(), Errno> {
-        close(self, Lanes::calling(), Some(descriptor))
+        close(self, Lanes::calling(self.session(), Call::Close), Some(descriptor))
     }
 }
 

@@ -1,8 +1,8 @@
 //! `read(2)`, `write(2)`, `lseek(2)`: calls that share the open file's position. io_uring has no `lseek`, so the position is ours,
 //! guarded by the file's lock.
 
-use gpufs_core::Errno;
 use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::{Call, Errno};
 
 use super::open::size;
 use super::{Descriptor, Whence};
@@ -15,18 +15,28 @@ impl Fs {
     ///
     /// # Errors
     /// The system call's: `EBADF`, `EISDIR`, `EIO`, `EAGAIN` …
-    #[track_caller]
     pub fn read(self, descriptor: Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
-        self.sequential(Lanes::calling(), false, descriptor, into.as_mut_ptr() as u64, into.len() as u64)
+        self.sequential(
+            Lanes::calling(self.session(), Call::Read),
+            false,
+            descriptor,
+            into.as_mut_ptr() as u64,
+            into.len() as u64,
+        )
     }
 
     /// Writes at the position and moves it, or at the end with [`super::O_APPEND`], as `write(2)`: how many bytes.
     ///
     /// # Errors
     /// The system call's: `EBADF`, `ENOSPC`, `EPIPE`, `EFBIG`, `EAGAIN` …
-    #[track_caller]
     pub fn write(self, descriptor: Descriptor, from: &[u8]) -> Result<usize, Errno> {
-        self.sequential(Lanes::calling(), true, descriptor, from.as_ptr() as u64, from.len() as u64)
+        self.sequential(
+            Lanes::calling(self.session(), Call::Write),
+            true,
+            descriptor,
+            from.as_ptr() as u64,
+            from.len() as u64,
+        )
     }
 
     /// Moves the position, as `lseek(2)`: the new one, in bytes from the start.
@@ -34,9 +44,8 @@ impl Fs {
     /// # Errors
     /// `EBADF`; `ESPIPE` for a pipe, socket or terminal; `EINVAL` for a position before the start; `EOVERFLOW` for one that does
     /// not fit 63 bits.
-    #[track_caller]
     pub fn lseek(self, descriptor: Descriptor, offset: i64, whence: Whence) -> Result<u64, Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session(), Call::Lseek);
         let session = self.session();
         self.one_by_one(lanes, descriptor, |lanes, file| {
             let flags = file.flags.peek();

@@ -1,8 +1,8 @@
 //! `pread(2)`, `pwrite(2)`, `fsync(2)`, `fdatasync(2)`, `ftruncate(2)`: no position, no lock.
 
-use gpufs_core::Errno;
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::OpenFile;
+use gpufs_core::{Call, Errno};
 
 use super::Descriptor;
 use crate::Fs;
@@ -17,19 +17,24 @@ impl Fs {
     ///
     /// # Errors
     /// The system call's: `EBADF` (not open for reading), `ESPIPE`, `EISDIR`, `EINVAL`, `EIO` …
-    #[track_caller]
     pub fn pread(self, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
-        self.positioned(Lanes::calling(), false, descriptor, memory, bytes, offset)
+        self.positioned(Lanes::calling(self.session(), Call::Pread), false, descriptor, memory, bytes, offset)
     }
 
     /// Writes `from` at `offset` (bytes from the start), as `pwrite(2)`: how many bytes, fewer than given if the system took fewer.
     ///
     /// # Errors
     /// The system call's: `EBADF` (not open for writing), `ENOSPC`, `EFBIG`, `ESPIPE`, `EPIPE` …
-    #[track_caller]
     pub fn pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<usize, Errno> {
-        self.positioned(Lanes::calling(), true, descriptor, from.as_ptr() as u64, from.len() as u64, offset)
+        self.positioned(
+            Lanes::calling(self.session(), Call::Pwrite),
+            true,
+            descriptor,
+            from.as_ptr() as u64,
+            from.len() as u64,
+            offset,
+        )
     }
 
     fn positioned(
@@ -62,28 +67,31 @@ impl Fs {
     ///
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
-    #[track_caller]
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(), Ok(descriptor), |number| Sqe::fsync(number, 0))
+        self.simple(Lanes::calling(self.session(), Call::Fsync), Ok(descriptor), |number| {
+            Sqe::fsync(number, 0)
+        })
     }
 
     /// Waits until the file's data, and what of its metadata is needed to read it, is on its device, as `fdatasync(2)`.
     ///
     /// # Errors
     /// As [`Fs::fsync`].
-    #[track_caller]
     pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(), Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
+        self.simple(Lanes::calling(self.session(), Call::Fdatasync), Ok(descriptor), |number| {
+            Sqe::fsync(number, FSYNC_DATASYNC)
+        })
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
     ///
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
-    #[track_caller]
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
         let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
-        self.simple(Lanes::calling(), descriptor, |number| Sqe::ftruncate(number, length))
+        self.simple(Lanes::calling(self.session(), Call::Ftruncate), descriptor, |number| {
+            Sqe::ftruncate(number, length)
+        })
     }
 
     fn simple(

@@ -1,7 +1,7 @@
 //! `fputc(3)`, `fgetc(3)`, `ungetc(3)`.
 
-use gpufs_core::Errno;
 use gpufs_core::stream::Stream;
+use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::input::read;
@@ -17,20 +17,18 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fwrite`].
-    #[track_caller]
     pub fn fputc(self, byte: u8) -> Result<u8, Errno> {
         let bytes: &[u8] = &[byte];
-        write(self, Lanes::calling(), &bytes).result().map(|_| byte)
+        write(self, Lanes::calling(self.session, Call::Fputc), &bytes).result().map(|_| byte)
     }
 
     /// Reads one byte, as `fgetc(3)`; `None` at the end of the file.
     ///
     /// # Errors
     /// As [`File::fread`].
-    #[track_caller]
     pub fn fgetc(self) -> Result<Option<u8>, Errno> {
         let mut byte = [0];
-        let count = read(self, Lanes::calling(), byte.as_mut_ptr(), 1).result()?;
+        let count = read(self, Lanes::calling(self.session, Call::Fgetc), byte.as_mut_ptr(), 1).result()?;
         Ok((count == 1).then_some(byte[0]))
     }
 
@@ -39,9 +37,8 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` if the stream is closed or not open for reading.
-    #[track_caller]
     pub fn ungetc(self, byte: u8) -> Result<Option<u8>, Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session, Call::Ungetc);
         lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 held.prepare_reading()?;

@@ -1,9 +1,9 @@
 //! `fclose(3)`.
 
 use arrayvec::ArrayVec;
-use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
 use gpufs_core::stream::MOST_BLOCKS;
+use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::fopen::give_back;
@@ -16,9 +16,8 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
-    #[track_caller]
     pub fn fclose(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session, Call::Fclose);
         let session = self.session;
         // One lane at a time: of several that name the same stream, the first closes it and the others meet EBADF.
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {

@@ -7,8 +7,8 @@
 
 use core::ffi::CStr;
 
-use gpufs_core::Errno;
 use gpufs_core::stream::Stream;
+use gpufs_core::{Call, Errno};
 use memchr::memchr;
 
 use super::File;
@@ -28,10 +28,9 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fread`].
-    #[track_caller]
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        Lanes::calling().grouped(self.key(), |group| {
+        Lanes::calling(self.session, Call::Fgets).grouped(self.key(), |group| {
             let line = take(self, group, memory, room).map(|length| {
                 // SAFETY:
                 // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled

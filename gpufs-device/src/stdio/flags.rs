@@ -1,5 +1,6 @@
 //! `feof(3)`, `ferror(3)`, `clearerr(3)`.
 
+use gpufs_core::Call;
 use gpufs_core::stream::Stream;
 
 use super::File;
@@ -18,9 +19,8 @@ impl File {
         self.has(Stream::ERROR)
     }
     /// Clears both, as `clearerr(3)`.
-    #[track_caller]
     pub fn clearerr(self) {
-        Lanes::calling().grouped(self.key(), |group| {
+        Lanes::calling(self.session, Call::Clearerr).grouped(self.key(), |group| {
             // On a closed stream there is nothing to clear.
             let _ = with_lock(self, group, |held| {
                 held.lower(Stream::END | Stream::ERROR);

@@ -1,8 +1,8 @@
 //! `fflush(3)`, and what every change of direction needs: everything reserved is in the file.
 
-use gpufs_core::Errno;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
+use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::lock::{Held, with_lock};
@@ -71,9 +71,8 @@ impl File {
     /// # Errors
     /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
     /// flush. `EBADF` for a closed stream.
-    #[track_caller]
     pub fn fflush(self) -> Result<(), Errno> {
-        flush(self, Lanes::calling())
+        flush(self, Lanes::calling(self.session, Call::Fflush))
     }
 }
 
@@ -93,9 +92,8 @@ impl Fs {
     ///
     /// # Errors
     /// The first error met; the other streams are flushed all the same.
-    #[track_caller]
     pub fn fflush_all(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session(), Call::FflushAll);
         let session = self.session();
         let mut outcome = Ok(());
         for (index, stream) in (0..).zip(session.streams()) {

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use arrayvec::ArrayVec;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, MOST_BLOCKS};
-use gpufs_core::{Claim, Errno};
+use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
 use crate::Fs;
@@ -27,9 +27,8 @@ impl Fs {
     /// # Errors
     /// `EINVAL` for another mode; `EMFILE` if the session has no stream or file entry left, `ENOMEM` if it has no stream buffer left
     /// (all set by the session's builder); the system call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
-    #[track_caller]
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session(), Call::Fopen);
         let session = self.session();
         let flags = open_flags(mode.to_bytes());
         let claimed = flags.and_then(|flags| claim(session, flags));

@@ -1,9 +1,9 @@
 //! The read path: the first block's buffer holds a piece of the file, and lanes take from it in lane order under the lock.
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
-use gpufs_core::Errno;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, Direction, Stream};
+use gpufs_core::{Call, Errno};
 
 use super::lock::{Held, with_lock};
 use super::{File, Transfer};
@@ -196,14 +196,12 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` (closed, or not open for reading), `EISDIR`, `EIO`, `EAGAIN` …
-    #[track_caller]
     pub fn fread(self, into: &mut [u8]) -> Result<usize, Errno> {
-        read(self, Lanes::calling(), into.as_mut_ptr(), into.len() as u64).result()
+        self.fread_counted(into).result()
     }
 
     /// As [`File::fread`], with the count also when there is an error.
-    #[track_caller]
     pub fn fread_counted(self, into: &mut [u8]) -> Transfer {
-        read(self, Lanes::calling(), into.as_mut_ptr(), into.len() as u64)
+        read(self, Lanes::calling(self.session, Call::Fread), into.as_mut_ptr(), into.len() as u64)
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use gpufs_core::Errno;
+use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::output::{Record, write};
@@ -41,9 +41,10 @@ impl Fs {
     ///
     /// # Errors
     /// As [`File::fwrite`].
-    #[track_caller]
     pub fn puts(self, string: &CStr) -> Result<(), Errno> {
-        write(self.stdout(), Lanes::calling(), &Line(string.to_bytes())).result().map(|_| ())
+        write(self.stdout(), Lanes::calling(self.session(), Call::Puts), &Line(string.to_bytes()))
+            .result()
+            .map(|_| ())
     }
 }
 
@@ -52,8 +53,7 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fwrite`].
-    #[track_caller]
     pub fn fputs(self, string: &CStr) -> Result<(), Errno> {
-        write(self, Lanes::calling(), &string.to_bytes()).result().map(|_| ())
+        write(self, Lanes::calling(self.session, Call::Fputs), &string.to_bytes()).result().map(|_| ())
     }
 }

@@ -4,7 +4,7 @@
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
-use gpufs_core::{Claim, Errno};
+use gpufs_core::{Call, Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock_unless};
 use super::{File, Transfer};
@@ -555,14 +555,12 @@ impl File {
     /// # Errors
     /// `EBADF` (closed, or not open for writing), or what a write met: `ENOSPC`, `EPIPE`, `EFBIG`, `EIO` … See the table at
     /// [`crate::stdio`] for errors of earlier calls.
-    #[track_caller]
     pub fn fwrite(self, bytes: &[u8]) -> Result<usize, Errno> {
-        write(self, Lanes::calling(), &bytes).result()
+        self.fwrite_counted(bytes).result()
     }
 
     /// As [`File::fwrite`], with the count also when there is an error.
-    #[track_caller]
     pub fn fwrite_counted(self, bytes: &[u8]) -> Transfer {
-        write(self, Lanes::calling(), &bytes)
+        write(self, Lanes::calling(self.session, Call::Fwrite), &bytes)
     }
 }

@@ -5,7 +5,7 @@
 
 use core::fmt::{self, Write as _};
 
-use gpufs_core::Errno;
+use gpufs_core::{Call, Errno};
 use memchr::memchr;
 
 use super::File;
@@ -83,7 +83,6 @@ impl File {
     /// # Errors
     /// `EINVAL` for a format or an argument that does not fit, `EOVERFLOW` for an output longer than an `int` can say: nothing is
     /// written then. Else as [`File::fwrite`].
-    #[track_caller]
     pub fn fprintf(self, format_bytes: &[u8], arguments: &[Argument<'_>]) -> Result<usize, Errno> {
         let mut scratch = [0; SCRATCH_BYTES];
         let mut sink = SliceSink::new(&mut scratch);
@@ -98,14 +97,13 @@ impl File {
             }),
             Err(error) => Err(error.errno()),
         };
-        print(self, Lanes::calling(), record)
+        print(self, Lanes::calling(self.session, Call::Fprintf), record)
     }
 
     /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record.
     ///
     /// # Errors
     /// `EINVAL` if a value's `Display` fails; else as [`File::fwrite`].
-    #[track_caller]
     pub fn write_fmt(self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
         let mut scratch = [0; SCRATCH_BYTES];
         let mut sink = SliceSink::new(&mut scratch);
@@ -121,7 +119,7 @@ impl File {
             }),
             Err(fmt::Error) => Err(Errno::INVAL),
         };
-        print(self, Lanes::calling(), record).map(|_| ())
+        print(self, Lanes::calling(self.session, Call::WriteFmt), record).map(|_| ())
     }
 }
 
@@ -130,7 +128,6 @@ impl Fs {
     ///
     /// # Errors
     /// As [`File::fprintf`].
-    #[track_caller]
     pub fn printf(self, format_bytes: &[u8], arguments: &[Argument<'_>]) -> Result<usize, Errno> {
         self.stdout().fprintf(format_bytes, arguments)
     }

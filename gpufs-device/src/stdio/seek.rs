@@ -1,8 +1,8 @@
 //! `fseek(3)`, `ftell(3)`, `rewind(3)`.
 
-use gpufs_core::Errno;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
+use gpufs_core::{Call, Errno};
 
 use super::lock::{Held, with_lock};
 use super::{File, Whence};
@@ -15,9 +15,8 @@ impl File {
     ///
     /// # Errors
     /// `ESPIPE` for what has no position; `EINVAL` for a position before the start, `EOVERFLOW` beyond 63 bits; what flushing met.
-    #[track_caller]
     pub fn fseek(self, offset: i64, whence: Whence) -> Result<(), Errno> {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session, Call::Fseek);
         lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| seek(held, offset, whence))
         })
@@ -27,9 +26,8 @@ impl File {
     ///
     /// # Errors
     /// `ESPIPE` for what has no position; `EBADF` for a closed stream.
-    #[track_caller]
     pub fn ftell(self) -> Result<u64, Errno> {
-        Lanes::calling().grouped(self.key(), |group| {
+        Lanes::calling(self.session, Call::Ftell).grouped(self.key(), |group| {
             with_lock(self, group, |held| match held.file_flags() {
                 flags if flags & OpenFile::POSITIONLESS != 0 => Ok(0),
                 flags if flags & OpenFile::SEEKABLE == 0 => Err(Errno::SPIPE),
@@ -40,9 +38,8 @@ impl File {
     }
 
     /// Moves to the start and clears the error flag, as `rewind(3)`.
-    #[track_caller]
     pub fn rewind(self) {
-        let lanes = Lanes::calling();
+        let lanes = Lanes::calling(self.session, Call::Rewind);
         lanes.grouped(u64::from(lanes.lane()), |alone| {
             // rewind(3) has no result: a failed move shows in the position.
             let _ = with_lock(self, alone, |held| {

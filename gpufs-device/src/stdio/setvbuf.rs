@@ -1,8 +1,8 @@
 //! `setvbuf(3)`.
 
-use gpufs_core::Errno;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Buffering, Direction};
+use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::lock::with_lock;
@@ -18,10 +18,11 @@ impl File {
     ///
     /// # Errors
     /// `EINVAL` where bytes already read ahead from a pipe or terminal would be lost; what flushing met; `EBADF`.
-    #[track_caller]
     pub fn setvbuf(self, buffering: Buffering, bytes: usize) -> Result<(), Errno> {
-        Lanes::calling().grouped(self.key(), |group| {
-            with_lock(self, group, |held| {
+        let lanes = Lanes::calling(self.session, Call::Setvbuf);
+        // One lane at a time: each sets what it asks for, in lane order.
+        lanes.grouped(u64::from(lanes.lane()), |alone| {
+            with_lock(self, alone, |held| {
                 held.leave_writing()?;
                 let stream = held.stream;
                 let reading = stream.direction() == Direction::Reading;

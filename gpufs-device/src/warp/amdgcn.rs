@@ -92,7 +92,7 @@ impl Warp for Machine {
         mbcnt_hi(u32::MAX, mbcnt_lo(u32::MAX, 0))
     }
     #[inline]
-    fn calling() -> LaneMask {
+    fn calling(_: usize) -> LaneMask {
         LaneMask(wave_ballot(true))
     }
     #[inline]

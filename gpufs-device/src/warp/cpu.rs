@@ -1,7 +1,5 @@
 //! CPU lanes: each operation calls the lane runtime that `gpufs-host` installed (`gpufs_core::lanes`).
 
-use core::panic::Location;
-
 use gpufs_core::lanes::{Collective, Position, runtime};
 
 use super::{LaneMask, Warp};
@@ -26,9 +24,8 @@ impl Warp for Machine {
         (runtime().lane)()
     }
     #[inline]
-    #[track_caller]
-    fn calling() -> LaneMask {
-        LaneMask((runtime().calling)(core::ptr::from_ref(Location::caller()).addr()))
+    fn calling(call: usize) -> LaneMask {
+        LaneMask((runtime().calling)(call))
     }
     #[inline]
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {

@@ -15,7 +15,28 @@ mod machine;
 mod scan;
 
 pub use gpufs_core::Position;
+pub use gpufs_core::call::CallSite;
 pub use machine::Machine;
+
+use gpufs_core::Call;
+use gpufs_core::session::Session;
+
+/// The lanes that come here together, as [`warp::Lanes`](crate::warp::Lanes), for what a kernel's own lanes do together. Two of these are two
+/// places, also where one macro holds both. A place in a function that several others call is one place.
+///
+/// ```
+/// # use gpufs_device::calling;
+/// fn sum_of_lower_lanes(mine: u64) -> u64 {
+///     calling!().scan(mine)
+/// }
+/// ```
+#[macro_export]
+macro_rules! calling {
+    () => {{
+        static SITE: $crate::warp::CallSite = $crate::warp::CallSite::new();
+        $crate::warp::Lanes::calling_at(&SITE)
+    }};
+}
 
 /// A set of lanes of one warp: bit `i` stands for lane `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,10 +141,10 @@ pub trait Warp {
     fn width() -> u32;
     /// The calling lane's index, below [`Warp::width`]. Any lane.
     fn lane() -> u32;
-    /// The lanes that arrive here together. Convergent; called by any lanes; in each, the mask holds the caller, and the lanes in
-    /// it got the same mask.
-    #[track_caller]
-    fn calling() -> LaneMask;
+    /// The lanes that make one call together. Convergent; called by any lanes; in each, the mask holds the caller, and the lanes in
+    /// it got the same mask. `call` is which call it is, for machines that do not know by themselves: a GPU's lanes that execute
+    /// an instruction together are in the same call.
+    fn calling(call: usize) -> LaneMask;
     /// The lanes whose `predicate` holds.
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
     /// What `work` comes to in the leader, the lowest of `lanes`. No other lane does it.
@@ -159,12 +180,18 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// The lanes that call this together. The one place where the calling set is taken.
+    /// The lanes that make `call` of `session` together. The one place where a call takes them: each call of the library does so
+    /// once, with a value of its own.
     #[inline]
-    #[track_caller]
     #[must_use]
-    pub fn calling() -> Self {
-        Self { mask: Machine::calling(), lane: Machine::lane() }
+    pub(crate) fn calling(session: &Session, call: Call) -> Self {
+        Self { mask: Machine::calling(call.identity(session)), lane: Machine::lane() }
+    }
+    /// The lanes that come to `site` together: [`calling!`](crate::calling) declares one.
+    #[inline]
+    #[must_use]
+    pub fn calling_at(site: &'static CallSite) -> Self {
+        Self { mask: Machine::calling(site.identity()), lane: Machine::lane() }
     }
     /// The set.
     #[inline]

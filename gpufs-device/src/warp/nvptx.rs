@@ -259,7 +259,7 @@ impl Warp for Machine {
         laneid()
     }
     #[inline]
-    fn calling() -> LaneMask {
+    fn calling(_: usize) -> LaneMask {
         // Not all lanes that could come together need to; whichever do get one mask, that of the instruction they execute together.
         LaneMask(u64::from(activemask()))
     }

@@ -64,7 +64,7 @@ impl Resident {
                     self.warp.ready.insert(self.warp.napping.take());
                     nappers_came = true;
                 } else {
-                    // Oldest first: no site waits for ever while others come again and again.
+                    // Oldest first: no call waits for ever while others come again and again.
                     self.warp.release(self.warp.parked_with(oldest));
                     nappers_came = false;
                 }

@@ -65,7 +65,7 @@ pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
     width: || on_lane(|warp, _| warp.width, || 1),
     lane: || on_lane(|_, lane| lane, || 0),
     position: || on_lane(Warp::position, || (ONE_LANE.position)()),
-    calling: |site| on_lane(|warp, lane| warp.calling(lane, site), || 1),
+    calling: |call| on_lane(|warp, lane| warp.calling(lane, call), || 1),
     collective: |mask, what, value, argument| {
         on_lane(
             |warp, lane| warp.collective(lane, mask, what, value, argument),

@@ -76,8 +76,8 @@ pub(super) fn lanes_of(mask: u64) -> impl Iterator<Item = u32> {
 struct LaneState {
     /// Set when the lane starts; valid until it ends.
     yielder: Cell<*const Yielder<(), ()>>,
-    /// The site of the lane's last `calling`.
-    site: Cell<usize>,
+    /// Which call the lane's last `calling` was for.
+    call: Cell<usize>,
     /// When that was, in calls of the warp.
     parked_at: Cell<u64>,
     /// What it brought to its last collective.
@@ -149,7 +149,7 @@ impl Warp {
             parks: Cell::new(0),
             lanes: std::array::from_fn(|_| LaneState {
                 yielder: Cell::new(ptr::null()),
-                site: Cell::new(0),
+                call: Cell::new(0),
                 parked_at: Cell::new(0),
                 value: Cell::new(0),
                 argument: Cell::new(0),
@@ -245,7 +245,7 @@ impl Warp {
 
     /// `LaneRuntime::calling`.
     #[inline]
-    pub(super) fn calling(&self, lane: u32, site: usize) -> u64 {
+    pub(super) fn calling(&self, lane: u32, call: usize) -> u64 {
         if self.is_unwinding(lane) {
             self.unwind_on(lane);
             return 1 << lane;
@@ -256,18 +256,18 @@ impl Warp {
             return 1 << lane;
         }
         let state = self.state(lane);
-        state.site.set(site);
+        state.call.set(call);
         state.parked_at.set(self.parks.replace(self.parks.get() + 1));
         self.parked.insert(1 << lane);
         self.suspend(lane);
         state.result.get()
     }
 
-    /// The lanes parked at the same site as `lane`, which is parked.
+    /// The lanes parked in the same call as `lane`, which is parked.
     pub(super) fn parked_with(&self, lane: u32) -> u64 {
-        let site = self.state(lane).site.get();
+        let call = self.state(lane).call.get();
         lanes_of(self.parked.mask())
-            .filter(|&other| self.state(other).site.get() == site)
+            .filter(|&other| self.state(other).call.get() == call)
             .fold(0, |mask, other| mask | 1 << other)
     }
 
@@ -276,7 +276,7 @@ impl Warp {
         lanes_of(self.parked.mask()).min_by_key(|&lane| self.state(lane).parked_at.get())
     }
 
-    /// Makes `group`, lanes that are parked at one site, the lanes that call together.
+    /// Makes `group`, lanes that are parked in one call, the lanes that call together.
     pub(super) fn release(&self, group: u64) {
         debug_assert!(group != 0 && group & !self.parked.mask() == 0);
         self.deliver(group, |_| group);

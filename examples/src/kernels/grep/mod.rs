@@ -25,7 +25,7 @@ use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_RDONLY};
 use gpufs_device::kernel::{Portable, Shared};
 use gpufs_device::warp::Lanes;
-use gpufs_device::{Errno, Fs, kernel, portable};
+use gpufs_device::{Errno, Fs, calling, kernel, portable};
 
 use self::output::write;
 use self::text::Searcher;
@@ -133,7 +133,7 @@ kernel! {
     /// Searches all files. Any grid.
     pub fn search(fs: Fs, job: Shared<Job>) {
         let job = job.get(fs);
-        let lanes = Lanes::calling();
+        let lanes = calling!();
         let part = if lanes.is_leader() { job.memory.claim() } else { None };
         let address = lanes.from_leader(part.map_or(0, |part| part.address()));
         if address == 0 {

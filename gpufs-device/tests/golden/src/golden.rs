@@ -40,7 +40,7 @@ golden! {
     golden_device64_return_bits(word: &DeviceWord64, bits: u64) -> u64 { word.return_bits(bits) }
     golden_device64_replace(word: &DeviceWord64, current: u64, new: u64) -> bool { word.replace(current, new).is_ok() }
     golden_wake_fence() { wake_fence() }
-    golden_calling() -> u64 { Machine::calling().0 }
+    golden_calling() -> u64 { Machine::calling(0).0 }
     golden_ballot(lanes: u64, predicate: bool) -> u64 { Machine::ballot(LaneMask(lanes), predicate).0 }
     golden_shuffle(lanes: u64, value: u64, from: u32) -> u64 { Machine::shuffle(LaneMask(lanes), value, from) }
     golden_broadcast(lanes: u64, value: u64, from: u32) -> u64 { Machine::broadcast(LaneMask(lanes), value, from) }

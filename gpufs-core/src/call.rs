@@ -1,0 +1,123 @@
+//! The calls that a kernel makes, one name each. A lane's call is known by this name and its session, never by where its text stands.
+
+use crate::session::Session;
+
+/// Declares [`Call`], its table and its names, so that none of the three can lack a call.
+macro_rules! calls {
+    ($($call:ident $name:literal),* $(,)?) => {
+        /// A call of a session. Each enters with a value of its own, which no other has.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum Call {
+            $(#[doc = concat!("`", $name, "`.")] $call,)*
+        }
+
+        impl Call {
+            /// Every call, in the order of the numbers.
+            pub const ALL: [Self; [$(Self::$call),*].len()] = [$(Self::$call),*];
+
+            /// What the manual calls it; the name in C, but for `write!`, which C does not have.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$call => $name,)*
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    Open "open",
+    Close "close",
+    Read "read",
+    Write "write",
+    Pread "pread",
+    Pwrite "pwrite",
+    Lseek "lseek",
+    Fsync "fsync",
+    Fdatasync "fdatasync",
+    Ftruncate "ftruncate",
+    Nop "nop",
+    Fopen "fopen",
+    Fclose "fclose",
+    Fread "fread",
+    Fwrite "fwrite",
+    Fgetc "fgetc",
+    Fputc "fputc",
+    Ungetc "ungetc",
+    Fgets "fgets",
+    Fputs "fputs",
+    Puts "puts",
+    Fprintf "fprintf",
+    WriteFmt "write!",
+    Fseek "fseek",
+    Ftell "ftell",
+    Rewind "rewind",
+    Fflush "fflush",
+    FflushAll "fflush(NULL)",
+    Setvbuf "setvbuf",
+    Clearerr "clearerr",
+}
+
+// An address within the session for each call.
+const _: () = assert!(Call::ALL.len() <= size_of::<Session>());
+
+impl Call {
+    /// The call's number, below the length of [`Call::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// What tells this call of `session` from every other one, of this session or another: an address within the session.
+    #[must_use]
+    pub fn identity(self, session: &Session) -> usize {
+        core::ptr::from_ref(session).addr() + self.index()
+    }
+
+    /// The call of a number.
+    #[must_use]
+    pub fn of_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+}
+
+/// A place at which a kernel itself takes the lanes that call together. Each that is declared has an address of its own, as any static
+/// of at least one byte has.
+#[derive(Debug)]
+pub struct CallSite {
+    _place: u8,
+}
+
+impl CallSite {
+    /// A place, for a static.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "a place is a static, which no default makes")]
+    pub const fn new() -> Self {
+        Self { _place: 0 }
+    }
+
+    /// What tells this place from every other one, and from every call of a session.
+    #[must_use]
+    pub fn identity(&'static self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Call;
+
+    #[test]
+    fn no_two_calls_share_a_number_or_a_name() {
+        let names: BTreeSet<_> = Call::ALL.iter().map(|call| call.name()).collect();
+        assert_eq!(names.len(), Call::ALL.len());
+        for (index, call) in Call::ALL.into_iter().enumerate() {
+            assert_eq!((call.index(), Call::of_index(index)), (index, Some(call)));
+        }
+        assert_eq!(Call::of_index(Call::ALL.len()), None);
+    }
+}
