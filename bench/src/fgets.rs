@@ -34,7 +34,7 @@ fn text(path: &Path, bytes: u64) -> Result<(u64, u64), Failure> {
 fn pass(stage: &mut Stage, grid: Grid, path: &Path, lines: u64) -> Result<f64, Failure> {
     let streams = stage.open_streams(&[path.to_owned()], "r")?;
     let arguments =
-        take_lines::Arguments { file: streams.first, counts: stage.counts(), times: stage.times() };
+        take_lines::Arguments { file: streams.files[0], counts: stage.counts(), times: stage.times() };
     let seconds = stage.run_timed::<take_lines::Entry>(grid, arguments)?;
     stage.close_streams(&streams)?;
     let counts = stage.read_counts(grid.blocks as usize * grid.threads as usize);

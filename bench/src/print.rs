@@ -118,7 +118,7 @@ pub(crate) fn by_grid(
     let mut rates = Rates::default();
     effort.rate(most, |rounds| {
         let streams = stage.open_streams(&[path.to_owned()], "w")?;
-        let arguments = print_lines::Arguments { file: streams.first, rounds, times: stage.times() };
+        let arguments = print_lines::Arguments { file: streams.files[0], rounds, times: stage.times() };
         let seconds = stage.run::<print_lines::Entry>(grid, arguments)?;
         stage.close_streams(&streams)?;
         let bytes = bytes_of(threads, rounds);

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpufs_bench_kernels::calls::{PATH_BYTES, close_streams, open_streams};
 use gpufs_bench_kernels::{MOST_FILES, Supply, Times};
 use gpufs_core::kernel::{Kernel, Shared};
 use gpufs_core::session::FileIndex;
-use gpufs_device::File;
+use gpufs_device::kernel::FileHandle;
 use gpufs_host::{Grid, RegisteredBuffer, Session};
 
 use crate::Failure;
@@ -20,8 +19,6 @@ use crate::options::Options;
 
 /// Bytes that kernels leave times and counts in.
 const TIMES_BYTES: usize = 8 << 20;
-/// Bytes of paths and stream handles.
-const TEXT_BYTES: usize = MOST_FILES * (2 * PATH_BYTES + size_of::<File>());
 
 /// How long SQPOLL threads look on before they sleep: longer than a kernel's launch, and short enough to wait for ([`Stage::rest`]).
 const IDLE: Duration = Duration::from_millis(200);
@@ -32,9 +29,8 @@ pub(crate) const WIDTH: u32 = 32;
 /// Open streams, and how kernels find them.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    pub(crate) first: File,
-    pub(crate) handle: Shared<[File; MOST_FILES]>,
-    pub(crate) count: u32,
+    pub(crate) files: Vec<FileHandle>,
+    pub(crate) handle: Shared<[FileHandle; MOST_FILES]>,
 }
 
 /// A session and its memory.
@@ -50,7 +46,6 @@ pub(crate) struct Stage {
     /// When the rings had something to do last.
     used: Instant,
     times: RegisteredBuffer,
-    text: RegisteredBuffer,
     pinned: RegisteredBuffer,
 }
 
@@ -81,7 +76,6 @@ impl Stage {
             Some(_) => builder.cuda(options.ordinal, &options.program)?,
         };
         let times = session.register_buffer(TIMES_BYTES)?;
-        let text = session.register_buffer(TEXT_BYTES)?;
         let pinned = session.register_buffer(options.memory)?;
         let device = DeviceBytes::allocate(gpu, options.memory)?;
         let taken = DeviceBytes::allocate(gpu, 8 * Supply::WORDS)?;
@@ -93,7 +87,6 @@ impl Stage {
             stream_buffer: options.stream_buffer,
             used: Instant::now(),
             times,
-            text,
             pinned,
         })
     }
@@ -197,38 +190,19 @@ impl Stage {
     /// Opens streams.
     pub(crate) fn open_streams(&mut self, paths: &[PathBuf], mode: &str) -> Result<Streams, Failure> {
         assert!((1..=MOST_FILES).contains(&paths.len()), "there is room for that many");
-        // SAFETY:
-        // - no kernel runs
-        let text = unsafe { self.text.part(0, TEXT_BYTES) };
-        for (path, texts) in paths.iter().zip(text.chunks_exact_mut(2 * PATH_BYTES)) {
-            let path = path.to_str().filter(|path| path.len() < PATH_BYTES);
-            let path = path.ok_or("--dir: its path is too long, or not UTF-8")?;
-            for (text, at) in [(mode, 0), (path, PATH_BYTES)] {
-                texts[at..at + text.len()].copy_from_slice(text.as_bytes());
-                texts[at + text.len()] = 0;
-            }
-        }
-        let shared = self.text.as_ptr() as u64;
-        let (count, times) = (u32::try_from(paths.len())?, self.times());
-        let one = Grid { blocks: 1, threads: 1 };
-        self.run::<open_streams::Entry>(one, open_streams::Arguments { shared, count, times })?;
-        let files: Vec<File> = (0..paths.len())
-            // SAFETY:
-            // - the kernel has left a handle for each path, and has ended
-            .map(|index| unsafe {
-                self.text.as_ptr().add(2 * paths.len() * PATH_BYTES).cast::<File>().add(index).read()
-            })
-            .collect();
+        let files: Result<Vec<_>, _> = paths.iter().map(|path| self.session.fopen(path, mode)).collect();
+        let files = files?;
         let placed = self
             .session
-            .place::<[File; MOST_FILES]>(std::array::from_fn(|index| files[index % files.len()]))?;
-        Ok(Streams { first: files[0], handle: placed.handle(), count })
+            .place::<[FileHandle; MOST_FILES]>(std::array::from_fn(|index| files[index % files.len()]))?;
+        Ok(Streams { handle: placed.handle(), files })
     }
     /// Closes them.
     pub(crate) fn close_streams(&mut self, streams: &Streams) -> Result<(), Failure> {
-        let times = self.times();
-        let arguments = close_streams::Arguments { streams: streams.handle, count: streams.count, times };
-        self.run::<close_streams::Entry>(Grid { blocks: 1, threads: 1 }, arguments).map(drop)
+        for file in &streams.files {
+            self.session.fclose(*file)?;
+        }
+        Ok(())
     }
 
     /// Registers files.

@@ -167,7 +167,7 @@ pub(crate) fn streamed(
         let streams = stage.open_streams(&target.paths, "r+")?;
         let job = Writes {
             streams: streams.handle,
-            stream_count: streams.count,
+            stream_count: u32::try_from(streams.files.len())?,
             rounds,
             bytes,
             device: stage.device(),
@@ -186,7 +186,7 @@ pub(crate) fn streamed(
 pub(crate) fn stepped(stage: &mut Stage, warps: u32) -> Result<Vec<(&'static str, Spread)>, Failure> {
     let rounds = 2_000;
     let streams = stage.open_streams(&["/dev/null".into()], "r+")?;
-    let (file, device, times) = (streams.first, stage.device(), stage.times());
+    let (file, device, times) = (streams.files[0], stage.device(), stage.times());
     stage
         .run::<write_steps::Entry>(grid_of(warps), write_steps::Arguments { file, rounds, device, times })?;
     let sums = stage.samples_us(warps * u32::try_from(WRITE_STEPS.len())?);

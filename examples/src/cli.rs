@@ -368,8 +368,8 @@ pub fn reason(error: &std::io::Error) -> String {
 ///
 /// # Errors
 /// It holds a NUL, or no system call would take one so long.
-pub fn device_path(path: &Path) -> Result<crate::kernels::Path, Failure> {
-    crate::kernels::Path::new(&c_path(path)?).ok_or_else(|| about(path, "File name too long"))
+pub fn device_path(path: &Path) -> Result<gpufs_device::kernel::Path, Failure> {
+    gpufs_device::kernel::Path::new(&c_path(path)?).ok_or_else(|| about(path, "File name too long"))
 }
 
 /// Raises the limit of files that this process may have open to `wanted`, as far as it may: what it is then.

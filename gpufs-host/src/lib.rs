@@ -21,4 +21,4 @@ pub mod ring;
 pub mod session;
 
 pub use cpu::{CpuOptions, Grid, Schedule};
-pub use session::{Builder, DeviceBuffer, RegisteredBuffer, Session, Statistics};
+pub use session::{Builder, DeviceBuffer, FileError, RegisteredBuffer, Session, Statistics};

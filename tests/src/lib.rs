@@ -3,6 +3,7 @@
 
 pub mod closures;
 pub mod differential;
+pub mod documents;
 pub mod random;
 pub mod suite;
 

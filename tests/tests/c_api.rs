@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
+use gpufs_tests::documents::{self, Sample};
 use gpufs_tests::{Scratch, skip};
 
 fn root() -> PathBuf {
@@ -117,33 +118,27 @@ fn every_standard_name_in_cpp() {
     }
 }
 
-/// The fenced blocks of a language in a Markdown file.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let fence = format!("```{language}\n");
-    page.split(&fence).skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned())).collect()
+/// The samples of all pages in these languages, each as a file of this extension, and what it prints.
+fn samples(language: &str) -> Vec<Sample> {
+    let mut found: Vec<_> = documents::PAGES.iter().flat_map(|page| documents::samples(page)).collect();
+    found.retain(|sample| sample.language == language);
+    found
 }
 
 #[test]
 fn programs_of_the_documentation() {
-    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page is there");
-    for (language, compilers, standard, extension) in
-        [("c", c_compilers(), "c11", "c"), ("cpp", cpp_compilers(), "c++17", "cpp")]
-    {
-        let blocks = blocks(&page, language);
-        assert!(!blocks.is_empty());
-        for (index, block) in blocks.iter().enumerate() {
+    for (language, compilers, standard) in [("c", c_compilers(), "c11"), ("cpp", cpp_compilers(), "c++17")] {
+        let samples = samples(language);
+        assert!(!samples.is_empty(), "{language}: no samples");
+        for sample in samples {
             let sources = Scratch::new("page");
-            let source = sources.path(&format!("{index}.{extension}"));
-            std::fs::write(&source, block).expect("written");
+            let source = sources.path(&format!("sample.{language}"));
+            std::fs::write(&source, &sample.text).expect("written");
             let Some(name) = compilers.first() else {
                 skip("programs_of_the_documentation", format!("no compiler for {language}"));
                 continue;
             };
-            let scratch = runs(name, standard, &source, true);
-            match language {
-                "c" => assert_eq!(scratch.read("log.txt").len(), 128 * "thread   0 of 128\n".len()),
-                _ => assert_eq!(scratch.read("copy.txt"), b"program\n"),
-            }
+            sample.check(&runs(name, standard, &source, true));
         }
     }
 }
@@ -289,13 +284,12 @@ fn cuda_kernels_compile() {
     let Some(nvcc) = nvcc() else {
         return skip("cuda_kernels_compile", "no nvcc (NVCC names it)");
     };
-    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page is there");
     let scratch = Scratch::new("cuda");
     let mut sources = files("examples/cuda", "cu");
     sources.extend(files("tests/c", "cu"));
-    for (index, block) in blocks(&page, "cuda").iter().enumerate() {
+    for (index, sample) in samples("cuda").iter().enumerate() {
         let source = scratch.path(&format!("page{index}.cu"));
-        std::fs::write(&source, block).expect("written");
+        std::fs::write(&source, &sample.text).expect("written");
         sources.push(source);
     }
     kernels_compile("nvcc", &sources, |standard| {

@@ -17,6 +17,8 @@ const PROGRAMS: &[&str] =
 /// What else the checks on a GPU machine take, and where it goes: the script that makes them, and the C part's sources.
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
+    ("README.md", "pages/README.md"),
+    ("include/README.md", "pages/include.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),
     ("tests/c/check.h", "c/check.h"),
     ("tests/c/units/CMakeLists.txt", "c/units/CMakeLists.txt"),

@@ -1,16 +1,12 @@
 //! What is measured: the calls of gpufs.
 
-use core::ffi::CStr;
-
 use gpufs_core::kernel::Shared;
 use gpufs_core::session::FileIndex;
+use gpufs_device::kernel::FileHandle;
 use gpufs_device::warp::{Machine, Warp, global_thread};
-use gpufs_device::{Errno, File, Fs, calling, fprintf, kernel};
+use gpufs_device::{Errno, Fs, calling, fprintf, kernel};
 
 use crate::{MOST_FILES, Supply, Times, between, copy_wide, sampled, scramble, timed, warp_index};
-
-/// Bytes of a path with its NUL, at most.
-pub const PATH_BYTES: usize = 1024;
 
 /// Each lane makes its requests on the source or target in device memory itself.
 pub const DIRECT: u32 = 0;
@@ -57,7 +53,7 @@ gpufs_device::portable! {
     #[derive(Clone, Copy, Debug)]
     pub struct Writes {
         /// The streams; a warp uses the one of its number.
-        pub streams: Shared<[File; MOST_FILES]>,
+        pub streams: Shared<[FileHandle; MOST_FILES]>,
         /// How many there are.
         pub stream_count: u32,
         /// Calls of a lane.
@@ -68,40 +64,6 @@ gpufs_device::portable! {
         pub device: u64,
         /// The address of [`Times`].
         pub times: u64,
-    }
-}
-
-kernel! {
-    /// Opens streams: at `shared` stand, one after the other, `count` modes and paths of [`PATH_BYTES`] each; behind them the kernel
-    /// leaves a `File` for each. Failures go to `times`.
-    pub fn open_streams(fs: Fs, shared: u64, count: u32, times: u64) {
-        for index in 0..count as usize {
-            let text = shared + (2 * index * PATH_BYTES) as u64;
-            // SAFETY:
-            // - the host put NUL-terminated strings there
-            let (mode, path) = unsafe {
-                (CStr::from_ptr(text as *const _), CStr::from_ptr((text + PATH_BYTES as u64) as *const _))
-            };
-            match fs.fopen(path, mode) {
-                // SAFETY:
-                // - the host made room for the handles behind the texts, whose sizes are multiples of any alignment
-                Ok(file) => unsafe {
-                    ((shared + (2 * count as usize * PATH_BYTES) as u64) as *mut File).add(index).write(file);
-                },
-                Err(errno) => Times(times).fail(errno),
-            }
-        }
-    }
-}
-
-kernel! {
-    /// Closes streams.
-    pub fn close_streams(fs: Fs, streams: Shared<[File; MOST_FILES]>, count: u32, times: u64) {
-        for file in &streams.get(fs)[..count as usize] {
-            if let Err(errno) = file.fclose() {
-                Times(times).fail(errno);
-            }
-        }
     }
 }
 
@@ -160,7 +122,10 @@ kernel! {
     /// Every thread writes the same bytes again and again.
     pub fn write_streams(fs: Fs, job: Writes) {
         let times = Times(job.times);
-        let stream = job.streams.get(fs)[(warp_index() % job.stream_count) as usize];
+        let stream = match job.streams.get(fs)[(warp_index() % job.stream_count) as usize].get(fs) {
+            Ok(stream) => stream,
+            Err(errno) => return times.fail(errno),
+        };
         let memory = job.device + global_thread() * job.bytes;
         // SAFETY:
         // - the host gives each thread that many bytes, which nobody writes

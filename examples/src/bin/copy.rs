@@ -8,9 +8,10 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord64;
+use gpufs_device::kernel::Handoff;
 use gpufs_examples::cli::{self, Failure, Options};
+use gpufs_examples::kernels::Parts;
 use gpufs_examples::kernels::copy::{self, copy_pieces};
-use gpufs_examples::kernels::{Handoff, Parts};
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
+use gpufs_device::kernel::Handoff;
 use gpufs_examples::cli::{self, Failure, ONE, Options};
-use gpufs_examples::kernels::Handoff;
 use gpufs_examples::kernels::follow::{self, keep_log, open_log};
 use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};

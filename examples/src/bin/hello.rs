@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gpufs_core::Errno;
-use gpufs_core::word::DeviceWord;
-use gpufs_examples::cli::{self, Failure, ONE, Options};
-use gpufs_examples::kernels::Handoff;
-use gpufs_examples::kernels::hello::{self, open_greetings, say_hello};
+use gpufs_device::kernel::Handoff;
+use gpufs_examples::cli::{self, Failure, Options};
+use gpufs_examples::kernels::hello::say_hello;
 use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
@@ -48,17 +46,14 @@ fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
     }
     let path = path.ok_or("no FILE to print to was named; see hello --help")?;
     let (mut session, plan) = options.open(|_| Session::builder())?;
-    let (stream, failed) = (Handoff::default(), DeviceWord::new(0));
-    let job = session.place(hello::Job { path: cli::device_path(&path)?, lines, failed, stream })?;
-    let handle = job.handle();
-    cli::run::<open_greetings::Entry>(&mut session, ONE, open_greetings::Arguments { job: handle })?;
-    if let Some(errno) = failure(&session.fetch(&job)?) {
-        return Err(cli::about(&path, errno.text()));
+    let file = session.fopen(&path, "w").map_err(|error| cli::about(&path, error.errno().text()))?;
+    let failed = session.place(Handoff::default())?;
+    let arguments = say_hello::Arguments { file, lines, failed: failed.handle() };
+    let ran = cli::run::<say_hello::Entry>(&mut session, plan.grid, arguments)?;
+    if let Some(errno) = session.fetch(&failed)?.get() {
+        return Err(format!("a lane could not print: {errno}").into());
     }
-    let ran = cli::run::<say_hello::Entry>(&mut session, plan.grid, say_hello::Arguments { job: handle })?;
-    if let Some(errno) = failure(&session.fetch(&job)?) {
-        return Err(format!("a lane could not print: {}", errno.text()).into());
-    }
+    session.fclose(file)?;
     options.report(&session, &plan, ran);
     if check {
         let text = std::fs::read(&path).map_err(|error| cli::about(&path, cli::reason(&error)))?;
@@ -67,10 +62,4 @@ fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
         eprintln!("hello: {}: {records} whole records in order, in {ran:.2?}", cli::show(&path));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What a call of a lane came to, if it failed.
-fn failure(job: &hello::Job) -> Option<Errno> {
-    let number = job.failed.peek().cast_signed();
-    (number != 0).then(|| Errno::from_number(number))
 }

@@ -2,10 +2,10 @@
 
 use gpufs_core::word::DeviceWord64;
 use gpufs_device::file::Descriptor;
-use gpufs_device::kernel::Shared;
+use gpufs_device::kernel::{Handoff, Shared};
 use gpufs_device::{Errno, Fs, kernel, portable};
 
-use super::{Handoff, Parts};
+use super::Parts;
 
 portable! {
     /// What the host places for the kernel.

@@ -1,12 +1,10 @@
 //! A kernel that runs for a while and logs what it does, for a reader who follows the log meanwhile.
 
 use gpufs_core::word::DeviceWord;
-use gpufs_device::kernel::Shared;
+use gpufs_device::kernel::{Handoff, Path, Shared};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::warp::{clock, global_thread, nap};
 use gpufs_device::{Errno, File, Fs, fprintf, kernel, portable};
-
-use super::{Handoff, Path};
 
 portable! {
     /// What the host places for both kernels.

@@ -9,11 +9,7 @@
 pub mod copy;
 pub mod follow;
 pub mod grep;
-mod handoff;
 pub mod hello;
 mod parts;
-mod path;
 
-pub use handoff::Handoff;
 pub use parts::{Part, Parts};
-pub use path::Path;

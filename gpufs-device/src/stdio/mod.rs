@@ -106,6 +106,11 @@ impl Fs {
     pub fn stderr(self) -> File {
         self.standard(2)
     }
+    /// A stream that was closed before anybody used it: every call on it is `EBADF`.
+    pub(crate) fn closed(self) -> File {
+        // Generations of open streams are odd.
+        File { session: self.session(), index: 0, generation: 0 }
+    }
     fn standard(self, index: u32) -> File {
         // Opened by the host before the first launch: generation 1.
         File { session: self.session(), index, generation: 1 }

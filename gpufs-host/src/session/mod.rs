@@ -22,6 +22,7 @@ mod flush;
 mod placed;
 mod recover;
 mod stats;
+mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,7 @@ pub use flush::StreamError;
 pub use placed::Placed;
 pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use stats::{RingStatistics, Statistics};
+pub use streams::FileError;
 pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;

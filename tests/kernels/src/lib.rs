@@ -4,15 +4,13 @@
 #![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
 #![allow(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
 
-use core::ffi::CStr;
-
 mod calls;
 mod meetings;
 mod records;
 
 use gpufs_core::word::SharedWord;
 use gpufs_device::warp::global_thread;
-use gpufs_device::{Errno, File, fprintf, kernel};
+use gpufs_device::{fprintf, kernel};
 
 pub use calls::{
     Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, STOP, Script, UNTOUCHED, Verb, hash,
@@ -20,35 +18,6 @@ pub use calls::{
 };
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
-
-/// Where in the shared buffer [`open()`] leaves its result, behind the path.
-pub const RESULT_AT: usize = 4096;
-
-kernel! {
-    /// Opens the file whose path, ended by a NUL, lies at `shared`, for writing, and leaves a `Result<File, Errno>` behind it.
-    pub fn open(fs: Fs, shared: u64) {
-        // SAFETY:
-        // - the host put a path there, and reads the result after the kernel has ended
-        let path = unsafe { CStr::from_ptr(shared as *const _) };
-        let opened: Result<File, Errno> = fs.fopen(path, c"w");
-        // SAFETY:
-        // - within the buffer, whose pages are aligned
-        unsafe { ((shared + RESULT_AT as u64) as *mut Result<File, Errno>).write(opened) };
-    }
-}
-
-kernel! {
-    /// As [`open()`], for appending.
-    pub fn open_to_append(fs: Fs, shared: u64) {
-        // SAFETY:
-        // - the host put a path there, and reads the result after the kernel has ended
-        let path = unsafe { CStr::from_ptr(shared as *const _) };
-        let opened: Result<File, Errno> = fs.fopen(path, c"a");
-        // SAFETY:
-        // - within the buffer, whose pages are aligned
-        unsafe { ((shared + RESULT_AT as u64) as *mut Result<File, Errno>).write(opened) };
-    }
-}
 
 kernel! {
     /// Every thread prints up to `rounds` lines to `file`, and stores how many of its calls have returned at `progress`, one 32-bit

@@ -12,10 +12,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use gpufs_device::{Errno, File};
 use gpufs_host::ring::{Mode, RingMemory};
 use gpufs_host::{Grid, Session};
-use gpufs_test_kernels::{RESULT_AT, open, print};
+use gpufs_test_kernels::print;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -66,21 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         grid.threads,
         session.multiprocessors()
     );
-    let shared = session.register_buffer(2 * RESULT_AT)?;
-    // SAFETY:
-    // - no kernel runs
-    let memory = unsafe { shared.part(0, RESULT_AT) };
-    if path.len() >= RESULT_AT {
-        return Err("the path is too long".into());
-    }
-    memory[..path.len()].copy_from_slice(path.as_bytes());
-    let address = shared.as_ptr() as u64;
-    session.start::<open::Entry>(Grid { blocks: 1, threads: 1 }, open::Arguments { shared: address })?;
-    session.synchronize()?;
-    // SAFETY:
-    // - the kernel has written it and ended
-    let opened = unsafe { shared.as_ptr().add(RESULT_AT).cast::<Result<File, Errno>>().read() };
-    let file = opened.map_err(|errno| format!("{path}: {errno}"))?;
+    let file = session.fopen(&path, "w")?;
     let started = Instant::now();
     session.start::<print::Entry>(grid, print::Arguments { file, rounds })?;
     session.synchronize()?;

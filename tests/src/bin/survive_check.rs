@@ -18,12 +18,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::SharedWord;
-use gpufs_device::{Errno, File};
 use gpufs_host::gpu::GpuError;
 use gpufs_host::ring::{Mode, RingMemory};
 use gpufs_host::session::{OpenError, SyncError};
-use gpufs_host::{Builder, Grid, RegisteredBuffer, Session};
-use gpufs_test_kernels::{RESULT_AT, open, open_to_append, print, print_until_fault};
+use gpufs_host::{Builder, Grid, Session};
+use gpufs_test_kernels::{print, print_until_fault};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -117,29 +116,6 @@ fn session(options: &Options) -> Outcome<Session> {
     })
 }
 
-/// Opens `path` for writing, in a kernel.
-fn open_file(session: &mut Session, shared: &RegisteredBuffer, path: &str, append: bool) -> Outcome<File> {
-    if path.len() >= RESULT_AT {
-        return Err("the path is too long".into());
-    }
-    // SAFETY:
-    // - no kernel runs
-    let memory = unsafe { shared.part(0, RESULT_AT) };
-    memory.fill(0);
-    memory[..path.len()].copy_from_slice(path.as_bytes());
-    let (one, address) = (Grid { blocks: 1, threads: 1 }, shared.as_ptr() as u64);
-    if append {
-        session.start::<open_to_append::Entry>(one, open_to_append::Arguments { shared: address })?;
-    } else {
-        session.start::<open::Entry>(one, open::Arguments { shared: address })?;
-    }
-    session.synchronize()?;
-    // SAFETY:
-    // - the kernel has written it and ended
-    let opened = unsafe { shared.as_ptr().add(RESULT_AT).cast::<Result<File, Errno>>().read() };
-    Ok(opened.map_err(|errno| format!("{path}: {errno}"))?)
-}
-
 /// Prints until the fault, and checks what the file then holds.
 fn faulting(path: &str, options: &Options) -> Outcome<()> {
     if options.append {
@@ -148,9 +124,8 @@ fn faulting(path: &str, options: &Options) -> Outcome<()> {
     let mut session = session(options)?;
     println!("{}, served by {}", session.device_name(), session.mode());
     let threads = options.grid.blocks as usize * options.grid.threads as usize;
-    let shared = session.register_buffer(2 * RESULT_AT)?;
     let words = session.register_buffer(threads * size_of::<SharedWord>())?;
-    let file = open_file(&mut session, &shared, path, options.append)?;
+    let file = session.fopen(path, if options.append { "a" } else { "w" })?;
     let arguments = print_until_fault::Arguments {
         file,
         progress: words.as_ptr() as u64,
@@ -232,8 +207,7 @@ fn records(text: &[u8], returned: &[u32]) -> Outcome<u64> {
 fn after(path: &str, options: &Options) -> Outcome<()> {
     let path = format!("{path}.after");
     let mut session = session(options)?;
-    let shared = session.register_buffer(2 * RESULT_AT)?;
-    let file = open_file(&mut session, &shared, &path, false)?;
+    let file = session.fopen(&path, "w")?;
     session.start::<print::Entry>(options.grid, print::Arguments { file, rounds: 10 })?;
     session.synchronize()?;
     let threads = options.grid.blocks as usize * options.grid.threads as usize;

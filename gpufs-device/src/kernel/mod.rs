@@ -1,12 +1,22 @@
-//! `kernel!`: one declaration for every device. [`Shared`] and `portable!`: what may travel to it.
-#![allow(unsafe_code, reason = "a promise about a layout")]
+//! `kernel!`: one declaration for every device. What may travel to it:
+//!
+//! | what | how |
+//! |---|---|
+//! | numbers, and structures of [`portable!`](crate::portable) | as they are |
+//! | a value that all threads share | [`Shared`]: `Session::place` of the host places it in the device's memory |
+//! | a stream that the host opened | a [`File`](crate::File) is a kernel's argument; the host hands over its [`FileHandle`] |
+//! | a path | [`Path`], a field of a placed value |
+//! | what one kernel leaves for the next | [`Handoff`], likewise |
 
+mod argument;
+mod handoff;
+mod path;
+
+pub use argument::{Argument, FileHandle};
 pub use gpufs_core::kernel::{Kernel, Portable, Shared};
 pub use gpufs_core::session::Session;
-
-// SAFETY:
-// - a stream, by the address of its session, for the device alone, in a `repr(C)` structure
-unsafe impl Portable for crate::File {}
+pub use handoff::Handoff;
+pub use path::Path;
 
 /// Declares a structure that host and device share: each field is [`Portable`], the layout C's.
 ///
@@ -50,18 +60,25 @@ macro_rules! portable {
 /// - `Entry`, which the host starts: `session.start::<name::Entry>(grid, name::Arguments { … })`;
 /// - in a device build, the entry point of that name.
 ///
-/// The first parameter is the session. The others are [`Portable`] and `Copy`, since they travel to the device by value.
+/// The first parameter is the session. The others are an [`Argument`] each: [`Portable`] and `Copy`, since they travel to the device by value, or
+/// a [`File`](crate::File), for which the host hands over the [`FileHandle`] that its `Session::fopen` gave.
 ///
 /// ```
+/// use gpufs_device::kernel::{Handoff, Shared};
+/// use gpufs_device::warp::global_thread;
+/// use gpufs_device::{Errno, File, fprintf};
+///
 /// gpufs_device::kernel! {
-///     /// Every thread says who it is.
-///     pub fn greet(fs: Fs, rounds: u32) {
+///     /// Every thread says who it is, in a file that the host opened, and leaves an error for the host.
+///     pub fn greet(fs: Fs, log: File, failed: Shared<Handoff<Errno>>, rounds: u32) {
 ///         for round in 0..rounds {
-///             let _ = gpufs_device::printf!(fs, c"thread %lu, round %u\n", gpufs_device::warp::global_thread(), round);
+///             if let Err(errno) = fprintf!(log, c"thread %lu, round %u\n", global_thread(), round) {
+///                 failed.get(fs).put(errno);
+///             }
 ///         }
 ///     }
 /// }
-/// # fn main() { let _: greet::Arguments = greet::Arguments { rounds: 3 }; }
+/// # fn main() { let _ = |log, failed| greet::Arguments { log, failed, rounds: 3 }; }
 /// ```
 #[macro_export]
 macro_rules! kernel {
@@ -78,17 +95,15 @@ macro_rules! kernel {
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub struct Arguments {
-                $(#[doc = concat!("The argument `", stringify!($argument), "`.")] pub $argument: $type,)*
+                $(
+                    #[doc = concat!("The argument `", stringify!($argument), "`.")]
+                    pub $argument: <$type as $crate::kernel::Argument>::Sent,
+                )*
             }
 
             /// The kernel, for the host to start.
             #[derive(Clone, Copy, Debug)]
             pub struct Entry;
-
-            const _: () = {
-                const fn portable<T: $crate::kernel::Portable>() {}
-                $(portable::<$type>();)*
-            };
 
             impl $crate::kernel::Kernel for Entry {
                 const NAME: &'static ::core::ffi::CStr = match ::core::ffi::CStr::from_bytes_with_nul(
@@ -100,7 +115,8 @@ macro_rules! kernel {
                 type Arguments = Arguments;
                 #[allow(unused_variables, reason = "a kernel may have no arguments")]
                 fn run(session: &'static $crate::kernel::Session, arguments: Arguments) {
-                    super::$name($crate::Fs::new(session) $(, arguments.$argument)*);
+                    let fs = $crate::Fs::new(session);
+                    super::$name(fs $(, <$type as $crate::kernel::Argument>::receive(arguments.$argument, fs))*);
                 }
             }
 

@@ -1,18 +1,43 @@
-//! One value that one lane leaves for all others: a stream that a first, small kernel opens for the one after it.
+//! One value that one lane leaves for all others, in the same kernel or in a later one: an error that stopped it, a stream that it opened.
 #![allow(unsafe_code, reason = "a value behind a flag, and a promise about its layout")]
 
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::mem::MaybeUninit;
 
+use gpufs_core::kernel::Portable;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::kernel::Portable;
+
+use crate::stdio::File;
 
 const EMPTY: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
 
 /// A place for one value, filled once. In device memory: a field of what the host places there.
+///
+/// ```
+/// use gpufs_device::kernel::{Handoff, Shared};
+/// use gpufs_device::{Errno, File, kernel, portable};
+///
+/// portable! {
+///     /// What the threads share.
+///     pub struct Job {
+///         /// The first error that a thread met.
+///         pub failed: Handoff<Errno>,
+///     }
+/// }
+///
+/// kernel! {
+///     /// Every thread writes a record.
+///     pub fn write(fs: Fs, out: File, job: Shared<Job>) {
+///         if let Err(errno) = out.fwrite(b"record\n") {
+///             job.get(fs).failed.put(errno);
+///         }
+///     }
+/// }
+/// # fn main() {}
+/// ```
 #[repr(C)]
 pub struct Handoff<T> {
     /// EMPTY → TAKEN → FULL.
@@ -29,6 +54,10 @@ unsafe impl<T: Copy + Send> Sync for Handoff<T> {}
 // - a word and a portable value, one after the other, as C lays them out
 // - a copy made while no kernel runs holds the value if this one does
 unsafe impl<T: Portable + Copy> Portable for Handoff<T> {}
+
+// SAFETY:
+// - as above; a stream is an address and two numbers, laid out as C would, and the address is the device's, which alone uses it
+unsafe impl Portable for Handoff<File> {}
 
 impl<T> fmt::Debug for Handoff<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use gpufs_device::portable;
+use crate::portable;
 
 /// Bytes of the longest path, its NUL included (`path_resolution(7)`).
 const PATH_MAX: usize = 4096;

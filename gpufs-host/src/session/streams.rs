@@ -1,0 +1,135 @@
+//! Streams that the host opens for kernels: `fopen(3)` and its kin, made as device calls by the host.
+
+use std::ffi::CString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use gpufs_core::Errno;
+use gpufs_device::kernel::FileHandle;
+use gpufs_device::{File, Fs};
+
+use super::Session;
+
+/// Why a call of the host on a stream failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    what: &'static str,
+    path: Option<PathBuf>,
+    errno: Errno,
+}
+
+impl FileError {
+    /// The error number: the system's own, or as the call's documentation says.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        self.errno
+    }
+    /// The path, where the call had one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)?;
+        if let Some(path) = &self.path {
+            write!(f, " {}", path.display())?;
+        }
+        write!(f, ": {}", self.errno)?;
+        match self.errno {
+            Errno::BUSY => f.write_str("; kernels are running: call synchronize first"),
+            Errno::MFILE => f.write_str("; the session has no more: see Builder::streams and Builder::files"),
+            Errno::NOMEM => f.write_str("; the session has no stream buffer left: see Builder::buffers"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<FileError> for std::io::Error {
+    fn from(error: FileError) -> Self {
+        Self::new(Self::from_raw_os_error(error.errno.number()).kind(), error)
+    }
+}
+
+impl Session {
+    /// Opens a stream for kernels, as `fopen(3)`: a kernel takes it as an argument of the type [`File`]. It stays open until
+    /// [`Session::fclose`], a kernel's `fclose`, or the session's end, which flushes it.
+    ///
+    /// ```
+    /// use gpufs_device::kernel::{Handoff, Shared};
+    /// use gpufs_device::{Errno, File, fprintf, kernel, warp::global_thread};
+    /// use gpufs_host::{Grid, Session};
+    ///
+    /// kernel! {
+    ///     /// Every thread prints a line.
+    ///     pub fn count(fs: Fs, log: File, failed: Shared<Handoff<Errno>>) {
+    ///         if let Err(errno) = fprintf!(log, c"thread %lu\n", global_thread()) {
+    ///             failed.get(fs).put(errno);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = std::env::temp_dir().join(format!("gpufs-fopen-{}", std::process::id()));
+    /// let mut session = Session::builder().cpu()?;
+    /// let log = session.fopen(&path, "w")?;
+    /// let failed = session.place(Handoff::default())?;
+    /// let arguments = count::Arguments { log, failed: failed.handle() };
+    /// session.start::<count::Entry>(Grid { blocks: 4, threads: 64 }, arguments)?;
+    /// session.synchronize()?;
+    /// session.fclose(log)?;
+    /// assert_eq!(session.fetch(&failed)?.get(), None);
+    /// assert_eq!(std::fs::read_to_string(&path)?.lines().count(), 256);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As `Fs::fopen` of the device; `EINVAL` for a path or mode that holds a NUL; `EBUSY` while kernels run on a GPU, whose tables are its own
+    /// until [`Session::synchronize`].
+    pub fn fopen(&mut self, path: impl AsRef<Path>, mode: &str) -> Result<FileHandle, FileError> {
+        let path = path.as_ref();
+        let failed = |errno| FileError { what: "opening", path: Some(path.to_path_buf()), errno };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| failed(Errno::INVAL))?;
+        let mode = CString::new(mode).map_err(|_| failed(Errno::INVAL))?;
+        let tables = self.device_tables();
+        let opened = self
+            .with_tables(|view| Fs::new(view).fopen(&name, &mode).map(|file| FileHandle::new(file, tables)));
+        opened.and_then(|opened| opened).map_err(failed)
+    }
+
+    /// Writes what a stream holds, as `fflush(3)`.
+    ///
+    /// # Errors
+    /// `EBADF` if it was closed or is another session's; `EBUSY` as for [`Session::fopen`]; what writing met: the bytes are kept, and tried
+    /// again by the next flush.
+    pub fn fflush(&mut self, file: FileHandle) -> Result<(), FileError> {
+        self.on_stream("flushing a stream", file, File::fflush)
+    }
+
+    /// Flushes and closes a stream that host or kernel opened, as `fclose(3)`.
+    ///
+    /// # Errors
+    /// As [`Session::fflush`]; the stream is closed all the same, unless that was `EBUSY`.
+    pub fn fclose(&mut self, file: FileHandle) -> Result<(), FileError> {
+        self.on_stream("closing a stream", file, File::fclose)
+    }
+
+    /// Makes a call on a stream, as a warp of one.
+    fn on_stream(
+        &mut self,
+        what: &'static str,
+        file: FileHandle,
+        call: impl FnOnce(File) -> Result<(), Errno>,
+    ) -> Result<(), FileError> {
+        let tables = self.device_tables();
+        let called = self.with_tables(|view| file.get_at(Fs::new(view), tables).and_then(call));
+        called.and_then(|called| called).map_err(|errno| FileError { what, path: None, errno })
+    }
+}
