@@ -29,6 +29,9 @@
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
 //! 8. *Operations nobody waits for* (write-behind of stream blocks, reads ahead of lines) are never more than the session's stream
 //!    buffers, and every ring has more slots than those.
+//! 9. *A ring that has failed says so by its CQ tail.* Where whoever serves a ring has stopped for good, the host stores
+//!    [`Queue::failed_tail`] there, 2³¹ past the CQ head that it sees, and again if a completion of what was in flight overwrites it. A poller
+//!    that finds the tail more than *CQ entries* past `drained` takes nothing and gives the lock back; whoever waits then gives up.
 //!
 //! # Why it works
 //!
@@ -44,6 +47,11 @@
 //! since by rule 6 the CQ head is stored before, where a multiple of it is passed. By release and acquire along slot → free bit → claim →
 //! tail, the kernel that reads a later SQE also sees that head. So at most *capacity + head step − 1 ≤ CQ entries* lie between the head
 //! that the kernel sees and its tail. ∎
+//!
+//! *A failed ring is never mistaken for a live one, nor a live one for a failed one.* `drained` is at or past the CQ head, so by the proof above
+//! a tail that the service stored is at most *CQ entries* past `drained`. The host's tail is 2³¹ past a CQ head, which `drained` has passed
+//! by at most *CQ entries*, and by as many again with completions that were posted since: at least 2³¹ − 2 · *CQ entries* past `drained`, which
+//! is more than *CQ entries* (at most 2¹⁶). No entry is read on its account. The service loads no CQ tail, so nothing is lost by the store. ∎
 //!
 //! *A `ready` mark is never lost or read twice.* The next batch that starts at the same index can only be drawn after a ticket
 //! one lap earlier completed; its mark was cleared before the tail store that let it complete (rule 4). So clearing happens before

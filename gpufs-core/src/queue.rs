@@ -126,6 +126,8 @@ pub enum Look {
     Empty,
     /// Another poller.
     Busy,
+    /// Whoever serves the ring has stopped for good (rule 9): nothing will complete any more.
+    Failed,
 }
 
 /// A word on a cache line of its own, so that those who poll one do not slow those who write another.
@@ -323,6 +325,16 @@ impl Queue {
         };
         let head_step = 1 << (parts.cq_entries - parts.capacity - unread + 1).ilog2();
         Self { parts, head_step }
+    }
+
+    /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before. Whoever makes the queue,
+    /// before anybody uses it; all its words are zero.
+    pub fn begin_at(&self, used: u32) {
+        let words = self.words();
+        // ORDERING: relaxed, all three: the queue is handed on afterwards.
+        words.tickets.0.set(u64::from(used) * TICKET);
+        words.published.0.set(used);
+        words.drained.0.set(used);
     }
 
     /// Slots: how many operations can be in flight.
@@ -574,7 +586,7 @@ impl Queue {
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
         match self.look(most, 1) {
             Look::Taken(drain) => Some(drain),
-            Look::Empty | Look::Busy => None,
+            Look::Empty | Look::Busy | Look::Failed => None,
         }
     }
 
@@ -597,9 +609,15 @@ impl Queue {
         for _ in 0..looks {
             // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
             let tail = self.cq_tail().observe();
-            let count = tail.wrapping_sub(head).min(most);
-            if count > 0 {
-                return Look::Taken(Drain { head, count });
+            let posted = tail.wrapping_sub(head);
+            if posted > 0 {
+                if posted > self.parts.cq_entries {
+                    // Rule 9.
+                    // ORDERING: release, device, partner the next look.
+                    words.poller.0.publish(0);
+                    return Look::Failed;
+                }
+                return Look::Taken(Drain { head, count: posted.min(most) });
             }
         }
         // ORDERING: relaxed: a counter.
@@ -607,6 +625,25 @@ impl Queue {
         // ORDERING: release, device, partner the next look.
         words.poller.0.publish(0);
         Look::Empty
+    }
+
+    /// Whether whoever serves the ring has stopped for good (rule 9). A report: a completion that is posted meanwhile may hide it for a while.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        // ORDERING: relaxed, both: the tail that says so is further from every value of `drained` than any lag between the two.
+        self.cq_tail().peek().wrapping_sub(self.words().drained.0.peek()) > self.parts.cq_entries
+    }
+
+    /// The CQ tail by which the host says that a ring has failed (rule 9), where the service has last seen `head` as the CQ head.
+    #[must_use]
+    pub const fn failed_tail(head: u32) -> u32 {
+        head.wrapping_add(1 << 31)
+    }
+
+    /// Whether a CQ tail beside a CQ head is [`Queue::failed_tail`] of that or of a head at most `cq_entries` before it.
+    #[must_use]
+    pub const fn is_failed_tail(tail: u32, head: u32, cq_entries: u32) -> bool {
+        tail.wrapping_sub(head) > cq_entries
     }
 
     /// Copies completion `index` of a drain. The lane that will deliver it.

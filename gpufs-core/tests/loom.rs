@@ -30,6 +30,7 @@
 //! | a claim that lost a race gives up | `claim_claim lap` |
 //! | `wake_fence` is acquire and release only | `sleep_fenced park_attendant` |
 //! | the attendant looks once | `sleep_attended` |
+//! | a failed ring's tail is taken for completions; the poller's lock is kept then | `fail_drain` |
 //!
 //! Two more are the model test's: the search hint reduced after the sum, and generations that reach 0.
 #![cfg(loom)]
@@ -39,7 +40,7 @@ mod rig;
 
 use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP};
 use gpufs_core::word::{EntryCell, SharedWord, wake_fence};
-use gpufs_core::{Operation, Outcome, Slot};
+use gpufs_core::{Look, Operation, Outcome, Queue, Slot};
 use loom::sync::Arc;
 use loom::thread;
 use rig::models::{self, spawn};
@@ -417,4 +418,27 @@ fn park_attendant() {
         }
         attendant.join().unwrap();
     });
+}
+
+/// A ring fails while its last completion is posted and somebody drains: that completion is handed on or not, nothing else is, and whoever looks
+/// after the host's next look finds the failure, one after the other.
+#[test]
+fn fail_drain() {
+    let model = |rig: &Arc<Rig>| {
+        let (operation, _) = rig.submit_one(Slot(0));
+        let kernel = spawn(rig, move |rig| post(rig, 0, completion(operation, 7)));
+        let poller = spawn(rig, |rig| rig.queue.drain_alone(2));
+        // ORDERING: acquire, partner the poller; release, partner the pollers.
+        let fail = || rig.cq_tail().publish(Queue::failed_tail(rig.cq_head().observe()));
+        fail();
+        let taken = rig.queue.drain_alone(2) + poller.join().unwrap();
+        kernel.join().unwrap();
+        fail();
+        for _ in 0..2 {
+            assert_eq!(rig.queue.look(2, 1), Look::Failed);
+        }
+        let expected = if taken == 0 { Outcome::InFlight } else { Outcome::Done(7) };
+        assert_eq!((rig.queue.outcome(operation), taken < 2), (expected, true));
+    };
+    explore(3, model, Shape::square(2));
 }

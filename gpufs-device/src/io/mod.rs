@@ -37,6 +37,8 @@ pub(crate) enum Drained {
     Nothing,
     /// Another warp drains.
     Elsewhere,
+    /// The ring has failed: nothing will complete any more (rule 9).
+    Failed,
 }
 
 /// Takes completions of one ring and hands them on. Convergent; called by `lanes`; valid in all. Waits for nothing.
@@ -58,8 +60,10 @@ pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u3
         }
         #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
         let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
-        if drain(session, lanes, ring) == Drained::Some {
-            drained = Drained::Some;
+        match drain(session, lanes, ring) {
+            Drained::Failed => drained = Drained::Failed,
+            Drained::Some if drained != Drained::Failed => drained = Drained::Some,
+            _ => {}
         }
         if waiting == Some(ring) {
             waiting = None;
@@ -70,8 +74,9 @@ pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u3
 /// [`drain`], looking up to `looks` times at `queue`, which is that ring's.
 #[inline]
 fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
-    /// A drain as a number: of none, and of another warp's; counts are smaller.
+    /// A drain as a number: of none, of a failed ring, and of another warp's; counts are smaller.
     const NOTHING: u64 = 0;
+    const FAILED: u64 = u64::MAX - 1;
     const ELSEWHERE: u64 = u64::MAX;
     let width = lanes.count();
     let packed = if lanes.is_leader() {
@@ -79,6 +84,7 @@ fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks:
             Look::Taken(drain) => u64::from(drain.count) << 32 | u64::from(drain.head),
             Look::Empty => NOTHING,
             Look::Busy => ELSEWHERE,
+            Look::Failed => FAILED,
         }
     } else {
         0
@@ -86,8 +92,8 @@ fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks:
     let packed = lanes.from_leader(packed);
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
-    if packed == ELSEWHERE {
-        return Drained::Elsewhere;
+    if packed >= FAILED {
+        return if packed == FAILED { Drained::Failed } else { Drained::Elsewhere };
     }
     if drain.count == 0 {
         return Drained::Nothing;

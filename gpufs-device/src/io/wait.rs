@@ -35,7 +35,7 @@ impl<'a> Patience<'a> {
     /// Naps once, shorter after completions were handed on. Any lane; not convergent.
     ///
     /// # Panics
-    /// If the session has a deadline and it has passed: the stage, the ring and the object waited for are noted in the session
+    /// If the session has a deadline and it has passed, or `drained` says that the ring has failed: the stage, the ring and the object waited for are noted in the session
     /// for the host, and named in the message.
     pub(crate) fn wait(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
         self.look(drained, stage, ring, object);
@@ -54,7 +54,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Gives up past the deadline.
+    /// Gives up past the deadline, and where the ring has failed.
     fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
         if self.session.deadline_ns != 0 {
             let now = Machine::clock();
@@ -64,6 +64,9 @@ impl<'a> Patience<'a> {
             } else if now.saturating_sub(started) > self.session.deadline_ns {
                 self.give_up(stage, ring, object);
             }
+        }
+        if drained == Drained::Failed {
+            self.give_up(stage, ring, object);
         }
     }
 
@@ -84,7 +87,7 @@ impl<'a> Patience<'a> {
             }
         }
         panic!(
-            "gpufs: a wait passed its deadline: stage {stage:?}, ring {ring}, object {object:#x}, {progress:?}"
+            "gpufs: a wait passed its deadline, or its ring has failed: stage {stage:?}, ring {ring}, object {object:#x}, {progress:?}"
         );
     }
 }

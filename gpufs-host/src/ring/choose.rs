@@ -74,7 +74,7 @@ pub fn choose_among(
     Err(refused.pop().map_or(RingError::Config("no mode was left to try"), |(_, error)| error))
 }
 
-/// Opens `count` rings in the first of `memories` that works in `config.mode`.
+/// Opens `count` rings in the first of `memories` that works in `config.mode`. A ring works if an operation has completed through it.
 fn with_memory(config: &RingConfig, count: usize, memories: &[RingMemory]) -> Result<Chosen, RingError> {
     let mode = config.mode;
     let mut refused_memory = Vec::new();
@@ -84,7 +84,12 @@ fn with_memory(config: &RingConfig, count: usize, memories: &[RingMemory]) -> Re
             continue;
         }
         let config = RingConfig { memory, ..config.clone() };
-        match (0..count).map(|_| Ring::open(&config)).collect::<Result<Vec<_>, _>>() {
+        let opened = (0..count).map(|_| Ring::open(&config)).collect::<Result<Vec<_>, _>>();
+        if let Ok(rings) = &opened {
+            // Who serves the rings is the same whatever memory they have.
+            rings.iter().try_for_each(Ring::prove)?;
+        }
+        match opened {
             Ok(rings) => return Ok(Chosen { mode, memory, rings, refused: Vec::new(), refused_memory }),
             Err(error) => refused_memory.push((memory, error)),
         }

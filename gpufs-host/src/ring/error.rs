@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use gpufs_core::Errno;
 
@@ -10,6 +11,8 @@ use super::{Mode, RingConfig, RingMemory};
 
 /// The step whose `EINVAL` can mean that the kernel is too old.
 pub(super) const SETUP: &str = "io_uring_setup";
+/// The step in which a ring is entered.
+pub(super) const ENTER: &str = "io_uring_enter";
 
 /// An opcode that the running kernel does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +39,15 @@ pub enum RingError {
     Config(&'static str),
     /// The kernel has no io_uring, or a sandbox says so (`ENOSYS`).
     NoIoUring {
+        /// The step that was refused.
+        step: &'static str,
         /// The running kernel.
         kernel: Release,
     },
     /// This process may not use io_uring (`EPERM`, `EACCES`).
     Forbidden {
+        /// The step that was refused.
+        step: &'static str,
         /// What was asked for.
         mode: Mode,
         /// The running kernel.
@@ -80,6 +87,13 @@ pub enum RingError {
         /// The running kernel.
         kernel: Release,
     },
+    /// The ring was opened, and an operation that does nothing (`NOP`) did not come back through it.
+    NoCompletion {
+        /// What was asked for.
+        mode: Mode,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// Each kind of ring memory is refused for a reason of its own.
     EveryMemory(Vec<(RingMemory, RingError)>),
     /// Any other error of the system.
@@ -101,8 +115,9 @@ impl RingError {
     ) -> Self {
         let kernel = Release::running();
         match error.raw_os_error() {
-            Some(libc::ENOSYS) => Self::NoIoUring { kernel },
+            Some(libc::ENOSYS) => Self::NoIoUring { step, kernel },
             Some(libc::EPERM | libc::EACCES) => Self::Forbidden {
+                step,
                 mode: config.mode,
                 kernel,
                 disabled: sysctl("/proc/sys/kernel/io_uring_disabled"),
@@ -142,6 +157,7 @@ impl RingError {
         match self {
             Self::Config(_) => Some(Errno::INVAL),
             Self::NoIoUring { .. } => Some(Errno::NOSYS),
+            Self::NoCompletion { .. } => Some(Errno::TIMEDOUT),
             Self::Forbidden { .. } => Some(Errno::PERM),
             Self::LockedMemory { .. } => Some(Errno::NOMEM),
             Self::Descriptors { system, .. } => Some(if *system { Errno::NFILE } else { Errno::MFILE }),
@@ -162,12 +178,20 @@ impl fmt::Display for RingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(what) => f.write_str(what),
-            Self::NoIoUring { kernel } => write!(
+            Self::NoIoUring { step, kernel } => write!(
                 f,
-                "no io_uring here (ENOSYS, Linux {kernel}): gpufs needs Linux 5.11 or later with CONFIG_IO_URING, and a \
+                "no io_uring here (ENOSYS in {step}, Linux {kernel}): gpufs needs Linux 5.11 or later with CONFIG_IO_URING, and a \
                  sandbox such as gVisor must pass it through"
             ),
-            Self::Forbidden { mode, kernel, disabled, group } => forbidden(f, *mode, *kernel, *disabled, *group),
+            Self::Forbidden { step, mode, kernel, disabled, group } => {
+                write!(f, "io_uring is forbidden here (EPERM in {step}): ")?;
+                forbidden(f, *mode, *kernel, *disabled, *group)
+            }
+            Self::NoCompletion { mode, waited } => write!(
+                f,
+                "no operation completes in the mode {mode}: a NOP was submitted and did not come back within {waited:?}; a sandbox may pass \
+                 io_uring's system calls over, or the machine be too busy"
+            ),
             Self::LockedMemory { need_bytes, limit_bytes } => {
                 write!(f, "no memory for a ring of {} KiB (ENOMEM): ", need_bytes.div_ceil(1024))?;
                 match limit_bytes {
@@ -210,7 +234,6 @@ fn forbidden(
     disabled: Option<i32>,
     group: Option<i32>,
 ) -> fmt::Result {
-    f.write_str("io_uring is forbidden here (EPERM): ")?;
     match disabled {
         Some(2) => f.write_str(
             "kernel.io_uring_disabled is 2, which forbids it to all; `sysctl kernel.io_uring_disabled=0`",
@@ -265,7 +288,7 @@ mod tests {
 
     fn said(disabled: Option<i32>, group: Option<i32>, mode: Mode, kernel: (u32, u32)) -> String {
         let kernel = Release::new(kernel.0, kernel.1);
-        RingError::Forbidden { mode, kernel, disabled, group }.to_string()
+        RingError::Forbidden { step: SETUP, mode, kernel, disabled, group }.to_string()
     }
 
     #[test]

@@ -169,7 +169,9 @@ fn check_opcodes(config: &RingConfig, ring: BorrowedFd<'_>) -> Result<Vec<Missin
     // SAFETY:
     // - the kernel writes one `Probe` with `PROBE_OPS` members, which is borrowed for the call
     unsafe { sys::register(ring, IORING_REGISTER_PROBE, (&raw mut probe).cast(), PROBE_OPS as u32) }
-        .map_err(|error| RingError::explain("asking for the kernel's opcodes", error, config, 0))?;
+        .map_err(|error| {
+            RingError::explain("io_uring_register, asking for the kernel's opcodes", error, config, 0)
+        })?;
     let missing = |need| {
         OPCODES
             .iter()

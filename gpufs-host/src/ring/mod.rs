@@ -16,9 +16,11 @@
 
 mod choose;
 mod error;
+mod failure;
 mod kernel;
 mod memory;
 mod operation;
+mod prove;
 mod serve;
 mod sys;
 mod threads;
@@ -37,6 +39,7 @@ use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord};
 
 pub use choose::{Chosen, choose, choose_among};
 pub use error::{MissingOpcode, RingError};
+pub use failure::{Failure, Stopped};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use serve::{Attendant, Attention, Report, RingReport};
 pub use sys::Release;
@@ -214,6 +217,7 @@ struct Inner {
     host: RingParts,
     device: RingParts,
     counts: Counts,
+    failure: failure::Noted,
     /// 1 once an attendant has taken the ring on.
     attended: DeviceWord,
     config: RingConfig,
@@ -284,6 +288,7 @@ impl Ring {
             host,
             device,
             counts: Counts::default(),
+            failure: failure::Noted::default(),
             attended: DeviceWord::new(0),
             config: config.clone(),
             regions,
@@ -309,6 +314,7 @@ impl Ring {
             host,
             device,
             counts: Counts::default(),
+            failure: failure::Noted::default(),
             attended: DeviceWord::new(0),
             config: config.clone(),
             regions: vec![region],
@@ -348,11 +354,11 @@ impl Ring {
         self.inner.word(self.inner.host.cq_overflow).peek()
     }
     /// How many SQEs were published and how many CQEs posted, both modulo 2³². One SQE gives one CQE: where they are equal,
-    /// nothing is in flight.
+    /// nothing is in flight. What a ring that has failed will never look at does not count.
     #[must_use]
     pub fn tails(&self) -> (u32, u32) {
         // ORDERING: acquire, system, partner the service: an equal CQ tail is seen with what the operations wrote.
-        (self.inner.sq_tail().observe(), self.inner.word(self.inner.host.cq_tail).observe())
+        (self.inner.visible(), self.inner.posted())
     }
     /// The result of the operation with this `user_data`, if its CQE lies in the ring, consumed or not.
     #[must_use]

@@ -33,6 +33,7 @@ use gpufs_core::abi::{
 use gpufs_core::word::{DeviceWord, DeviceWord64, wake_fence};
 
 use super::error::RingError;
+use super::failure::{Failure, Untouched};
 use super::threads::Pool;
 use super::{Inner, Mode, Ring, sys};
 
@@ -154,6 +155,15 @@ impl Attendant {
         Attention(self)
     }
 
+    /// The first ring whose service has stopped for good, if one has.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        let stopped = |(ring, inner): (usize, &Arc<Inner>)| {
+            inner.stopped().map(|stopped| Failure { ring, mode: inner.mode, stopped })
+        };
+        self.shared.rings.iter().enumerate().find_map(stopped)
+    }
+
     /// What it did so far.
     #[must_use]
     pub fn report(&self) -> Report {
@@ -197,7 +207,7 @@ fn release(rings: &[Arc<Inner>]) {
 
 /// What one look found.
 #[derive(Clone, Copy)]
-struct Look {
+pub(super) struct Look {
     /// Something was done.
     active: bool,
     /// The SQ was not empty when the look ended.
@@ -215,6 +225,7 @@ impl Shared {
         let mut before = Instant::now();
         // ORDERING: relaxed; what moves afterwards is noticed.
         let mut heads: Vec<u32> = self.rings.iter().map(|ring| ring.sq_head().peek()).collect();
+        let mut untouched: Vec<Untouched> = heads.iter().map(|head| Untouched::new(*head)).collect();
         // ORDERING: acquire; partner: `drop`'s publish.
         while self.stopping.observe() == 0 {
             let began = Instant::now();
@@ -223,11 +234,19 @@ impl Shared {
             let busy = self.busy.observe() > 0;
             let look = self.look(&mut heads);
             self.looks.draw(1);
+            for (ring, untouched) in self.rings.iter().zip(&mut untouched) {
+                if ring.is_untouched(untouched) {
+                    ring.note_silence();
+                }
+            }
             if busy || look.left {
                 pace.rest(look, before);
             } else {
                 std::thread::park();
                 pace.start_over();
+                for (ring, untouched) in self.rings.iter().zip(&mut untouched) {
+                    *untouched = Untouched::new(ring.sq_head().peek());
+                }
             }
             before = began;
         }
@@ -290,7 +309,11 @@ impl Pace {
 
 impl Inner {
     /// One look at the ring, and what it needs. `before` is the SQ's head at the look before, and then at this.
-    fn serve(&self, before: &mut u32) -> Look {
+    pub(super) fn serve(&self, before: &mut u32) -> Look {
+        if self.stopped().is_some() {
+            self.tell_waiters();
+            return Look { active: false, left: false, served: false };
+        }
         match (&self.pool, self.mode) {
             (Some(pool), _) => self.feed(pool),
             (None, Mode::Sqpoll) => self.wake(before),
@@ -317,7 +340,7 @@ impl Inner {
             self.counts.wake_ups.draw(1);
             active |= self.enter(0, IORING_ENTER_SQ_WAKEUP).is_some();
         }
-        Look { active, left: left && !self.is_dead(), served }
+        Look { active, left, served }
     }
 
     /// [`Mode::Enter`]: submits what was published.
@@ -333,7 +356,7 @@ impl Inner {
         }
         // ORDERING: acquire; partner: the kernel's release of the flags.
         let flushed = self.flush_if_kept_back(self.sq_flags().observe());
-        Look { active: done > 0 || flushed, left: done < pending && !self.is_dead(), served: false }
+        Look { active: done > 0 || flushed, left: done < pending, served: false }
     }
 
     /// [`Mode::Threads`]: hands what was published to the workers.
@@ -370,6 +393,7 @@ impl Inner {
             Err(errno) => {
                 self.counts.failures.draw(1);
                 self.counts.last_errno.set(errno.number().cast_unsigned());
+                self.refuse(errno);
                 None
             }
         }
@@ -383,9 +407,28 @@ impl Inner {
         }
     }
 
-    /// Whether entering it has failed for good, so that its entries are not waited for.
-    fn is_dead(&self) -> bool {
-        self.counts.failures.peek() > 0
+    /// Whether the kernel has left its entries untouched for too long. Workers never do, but may all be held up.
+    fn is_untouched(&self, untouched: &mut Untouched) -> bool {
+        // ORDERING: relaxed, both; a stale one makes the silence seem shorter, or is seen again at the next look.
+        let (tail, head) = (self.sq_tail().peek(), self.sq_head().peek());
+        if self.pool.is_some() {
+            return false;
+        }
+        let over = untouched.is_over(head, tail != head);
+        if self.mode == Mode::Sqpoll && untouched.is_long() {
+            // Whether its thread is asleep or not: if it has died, this says so.
+            let _ = self.enter(0, IORING_ENTER_SQ_WAKEUP);
+        }
+        over
+    }
+
+    /// Begins to count anew.
+    pub(super) fn forget_counts(&self) {
+        let counts = &self.counts;
+        for count in [&counts.wake_ups, &counts.submitted, &counts.flushes, &counts.failures] {
+            // ORDERING: relaxed; counters that order nothing.
+            count.set(0);
+        }
     }
 
     fn report(&self) -> RingReport {

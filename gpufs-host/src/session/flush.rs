@@ -82,7 +82,12 @@ fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), Stream
             Progress::Wait(ring) => ring,
             Progress::NoSlot => 0,
         };
-        if session.queues()[ring as usize].drain_alone(64) == 0 {
+        let queue = &session.queues()[ring as usize];
+        if queue.drain_alone(64) == 0 {
+            if queue.has_failed() {
+                stream.fail(Errno::IO);
+                break Errno::IO;
+            }
             if started.elapsed() > patience {
                 // Noted, so that the next writer first waits for what is in flight.
                 stream.fail(Errno::TIMEDOUT);

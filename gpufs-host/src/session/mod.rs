@@ -130,6 +130,13 @@ pub enum SyncError {
     Dead,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
+    /// A ring is no longer served: what was refused, or who is silent. Waits on it have ended; the session can only be dropped.
+    Ring {
+        /// Which ring, and why.
+        failure: ring::Failure,
+        /// The first stream whose bytes could therefore not be written.
+        stream: Option<StreamError>,
+    },
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
     Stream(StreamError),
 }
@@ -144,6 +151,8 @@ impl fmt::Display for SyncError {
                 "the session's device died in an earlier kernel, as was reported then: drop this session and open a new one",
             ),
             Self::Tables(error) => write!(f, "the session's tables could not be copied: {error}"),
+            Self::Ring { failure, stream: None } => write!(f, "{failure}"),
+            Self::Ring { failure, stream: Some(stream) } => write!(f, "{failure}; {stream}"),
             Self::Stream(error) => write!(f, "{error}"),
         }
     }
@@ -157,6 +166,7 @@ impl std::error::Error for SyncError {
             Self::Fault(fault) => Some(&*fault.cause),
             Self::Dead => None,
             Self::Tables(error) => Some(error),
+            Self::Ring { failure, .. } => Some(failure),
             Self::Stream(error) => Some(error),
         }
     }
@@ -493,7 +503,18 @@ impl Session {
             }
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
-        outcome.and(flush::flush_streams(self.tables.host).map_err(SyncError::Stream))
+        let flushed = flush::flush_streams(self.tables.host);
+        if let Some(failure) = self.ring_failure() {
+            // Lanes that gave up on it, and streams that could not be written, are its consequences.
+            return Err(SyncError::Ring { failure, stream: flushed.err() });
+        }
+        outcome.and(flushed.map_err(SyncError::Stream))
+    }
+
+    /// The ring that is no longer served, if there is one: what [`SyncError::Ring`] says.
+    #[must_use]
+    pub fn ring_failure(&self) -> Option<ring::Failure> {
+        self.attendant.as_ref().and_then(Attendant::failure)
     }
 
     /// Waits for the kernels on the GPU; the first error.
@@ -515,8 +536,12 @@ impl Session {
     }
 
     /// The device has died of `cause`: saves what the streams had accepted.
-    fn after_fault(&mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> SyncError {
+    fn after_fault(&mut self, mut cause: Box<dyn std::error::Error + Send + Sync>) -> SyncError {
         self.dead = true;
+        let failure = self.ring_failure();
+        if let Some(failure) = failure {
+            cause = Box::new(failure);
+        }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         let host = self.tables.host;
         let buffers = self.stream_bytes / host.stream_buffers.buffer_bytes as usize;
@@ -525,7 +550,7 @@ impl Session {
         SyncError::Fault(Box::new(Fault {
             cause,
             panicked: recover::panicked(&host.stall().panic),
-            stalled: StalledAt::of(host.stall()),
+            stalled: if failure.is_some() { None } else { StalledAt::of(host.stall()) },
             recovery,
         }))
     }

@@ -376,8 +376,10 @@ impl Tables {
         ] {
             set.release_all(items);
         }
-        for queue in host.queues() {
+        for (queue, ring) in host.queues().iter().zip(rings) {
             queue.release_all();
+            // What proved the ring has gone through it.
+            queue.begin_at(ring.tails().0);
         }
         for stream in host.streams() {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();

@@ -27,7 +27,11 @@ impl Client {
         Self::of(ring.parts())
     }
     pub(crate) fn of(parts: RingParts) -> Self {
-        Self { parts, tail: 0, head: 0, results: HashMap::new() }
+        // SAFETY:
+        // - words of the ring's, which every test keeps open while it has a client
+        // ORDERING: relaxed; nothing is in flight.
+        let (tail, head) = unsafe { ((*parts.sq_tail).peek(), (*parts.cq_head).peek()) };
+        Self { parts, tail, head, results: HashMap::new() }
     }
     pub(crate) fn word(&self, word: *const SharedWord) -> &SharedWord {
         // SAFETY:

@@ -1,0 +1,252 @@
+//! io_uring's system calls refused by a seccomp filter, before a session is opened and after: each time a session that works, in a mode that
+//! does without them, or an error that names what is refused. Never silence.
+//!
+//! A filter stays until its process ends, so each case is a process of its own: this program again, with the case in its environment.
+#![allow(unsafe_code, reason = "installs seccomp filters")]
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use gpufs_device::{Fs, fprintf};
+use gpufs_host::ring::Mode;
+use gpufs_host::session::SyncError;
+use gpufs_host::{Grid, Session};
+use gpufs_tests::{Scratch, skip, small};
+
+/// No case takes nearly as long.
+const LIMIT: Duration = Duration::from_secs(100);
+const CASE: &str = "GPUFS_REFUSED_CALLS_CASE";
+const SETUP: i64 = libc::SYS_io_uring_setup;
+const ENTER: i64 = libc::SYS_io_uring_enter;
+const REGISTER: i64 = libc::SYS_io_uring_register;
+
+/// Makes a system call fail with `errno` in all threads of the process; with 0, do nothing and return 0.
+fn refuse(call: i64, errno: i32) -> Result<(), String> {
+    let statement =
+        |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap(), jt: 0, jf: 0, k };
+    let jump = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, u32::try_from(call).unwrap());
+    let mut filter = [
+        // The system call's number is the first word of `struct seccomp_data`.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter { jf: 1, ..jump },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    // SAFETY:
+    // - the first call takes numbers; the second reads the program and its filter, which are alive
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let (operation, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        libc::syscall(libc::SYS_seccomp, operation, flags, &raw const program)
+    };
+    if refused == 0 { Ok(()) } else { Err(format!("no seccomp filter: {}", std::io::Error::last_os_error())) }
+}
+
+/// What a case does.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    call: i64,
+    errno: i32,
+    /// The filter comes after the session was opened, and after it has served a kernel.
+    late: bool,
+    mode: Option<Mode>,
+}
+
+impl Case {
+    fn encode(self) -> String {
+        let mode = self.mode.map_or_else(|| "-".to_owned(), |mode| mode.to_string());
+        format!("{} {} {} {mode}", self.call, self.errno, self.late)
+    }
+    fn decode(text: &str) -> Self {
+        let words: Vec<_> = text.split(' ').collect();
+        let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == words[3]);
+        Self {
+            call: words[0].parse().unwrap(),
+            errno: words[1].parse().unwrap(),
+            late: words[2].parse().unwrap(),
+            mode,
+        }
+    }
+}
+
+/// Has a kernel open a file, another write a line from each lane, and a third close it; how many lines there are.
+fn write_lines(session: &mut Session, scratch: &Scratch, name: &str) -> Result<usize, SyncError> {
+    let path = scratch.c(name);
+    let opened = OnceLock::new();
+    let one = Grid { blocks: 1, threads: 1 };
+    session.run(one, |view| assert!(opened.set(Fs::new(view).fopen(&path, c"w")).is_ok()))?;
+    let file = opened.into_inner().expect("the lane has ended").expect("a file that can be written");
+    session.run(Grid { blocks: 2, threads: 64 }, |_| {
+        fprintf!(file, c"a line of %lu\n", gpufs_device::warp::global_thread()).expect("room");
+    })?;
+    session.run(one, |_| file.fclose().expect("written"))?;
+    Ok(std::fs::read_to_string(scratch.path(name)).unwrap().lines().count())
+}
+
+/// In the child: what the case comes to, as lines for the parent.
+#[test]
+fn child() {
+    let Ok(case) = std::env::var(CASE) else { return };
+    let case = Case::decode(&case);
+    let scratch = Scratch::new("refused-calls");
+    if !case.late
+        && let Err(reason) = refuse(case.call, case.errno)
+    {
+        return println!("\nskip={reason}");
+    }
+    // The SQPOLL thread sleeps soon, so that it has to be woken.
+    let mut builder = small().idle(Duration::from_millis(1));
+    if let Some(mode) = case.mode {
+        builder = builder.mode(mode);
+    }
+    let mut session = match builder.rings(2).cpu() {
+        Ok(session) => session,
+        Err(error) => return println!("\nopen={error}"),
+    };
+    let mut said = String::new();
+    std::write!(said, "\nmode={}", session.mode()).unwrap();
+    for (mode, reason) in session.refused() {
+        std::write!(said, "\nrefused={mode}: {reason}").unwrap();
+    }
+    println!("{said}");
+    if case.late {
+        println!("\nbefore={:?}", write_lines(&mut session, &scratch, "before").ok());
+        std::thread::sleep(Duration::from_millis(50));
+        if let Err(reason) = refuse(case.call, case.errno) {
+            return println!("\nskip={reason}");
+        }
+    }
+    match write_lines(&mut session, &scratch, "lines") {
+        Ok(count) => println!("\nlines={count}"),
+        Err(error @ SyncError::Ring { .. }) => println!("\nfailed={error}"),
+        Err(error) => println!("\nother={error}"),
+    }
+    if let Some(failure) = session.ring_failure() {
+        println!("\nfailure={failure}");
+    }
+    drop(session);
+    println!("\nclosed=yes");
+}
+
+/// What the child said of a case: key and value. None, and a SKIP, where it could not be arranged.
+fn run(case: Case) -> Option<Vec<(String, String)>> {
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program)
+        .args(["--exact", "child", "--nocapture", "--test-threads", "1"])
+        .env(CASE, case.encode())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if started.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(ended.is_some(), "{case:?} hangs after\n{text}");
+    let said = text.lines().filter_map(|line| line.split_once('='));
+    let said: Vec<_> = said.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    println!("{case:?} ({:.1?}): {said:#?}", started.elapsed());
+    if let Some((_, reason)) = said.iter().find(|(key, _)| key == "skip") {
+        skip("refused_calls", reason);
+        return None;
+    }
+    assert!(ended.unwrap().success(), "{case:?} failed:\n{text}");
+    Some(said)
+}
+
+fn value<'a>(said: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    said.iter().find(|(its, _)| its == key).map(|(_, value)| value.as_str())
+}
+
+fn here(mode: Mode) -> bool {
+    match small().mode(mode).cpu() {
+        Ok(_) => true,
+        Err(error) => {
+            skip(&format!("refused_calls in {mode}"), error);
+            false
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_before_is_done_without_and_named() {
+    // Two at a time would wait for each other's cores.
+    for (call, name) in
+        [(SETUP, "io_uring_setup"), (ENTER, "io_uring_enter"), (REGISTER, "io_uring_register")]
+    {
+        for errno in [libc::EPERM, libc::ENOSYS] {
+            let case = Case { call, errno, late: false, mode: None };
+            let Some(said) = run(case) else { return };
+            assert_eq!(value(&said, "mode"), Some("threads"), "{case:?}");
+            assert_eq!(value(&said, "lines"), Some("128"), "{case:?}");
+            assert_eq!(value(&said, "closed"), Some("yes"), "{case:?}");
+            let refused: Vec<_> = said.iter().filter(|(key, _)| key == "refused").collect();
+            assert!(!refused.is_empty(), "{case:?} says nothing of what is refused");
+            let by_sysctl = refused.iter().any(|(_, reason)| reason.contains("io_uring_disabled"));
+            assert!(
+                by_sysctl || refused.iter().all(|(_, reason)| reason.contains(name)),
+                "{case:?}: {refused:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mode_that_was_asked_for_and_is_refused_is_an_error() {
+    for mode in [Mode::Sqpoll, Mode::Enter] {
+        if !here(mode) {
+            continue;
+        }
+        // With 0 the call says that all is well, and nothing happens.
+        for errno in [libc::EPERM, 0] {
+            let case = Case { call: ENTER, errno, late: false, mode: Some(mode) };
+            let Some(said) = run(case) else { return };
+            if mode == Mode::Sqpoll && errno == 0 {
+                // A thread that is up needs nobody to enter.
+                continue;
+            }
+            let error = value(&said, "open").unwrap_or_default();
+            let named = if errno == 0 { "did not come back" } else { "io_uring_enter" };
+            assert!(error.contains(named), "{case:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_later_ends_the_waits_and_is_named() {
+    for mode in [Mode::Sqpoll, Mode::Enter] {
+        if !here(mode) {
+            continue;
+        }
+        for errno in [libc::EPERM, libc::ENOSYS, libc::EINVAL] {
+            let case = Case { call: ENTER, errno, late: true, mode: Some(mode) };
+            let Some(said) = run(case) else { return };
+            assert_eq!(value(&said, "before"), Some("Some(128)"), "{case:?}");
+            assert_eq!(value(&said, "closed"), Some("yes"), "{case:?}");
+            let failure = value(&said, "failure").unwrap_or_default();
+            assert!(failure.contains("io_uring_enter"), "{case:?}: {said:?}");
+            assert_eq!(value(&said, "other"), None, "{case:?}");
+            assert_ne!(value(&said, "lines"), Some("128"), "{case:?}");
+        }
+    }
+    // What a session no longer calls may be refused.
+    for (call, mode) in [(SETUP, None), (REGISTER, None), (ENTER, Some(Mode::Threads))] {
+        let case = Case { call, errno: libc::EPERM, late: true, mode };
+        let Some(said) = run(case) else { return };
+        assert_eq!((value(&said, "lines"), value(&said, "closed")), (Some("128"), Some("yes")), "{case:?}");
+    }
+}
