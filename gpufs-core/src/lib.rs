@@ -32,6 +32,8 @@
 //! 9. *A ring that has failed says so by its CQ tail.* Where whoever serves a ring has stopped for good, the host stores
 //!    [`Queue::failed_tail`] there, 2³¹ past the CQ head that it sees, and again if a completion of what was in flight overwrites it. A poller
 //!    that finds the tail more than *CQ entries* past `drained` takes nothing and gives the lock back; whoever waits then gives up.
+//! 10. *A stream becomes another at rest.* Its blocks' buffers, its file, and where and in which size its blocks lie change only under its lock,
+//!     while each block is FILLING and nobody is about to free one (`stream::rest`): all is written, or was taken back.
 //!
 //! # Why it works
 //!
@@ -83,8 +85,8 @@
 //! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
 //! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
 //! waits for nothing, and then lets the others: (d) ends, or reports the write's error. Who has taken room of a stream adds it to the
-//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either. A block of lines that
-//! are read ahead ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
+//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either; nor for who starts or frees a block, when
+//! it takes back what could not be written (rule 10). A block of lines that are read ahead ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
 //! nothing, and the lock's holder waits for those steps and for reads in flight (a). The locks are
 //! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (An operation that the kernel
 //! itself cannot finish, such as a read of a pipe that nobody writes, holds its slot and its lock as long as it would hold a thread

@@ -31,6 +31,8 @@
 //!                                                        └──────┴─── short: the rest ──┘
 //! ```
 //!
+//! and, where what could not be written is dropped, FULL ──taken back, under the lock──► FILLING (`rest`).
+//!
 //! Where output survives the device, each of these edges but CLAIMED also switches the block's place in the journal, and each commit
 //! stores an entry there first (`crate::journal`).
 //!
@@ -40,6 +42,8 @@
 //!
 //! Serial streams (append, pipes, terminals) start block *b* only when `serial_next = b`, so one write follows the other.
 #![allow(unsafe_code, reason = "filling a ring entry")]
+
+mod rest;
 
 use crate::Errno;
 use crate::free_set::Claim;
@@ -858,8 +862,10 @@ impl Stream {
             }
         }
     }
-    /// Begins writing at `offset` of the file. The lock's holder, with no block in use.
+    /// Begins writing at `offset` of the file. The lock's holder, with every block at rest (`rest`): after a flush that came to `Done`,
+    /// or [`Stream::take_back_step`].
     pub fn begin_writing(&self, session: &Session, offset: u64) {
+        debug_assert!(self.is_all_filling(), "a block is in use");
         let shift = self.block_shift.peek();
         // Blocks of a seekable stream lie at multiples of B in the file.
         let inside = if self.serial.peek() != 0 { 0 } else { offset & ((1 << shift) - 1) };
@@ -995,7 +1001,8 @@ impl Stream {
             _ => Buffering::None,
         }
     }
-    /// Makes a free entry an open stream on `file`, with buffers claimed by the caller. Its only user so far.
+    /// Makes a free entry an open stream on `file`, with buffers claimed by the caller. Its only user so far; the blocks of its last stream
+    /// came to rest before that was closed (`rest`).
     pub fn set_up(
         &self,
         session: &Session,
@@ -1006,6 +1013,7 @@ impl Stream {
         buffering: Buffering,
     ) {
         debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
+        debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
         // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
         self.cursor.0.return_bits(CLOSED);

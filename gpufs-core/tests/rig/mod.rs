@@ -5,6 +5,8 @@
 
 #[cfg(loom)]
 pub(crate) mod models;
+#[cfg(loom)]
+pub(crate) mod streams;
 
 use gpufs_core::abi::{Cqe, IORING_OP_NOP, Sqe};
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};

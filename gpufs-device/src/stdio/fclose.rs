@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use gpufs_core::session::FileIndex;
-use gpufs_core::stream::MOST_BLOCKS;
+use gpufs_core::stream::{Direction, MOST_BLOCKS};
 use gpufs_core::{Call, Errno};
 
 use super::File;
@@ -23,12 +23,16 @@ impl File {
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 let flushed = held.flush();
+                if flushed.is_err() {
+                    held.take_back();
+                }
                 let stream = held.stream;
                 let count = stream.block_count.peek() as usize;
                 let buffers: ArrayVec<u32, MOST_BLOCKS> =
                     stream.blocks.iter().take(count).map(|block| block.buffer.peek()).collect();
                 let file = FileIndex(stream.file.peek());
-                held.update(|_| {
+                held.update(|stream| {
+                    stream.direction.set(Direction::Idle as u32);
                     // Before the descriptor is closed: what could not be written is lost with the stream.
                     for buffer in &buffers {
                         session.journal.disown(*buffer);

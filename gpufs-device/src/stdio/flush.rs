@@ -21,6 +21,17 @@ impl Held {
         self.advance(|stream| stream.flush_step(self.session, ring))
     }
 
+    /// Drops what could not be written: after this no block is in use, and nothing is written before one is filled anew. After a flush
+    /// that failed. Convergent.
+    pub(super) fn take_back(&self) {
+        if self.stream.direction() != Direction::Writing {
+            return;
+        }
+        let ring = self.ring;
+        // Comes to no error.
+        let _ = self.advance(|stream| stream.take_back_step(self.session, ring));
+    }
+
     /// From writing to idle: flushes, and notes where the file's position then is. On an error the stream stays writing.
     pub(super) fn leave_writing(&self) -> Result<(), Errno> {
         if self.stream.direction() != Direction::Writing {

@@ -527,7 +527,7 @@ impl Held {
     fn refuse(&self, errno: Errno, (start, before): (u64, u64), accepted: &mut u64) -> Result<(), Errno> {
         if self.stream.buffering() == Buffering::None {
             // What is in flight ends first; what failed is not tried again.
-            let _ = self.advance(|stream| stream.flush_step(self.session, self.ring));
+            self.take_back();
             // Without a buffer, what was not written was not accepted.
             let reached = self.stream.first_unwritten();
             *accepted = (before + reached.saturating_sub(start)).min(*accepted);
@@ -535,7 +535,7 @@ impl Held {
         }
         self.fail(errno)
     }
-    /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped.
+    /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped. After [`Held::take_back`].
     fn restart_writing(&self, reached: u64) {
         let offset = self.stream.base.peek() + reached;
         self.update(|stream| {
