@@ -104,6 +104,31 @@ fn every_call_from_c() {
     }
 }
 
+/// The calls that [`every_pair_of_calls_in_c`] makes are all that the library exports for kernels.
+#[test]
+fn pairs_of_calls_leave_none_out() {
+    let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
+    for part in ["file", "stdio", "print"] {
+        let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
+        let source = source.expect("the calls are there");
+        for exported in source.split(" fn gpufs_raw_").skip(1) {
+            let name = exported.split('(').next().expect("a name");
+            // Looks up a number, and asks nobody.
+            let looked_up = name == "standard_stream";
+            assert!(looked_up || pairs.contains(&format!("    CALL({name}, ")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_calls_in_c() {
+    let source = root().join("tests/c/pairs.c");
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "c11", &source, true)),
+        None => skip("every_pair_of_calls_in_c", "no C compiler"),
+    }
+}
+
 #[test]
 fn every_standard_name_in_cpp() {
     let source = root().join("tests/c/overloads.cpp");

@@ -1,0 +1,206 @@
+/* Every pair of calls in two branches of a warp, on CPU lanes: each by its own text, and all through one table of functions. Then programs that
+ * use files of their own in lanes that go their own ways. Runs in a scratch directory. */
+#include "check.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+#include <gpufs/file.h>
+#include <gpufs/host.h>
+#include <gpufs/stdio.h>
+
+/* What a thread makes calls on: a stream and a descriptor on files of its own, which hold TEXT, both at the start. */
+struct mine {
+    gpufs_session *fs;
+    gpufs_file *file;
+    int descriptor;
+    char path[32];
+};
+
+#define TEXT "first line\nsecond line\n"
+
+/* CALL(name, what it comes to on such files) */
+#define CALLS(CALL)                                                                                   \
+    CALL(open, gpufs_close(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0)) == 0)                  \
+    CALL(close, gpufs_close(m->fs, m->descriptor) == 0)                                               \
+    CALL(read, gpufs_read(m->fs, m->descriptor, text, 5) == 5 && memcmp(text, "first", 5) == 0)       \
+    CALL(write, gpufs_write(m->fs, m->descriptor, "abc", 3) == 3)                                     \
+    CALL(pread, gpufs_pread(m->fs, m->descriptor, text, 4, 6) == 4 && memcmp(text, "line", 4) == 0)   \
+    CALL(pwrite, gpufs_pwrite(m->fs, m->descriptor, "abc", 3, 1) == 3)                                \
+    CALL(lseek, gpufs_lseek(m->fs, m->descriptor, -2, SEEK_END) == 21)                                \
+    CALL(fsync, gpufs_fsync(m->fs, m->descriptor) == 0)                                               \
+    CALL(fdatasync, gpufs_fdatasync(m->fs, m->descriptor) == 0)                                       \
+    /* Refused before Linux 6.9. */                                                                   \
+    CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
+    CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
+    CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
+    CALL(fflush, gpufs_fflush(m->file) == 0)                                                          \
+    CALL(fflush_all, gpufs_fflush_all(m->fs) == 0)                                                    \
+    CALL(fread, gpufs_fread(text, 1, 5, m->file) == 5 && memcmp(text, "first", 5) == 0)               \
+    CALL(fwrite, gpufs_fwrite("abcd", 2, 2, m->file) == 2)                                            \
+    CALL(fgets, gpufs_fgets(text, 32, m->file) == text && strcmp(text, "first line\n") == 0)          \
+    CALL(fputs, gpufs_fputs("text", m->file) == 0)                                                    \
+    CALL(puts, gpufs_puts(m->fs, "said") == 0)                                                        \
+    CALL(fputc, gpufs_fputc('x', m->file) == 'x')                                                     \
+    CALL(fgetc, gpufs_fgetc(m->file) == 'f')                                                          \
+    CALL(ungetc, gpufs_ungetc('x', m->file) == 'x')                                                   \
+    CALL(fseek, gpufs_fseek(m->file, 5, SEEK_SET) == 0)                                               \
+    CALL(fseeko, gpufs_fseeko(m->file, 5, SEEK_SET) == 0)                                             \
+    CALL(ftell, gpufs_ftell(m->file) == 0)                                                            \
+    CALL(ftello, gpufs_ftello(m->file) == 0)                                                          \
+    CALL(rewind, (gpufs_rewind(m->file), 1))                                                          \
+    CALL(setvbuf, gpufs_setvbuf(m->file, NULL, _IOLBF, 64) == 0)                                      \
+    CALL(feof, gpufs_feof(m->file) == 0)                                                              \
+    CALL(ferror, gpufs_ferror(m->file) == 0)                                                          \
+    CALL(clearerr, (gpufs_clearerr(m->file), 1))                                                      \
+    CALL(fprintf, gpufs_fprintf(m->file, "%d and %s", 17, "text") == 11)                              \
+    CALL(printf, gpufs_printf(m->fs, "%s\n", "printed") == 8)                                         \
+    CALL(snprintf, gpufs_snprintf(text, 32, "%d", 17) == 2)
+
+/* Each call as a function. */
+#define FUNCTION(name, right)                \
+    static int call_##name(struct mine *m) { \
+        char text[32];                       \
+        (void)text, (void)m;                 \
+        return right;                        \
+    }
+CALLS(FUNCTION)
+
+/* Each call's number, its name, and its function. */
+#define NUMBER(name, right) NUMBER_##name,
+enum { CALLS(NUMBER) COUNT };
+#define NAME(name, right) #name,
+static const char *const names[] = {CALLS(NAME)};
+#define POINTER(name, right) call_##name,
+static int (*const functions[])(struct mine *) = {CALLS(POINTER)};
+
+/* Each call by its own text, all at one place of the program, as far as a line says one. */
+#define BRANCH(name, right) \
+    case NUMBER_##name: return right;
+static int by_text(int number, struct mine *m) {
+    char text[32];
+    switch (number) { CALLS(BRANCH) }
+    return 0;
+}
+
+static void begin(struct mine *m, gpufs_session *fs) {
+    const unsigned long long thread = (unsigned long long)gpufs_thread();
+    m->fs = fs;
+    CHECK(gpufs_snprintf(m->path, sizeof m->path, "stream%llu", thread) > 0);
+    m->file = gpufs_fopen(fs, m->path, "w+");
+    CHECK(m->file != NULL && gpufs_fputs(TEXT, m->file) == 0);
+    gpufs_rewind(m->file);
+    char raw[32];
+    CHECK(gpufs_snprintf(raw, sizeof raw, "raw%llu", thread) > 0);
+    m->descriptor = gpufs_open(fs, raw, GPUFS_O_RDWR | GPUFS_O_CREAT | GPUFS_O_TRUNC, 0600);
+    CHECK(m->descriptor >= 0 && gpufs_pwrite(fs, m->descriptor, TEXT, sizeof TEXT - 1, 0) == sizeof TEXT - 1);
+}
+
+/* What the call under test has not closed. */
+static void end(struct mine *m, int number) {
+    CHECK(number == NUMBER_fclose || gpufs_fclose(m->file) == 0);
+    CHECK(number == NUMBER_close || gpufs_close(m->fs, m->descriptor) == 0);
+}
+
+/* The pairs of one call with all others. */
+static void pairs(gpufs_session *fs, void *argument) {
+    const int first = *(const int *)argument;
+    for (int second = 0; second < COUNT; ++second) {
+        for (int indirect = 0; indirect < 2; ++indirect) {
+            struct mine mine;
+            begin(&mine, fs);
+            const int number = gpufs_thread() % 2 == 0 ? first : second;
+            const int right = indirect ? functions[number](&mine) : by_text(number, &mine);
+            if (!right) {
+                fprintf(stderr, "%s of %s and %s went wrong: errno %d\n", names[number], names[first], names[second], errno);
+                abort();
+            }
+            end(&mine, number);
+        }
+    }
+}
+
+static void four_bytes(gpufs_session *fs, void *argument) {
+    (void)fs;
+    CHECK(gpufs_fputs("text", argument) == 0);
+}
+
+/* The branches of a report, on one stream: whether ftell comes before the close is open, that all return is not. */
+static void branches(gpufs_session *fs, void *argument) {
+    gpufs_file *f = argument;
+    (void)fs;
+    if (gpufs_thread() % 2) {
+        const long position = gpufs_ftell(f);
+        CHECK(position == 4 || (position == -1 && errno == EBADF));
+    } else {
+        (void)gpufs_fclose(f);
+    }
+}
+
+/* A file a lane. */
+static void own(gpufs_session *fs, void *argument) {
+    char path[32];
+    (void)argument;
+    CHECK(gpufs_snprintf(path, sizeof path, "own%llu", (unsigned long long)gpufs_thread()) > 0);
+    gpufs_file *file = gpufs_fopen(fs, path, "w+");
+    CHECK(file != NULL && gpufs_fputs("text", file) == 0);
+    gpufs_rewind(file);
+    CHECK(gpufs_ftell(file) == 0);
+    CHECK(gpufs_fclose(file) == 0);
+}
+
+/* Files of different lengths, byte by byte to their ends. */
+static void lengths(gpufs_session *fs, void *argument) {
+    char path[32];
+    (void)argument;
+    const int thread = (int)gpufs_thread(), length = thread * 13;
+    CHECK(gpufs_snprintf(path, sizeof path, "length%d", thread) > 0);
+    gpufs_file *file = gpufs_fopen(fs, path, "w+");
+    CHECK(file != NULL && gpufs_fprintf(file, "%*s", length, "") == length);
+    gpufs_rewind(file);
+    int found = 0;
+    while (gpufs_fgetc(file) != EOF) {
+        ++found;
+    }
+    CHECK(found == length && gpufs_feof(file));
+    CHECK(gpufs_fclose(file) == 0);
+}
+
+int main(void) {
+    for (uint32_t width = 32; width <= 64; width *= 2) {
+        gpufs_options options;
+        memset(&options, 0, sizeof options);
+        options.size = sizeof options;
+        options.rings = 1;
+        options.mode = GPUFS_MODE_ENTER;
+        options.ring_entries = 1024;
+        options.buffer_bytes = UINT64_C(4) << 20;
+        options.stream_buffer_bytes = 4096;
+        options.blocks_per_stream = 1;
+        options.deadline_ms = 20000;
+        options.warp_width = width;
+        gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
+        if (host == NULL) {
+            fprintf(stderr, "%s\n", gpufs_last_error());
+        }
+        CHECK(host != NULL);
+        for (int first = 0; first < COUNT; ++first) {
+            CHECK(gpufs_host_launch(host, 1, 8, pairs, &first) == 0);
+            if (gpufs_host_synchronize(host) != 0) {
+                fprintf(stderr, "%s and another, width %u: %s\n", names[first], (unsigned)width, gpufs_last_error());
+                abort();
+            }
+        }
+        for (int round = 0; round < 100; ++round) {
+            gpufs_file *file = gpufs_host_fopen(host, "branches", "w");
+            CHECK(file != NULL);
+            CHECK(gpufs_host_launch(host, 1, 1, four_bytes, file) == 0 && gpufs_host_synchronize(host) == 0);
+            CHECK(gpufs_host_launch(host, 1, 2 + (unsigned)round % 31, branches, file) == 0);
+            CHECK(gpufs_host_synchronize(host) == 0);
+            CHECK(gpufs_host_launch(host, 1, 2, own, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+        }
+        CHECK(gpufs_host_launch(host, 1, 16, lengths, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+        CHECK(gpufs_host_close(host) == 0);
+    }
+    return 0;
+}

@@ -1,0 +1,377 @@
+//! Lanes of one warp in different calls at once: every pair of calls in two branches, however the program names them. A call is known by what
+//! it is; where its text stands, and through which function of core it is made, changes nothing.
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use gpufs_core::word::DeviceWord;
+use gpufs_device::file::{Descriptor, O_CREAT, O_RDWR, O_TRUNC};
+use gpufs_device::stdio::{Buffering, Whence};
+use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, warp};
+use gpufs_host::cpu::Schedule;
+use gpufs_host::ring::Mode;
+use gpufs_host::{CpuOptions, Session};
+use gpufs_tests::closures::{is_child, run_child};
+use gpufs_tests::{Scratch, each, lanes, once, small};
+
+/// Widths and schedulers, each with the threads of a block that a test of so many calls can afford: of the wider warp some of the upper half.
+fn machines(seeds: u64) -> impl Iterator<Item = (CpuOptions, u32)> {
+    [32, 64].into_iter().flat_map(move |width| {
+        let whole = (Schedule::Fast, if width == 32 { 8 } else { 40 });
+        let few = (0..seeds).map(|seed| (Schedule::Seeded(seed), 6));
+        std::iter::once(whole).chain(few).map(move |(schedule, threads)| {
+            (CpuOptions { width, schedule, ..CpuOptions::default() }, threads)
+        })
+    })
+}
+
+fn session(options: &CpuOptions) -> Session {
+    let builder = small().mode(Mode::Enter).ring_entries(2048).streams(140).files(300).buffers(4 << 20);
+    builder.blocks_per_stream(1).deadline(Duration::from_secs(20)).cpu_with(options.clone()).unwrap()
+}
+
+/// What a lane has to make calls on.
+struct Mine {
+    fs: Fs,
+    file: File,
+    descriptor: Descriptor,
+    path: std::ffi::CString,
+}
+
+const TEXT: &CStr = c"first line\nsecond line\n";
+
+impl Mine {
+    /// A stream and a descriptor on two files of the lane's own that hold [`TEXT`], both at the start.
+    fn new(fs: Fs, scratch: &Scratch, lane: u64) -> Self {
+        let path = scratch.c(&format!("stream{lane}"));
+        let file = fs.fopen(&path, c"w+").unwrap();
+        file.fputs(TEXT).unwrap();
+        file.rewind();
+        let raw = scratch.c(&format!("raw{lane}"));
+        let descriptor = fs.open(&raw, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+        fs.pwrite(descriptor, TEXT.to_bytes(), 0).unwrap();
+        Self { fs, file, descriptor, path }
+    }
+    /// Closes what `call` has not closed.
+    fn close_but(&self, call: Call) {
+        if call != Call::Fclose {
+            self.file.fclose().unwrap();
+        }
+        if call != Call::Close {
+            self.fs.close(self.descriptor).unwrap();
+        }
+    }
+}
+
+/// All calls by their names, from one place of the program: where a macro was invoked is the place of all that it holds.
+macro_rules! perform {
+    ($call:expr, $mine:expr) => {{
+        let Mine { fs, file, descriptor, path } = $mine;
+        let mut bytes = [0; 8];
+        match $call {
+            Call::Open => fs.open(path, O_RDWR, 0).and_then(|opened| fs.close(opened)).map(|()| 0),
+            Call::Close => fs.close(*descriptor).map(|()| 0),
+            Call::Read => fs.read(*descriptor, &mut bytes).map(|count| count as u64),
+            Call::Write => fs.write(*descriptor, b"abc").map(|count| count as u64),
+            Call::Pread => fs.pread(*descriptor, &mut bytes, 3).map(|_| u64::from_le_bytes(bytes)),
+            Call::Pwrite => fs.pwrite(*descriptor, b"abc", 1).map(|count| count as u64),
+            Call::Lseek => fs.lseek(*descriptor, -2, Whence::End),
+            Call::Fsync => fs.fsync(*descriptor).map(|()| 0),
+            Call::Fdatasync => fs.fdatasync(*descriptor).map(|()| 0),
+            // Refused before Linux 6.9.
+            Call::Ftruncate => fs.ftruncate(*descriptor, 5).or(Ok(())).map(|()| 0),
+            Call::Nop => fs.nop().map(|()| 0),
+            Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
+            Call::Fclose => Some(*file).map(File::fclose).unwrap().map(|()| 0),
+            Call::Fread => file.fread(&mut bytes).map(|_| u64::from_le_bytes(bytes)),
+            Call::Fwrite => file.fwrite(b"abcd").map(|count| count as u64),
+            Call::Fgetc => Ok(*file).and_then(File::fgetc).map(|byte| byte.map_or(256, u64::from)),
+            Call::Fputc => file.fputc(b'x').map(u64::from),
+            Call::Ungetc => file.ungetc(b'x').map(|byte| byte.map_or(256, u64::from)),
+            Call::Fgets => {
+                file.fgets(&mut bytes).map(|line| line.map_or(0, |line| line.count_bytes() as u64))
+            }
+            Call::Fputs => file.fputs(c"text").map(|()| 0),
+            Call::Puts => fs.puts(c"said").map(|()| 0),
+            Call::Fprintf => fprintf!(*file, c"%d and %s", 17, c"text").map(|count| count as u64),
+            Call::WriteFmt => write!(*file, "{} and {}", 17, "text").map(|()| 0),
+            Call::Fseek => file.fseek(5, Whence::Set).map(|()| 0),
+            Call::Ftell => Ok(*file).and_then(File::ftell),
+            Call::Rewind => Some(*file).map(File::rewind).map(|()| 0).ok_or(Errno::BADF),
+            Call::Fflush => Ok(*file).and_then(File::fflush).map(|()| 0),
+            Call::FflushAll => Ok(*fs).and_then(Fs::fflush_all).map(|()| 0),
+            Call::Setvbuf => file.setvbuf(Buffering::Line, 64).map(|()| 0),
+            Call::Clearerr => Some(*file).map(File::clearerr).map(|()| 0).ok_or(Errno::BADF),
+        }
+    }};
+}
+
+/// Not inlined, so that all of a program's calls are its.
+#[inline(never)]
+fn perform(call: Call, mine: &Mine) -> Result<u64, Errno> {
+    perform!(call, mine)
+}
+
+/// Every `Lanes::calling` of the library, which is the one way to get lanes, with the call that it names.
+fn entries(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            entries(&path, found);
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        // Where lines were broken does not matter.
+        let source: String = source.split_whitespace().collect();
+        found.extend(source.split("Lanes::calling(").skip(1).map(|rest| {
+            let (_, call) = rest.split_once("Call::").unwrap_or_else(|| panic!("{path:?}: {rest:.60}"));
+            call.chars().take_while(|letter| letter.is_alphanumeric()).collect()
+        }));
+    }
+}
+
+#[test]
+fn each_call_is_entered_with_an_identity_of_its_own() {
+    let mut found = Vec::new();
+    entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpufs-device/src"), &mut found);
+    found.sort();
+    let mut wanted = Call::ALL.map(|call| format!("{call:?}"));
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn every_pair_of_calls_on_files_of_their_own() {
+    let name = "every_pair_of_calls_on_files_of_their_own";
+    if !is_child(name) {
+        // The standard output gets what `puts` says.
+        return run_child(name);
+    }
+    let scratch = Scratch::new("pairs");
+    let mut alone = session(&CpuOptions::default());
+    let wanted = Call::ALL.map(|call| {
+        once(&mut alone, |fs| {
+            let mine = Mine::new(fs, &scratch, 0);
+            let result = perform(call, &mine);
+            mine.close_but(call);
+            result
+        })
+    });
+    for (options, threads) in machines(1) {
+        let mut session = session(&options);
+        for first in Call::ALL {
+            let outcome = session.run(lanes(threads), |tables| {
+                let lane = warp::global_thread();
+                for second in Call::ALL {
+                    let mine = Mine::new(Fs::new(tables), &scratch, lane);
+                    let (call, result) = if lane.is_multiple_of(2) {
+                        (first, perform(first, &mine))
+                    } else {
+                        (second, perform(second, &mine))
+                    };
+                    mine.close_but(call);
+                    assert_eq!(result, wanted[call.index()], "{call:?} of {first:?} and {second:?}");
+                }
+            });
+            outcome.unwrap_or_else(|error| panic!("{first:?} and the others, {options:?}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_calls_on_one_file() {
+    let name = "every_pair_of_calls_on_one_file";
+    if !is_child(name) {
+        return run_child(name);
+    }
+    let scratch = Scratch::new("pairs-shared");
+    for (options, threads) in machines(1) {
+        let mut session = session(&options);
+        for (at, first) in Call::ALL.into_iter().enumerate() {
+            for second in &Call::ALL[at..] {
+                let mine = once(&mut session, |fs| Mine::new(fs, &scratch, 0));
+                // What each gets depends on who came first, if one of them closes; that all get something does not.
+                let outcome = session.run(lanes(threads), |_| {
+                    let call = if warp::global_thread().is_multiple_of(2) { first } else { *second };
+                    let _ = perform(call, &mine);
+                });
+                outcome.unwrap_or_else(|error| panic!("{first:?} and {second:?}, {options:?}: {error}"));
+                once(&mut session, |_| {
+                    for close in [Call::Close, Call::Fclose] {
+                        if first != close && *second != close {
+                            perform(close, &mine).unwrap();
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// The programs of a report: paths of calls handed to functions of core.
+#[test]
+fn paths_of_calls_in_two_branches() {
+    let scratch = Scratch::new("paths");
+    for (options, _) in machines(6) {
+        let mut session = session(&options);
+        let told = each(&mut session, 2, |fs, lane| {
+            let file = fs.fopen(&scratch.c(&format!("two{lane}")), c"w+").unwrap();
+            file.fputs(c"text").unwrap();
+            if lane == 1 {
+                Ok(file).and_then(File::ftell)
+            } else {
+                Ok(file).and_then(File::fclose).map(|()| 0)
+            }
+        });
+        assert_eq!(told, [Ok(0), Ok(4)], "{options:?}");
+        // A file a lane, so that lanes come to each call at their own pace.
+        for _ in 0..20 {
+            each(&mut session, 2, |fs, lane| {
+                let name = scratch.c(&format!("own{lane}"));
+                let file = fs.fopen(&name, c"w+");
+                file.and_then(|file| file.fputs(c"text")).unwrap();
+                let _ = file.map(File::rewind);
+                assert_eq!(file.and_then(File::ftell), Ok(0));
+                file.and_then(File::fclose).unwrap();
+            });
+        }
+        // Calls as values.
+        let calls: [fn(File) -> Result<(), Errno>; 2] = [File::fflush, File::fclose];
+        let results = each(&mut session, 32, |fs, lane| {
+            let file = fs.fopen(&scratch.c(&format!("value{lane}")), c"w").unwrap();
+            file.fputs(c"text").unwrap();
+            calls[usize::from(lane % 3 == 0)](file)
+        });
+        assert!(results.iter().all(Result::is_ok), "{options:?}: {results:?}");
+    }
+}
+
+/// Lanes that read files of different lengths to their ends come to `fclose` while others still read.
+#[test]
+fn files_of_different_lengths_are_read_to_their_ends() {
+    let scratch = Scratch::new("lengths");
+    for lane in 0..16_usize {
+        fs::write(scratch.path(&format!("length{lane}")), vec![b'x'; lane * 13]).unwrap();
+    }
+    for (options, _) in machines(4) {
+        let mut session = session(&options);
+        let lengths = each(&mut session, 16, |fs, lane| {
+            let file = fs.fopen(&scratch.c(&format!("length{lane}")), c"r");
+            let mut length = 0_u64;
+            while file.and_then(File::fgetc).unwrap().is_some() {
+                length += 1;
+            }
+            assert!(file.is_ok_and(File::feof));
+            file.and_then(File::fclose).unwrap();
+            length
+        });
+        assert_eq!(lengths, (0..16).map(|lane| lane * 13).collect::<Vec<_>>(), "{options:?}");
+    }
+}
+
+/// Two places of a kernel's own in one macro.
+macro_rules! in_two_places {
+    ($first:expr, $then:expr, $else:expr) => {
+        if $first { $then(calling!()) } else { $else(calling!()) }
+    };
+}
+
+#[test]
+fn a_kernels_own_places_are_told_apart_in_one_macro() {
+    for (options, threads) in machines(12) {
+        let mut session = session(&options);
+        let seen = Mutex::new(0);
+        session
+            .run(lanes(threads), |_| {
+                let odd = warp::global_thread() % 2 == 1;
+                for _ in 0..10 {
+                    // Different operations, so that lanes of one place must not wait for those of the other.
+                    let kin =
+                        in_two_places!(odd, |lanes: warp::Lanes| lanes.ballot(odd), |lanes: warp::Lanes| {
+                            (0..3).for_each(|_| lanes.sync());
+                            lanes.ballot(!odd)
+                        });
+                    assert!(kin.contains(calling!().lane()));
+                    let parity = kin.iter().map(|lane| lane % 2).max();
+                    assert!(kin.iter().all(|lane| Some(lane % 2) == parity), "{kin:?}");
+                }
+                *seen.lock().unwrap() += 1;
+            })
+            .unwrap();
+        assert_eq!(seen.into_inner().unwrap(), threads);
+    }
+}
+
+/// A value that makes calls while it is printed, in the middle of a call as it seems.
+struct Chatty(File);
+
+impl std::fmt::Display for Chatty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fputs(c"aside\n").map_err(|_| std::fmt::Error)?;
+        f.write_str("chatty\n")
+    }
+}
+
+#[test]
+fn calls_within_calls_have_their_own_identity() {
+    let scratch = Scratch::new("nested");
+    for (options, threads) in machines(4) {
+        let mut session = session(&options);
+        let (out, aside) = once(&mut session, |fs| {
+            (fs.fopen(&scratch.c("out"), c"w").unwrap(), fs.fopen(&scratch.c("aside"), c"w").unwrap())
+        });
+        each(&mut session, threads, |_, lane| {
+            if lane % 2 == 0 {
+                write!(out, "{}", Chatty(aside)).unwrap();
+            } else {
+                writeln!(out, "plain").unwrap();
+            }
+        });
+        once(&mut session, |_| out.fclose().and(aside.fclose())).unwrap();
+        let count = |name: &str, line: &str| {
+            String::from_utf8(scratch.read(name)).unwrap().lines().filter(|found| *found == line).count()
+        };
+        let half = threads as usize / 2;
+        assert_eq!(
+            (count("out", "chatty"), count("out", "plain"), count("aside", "aside")),
+            (half, half, half)
+        );
+    }
+}
+
+/// The streams of two sessions have the same numbers: a warp that uses both keeps them apart.
+#[test]
+fn two_sessions_in_one_warp() {
+    let scratch = Scratch::new("two-sessions");
+    for (options, threads) in machines(4) {
+        let (mut first, mut second) = (session(&options), session(&options));
+        let open =
+            |session: &mut Session, name| once(session, |fs| fs.fopen(&scratch.c(name), c"w").unwrap());
+        let files = [open(&mut first, "even"), open(&mut second, "odd")];
+        // A session serves its rings while a kernel of its own runs.
+        let gate: &'static DeviceWord = Box::leak(Box::default());
+        let waits = move |_: &'static _| {
+            while gate.observe() == 0 {
+                warp::nap(1_000);
+            }
+        };
+        second.launch(lanes(1), waits).unwrap();
+        let outcome = first.run(lanes(threads), |_| {
+            let thread = warp::global_thread();
+            let file = files[usize::from(thread % 2 == 1)];
+            fprintf!(file, c"%lu\n", thread % 2).unwrap();
+            file.fflush().unwrap();
+        });
+        gate.publish(1);
+        second.synchronize().unwrap();
+        outcome.unwrap();
+        once(&mut first, |_| files[0].fclose()).unwrap();
+        once(&mut second, |_| files[1].fclose()).unwrap();
+        let half = threads as usize / 2;
+        assert_eq!(scratch.read("even"), b"0\n".repeat(half));
+        assert_eq!(scratch.read("odd"), b"1\n".repeat(half));
+    }
+}
