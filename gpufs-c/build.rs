@@ -1,9 +1,7 @@
-//! Names the shared library to the dynamic linker, so that a program finds it wherever it has been moved to.
+//! How the shared library is linked.
 
 fn main() {
-    // With AMD GPUs it is another library, which needs libamdhip64: programs that need neither keep theirs.
-    let name =
-        if std::env::var_os("CARGO_FEATURE_HIP").is_some() { "libgpufs_hip.so" } else { "libgpufs.so" };
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{name}");
     println!("cargo::rerun-if-changed=build.rs");
+    // Its exit handler and its threads are there until the process ends: `dlclose(3)` must not unmap their code.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpufs_core::Errno;
 use gpufs_host::cpu::LaunchError;
-use gpufs_host::session::{OpenError, RegisterError, SyncError};
+use gpufs_host::session::{Forked, OpenError, RegisterError, SyncError};
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -35,6 +35,9 @@ fn number(error: &(dyn std::error::Error + 'static), otherwise: c_int) -> c_int 
     let mut next = Some(error);
     // Ends: chains of sources are finite.
     while let Some(error) = next {
+        if error.is::<Forked>() {
+            return libc::EPERM;
+        }
         if let Some(errno) = error.downcast_ref::<Errno>() {
             return errno.number();
         }
@@ -49,6 +52,11 @@ fn number(error: &(dyn std::error::Error + 'static), otherwise: c_int) -> c_int 
 impl From<Errno> for Failure {
     fn from(errno: Errno) -> Self {
         Self::new(errno.number(), errno.to_string())
+    }
+}
+impl From<Forked> for Failure {
+    fn from(forked: Forked) -> Self {
+        Self::new(libc::EPERM, forked.to_string())
     }
 }
 impl From<OpenError> for Failure {

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn gpufs_host_register_file(pointer: *mut Host, descriptor
         let ours = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().map_err(|error| {
             Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), format!("the descriptor: {error}"))
         })?;
-        let FileIndex(index) = host.lock().register_file(ours)?;
+        let FileIndex(index) = host.lock()?.register_file(ours)?;
         c_int::try_from(index)
             .map_err(|_| Failure::new(libc::EMFILE, "the session's file table is too large"))
     })
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn gpufs_host_unregister_file(pointer: *mut Host, descript
         let host = unsafe { host(pointer)? };
         let index =
             u32::try_from(descriptor).map_err(|_| Failure::new(libc::EBADF, "the descriptor is negative"))?;
-        host.lock().unregister_file(FileIndex(index))?;
+        host.lock()?.unregister_file(FileIndex(index))?;
         Ok(0)
     })
 }
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn gpufs_host_buffer(pointer: *mut Host, bytes: usize) -> 
         if bytes > isize::MAX as usize / 2 {
             return Err(Failure::new(libc::ENOMEM, "a buffer cannot be so large"));
         }
-        let buffer = host.lock().register_buffer(bytes)?;
+        let buffer = host.lock()?.register_buffer(bytes)?;
         Ok(buffer.as_ptr().cast())
     })
 }
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn gpufs_host_fopen(
         // SAFETY:
         // - not null; they end with a NUL, by this function's contract
         let (path, mode) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(mode)) };
-        let mut session = host.lock();
+        let mut session = host.lock()?;
         let tables = session.device_tables();
         let opened = session
             .with_tables(|view| Fs::new(view).fopen(path, mode).map(|file| file.to_handle_at(tables)))?;
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn gpufs_host_fclose(pointer: *mut Host, file: *mut c_void
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
-        let mut session = host.lock();
+        let mut session = host.lock()?;
         let tables = session.device_tables();
         session.with_tables(|view| File::from_handle_at(file.addr() as u64, tables, view)?.fclose())??;
         Ok(0)

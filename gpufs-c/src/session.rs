@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::Session as Tables;
+use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
 
 use crate::error::{Failure, guarded};
@@ -14,6 +15,8 @@ use crate::options::{Options, Statistics, builder, number_of};
 #[derive(Debug)]
 pub struct Host {
     session: Mutex<Session>,
+    /// The process that opened it.
+    owner: Owner,
     /// What never changes and is asked for often.
     tables: u64,
     /// Whether kernels may use the tables: always on CPU lanes; on a GPU between `gpufs_host_begin` and `gpufs_host_synchronize`. It
@@ -23,9 +26,11 @@ pub struct Host {
 }
 
 impl Host {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Session> {
+    /// The session. In a forked child an error, before its lock is looked at, which a thread of the parent may have held.
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Session>, Failure> {
+        self.owner.check()?;
         // What panicked has left the session as its own rules leave it.
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.session.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -91,13 +96,14 @@ pub unsafe extern "C" fn gpufs_host_open(device: c_int, ordinal: u32, options: *
             }
             other => return Err(Failure::new(libc::EINVAL, format!("there is no kind of device {other}"))),
         };
-        let (tables, on_gpu) = (session.device_tables(), device != CPU);
+        let (owner, tables, on_gpu) = (session.owner(), session.device_tables(), device != CPU);
         let begun = AtomicBool::new(!on_gpu);
-        Ok(Box::into_raw(Box::new(Host { session: Mutex::new(session), tables, begun, on_gpu })))
+        Ok(Box::into_raw(Box::new(Host { session: Mutex::new(session), owner, tables, begun, on_gpu })))
     })
 }
 
-/// Synchronizes and closes. 0, or −1 with what `gpufs_host_synchronize` says; it is closed in any case.
+/// Synchronizes and closes. 0, or −1 with what `gpufs_host_synchronize` says; it is closed in any case. In a forked child −1 with `EPERM`, and
+/// nothing is done.
 ///
 /// # Safety
 /// `host` is null or from `gpufs_host_open`, and not used afterwards.
@@ -107,6 +113,9 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
         if host.is_null() {
             return Err(Failure::no_host());
         }
+        // SAFETY:
+        // - not null; this function's contract
+        unsafe { &*host }.owner.check()?;
         // SAFETY:
         // - made by `gpufs_host_open`, and nobody else uses it any more, by this function's contract
         let owned = unsafe { Box::from_raw(host) };
@@ -129,6 +138,7 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Tabl
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
+        host.owner.check()?;
         if !host.begun.load(Ordering::Relaxed) {
             return Err(Failure::new(
                 libc::EINVAL,
@@ -183,7 +193,7 @@ pub unsafe extern "C" fn gpufs_host_launch(
         let host = unsafe { host(pointer)? };
         let kernel = kernel.ok_or_else(|| Failure::new(libc::EINVAL, "the kernel is null"))?;
         let call = Call { kernel, argument };
-        host.lock().launch(Grid { blocks, threads }, move |tables| call.make(tables))?;
+        host.lock()?.launch(Grid { blocks, threads }, move |tables| call.make(tables))?;
         Ok(0)
     })
 }
@@ -198,7 +208,7 @@ pub unsafe extern "C" fn gpufs_host_begin(pointer: *mut Host) -> c_int {
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
-        let mut session = host.lock();
+        let mut session = host.lock()?;
         session.begin_external()?;
         host.begun.store(true, Ordering::Relaxed);
         Ok(0)
@@ -215,7 +225,7 @@ pub unsafe extern "C" fn gpufs_host_synchronize(pointer: *mut Host) -> c_int {
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
-        let mut session = host.lock();
+        let mut session = host.lock()?;
         if host.on_gpu {
             host.begun.store(false, Ordering::Relaxed);
         }
@@ -243,7 +253,7 @@ pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut 
         if size < size_of::<usize>() {
             return Err(Failure::new(libc::EINVAL, "gpufs_statistics: size is not sizeof(gpufs_statistics)"));
         }
-        let session = host.lock();
+        let session = host.lock()?;
         let (all, mode) = (session.statistics(), number_of(session.mode()));
         let total = all.total();
         let found = Statistics {
@@ -282,7 +292,7 @@ pub unsafe extern "C" fn gpufs_host_describe(pointer: *const Host, into: *mut c_
     guarded(-1, || {
         // SAFETY:
         // - this function's contract
-        let session = unsafe { host(pointer)? }.lock();
+        let session = unsafe { host(pointer)? }.lock()?;
         let mut text = format!("{}; rings served by {}", session.device_name(), session.mode());
         for (mode, reason) in session.refused() {
             text.push_str(&format!("; not by {mode}: {reason}"));

@@ -375,6 +375,13 @@ impl Session {
         // - valid for `region_count`, by the host's construction
         unsafe { core::slice::from_raw_parts(self.regions, self.region_count as usize) }
     }
+    /// Whether the session was closed, or belongs to the process that this one was forked from: its tables are zero then. On CPU lanes; a
+    /// GPU's tables go with its session.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        // ORDERING: relaxed: a constant of open tables.
+        self.streams().first().is_none_or(|stream| stream.home.peek() == 0)
+    }
     /// Where a wait gave up, if one did.
     #[must_use]
     pub const fn stall(&self) -> &Stall {

@@ -16,6 +16,7 @@ mod cuda;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
+mod process;
 #[allow(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;

@@ -19,6 +19,16 @@
  *
  * Threads: any function may be called from any thread; calls for one host wait for each other. gpufs_host_close is the last use of its host,
  * as free is of memory. errno and gpufs_last_error() are the calling thread's own.
+ *
+ * The end of the process: where it ends by exit(3) or the return of main with a host open, what calls on its streams had accepted is written, as
+ * that of C's own streams is. Kernels that still run are waited for, up to ten seconds in all; of kernels on CPU lanes that run on, what they
+ * had written until then is in the files, of kernels on a GPU it is lost, and a line on the standard error says so. A host may still be closed by
+ * handlers and destructors that run later. _exit(2), quick_exit(3), abort(3), signals and execve(2) write nothing.
+ *
+ * fork(2): a host belongs to the process that opened it. In a child each function fails with EPERM, gpufs_host_close too, and does nothing; the
+ * calls of <gpufs/stdio.h> and <gpufs/file.h> with its streams and files fail with EBADF, EMFILE for opening. A child may open hosts of its own, on
+ * CPU lanes; CUDA allows no GPU in a child of a process that used one. Descriptors of the rings close on execve(2); a child that lives on
+ * without it keeps the rings of its parent open until it ends.
  */
 #ifndef GPUFS_HOST_H
 #define GPUFS_HOST_H

@@ -130,6 +130,21 @@ fn every_pair_of_calls_in_c() {
 }
 
 #[test]
+fn a_session_and_its_process_from_c() {
+    let source = root().join("tests/c/process.c");
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("a_session_and_its_process_from_c", "no C compiler");
+    }
+    // Both kinds of library.
+    for shared in [true, false] {
+        if let Some(name) = compilers.first() {
+            runs(name, "c11", &source, shared);
+        }
+    }
+}
+
+#[test]
 fn every_standard_name_in_cpp() {
     let source = root().join("tests/c/overloads.cpp");
     let compilers = cpp_compilers();

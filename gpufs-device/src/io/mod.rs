@@ -165,6 +165,10 @@ pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Opt
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
+            #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+            if session.is_closed() {
+                return -Errno::BADF.number();
+            }
             let drained = drain_after(session, ring, queue, lanes, 1);
             patience.wait(drained, Stage::Slot, ring, 0);
             continue;

@@ -82,7 +82,13 @@ impl File {
         // SAFETY:
         // - the address of an entry of a session's table, by this function's contract
         let stream = unsafe { &*core::ptr::with_exposed_provenance::<Stream>(address as usize) };
-        let session = address - u64::from(stream.home.peek());
+        let home = stream.home.peek();
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        if home == 0 {
+            // The tables of a closed session, or a forked child's.
+            return Err(Errno::BADF);
+        }
+        let session = address - u64::from(home);
         // SAFETY:
         // - that entry's `home` leads to its session, which has not been closed
         let tables: &'static Session =

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::Grid;
+use crate::process::Forked;
 
 /// Why a launch did not run, or did not run to its end.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub enum LaunchError {
     NotHere,
     /// The session's device died in an earlier kernel.
     Dead,
+    /// The session is a forked child's copy, which does nothing.
+    Forked,
     /// The system refused a thread or a lane's stack.
     System(io::Error),
 }
@@ -53,6 +56,7 @@ impl fmt::Display for LaunchError {
                 write!(f, "thread {thread} of block {block} panicked: {message}")
             }
             Self::Dead => f.write_str("the session's device died in an earlier kernel: open a new session"),
+            Self::Forked => Forked.fmt(f),
             Self::NotHere => f.write_str(
                 "a closure runs on CPU lanes only, and this session has a GPU: declare a kernel with gpufs_device::kernel! and start it",
             ),
@@ -61,10 +65,17 @@ impl fmt::Display for LaunchError {
     }
 }
 
+impl From<Forked> for LaunchError {
+    fn from(_: Forked) -> Self {
+        Self::Forked
+    }
+}
+
 impl std::error::Error for LaunchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::System(error) => Some(error),
+            Self::Forked => Some(&Forked),
             _ => None,
         }
     }

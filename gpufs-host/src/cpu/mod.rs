@@ -30,6 +30,8 @@ use std::panic;
 use std::thread::{self, JoinHandle};
 
 pub use error::LaunchError;
+pub(crate) use runtime::is_lane;
+pub(crate) use stack::LaneStack;
 use work::Work;
 
 /// What [`CpuOptions::stack_bytes`] may be.

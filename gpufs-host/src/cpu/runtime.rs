@@ -46,6 +46,11 @@ fn on_lane<R>(inside: impl FnOnce(&Warp, u32) -> R, outside: impl FnOnce() -> R)
     }
 }
 
+/// Whether the calling code is a lane's.
+pub(crate) fn is_lane() -> bool {
+    RUNNING.get().is_some()
+}
+
 /// The longest that a thread without lanes sleeps in a nap.
 const LONGEST_NAP: Duration = Duration::from_micros(50);
 

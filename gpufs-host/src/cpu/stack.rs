@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use corosensei::stack::{Stack, StackPointer};
+
+use crate::process::Process;
 
 /// How many stacks are made, and taken from the kept ones, at a time.
 const BATCH: usize = 32;
@@ -22,7 +24,7 @@ const STAGGER: usize = 128;
 
 /// One lane's stack, with its guard page below.
 #[derive(Debug)]
-pub(super) struct LaneStack {
+pub(crate) struct LaneStack {
     /// Where the mapping starts: the guard page.
     start: NonZeroUsize,
     /// Bytes of the mapping.
@@ -89,8 +91,10 @@ fn new_batch(bytes: usize) -> io::Result<Vec<LaneStack>> {
     Ok(stacks)
 }
 
-/// The stacks that no launch uses, by the bytes asked for.
-static KEPT_STACKS: Mutex<BTreeMap<usize, Vec<LaneStack>>> = Mutex::new(BTreeMap::new());
+/// The process's stacks that no launch uses, by the bytes asked for; none where the process cannot keep any.
+fn kept_stacks() -> Option<MutexGuard<'static, BTreeMap<usize, Vec<LaneStack>>>> {
+    Some(Process::this().ok()?.stacks.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// One OS thread's stacks of one size. They go back to the process's when it is dropped.
 #[derive(Debug)]
@@ -115,12 +119,12 @@ impl StackPool {
 
     #[cold]
     fn refill(&mut self) -> io::Result<()> {
-        let mut kept = KEPT_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.get_mut(&self.bytes).filter(|kept| !kept.is_empty()) {
+        if let Some(mut kept) = kept_stacks()
+            && let Some(kept) = kept.get_mut(&self.bytes).filter(|kept| !kept.is_empty())
+        {
             self.free.extend(kept.drain(kept.len().saturating_sub(BATCH)..));
             return Ok(());
         }
-        drop(kept);
         self.free = new_batch(self.bytes)?;
         Ok(())
     }
@@ -132,7 +136,7 @@ impl StackPool {
 
 impl Drop for StackPool {
     fn drop(&mut self) {
-        let mut kept = KEPT_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut kept) = kept_stacks() else { return };
         let kept = kept.entry(self.bytes).or_default();
         let room = KEPT.saturating_sub(kept.len()).min(self.free.len());
         kept.extend(self.free.drain(..room));

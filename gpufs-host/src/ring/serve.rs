@@ -176,8 +176,13 @@ impl Attendant {
             cpu_time: cpu_time.unwrap_or_default(),
             // ORDERING: relaxed, here and below; counters that order nothing.
             looks: self.shared.looks.peek(),
-            rings: self.shared.rings.iter().map(|ring| ring.report()).collect(),
+            rings: self.ring_reports(),
         }
+    }
+    /// What it did for each ring: [`Report::rings`].
+    #[must_use]
+    pub fn ring_reports(&self) -> Vec<RingReport> {
+        self.shared.rings.iter().map(|ring| ring.report()).collect()
     }
 
     fn handle(&self) -> &Thread {

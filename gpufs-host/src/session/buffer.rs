@@ -4,7 +4,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use super::{DeviceMemory, Session, within};
+use super::{Body, DeviceMemory, within};
 use crate::ring::{CpuMemory, MemorySource};
 
 /// Memory of the device. Freed with its session.
@@ -87,13 +87,9 @@ impl Drop for HostMemory {
     }
 }
 
-impl Session {
-    /// Memory of the device, zeroed, as long as the session lives. Kernels may use atomics on it, and each other's; the system reads and
-    /// writes it only through copies that lanes make.
-    ///
-    /// # Errors
-    /// The device's memory is full; the driver's refusal; no bytes.
-    pub fn device_buffer(&mut self, bytes: usize) -> io::Result<DeviceBuffer> {
+impl Body {
+    /// `Session::device_buffer`.
+    pub(super) fn device_buffer(&mut self, bytes: usize) -> io::Result<DeviceBuffer> {
         if bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a device buffer has a byte at least"));
         }
@@ -106,27 +102,25 @@ impl Session {
         Ok(buffer)
     }
 
-    /// Copies from a device buffer, from `offset` on. Waits for nothing: call [`Session::synchronize`] before.
-    ///
-    /// # Errors
-    /// Kernels are running; the bytes do not lie in the buffer; the driver refuses.
-    ///
-    /// # Panics
-    /// If another session made it.
-    pub fn read_device(&mut self, buffer: &DeviceBuffer, offset: usize, into: &mut [u8]) -> io::Result<()> {
+    /// `Session::read_device`.
+    pub(super) fn read_device(
+        &mut self,
+        buffer: &DeviceBuffer,
+        offset: usize,
+        into: &mut [u8],
+    ) -> io::Result<()> {
         self.check_idle()?;
         within(buffer.bytes, offset, into.len())?;
         self.memory_of(buffer).read_at(offset, into)
     }
 
-    /// Copies to a device buffer, from `offset` on; kernels that are started afterwards see it.
-    ///
-    /// # Errors
-    /// As [`Session::read_device`].
-    ///
-    /// # Panics
-    /// If another session made it.
-    pub fn write_device(&mut self, buffer: &DeviceBuffer, offset: usize, from: &[u8]) -> io::Result<()> {
+    /// `Session::write_device`.
+    pub(super) fn write_device(
+        &mut self,
+        buffer: &DeviceBuffer,
+        offset: usize,
+        from: &[u8],
+    ) -> io::Result<()> {
         self.check_idle()?;
         within(buffer.bytes, offset, from.len())?;
         self.memory_of(buffer).write_at(offset, from)

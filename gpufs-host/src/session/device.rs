@@ -2,7 +2,7 @@
 
 use gpufs_core::kernel::Kernel;
 
-use super::{Backend, DeviceMemory, Session};
+use super::{Backend, Body, DeviceMemory};
 use crate::cpu::CpuOptions;
 use crate::gpu::{Allocation, GpuError, KernelLimits};
 use crate::ring::{RingError, RingMemory};
@@ -37,10 +37,10 @@ fn resident_lanes(options: &CpuOptions) -> u32 {
     u32::try_from(options.resident_warps).unwrap_or(u32::MAX).saturating_mul(options.width)
 }
 
-impl Session {
-    /// What the kernels run on.
+impl Body {
+    /// `Session::device_name`.
     #[must_use]
-    pub fn device_name(&self) -> String {
+    pub(super) fn device_name(&self) -> String {
         match &self.backend {
             Backend::Cpu(options) => {
                 format!("CPU lanes, {} a warp, on {} threads", options.width, options.threads)
@@ -49,11 +49,9 @@ impl Session {
         }
     }
 
-    /// Bytes of the device's own memory that the session has: its tables, the assembly pool ([`super::Builder::assembly`]), device buffers
-    /// and placed values. What the driver keeps for the context, the program and threads' stacks is not among them. On CPU lanes 0: there
-    /// all of that is the host's.
+    /// `Session::device_bytes`.
     #[must_use]
-    pub fn device_bytes(&self) -> usize {
+    pub(super) fn device_bytes(&self) -> usize {
         match &self.backend {
             Backend::Cpu(_) => 0,
             Backend::Gpu(_) => {
@@ -62,21 +60,17 @@ impl Session {
         }
     }
 
-    /// Multiprocessors of a GPU (AMD: compute units); OS threads of CPU lanes. A grid that fills the device has this many times
-    /// [`Session::occupancy`] blocks.
+    /// `Session::multiprocessors`.
     #[must_use]
-    pub fn multiprocessors(&self) -> u32 {
+    pub(super) fn multiprocessors(&self) -> u32 {
         match &self.backend {
             Backend::Cpu(options) => u32::try_from(options.threads).unwrap_or(u32::MAX),
             Backend::Gpu(gpu) => gpu.multiprocessors(),
         }
     }
 
-    /// What kernel `K` takes of the device.
-    ///
-    /// # Errors
-    /// The device program has no such kernel; the driver refuses.
-    pub fn kernel_limits<K: Kernel>(&self) -> Result<KernelLimits, GpuError> {
+    /// `Session::kernel_limits`.
+    pub(super) fn kernel_limits<K: Kernel>(&self) -> Result<KernelLimits, GpuError> {
         match &self.backend {
             Backend::Cpu(options) => {
                 Ok(KernelLimits::new(None, options.stack_bytes as u64, resident_lanes(options)))
@@ -85,12 +79,8 @@ impl Session {
         }
     }
 
-    /// How many blocks of kernel `K` with so many threads each a multiprocessor runs at once; at least one on CPU lanes, where a block
-    /// always fits.
-    ///
-    /// # Errors
-    /// As [`Session::kernel_limits`].
-    pub fn occupancy<K: Kernel>(&self, threads_per_block: u32) -> Result<u32, GpuError> {
+    /// `Session::occupancy`.
+    pub(super) fn occupancy<K: Kernel>(&self, threads_per_block: u32) -> Result<u32, GpuError> {
         match &self.backend {
             Backend::Cpu(options) => Ok((resident_lanes(options) / threads_per_block.max(1)).max(1)),
             Backend::Gpu(gpu) => gpu.occupancy(K::NAME, threads_per_block),

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use gpufs_core::session::{FileIndex, OpenFile, Session};
 use gpufs_core::{Claim, Errno};
 
-use super::{Session as HostSession, allocate_shared, free_shared};
+use super::{Body, Forked, allocate_shared, free_shared};
 
 /// Page-aligned memory that kernels and the system both use in place, without a copy. Freed with its session.
 #[derive(Clone, Copy, Debug)]
@@ -140,13 +140,15 @@ pub(super) fn enter(tables: &Session, index: u32, descriptor: RawFd, flags: u32)
     file.flags.publish(flags);
 }
 
-impl HostSession {
-    /// Gives a file that the host has opened to kernels, registered with every ring. It stays open as long as the session.
-    ///
-    /// # Errors
-    /// `EMFILE` where the session's file table is full; the system's refusal; `EBUSY` while kernels run on a GPU, whose tables are its own
-    /// until they have ended.
-    pub fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
+impl From<Forked> for RegisterError {
+    fn from(forked: Forked) -> Self {
+        Self { what: "registering, or taking back", source: Box::new(forked) }
+    }
+}
+
+impl Body {
+    /// `Session::register_file`.
+    pub(super) fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
         let file = file.into();
         let failed = |errno: Errno| RegisterError { what: "registering a file", source: Box::new(errno) };
         if !self.gpu_launches.is_empty() || self.external {
@@ -162,11 +164,8 @@ impl HostSession {
         Ok(FileIndex(index))
     }
 
-    /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
-    ///
-    /// # Errors
-    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`](HostSession::register_file).
-    pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
+    /// `Session::unregister_file`.
+    pub(super) fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
         if !self.gpu_launches.is_empty() || self.external {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
         }
@@ -194,11 +193,8 @@ impl HostSession {
         Ok(())
     }
 
-    /// Makes a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
-    ///
-    /// # Errors
-    /// No memory, the table of registered buffers is full (see the builder), or kernels are running.
-    pub fn register_buffer(&mut self, bytes: usize) -> Result<RegisteredBuffer, RegisterError> {
+    /// `Session::register_buffer`.
+    pub(super) fn register_buffer(&mut self, bytes: usize) -> Result<RegisteredBuffer, RegisterError> {
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| RegisterError {
             what: "registering a buffer",
             source,

@@ -7,7 +7,7 @@ use std::{fmt, fs, thread};
 
 use gpufs_core::Errno;
 use gpufs_core::session::{FileIndex, Session};
-use gpufs_core::stream::{Direction, Progress, Stream};
+use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 
 /// A stream whose bytes could not all be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,77 @@ fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), Stream
         }
     };
     Err(StreamError { file: path_of(session, stream), errno, unwritten: stream.unwritten() })
+}
+
+/// How long the exit handler waits for what lanes have in hand of a stream, and for its bytes.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes what the streams have accepted while lanes run, as one of them: under each stream's lock. For the end of the process: a
+/// stream that another has for too long keeps the ticket that was drawn for it, and is not got by anybody any more.
+///
+/// # Errors
+/// Which streams could not be had, or written.
+pub(super) fn flush_as_lane(session: &'static Session) -> Result<(), String> {
+    let mut lost = Vec::new();
+    for stream in session.streams() {
+        // ORDERING: acquire, device, partner `set_up`.
+        if stream.generation.observe() % 2 == 1 && stream.direction() == Direction::Writing {
+            let until = Instant::now() + EXIT_PATIENCE;
+            if let Err(why) = flush_under_lock(session, stream, until) {
+                lost.push(format!("{}: {why}", path_of(session, stream)));
+            }
+        }
+    }
+    if lost.is_empty() { Ok(()) } else { Err(lost.join("; ")) }
+}
+
+fn flush_under_lock(session: &'static Session, stream: &Stream, until: Instant) -> Result<(), String> {
+    let own = stream.ring(session);
+    let wait = |ring: u32| {
+        if session.queues()[ring as usize].drain_alone(64) == 0 {
+            thread::sleep(Duration::from_micros(20));
+        }
+        Instant::now() < until
+    };
+    let ticket = stream.lock.draw();
+    while !stream.lock.is_served(ticket) {
+        if !wait(own) {
+            return Err("a kernel has the stream, and what it buffered is lost".to_owned());
+        }
+    }
+    stream.close_cursor();
+    stream.lines.close();
+    while !stream.is_quiet() {
+        if !wait(own) {
+            return Err(
+                "a kernel is in the middle of a call on the stream, and what it buffered is lost".to_owned()
+            );
+        }
+    }
+    let outcome = if stream.direction() == Direction::Writing {
+        stream.forget_error();
+        // Ends: what is in flight completes and is drained here, or the time is up.
+        loop {
+            let ring = match stream.flush_step(session, own) {
+                Progress::Done => break Ok(()),
+                Progress::Failed(errno) => break Err(errno),
+                Progress::Wait(ring) => ring,
+                Progress::NoSlot => own,
+            };
+            if !wait(ring) {
+                stream.fail(Errno::TIMEDOUT);
+                break Err(Errno::TIMEDOUT);
+            }
+        }
+    } else {
+        Ok(())
+    };
+    let unwritten = stream.unwritten();
+    if outcome.is_ok() && stream.direction() == Direction::Writing && stream.buffering() == Buffering::Full {
+        stream.open_cursor();
+    }
+    stream.lock.release();
+    outcome.map_err(|errno| format!("{unwritten} bytes could not be written: {errno}"))
 }
 
 /// A path for messages.

@@ -16,9 +16,12 @@
 mod buffer;
 mod builder;
 mod device;
+mod exit;
 mod external;
 mod files;
 mod flush;
+mod handle;
+mod live;
 mod placed;
 mod recover;
 mod stats;
@@ -43,10 +46,13 @@ use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
 use crate::gpu::{self, Gpu, GpuError};
 use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingError, RingMemory};
 
+pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
+pub use handle::Session;
+pub(crate) use live::Live;
 pub use placed::Placed;
 pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use stats::{RingStatistics, Statistics};
@@ -54,6 +60,7 @@ pub use streams::FileError;
 pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
+use live::Gate;
 use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
@@ -76,9 +83,10 @@ pub(super) enum Backend {
     Gpu(Arc<dyn Gpu>),
 }
 
-/// A running session. See the module's head.
+/// What a [`Session`] is the handle of.
 #[derive(Debug)]
-pub struct Session {
+struct Body {
+    gate: Arc<Gate>,
     tables: Tables,
     // Dropped in this order: nobody serves or submits before the rings go.
     launches: Vec<Launched>,
@@ -94,6 +102,8 @@ pub struct Session {
     /// Whether kernels may run that somebody else launched.
     external: bool,
     source: Arc<dyn MemorySource>,
+    /// Whether the pools are in memory of the GPU's runtime, which takes it along when it ends.
+    runtime_pool: bool,
     fixed_files: bool,
     fixed_buffers: bool,
     host_files: Vec<(u32, OwnedFd)>,
@@ -112,7 +122,7 @@ pub struct Session {
 
 // SAFETY:
 // - the raw pointers are to memory that the session owns, and no method touches it without `&mut self` or a kernel's rules
-unsafe impl Send for Session {}
+unsafe impl Send for Body {}
 
 /// What `synchronize` found.
 #[derive(Debug)]
@@ -128,6 +138,8 @@ pub enum SyncError {
     /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened, of
     /// CPU lanes in this process, of an NVIDIA GPU in a new one.
     Dead,
+    /// The session is a forked child's copy, which does nothing.
+    Forked,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
     /// A ring is no longer served: what was refused, or who is silent. Waits on it have ended; the session can only be dropped.
@@ -147,6 +159,7 @@ impl fmt::Display for SyncError {
             Self::Kernel(error) => write!(f, "{error}"),
             Self::Gpu(error) => write!(f, "{error}"),
             Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Forked => Forked.fmt(f),
             Self::Dead => f.write_str(
                 "the session's device died in an earlier kernel, as was reported then: drop this session and open a new one",
             ),
@@ -158,12 +171,19 @@ impl fmt::Display for SyncError {
     }
 }
 
+impl From<Forked> for SyncError {
+    fn from(_: Forked) -> Self {
+        Self::Forked
+    }
+}
+
 impl std::error::Error for SyncError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Kernel(error) => Some(error),
             Self::Gpu(error) => Some(error),
             Self::Fault(fault) => Some(&*fault.cause),
+            Self::Forked => Some(&Forked),
             Self::Dead => None,
             Self::Tables(error) => Some(error),
             Self::Ring { failure, .. } => Some(failure),
@@ -172,14 +192,8 @@ impl std::error::Error for SyncError {
     }
 }
 
-impl Session {
-    /// Choices for a new session.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
+impl Body {
+    fn open(builder: &Builder, backend: Backend, gate: &Arc<Gate>) -> Result<Self, OpenError> {
         let source: Arc<dyn MemorySource> = match &backend {
             Backend::Cpu(_) => Arc::new(CpuMemory),
             Backend::Gpu(gpu) => Arc::new(gpu::Registered(Arc::clone(gpu))),
@@ -203,7 +217,9 @@ impl Session {
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
         let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
+        let own_source = Arc::clone(&source);
         let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
+        let runtime_pool = !Arc::ptr_eq(&own_source, &source);
         let pool = PoolRegion { address, bytes };
         let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
 
@@ -244,6 +260,7 @@ impl Session {
         })
         .map_err(OpenError::System)?;
         let session = Self {
+            gate: Arc::clone(gate),
             tables,
             launches: Vec::new(),
             attendant: Some(attendant),
@@ -256,6 +273,7 @@ impl Session {
             gpu_launches: Vec::new(),
             external: false,
             source,
+            runtime_pool,
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
@@ -322,46 +340,17 @@ impl Session {
         }
     }
 
-    /// The tables, as kernels see them.
+    /// `Session::statistics`.
     #[must_use]
-    pub fn tables(&self) -> &'static View {
-        self.tables.host
-    }
-    /// Who serves the rings.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-    /// Why no better mode serves them, best first.
-    #[must_use]
-    pub fn refused(&self) -> &[(Mode, RingError)] {
-        &self.refused
-    }
-    /// Who allocated the rings.
-    #[must_use]
-    pub fn ring_memory(&self) -> RingMemory {
-        self.memory
-    }
-    /// Why not better memory, best first.
-    #[must_use]
-    pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
-        &self.refused_memory
-    }
-    /// What the session has done so far. Exact while no kernel runs.
-    #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub(super) fn statistics(&self) -> Statistics {
         let wake_ups = self.attendant.as_ref().map_or_else(Vec::new, |attendant| {
-            attendant.report().rings.iter().map(|ring| ring.wake_ups).collect()
+            attendant.ring_reports().iter().map(|ring| ring.wake_ups).collect()
         });
         stats::gather(self.tables.host, &wake_ups)
     }
 
-    /// Starts a kernel: `kernel` runs once for each thread of `grid`, with the session's tables as its argument. Several may run
-    /// at once.
-    ///
-    /// # Errors
-    /// What is wrong with the grid or the options; the system's refusal of a thread.
-    pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
+    /// `Session::launch`.
+    pub(super) fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
         F: Fn(&'static View) + Send + Sync + 'static,
     {
@@ -392,12 +381,8 @@ impl Session {
         }
     }
 
-    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once; on a GPU
-    /// each has a stream of its own.
-    ///
-    /// # Errors
-    /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
-    pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
+    /// `Session::start`.
+    pub(super) fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
         if self.dead {
             return Err(SyncError::Dead);
         }
@@ -434,9 +419,9 @@ impl Session {
         }
     }
 
-    /// Whether every kernel has ended. `synchronize` then does not wait for any.
+    /// `Session::is_finished`.
     #[must_use]
-    pub fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.launches.iter().all(Launched::is_finished)
             && self.gpu_launches.iter().all(gpu::Launch::is_finished)
     }
@@ -452,28 +437,22 @@ impl Session {
         ))
     }
 
-    /// Runs a kernel that may borrow from the caller, and synchronizes.
-    ///
-    /// # Errors
-    /// As [`Session::launch`] and [`Session::synchronize`].
-    pub fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
+    /// `Session::run`.
+    pub(super) fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
         F: Fn(&'static View) + Sync,
     {
         let tables = self.tables.host;
         let ran = self.cpu_options().and_then(|options| {
             let _attention = self.attendant.as_ref().map(Attendant::attention);
+            let _lanes = self.gate.lanes();
             cpu::launch(grid, options, || kernel(tables))
         });
         self.finish(ran)
     }
 
-    /// Waits until every kernel has ended, then writes what their streams hold.
-    ///
-    /// # Errors
-    /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
-    /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
-    pub fn synchronize(&mut self) -> Result<(), SyncError> {
+    /// `Session::synchronize`.
+    pub(super) fn synchronize(&mut self) -> Result<(), SyncError> {
         self.finish(Ok(()))
     }
 
@@ -484,7 +463,11 @@ impl Session {
         }
         let mut outcome = ran.map_err(SyncError::Kernel);
         for launched in self.launches.drain(..) {
-            outcome = outcome.and(launched.join().map_err(SyncError::Kernel));
+            let ended = {
+                let _lanes = self.gate.lanes();
+                launched.join()
+            };
+            outcome = outcome.and(ended.map_err(SyncError::Kernel));
             if let Some(attendant) = &self.attendant {
                 attendant.end();
             }
@@ -511,15 +494,47 @@ impl Session {
         outcome.and(flushed.map_err(SyncError::Stream))
     }
 
-    /// The ring that is no longer served, if there is one: what [`SyncError::Ring`] says.
-    #[must_use]
-    pub fn ring_failure(&self) -> Option<ring::Failure> {
+    /// `Session::ring_failure`.
+    fn ring_failure(&self) -> Option<ring::Failure> {
         self.attendant.as_ref().and_then(Attendant::failure)
+    }
+
+    /// The tables, where lanes on the CPU have them.
+    fn lanes(&self) -> Option<&'static View> {
+        matches!(self.backend, Backend::Cpu(_)).then_some(self.tables.host)
+    }
+
+    /// Waits until every kernel has ended, or until then; whether all have.
+    fn wait_until(&self, until: Instant) -> bool {
+        while !self.is_finished() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (true, Backend::Gpu(gpu)) = (self.external, &self.backend) else { return true };
+        // The runtime's wait has no limit. Where it does not return in time, the process ends with its thread in it.
+        let (gpu, (sender, ended)) = (Arc::clone(gpu), std::sync::mpsc::channel());
+        let waiting = std::thread::Builder::new().spawn(move || {
+            let _ = gpu.settle();
+            let _ = sender.send(());
+        });
+        waiting.is_ok() && ended.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
+    }
+
+    /// The process ends, and the GPU's runtime has ended before: writes what the streams had accepted from what lies in host memory. What to
+    /// say of it.
+    fn recover_at_exit(&mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> String {
+        if self.runtime_pool || !self.keepsake.is_kept() {
+            return format!("what streams had buffered is lost: {cause}");
+        }
+        self.after_fault(cause).to_string()
     }
 
     /// Waits for the kernels on the GPU; the first error.
     fn wait_for_gpu(&mut self) -> Result<(), GpuError> {
         let mut outcome = Ok(());
+        let _lanes = self.gate.lanes();
         if let (true, Backend::Gpu(gpu)) = (mem::take(&mut self.external), &self.backend) {
             outcome = gpu.settle();
             if let Some(attendant) = &self.attendant {
@@ -555,13 +570,9 @@ impl Session {
         }))
     }
 
-    /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests
-    /// of that, on CPU lanes with [`Builder::survives`].
-    ///
-    /// # Safety
-    /// Each kernel that was launched has ended, or its threads have stopped for ever.
+    /// `Session::pretend_fault`.
     #[doc(hidden)]
-    pub unsafe fn pretend_fault(&mut self) -> SyncError {
+    pub(super) unsafe fn pretend_fault(&mut self) -> SyncError {
         self.abandoned = true;
         for launched in self.launches.drain(..) {
             drop(launched);
@@ -702,7 +713,7 @@ impl PoolRegion {
     }
 }
 
-impl Drop for Session {
+impl Drop for Body {
     fn drop(&mut self) {
         if !self.dead
             && let Err(error) = self.synchronize()
@@ -716,6 +727,9 @@ impl Drop for Session {
         self.close_tables();
         self.attendant = None;
         self.rings.clear();
+        if !self.abandoned {
+            self.tables.close();
+        }
         if !settled || self.abandoned {
             // An operation that was given up on (a deadline) may still use its buffer: the memory stays the kernel's.
             return;

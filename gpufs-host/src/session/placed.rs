@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use gpufs_core::kernel::{Portable, Shared};
 
-use super::Session;
+use super::Body;
 
 /// A value in the device's memory. Kernels get its [`Placed::handle`]; the host reads it with [`Session::fetch`].
 #[derive(Debug)]
@@ -32,12 +32,9 @@ impl<T: Portable> Placed<T> {
     }
 }
 
-impl Session {
-    /// Places a value in the device's memory, where kernels may share it and use atomics on it, as long as the session lives.
-    ///
-    /// # Errors
-    /// The device's memory is full; the driver's refusal.
-    pub fn place<T: Portable>(&mut self, value: T) -> io::Result<Placed<T>> {
+impl Body {
+    /// `Session::place`.
+    pub(super) fn place<T: Portable>(&mut self, value: T) -> io::Result<Placed<T>> {
         let session = self.tables.device_address;
         let bytes = size_of::<T>().max(1);
         let (address, place) = match self.backend.device_memory(bytes)? {
@@ -64,14 +61,8 @@ impl Session {
         Ok(Placed { handle, place, of: PhantomData })
     }
 
-    /// What a placed value is now. Waits for nothing: call [`Session::synchronize`] before.
-    ///
-    /// # Errors
-    /// Kernels are running, or the driver refuses.
-    ///
-    /// # Panics
-    /// If another session placed it.
-    pub fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
+    /// `Session::fetch`.
+    pub(super) fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
         self.check_idle()?;
         let mut value = std::mem::MaybeUninit::<T>::uninit();
         match placed.place {

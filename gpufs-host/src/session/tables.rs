@@ -4,14 +4,14 @@
 //! [`Tables::pull`] copy it, while no kernel runs. Pointers differ between the two, so each has its own [`Session`] and [`Queue`]s;
 //! the words that they point to have the same offset in both. On CPU lanes there is one image and one view.
 //!
-//! The host's image is never freed. A handle that a kernel's code kept beyond its session then meets tables in which everything is
-//! closed and nothing is free, and gets `EBADF` or `EMFILE`, where it would otherwise read freed memory. What is large, the rings and
-//! the pools, is freed.
+//! The host's image stays mapped. Its head, the [`Session`] and its [`Queue`]s, never changes; when the session is closed the system takes
+//! the memory of the tables behind it and gives zeros in its place. So does a `fork(2)` in the child. Zeros are tables in which everything
+//! is closed and nothing is free: a handle that was kept beyond its session, or in a child, gets `EBADF` or `EMFILE`, where it would
+//! otherwise read freed memory, or work on rings that are its parent's.
 //!
 //! What outlives the device is not in the image: the [`Keepsake`] is host memory that both views point to.
 #![allow(unsafe_code, reason = "makes the tables that the device reads through pointers")]
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::io;
 use std::ptr::NonNull;
 
@@ -174,6 +174,8 @@ struct Cutter {
 
 /// Alignment of an image and of each table in it.
 const ALIGN: u64 = 256;
+/// What the system gives back memory by, at the least.
+const PAGE: u64 = 4096;
 
 impl Cutter {
     fn table<T>(&mut self, items: u32) -> *const T {
@@ -240,6 +242,8 @@ impl Cutter {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
         self.table::<Session>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
+        // What follows is given back without what comes before.
+        self.next = self.next.next_multiple_of(PAGE);
         let each = contents.rings.iter().zip(&contents.keepsake.results);
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
         let session = Session {
@@ -342,8 +346,8 @@ impl Tables {
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
         let _ = measure.view(&contents, (0, 0), Ring::parts);
-        let bytes = usize::try_from(measure.next).unwrap_or(usize::MAX);
-        let image = allocate_image(bytes);
+        let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
+        let image = allocate_image(bytes, head_bytes(rings.len()))?;
 
         let device = allocate(bytes)?;
         let assembly = Assembly::new(assembly_bytes, &allocate)?;
@@ -357,7 +361,7 @@ impl Tables {
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
         // SAFETY:
-        // - the image begins with the session, is as long as the cutter says, zeroed and aligned, and never freed
+        // - the image begins with the session, is as long as the cutter says, zeroed and aligned, and never unmapped
         // - every table is zero, which is what its default is: no file, no stream, no slot in flight
         let host: &'static Session = unsafe {
             place(image, host_view);
@@ -394,6 +398,17 @@ impl Tables {
         self.device.as_ref().map_or(0, |memory| memory.bytes()) + of(&self.assembly) + of(&self.texts)
     }
 
+    /// Closes every table of the host's, and gives its memory back. Nobody uses them rightly any more.
+    pub(super) fn close(&self) {
+        let head = head_bytes(self.host.queues().len());
+        // SAFETY:
+        // - whole pages of the image, which holds only words there: zero is one, and who still looks at them reads either
+        let emptied = unsafe {
+            libc::madvise(self.image.add(head).as_ptr().cast(), self.bytes - head, libc::MADV_DONTNEED)
+        };
+        debug_assert_eq!(emptied, 0, "{}", io::Error::last_os_error());
+    }
+
     /// Makes the device see what the host has changed. No kernel runs.
     pub(super) fn push(&mut self) -> io::Result<()> {
         let (Some(device), Some(view)) = (&self.device, &self.device_view) else { return Ok(()) };
@@ -424,10 +439,10 @@ impl Tables {
     }
 }
 
-/// Bytes of the session and its queues at the image's start: what differs between the views.
+/// Bytes of the session and its queues at the image's start, whole pages: what differs between the views, and never changes.
 fn head_bytes(queues: usize) -> usize {
     let align = |bytes: usize| bytes.next_multiple_of(ALIGN as usize);
-    align(size_of::<Session>()) + align(queues * size_of::<Queue>())
+    (align(size_of::<Session>()) + align(queues * size_of::<Queue>())).next_multiple_of(PAGE as usize)
 }
 
 /// Puts a session and its queues at the start of an image.
@@ -460,12 +475,20 @@ fn put_view(copy: &mut [u8], (session, queues): &(Session, Vec<Queue>)) {
     }
 }
 
-fn allocate_image(bytes: usize) -> NonNull<u8> {
-    let layout = Layout::from_size_align(bytes, ALIGN as usize).unwrap_or(Layout::new::<u64>());
+/// Zeroed memory for an image, of which a forked child finds all but the head zeroed.
+fn allocate_image(bytes: usize, head: usize) -> io::Result<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY:
-    // - the layout is not empty: it holds a session at least
-    let memory = unsafe { alloc_zeroed(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+    // - a new mapping at an address of the kernel's choice
+    let image = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    let image = NonNull::new(image.cast::<u8>()).filter(|_| image != libc::MAP_FAILED);
+    let image = image.ok_or_else(io::Error::last_os_error)?;
+    // Linux before 4.14 refuses: there a child that makes device calls on its copy of the tables harms its parent.
+    // SAFETY:
+    // - whole pages of the mapping above: private and anonymous, as the advice wants
+    let _ = unsafe { libc::madvise(image.add(head).as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
+    Ok(image)
 }
 
 fn count<T>(items: &[T]) -> u32 {

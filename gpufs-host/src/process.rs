@@ -1,0 +1,200 @@
+//! What gpufs has in this process, and how a forked child is told from it.
+//!
+//! `fork(2)` copies the memory of a process and none of its threads. A session that is copied so has nobody to serve it, and rings and
+//! buffers that are its parent's too. So all that belongs to one process hangs on one page of memory that the system empties in a child
+//! (`MADV_WIPEONFORK`, `madvise(2)`): a child finds no [`Process`] there, whichever call forked it, and makes its own when it
+//! first opens something. A process is known by the address of its [`Process`], which is never freed: no child's is at the same, since a child
+//! has all of its parents' memory. Process numbers, which the system uses again, play no part.
+//!
+//! `vfork(2)` and `posix_spawn(3)` copy nothing, and empty nothing: there the memory is the parent's until the child becomes another program.
+#![allow(unsafe_code, reason = "a page that forks empty")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::ptr;
+use std::sync::{Arc, Mutex};
+
+use gpufs_core::Errno;
+use gpufs_core::word::DeviceWord64;
+
+use crate::cpu::LaneStack;
+use crate::session::Live;
+
+/// What there is once in a process. Locks here are never waited for in a child: it has its own.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    /// The sessions that are open, for the exit handler.
+    pub(crate) sessions: Mutex<Vec<Arc<Live>>>,
+    /// The lanes' stacks that no launch uses, by the bytes asked for.
+    pub(crate) stacks: Mutex<BTreeMap<usize, Vec<LaneStack>>>,
+}
+
+/// The address of the page; 0 before there is one.
+static PAGE: DeviceWord64 = DeviceWord64::new(0);
+
+impl Process {
+    /// This one.
+    ///
+    /// # Errors
+    /// The system's, where it has no page of memory to give.
+    pub(crate) fn this() -> io::Result<&'static Self> {
+        let word = word()?;
+        if let Some(process) = Self::at(word) {
+            return Ok(process);
+        }
+        let made = Box::into_raw(Box::<Self>::default());
+        // ORDERING: acquire and release; partner: `at`. Of several threads one is first.
+        if word.replace(0, made.expose_provenance() as u64).is_err() {
+            // SAFETY:
+            // - made above, and nobody has seen it
+            drop(unsafe { Box::from_raw(made) });
+        }
+        Self::at(word).ok_or_else(|| io::ErrorKind::Other.into())
+    }
+
+    /// This one, if it has used anything.
+    pub(crate) fn if_any() -> Option<&'static Self> {
+        // ORDERING: acquire; partner: `word`.
+        let page = PAGE.observe();
+        if page == 0 {
+            return None;
+        }
+        // SAFETY:
+        // - the page is never unmapped, and holds this word
+        Self::at(unsafe { &*ptr::with_exposed_provenance::<DeviceWord64>(address(page)) })
+    }
+
+    fn at(word: &DeviceWord64) -> Option<&'static Self> {
+        // ORDERING: acquire; partner: `this`, or the fork.
+        let process = word.observe();
+        // SAFETY:
+        // - zero, or the address of a `Process` that was made in this process and is never freed
+        (process != 0).then(|| unsafe { &*ptr::with_exposed_provenance::<Self>(address(process)) })
+    }
+}
+
+/// Which process something belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner(&'static Process);
+
+impl Owner {
+    /// This process.
+    pub(crate) fn this() -> io::Result<Self> {
+        Process::this().map(Self)
+    }
+    /// What the process has.
+    pub(crate) const fn process(self) -> &'static Process {
+        self.0
+    }
+    /// Whether this process is the owner. Two loads.
+    #[must_use]
+    pub fn is_here(self) -> bool {
+        Process::if_any().is_some_and(|process| ptr::eq(process, self.0))
+    }
+    /// Whether this process is the owner.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub fn check(self) -> Result<(), Forked> {
+        if self.is_here() { Ok(()) } else { Err(Forked) }
+    }
+}
+
+/// The session was opened before a `fork(2)`, and this is the child: what it has is a copy that does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forked;
+
+impl fmt::Display for Forked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "this session belongs to the process that opened it, and a child that was forked since has a copy that does nothing: open a \
+             session of the child's own after the fork",
+        )
+    }
+}
+
+impl Error for Forked {}
+
+impl From<Forked> for io::Error {
+    fn from(forked: Forked) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, forked)
+    }
+}
+impl From<Forked> for Errno {
+    fn from(_: Forked) -> Self {
+        Self::PERM
+    }
+}
+
+/// The word on the page: the address of this process's [`Process`], 0 before there is one.
+fn word() -> io::Result<&'static DeviceWord64> {
+    // ORDERING: acquire; partner: the exchange below.
+    let mut page = PAGE.observe();
+    if page == 0 {
+        let made = forks_empty()?;
+        // ORDERING: acquire and release; partner: the look above. Of several threads one is first.
+        page = match PAGE.replace(0, made as u64) {
+            Ok(_) => made as u64,
+            Err(first) => {
+                // SAFETY:
+                // - mapped above, and nobody has seen it
+                unsafe { libc::munmap(ptr::with_exposed_provenance_mut(made), PAGE_BYTES) };
+                first
+            }
+        };
+    }
+    // SAFETY:
+    // - the page is never unmapped; zero is a word
+    Ok(unsafe { &*ptr::with_exposed_provenance::<DeviceWord64>(address(page)) })
+}
+
+const PAGE_BYTES: usize = 4096;
+
+/// A zeroed page that a child finds zeroed, too.
+fn forks_empty() -> io::Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY:
+    // - a new mapping at an address of the kernel's choice
+    let page = unsafe { libc::mmap(ptr::null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY:
+    // - the mapping above: private and anonymous, as the advice wants
+    if unsafe { libc::madvise(page, PAGE_BYTES, libc::MADV_WIPEONFORK) } != 0 {
+        // Linux before 4.14. What the C library calls in a child sees the forks that go through it.
+        // SAFETY:
+        // - the handler touches one word
+        unsafe { pthread_atfork(None, None, Some(forget)) };
+    }
+    Ok(page.expose_provenance())
+}
+
+unsafe extern "C" {
+    /// `pthread_atfork(3)`.
+    fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> i32;
+}
+
+/// Makes a child forget its parent.
+extern "C" fn forget() {
+    // ORDERING: acquire; partner: `word`.
+    let page = PAGE.observe();
+    if page != 0 {
+        // SAFETY:
+        // - the page is never unmapped, and holds this word
+        let word = unsafe { &*ptr::with_exposed_provenance::<DeviceWord64>(address(page)) };
+        // ORDERING: relaxed: a child begins with one thread.
+        word.set(0);
+    }
+}
+
+fn address(word: u64) -> usize {
+    usize::try_from(word).unwrap_or(0)
+}

@@ -1,0 +1,69 @@
+//! The end of the process: sessions that are still open then are flushed, as C's streams are (`exit(3)`).
+//!
+//! The handler is registered with `atexit(3)` once the first session is open, and once more behind the first on a GPU: handlers run in
+//! the reverse order, so it comes before those that the GPU's runtime had registered until then. It waits for kernels for [`LIMIT`] in all,
+//! and then writes what calls had accepted. A session that it has flushed can still be used, by a destructor that runs later, and closed.
+//!
+//! What ends a process without handlers ends it without this: `_exit(2)`, `quick_exit(3)`, `abort(3)`, a signal, another program in its place
+//! (`execve(2)`). In a forked child it does nothing: its sessions are the parent's.
+#![allow(unsafe_code, reason = "registers the handler")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpufs_core::word::DeviceWord;
+
+use super::Live;
+use crate::cpu;
+use crate::process::Process;
+
+/// How long the handler waits for kernels, of all sessions together.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Sees to it that the sessions of this process are flushed when it ends. After a session was opened.
+pub(super) fn register(on_gpu: bool) {
+    /// 1 once it is registered: for CPU lanes, and behind a GPU's runtime.
+    static REGISTERED: [DeviceWord; 2] = [const { DeviceWord::new(0) }; 2];
+    // ORDERING: acquire and release, no partner: one of several threads registers it.
+    if REGISTERED[usize::from(on_gpu)].replace(0, 1).is_ok() {
+        // SAFETY:
+        // - the handler may be called at any time after; the library that has it stays loaded (`gpufs-c/build.rs`)
+        // A refusal (no memory) leaves the program as it would be without.
+        let _ = unsafe { libc::atexit(at_exit) };
+    }
+}
+
+/// What runs at the end.
+extern "C" fn at_exit() {
+    // Nothing, or nothing of this process's.
+    let Some(process) = Process::if_any() else { return };
+    let on_lane = cpu::is_lane();
+    // A kernel whose lane is here does not end.
+    let limit = if on_lane { Duration::ZERO } else { LIMIT };
+    let flush = move || flush_all(process, limit);
+    if on_lane {
+        // A lane's stack is small.
+        let helper = thread::Builder::new().name("gpufs exit".to_owned()).spawn(flush);
+        if let Ok(helper) = helper {
+            // It has a limit.
+            let _ = helper.join();
+        }
+    } else {
+        flush();
+    }
+}
+
+fn flush_all(process: &'static Process, limit: Duration) {
+    /// When the waiting ends, once it has begun.
+    static UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
+    let until =
+        *UNTIL.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Instant::now() + limit);
+    let sessions: Vec<Arc<Live>> =
+        process.sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect();
+    for session in sessions {
+        if let Err(lost) = session.flush_at_exit(until) {
+            eprintln!("gpufs: at the end of the process: {lost}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The session as a program has it: each call takes it from its process's list for as long as it lasts (`live.rs`), and is refused in a
+//! forked child.
+
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use gpufs_core::Errno;
+use gpufs_core::kernel::{Kernel, Portable};
+use gpufs_core::session::{FileIndex, Session as View};
+
+use super::live::Live;
+use super::{
+    Backend, Body, Builder, DeviceBuffer, OpenError, Owner, Placed, RegisterError, RegisteredBuffer,
+    Statistics, SyncError, exit,
+};
+use crate::cpu::{Grid, LaunchError};
+use crate::gpu::{GpuError, KernelLimits};
+use crate::ring::{Failure, Mode, RingError, RingMemory};
+
+/// A running session. See the module's head.
+///
+/// It belongs to the process that opened it. In a child that was forked since, its calls return errors ([`super::Forked`]), and dropping it
+/// does nothing. A program that becomes another one after the fork (`execve(2)`) need not care.
+///
+/// Where the process ends with the session open, by `std::process::exit`, `exit(3)` or the end of `main`, forgotten or kept in a static, what calls on
+/// streams had accepted is written, as C writes its streams: after waiting for kernels for up to ten seconds. `_exit(2)`,
+/// `quick_exit(3)`, `abort(3)` and signals write nothing.
+#[derive(Debug)]
+pub struct Session {
+    /// Not dropped in a forked child.
+    live: ManuallyDrop<Arc<Live>>,
+    tables: &'static View,
+    device_tables: u64,
+    mode: Mode,
+    memory: RingMemory,
+    refused: Vec<(Mode, RingError)>,
+    refused_memory: Vec<(RingMemory, RingError)>,
+    /// One thread at a time.
+    not_shared: PhantomData<Cell<()>>,
+}
+
+impl Session {
+    pub(super) fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
+        let owner = Owner::this().map_err(OpenError::System)?;
+        let on_gpu = matches!(backend, Backend::Gpu(_));
+        let live = Live::new(owner, |gate| Body::open(builder, backend, gate))?;
+        exit::register(on_gpu);
+        let mut body = live.enter().expect("opened here");
+        let (refused, refused_memory) =
+            (std::mem::take(&mut body.refused), std::mem::take(&mut body.refused_memory));
+        let (tables, device_tables) = (body.tables.host, body.tables.device_address);
+        let (mode, memory) = (body.mode, body.memory);
+        drop(body);
+        let live = ManuallyDrop::new(live);
+        let not_shared = PhantomData;
+        Ok(Self { live, tables, device_tables, mode, memory, refused, refused_memory, not_shared })
+    }
+
+    /// Whose session this is.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.live.owner()
+    }
+    /// Whether this is what a forked child has of its parent's session, a copy that does nothing.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        !self.owner().is_here()
+    }
+
+    /// Choices for a new session.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The tables, as kernels see them.
+    #[must_use]
+    pub fn tables(&self) -> &'static View {
+        self.tables
+    }
+
+    /// Who serves the rings.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Why no better mode serves them, best first.
+    #[must_use]
+    pub fn refused(&self) -> &[(Mode, RingError)] {
+        &self.refused
+    }
+
+    /// Who allocated the rings.
+    #[must_use]
+    pub fn ring_memory(&self) -> RingMemory {
+        self.memory
+    }
+
+    /// Why not better memory, best first.
+    #[must_use]
+    pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
+        &self.refused_memory
+    }
+
+    /// What the session has done so far. Exact while no kernel runs.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.live.tell(Body::statistics)
+    }
+
+    /// The ring that is no longer served, if there is one: what [`SyncError::Ring`] says.
+    #[must_use]
+    pub fn ring_failure(&self) -> Option<Failure> {
+        self.live.tell(Body::ring_failure)
+    }
+
+    /// Starts a kernel: `kernel` runs once for each thread of `grid`, with the session's tables as its argument. Several may run
+    /// at once.
+    ///
+    /// # Errors
+    /// What is wrong with the grid or the options; the system's refusal of a thread.
+    pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
+    where
+        F: Fn(&'static View) + Send + Sync + 'static,
+    {
+        self.live.enter()?.launch(grid, kernel)
+    }
+
+    /// Starts a kernel declared with `gpufs_device::kernel!`, on whatever device the session has. Several may run at once; on a GPU
+    /// each has a stream of its own.
+    ///
+    /// # Errors
+    /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
+    pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
+        self.live.enter()?.start::<K>(grid, arguments)
+    }
+
+    /// Whether every kernel has ended. `synchronize` then does not wait for any.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        // Nothing of it runs in a child.
+        self.is_inherited() || self.live.tell(Body::is_finished)
+    }
+
+    /// Runs a kernel that may borrow from the caller, and synchronizes.
+    ///
+    /// # Errors
+    /// As [`Session::launch`] and [`Session::synchronize`].
+    pub fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
+    where
+        F: Fn(&'static View) + Sync,
+    {
+        self.live.enter()?.run(grid, kernel)
+    }
+
+    /// Waits until every kernel has ended, then writes what their streams hold.
+    ///
+    /// # Errors
+    /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
+    /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
+    pub fn synchronize(&mut self) -> Result<(), SyncError> {
+        self.live.enter()?.synchronize()
+    }
+
+    /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests
+    /// of that, on CPU lanes with [`Builder::survives`].
+    ///
+    /// # Safety
+    /// Each kernel that was launched has ended, or its threads have stopped for ever.
+    #[doc(hidden)]
+    pub unsafe fn pretend_fault(&mut self) -> SyncError {
+        match self.live.enter() {
+            Ok(mut body) => {
+                // SAFETY:
+                // - this function's contract
+                unsafe { body.pretend_fault() }
+            }
+            Err(forked) => forked.into(),
+        }
+    }
+
+    /// Where kernels find the tables: the argument of a kernel that somebody else launches. On CPU lanes, the host's own.
+    #[must_use]
+    pub fn device_tables(&self) -> u64 {
+        self.device_tables
+    }
+
+    /// Makes the session ready for kernels that somebody else launches with [`Session::device_tables`] as their argument, in the context
+    /// that the session uses (CUDA: the primary one). They run between this and the next [`Session::synchronize`], which waits for the whole
+    /// device. Calling it again before that changes nothing.
+    ///
+    /// # Errors
+    /// The tables could not be copied to the device.
+    pub fn begin_external(&mut self) -> Result<(), SyncError> {
+        self.live.enter()?.begin_external()
+    }
+
+    /// Lets the host make device calls itself, as a warp of one lane, on its view of the tables: opening a stream for kernels, say.
+    ///
+    /// # Errors
+    /// `EBUSY` while kernels run on a GPU, whose tables are then ahead of the host's.
+    pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static View) -> T) -> Result<T, Errno> {
+        self.live.enter()?.with_tables(calls)
+    }
+
+    /// What the kernels run on.
+    #[must_use]
+    pub fn device_name(&self) -> String {
+        self.live.tell(Body::device_name)
+    }
+
+    /// Bytes of the device's own memory that the session has: its tables, the assembly pool ([`super::Builder::assembly`]), device buffers
+    /// and placed values. What the driver keeps for the context, the program and threads' stacks is not among them. On CPU lanes 0: there
+    /// all of that is the host's.
+    #[must_use]
+    pub fn device_bytes(&self) -> usize {
+        self.live.tell(Body::device_bytes)
+    }
+
+    /// Multiprocessors of a GPU (AMD: compute units); OS threads of CPU lanes. A grid that fills the device has this many times
+    /// [`Session::occupancy`] blocks.
+    #[must_use]
+    pub fn multiprocessors(&self) -> u32 {
+        self.live.tell(Body::multiprocessors)
+    }
+
+    /// What kernel `K` takes of the device.
+    ///
+    /// # Errors
+    /// The device program has no such kernel; the driver refuses.
+    pub fn kernel_limits<K: Kernel>(&self) -> Result<KernelLimits, GpuError> {
+        self.live.tell(Body::kernel_limits::<K>)
+    }
+
+    /// How many blocks of kernel `K` with so many threads each a multiprocessor runs at once; at least one on CPU lanes, where a block
+    /// always fits.
+    ///
+    /// # Errors
+    /// As [`Session::kernel_limits`].
+    pub fn occupancy<K: Kernel>(&self, threads_per_block: u32) -> Result<u32, GpuError> {
+        self.live.tell(|body| body.occupancy::<K>(threads_per_block))
+    }
+
+    /// Gives a file that the host has opened to kernels, registered with every ring. It stays open as long as the session.
+    ///
+    /// # Errors
+    /// `EMFILE` where the session's file table is full; the system's refusal; `EBUSY` while kernels run on a GPU, whose tables are its own
+    /// until they have ended.
+    pub fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
+        self.live.enter()?.register_file(file)
+    }
+
+    /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`](HostSession::register_file).
+    pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
+        self.live.enter()?.unregister_file(index)
+    }
+
+    /// Makes a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
+    ///
+    /// # Errors
+    /// No memory, the table of registered buffers is full (see the builder), or kernels are running.
+    pub fn register_buffer(&mut self, bytes: usize) -> Result<RegisteredBuffer, RegisterError> {
+        self.live.enter()?.register_buffer(bytes)
+    }
+
+    /// Memory of the device, zeroed, as long as the session lives. Kernels may use atomics on it, and each other's; the system reads and
+    /// writes it only through copies that lanes make.
+    ///
+    /// # Errors
+    /// The device's memory is full; the driver's refusal; no bytes.
+    pub fn device_buffer(&mut self, bytes: usize) -> io::Result<DeviceBuffer> {
+        self.live.enter()?.device_buffer(bytes)
+    }
+
+    /// Copies from a device buffer, from `offset` on. Waits for nothing: call [`Session::synchronize`] before.
+    ///
+    /// # Errors
+    /// Kernels are running; the bytes do not lie in the buffer; the driver refuses.
+    ///
+    /// # Panics
+    /// If another session made it.
+    pub fn read_device(&mut self, buffer: &DeviceBuffer, offset: usize, into: &mut [u8]) -> io::Result<()> {
+        self.live.enter()?.read_device(buffer, offset, into)
+    }
+
+    /// Copies to a device buffer, from `offset` on; kernels that are started afterwards see it.
+    ///
+    /// # Errors
+    /// As [`Session::read_device`].
+    ///
+    /// # Panics
+    /// If another session made it.
+    pub fn write_device(&mut self, buffer: &DeviceBuffer, offset: usize, from: &[u8]) -> io::Result<()> {
+        self.live.enter()?.write_device(buffer, offset, from)
+    }
+
+    /// Places a value in the device's memory, where kernels may share it and use atomics on it, as long as the session lives.
+    ///
+    /// # Errors
+    /// The device's memory is full; the driver's refusal.
+    pub fn place<T: Portable>(&mut self, value: T) -> io::Result<Placed<T>> {
+        self.live.enter()?.place(value)
+    }
+
+    /// What a placed value is now. Waits for nothing: call [`Session::synchronize`] before.
+    ///
+    /// # Errors
+    /// Kernels are running, or the driver refuses.
+    ///
+    /// # Panics
+    /// If another session placed it.
+    pub fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
+        self.live.enter()?.fetch(placed)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            // Nothing: rings, buffers and files are the parent's, and threads are not here.
+            return;
+        }
+        self.live.close();
+        // SAFETY:
+        // - not used after this
+        unsafe { ManuallyDrop::drop(&mut self.live) };
+    }
+}

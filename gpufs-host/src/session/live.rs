@@ -1,0 +1,273 @@
+//! A session as its process knows it: who may use it now, and what is still written when the process ends.
+//!
+//! A [`Session`](super::Session) is a handle; what it stands for lies on the heap, in a list of the process, so that the exit handler finds it
+//! even if the program has forgotten the handle. One at a time has it, as the *phase* says:
+//!
+//! ```text
+//!            enter                  Lanes                the exit handler, as a lane
+//!   Idle ────────────► Call ◄────────────────► Lanes ◄──────────────────────────────► LanesExit
+//!    ▲ │                 │
+//!    │ │ exit handler    │ drop
+//!    │ └──────► Exit     └───────► Gone
+//!    └────────────┘
+//! ```
+//!
+//! *Lanes* is a call that only waits for kernels, or makes device calls: streams then change by the device's own rules, and the exit handler
+//! may do with them what any lane may.
+#![allow(unsafe_code, reason = "a cell that the phase guards")]
+
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gpufs_core::session::Session as View;
+
+use super::{Body, SyncError, flush};
+use crate::process::{Forked, Owner};
+
+/// Who has a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nobody.
+    Idle,
+    /// A call of the handle's.
+    Call,
+    /// A call that only waits for kernels, or makes device calls.
+    Lanes,
+    /// As `Lanes`, and the exit handler works on its streams.
+    LanesExit,
+    /// The exit handler.
+    Exit,
+    /// It was dropped.
+    Gone,
+}
+
+/// The phase, and waiting for it.
+#[derive(Debug)]
+pub(super) struct Gate {
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+thread_local! {
+    /// Calls of a session that this thread is in: of one that only waits for this thread nothing else is to be waited for.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { phase: Mutex::new(Phase::Idle), changed: Condvar::new() }
+    }
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Waits for a phase, and goes on to `next`.
+    fn advance(&self, from: Phase, next: Phase) {
+        let mut phase = self.phase();
+        // Ends: the exit handler, which alone is waited for, has a limit.
+        while *phase != from {
+            phase = self.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
+        }
+        *phase = next;
+        self.changed.notify_all();
+    }
+    /// For who has the session: until the result is dropped it does nothing with the session but wait for kernels, or make device calls.
+    pub(super) fn lanes(&self) -> Lanes<'_> {
+        // The exit handler makes way for nobody.
+        if *self.phase() == Phase::Exit {
+            return Lanes(None);
+        }
+        self.advance(Phase::Call, Phase::Lanes);
+        Lanes(Some(self))
+    }
+}
+
+/// See [`Gate::lanes`].
+#[must_use = "the phase lasts as long as this"]
+pub(super) struct Lanes<'a>(Option<&'a Gate>);
+
+impl Drop for Lanes<'_> {
+    fn drop(&mut self) {
+        if let Some(gate) = self.0 {
+            gate.advance(Phase::Lanes, Phase::Call);
+        }
+    }
+}
+
+/// A session on the heap.
+pub(crate) struct Live {
+    owner: Owner,
+    gate: Arc<Gate>,
+    /// The tables, as lanes on the CPU see them; none of a GPU, whose lanes have others.
+    lanes: Option<&'static View>,
+    /// Touched by who the phase names. None once it was dropped.
+    body: UnsafeCell<Option<Body>>,
+}
+
+// SAFETY:
+// - the body is touched by one at a time, whom the phase names, on whatever thread; it may be sent there (`Send` of `Body`)
+unsafe impl Sync for Live {}
+// SAFETY:
+// - as for `Sync`
+unsafe impl Send for Live {}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+/// A call that has the session.
+pub(super) struct Entered<'a> {
+    live: &'a Live,
+    /// What the phase is when the call is over.
+    then: Phase,
+}
+
+impl std::ops::Deref for Entered<'_> {
+    type Target = Body;
+    fn deref(&self) -> &Body {
+        // SAFETY:
+        // - the phase is this call's
+        unsafe { &*self.live.body.get() }.as_ref().expect("a session that was not dropped")
+    }
+}
+impl std::ops::DerefMut for Entered<'_> {
+    fn deref_mut(&mut self) -> &mut Body {
+        // SAFETY:
+        // - the phase is this call's, and `self` is borrowed mutably
+        unsafe { &mut *self.live.body.get() }.as_mut().expect("a session that was not dropped")
+    }
+}
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+        *self.live.gate.phase() = self.then;
+        self.live.gate.changed.notify_all();
+    }
+}
+
+impl Live {
+    /// Puts a session into its process's list. The exit handler is there from then on.
+    ///
+    /// # Errors
+    /// Those of `body`, which opens it.
+    pub(super) fn new<E>(
+        owner: Owner,
+        body: impl FnOnce(&Arc<Gate>) -> Result<Body, E>,
+    ) -> Result<Arc<Self>, E> {
+        let gate = Arc::new(Gate::new());
+        let body = body(&gate)?;
+        let lanes = body.lanes();
+        let live = Arc::new(Self { owner, gate, lanes, body: UnsafeCell::new(Some(body)) });
+        list(owner).push(Arc::clone(&live));
+        Ok(live)
+    }
+
+    /// Whose it is.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Begins a call of the handle's.
+    ///
+    /// # Errors
+    /// This is a forked child.
+    pub(super) fn enter(&self) -> Result<Entered<'_>, Forked> {
+        self.owner.check()?;
+        self.gate.advance(Phase::Idle, Phase::Call);
+        INSIDE.set(INSIDE.get() + 1);
+        Ok(Entered { live: self, then: Phase::Idle })
+    }
+
+    /// Tells something of the session; in a forked child, of the copy.
+    pub(super) fn tell<T>(&self, what: impl FnOnce(&Body) -> T) -> T {
+        match self.enter() {
+            Ok(body) => what(&body),
+            Err(Forked) => {
+                // SAFETY:
+                // - no thread of this process has the copy but the handle's owner, who is here; nothing changes it
+                what(unsafe { &*self.body.get() }.as_ref().expect("a session that was not dropped"))
+            }
+        }
+    }
+
+    /// Drops the session, and takes it off the list.
+    pub(super) fn close(&self) {
+        let Ok(mut entered) = self.enter() else { return };
+        entered.then = Phase::Gone;
+        // SAFETY:
+        // - the phase is this call's
+        let body = unsafe { &mut *self.body.get() }.take();
+        drop(body);
+        drop(entered);
+        list(self.owner).retain(|live| !std::ptr::eq(&raw const **live, self));
+    }
+
+    /// Writes what the session's streams hold, as far as that can be done by `until`. The exit handler.
+    ///
+    /// # Errors
+    /// What was lost, for a person.
+    pub(super) fn flush_at_exit(&self, until: Instant) -> Result<(), String> {
+        // What waits for this very thread is not waited for.
+        let until = if INSIDE.get() > 0 { Instant::now() } else { until };
+        let mut phase = self.gate.phase();
+        // Ends: at `until`.
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match (*phase, self.lanes) {
+                (Phase::Gone, _) => return Ok(()),
+                (Phase::Idle, _) => {
+                    *phase = Phase::Exit;
+                    drop(phase);
+                    let mut entered = Entered { live: self, then: Phase::Idle };
+                    INSIDE.set(INSIDE.get() + 1);
+                    return entered.flush_at_exit(until);
+                }
+                (Phase::Lanes, Some(view)) if left.is_zero() => {
+                    *phase = Phase::LanesExit;
+                    drop(phase);
+                    let outcome = flush::flush_as_lane(view);
+                    self.gate.advance(Phase::LanesExit, Phase::Lanes);
+                    return outcome;
+                }
+                _ if left.is_zero() => {
+                    return Err(
+                        "another thread was using the session: what its streams had buffered may be lost"
+                            .to_owned(),
+                    );
+                }
+                _ => {}
+            }
+            let wait = left.max(Duration::from_millis(1));
+            phase = self.gate.changed.wait_timeout(phase, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The sessions of a process.
+fn list(owner: Owner) -> MutexGuard<'static, Vec<Arc<Live>>> {
+    owner.process().sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Body {
+    /// [`Live::flush_at_exit`], by who has the session.
+    fn flush_at_exit(&mut self, until: Instant) -> Result<(), String> {
+        if self.dead {
+            return Ok(());
+        }
+        if self.wait_until(until) {
+            return match self.finish(Ok(())) {
+                Ok(()) | Err(SyncError::Dead) => Ok(()),
+                Err(SyncError::Tables(error)) => Err(self.recover_at_exit(error.into())),
+                Err(SyncError::Gpu(error)) => Err(self.recover_at_exit(error.into())),
+                Err(error) => Err(error.to_string()),
+            };
+        }
+        match self.lanes() {
+            Some(view) => flush::flush_as_lane(view),
+            None => Err("kernels still ran: what their streams had buffered is lost; synchronize before the program ends".to_owned()),
+        }
+    }
+}
