@@ -82,10 +82,9 @@ fn stream(session: &mut Session) -> &'static Stream {
     let file = session.register_file(file).expect("a free place");
     let view = session.tables();
     let stream = view.streams().last().expect("a session has streams");
-    let claim = view.stream_buffers.free.claim_run(4, 0).expect("free buffers");
-    let buffers: [u32; 4] = std::array::from_fn(|index| claim.item(u32::try_from(index).unwrap_or(0)));
     let flags = OpenFile::OPEN | OpenFile::WRITABLE | OpenFile::SEEKABLE;
-    stream.set_up(view, file.0, flags, &buffers, view.stream_buffers.buffer_bytes, Buffering::Full);
+    stream.set_up(view, file.0, flags, Buffering::Full);
+    stream.grow(view);
     stream.begin_writing(view, 0);
     stream.open_cursor();
     stream

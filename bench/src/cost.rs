@@ -177,8 +177,8 @@ pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Fac
     let pool = |pool: &gpufs_core::pool::Pool, taken: u32| {
         u64::from(pool.free.free() + taken) * u64::from(pool.buffer_bytes)
     };
-    let standard = tables.blocks_per_stream + 2;
-    let pools = pool(&tables.staging, 0) + pool(&tables.stream_buffers, standard);
+    // Each stream has a buffer of its own.
+    let pools = pool(&tables.staging, 0) + pool(&tables.stream_buffers, tables.stream_count);
     // Submission entries of 64 bytes, and twice as many completion entries of 16.
     let rings: u64 = tables.queues().iter().map(|queue| u64::from(queue.capacity()) * (64 + 32)).sum();
     let mut facts = vec![

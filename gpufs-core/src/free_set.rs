@@ -209,6 +209,15 @@ impl FreeSet {
         }
     }
 
+    /// Takes the first `items` out of the set, for good. Before it is used.
+    pub fn withhold(&self, items: u32) {
+        for word in 0..Self::words_for(items) {
+            // ORDERING: relaxed: as in `release_all`.
+            let rest = self.word(word).peek() & !Self::initial_word(items, word);
+            self.word(word).set(rest);
+        }
+    }
+
     /// How many items are free. Stale as soon as it is returned; exact while nobody claims or releases.
     #[must_use]
     pub fn free(&self) -> u32 {

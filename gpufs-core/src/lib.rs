@@ -34,6 +34,9 @@
 //!    that finds the tail more than *CQ entries* past `drained` takes nothing and gives the lock back; whoever waits then gives up.
 //! 10. *A stream becomes another at rest.* Its blocks' buffers, its file, and where and in which size its blocks lie change only under its lock,
 //!     while each block is FILLING and nobody is about to free one (`stream::rest`): all is written, or was taken back.
+//! 11. *A stream has a stream buffer of its own*, the one of its index, so that it can be opened and written whatever the others hold.
+//!     The buffers beyond, the *spare* ones, are claimed by streams that write much ([`stream::Stream::grow`]) and by lines that are read ahead,
+//!     and come back when the stream is closed, or the lines are. Who finds none goes on with what it has: nobody waits for a spare buffer.
 //!
 //! # Why it works
 //!
@@ -84,9 +87,11 @@
 //! by (a), and by what nobody waits for, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
 //! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
 //! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
-//! waits for nothing, and then lets the others: (d) ends, or reports the write's error. Who has taken room of a stream adds it to the
-//! cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either; nor for who starts or frees a block, when
-//! it takes back what could not be written (rule 10). A block of lines that are read ahead ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
+//! waits for nothing, and then lets the others: (d) ends, or reports the write's error. A stream that grows is held under its lock, with
+//! its blocks written (the same waits), and then takes what is spare, which waits for nothing (rule 11). Who has taken room of a stream
+//! adds it to the cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either; nor
+//! for who starts or frees a block, when it takes back what could not be written (rule 10). A block of lines that are read ahead
+//! ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
 //! nothing, and the lock's holder waits for those steps and for reads in flight (a). The locks are
 //! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (An operation that the kernel
 //! itself cannot finish, such as a read of a pipe that nobody writes, holds its slot and its lock as long as it would hold a thread

@@ -22,6 +22,9 @@
 //! Everything else (flush, seek, reading, close, a line or no buffer) is done under the stream's lock with the cursor CLOSED, which
 //! sends every newcomer to the lock.
 //!
+//! A stream begins with one block, in the buffer of its own (rule 11). It *grows* under the lock, when a write finds no room, or when it
+//! begins to be written by so many that they will fill a block: what was accepted is written, and writing begins anew, in more blocks.
+//!
 //! The life of a block's `operation` word:
 //!
 //! ```text
@@ -43,6 +46,7 @@
 //! Serial streams (append, pipes, terminals) start block *b* only when `serial_next = b`, so one write follows the other.
 #![allow(unsafe_code, reason = "filling a ring entry")]
 
+mod grow;
 mod rest;
 
 use crate::Errno;
@@ -105,7 +109,8 @@ pub struct Block {
     pub written: DeviceWord,
     /// The epoch in force of the block's place in the journal. Changed by who owns the block, with nobody committing.
     pub epoch: DeviceWord64,
-    /// The buffer of the session's `stream_buffers`. Constant while the stream is open.
+    /// The buffer of the session's `stream_buffers`: the stream's own in the first place, spare ones in the others. Constant while the
+    /// stream has the place.
     pub buffer: DeviceWord,
 }
 
@@ -153,6 +158,15 @@ pub struct Spot {
 }
 
 impl Block {
+    /// Gives the place a buffer. Who owns the buffer, with nobody using the place.
+    pub(crate) fn give(&self, session: &Session, buffer: u32) {
+        // ORDERING: relaxed: the stream's generation or block count publishes it.
+        self.buffer.set(buffer);
+        if let Some(place) = session.journal.place(buffer) {
+            // ORDERING: relaxed: acquired with the buffer.
+            self.epoch.set(place.epoch.peek());
+        }
+    }
     /// Bytes copied in: 0 to B. Relaxed.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
@@ -208,7 +222,7 @@ pub struct Stream {
     pub generation: DeviceWord,
     /// log₂ B. Under the lock.
     pub block_shift: DeviceWord,
-    /// K, a power of two. Constant while open.
+    /// K, a power of two. Grows under the lock, when nothing is in flight.
     pub block_count: DeviceWord,
     /// Whether one write follows the other. Constant while open.
     pub serial: DeviceWord,
@@ -503,8 +517,10 @@ impl Stream {
     /// that epoch, and each switch takes in all that was.
     #[must_use]
     pub fn is_behind(&self, number: u64, epoch: u64) -> bool {
+        // ORDERING: acquire, device, partner `grow`: where the block's place is another one now, all was written and switched before.
+        let count = self.block_count.observe();
         // ORDERING: acquire, device, partner `note`: what the caller then releases to the host comes after the switch.
-        self.place(number).epoch.observe() == epoch
+        self.masked(number, u64::from(count).wrapping_sub(1)).epoch.observe() == epoch
     }
 
     /// Switches the place of the unfinished block, if it has used up its journal entries. The lock's holder, when quiet.
@@ -1001,25 +1017,15 @@ impl Stream {
             _ => Buffering::None,
         }
     }
-    /// Makes a free entry an open stream on `file`, with buffers claimed by the caller. Its only user so far; the blocks of its last stream
-    /// came to rest before that was closed (`rest`).
-    pub fn set_up(
-        &self,
-        session: &Session,
-        file: u32,
-        file_flags: u32,
-        buffers: &[u32],
-        buffer_bytes: u32,
-        buffering: Buffering,
-    ) {
-        debug_assert!(buffers.len().is_power_of_two() && buffers.len() <= MOST_BLOCKS);
+    /// Makes a free entry an open stream on `file`, with one block in the buffer of its own. Its only user so far; the blocks of its last
+    /// stream came to rest before that was closed (`rest`).
+    pub fn set_up(&self, session: &Session, file: u32, file_flags: u32, buffering: Buffering) {
         debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
         // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
         self.cursor.0.return_bits(CLOSED);
-        self.block_shift.set(buffer_bytes.trailing_zeros());
-        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BLOCKS")]
-        self.block_count.set(buffers.len() as u32);
+        self.block_shift.set(session.stream_buffers.buffer_bytes.trailing_zeros());
+        self.block_count.set(1);
         // What has no position forgets what it is given, in whatever order that comes.
         let placed = file_flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) != 0;
         let serial = !placed || file_flags & OpenFile::APPEND != 0;
@@ -1042,13 +1048,7 @@ impl Stream {
             block.committed.set(0);
             block.written.set(0);
         }
-        for (block, buffer) in self.blocks.iter().zip(buffers) {
-            block.buffer.set(*buffer);
-            if let Some(place) = session.journal.place(*buffer) {
-                // ORDERING: relaxed: acquired with the buffer.
-                block.epoch.set(place.epoch.peek());
-            }
-        }
+        self.blocks[0].give(session, self.index_in(session));
         // ORDERING: release (and acquire), device, partner whoever uses the handle made from the new generation.
         self.generation.add(1);
     }

@@ -83,7 +83,7 @@ impl World {
             blocks_per_stream: PLACES,
             ..models::session_of(&rig.queue, &file, &stream)
         };
-        stream.set_up(&session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
+        stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
         stream.lines.open(&session, &stream, LINE as u32);
         let cells = |count| (0..count).map(|_| EntryCell::new(Number::default())).collect();
         let (buffers, texts) = (cells(PLACES.into()), cells(u64::from(PLACES) * LINES));

@@ -73,8 +73,10 @@ fn reopen_write() {
         let writer = spawn(world, |world| world.write(1));
         if let Some(end) = world.close(2) {
             let (stream, session) = (&world.stream, &world.session);
+            stream.give_back(session);
             stream.generation.add(1);
-            stream.set_up(session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
+            stream.set_up(session, 0, OpenFile::SEEKABLE, Buffering::Full);
+            stream.grow(session);
             stream.begin_writing(session, 0);
             stream.open_cursor();
             assert_eq!(writer.join().unwrap().is_some(), end == 1);

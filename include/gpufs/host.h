@@ -73,14 +73,14 @@ typedef struct gpufs_host gpufs_host;
 typedef struct gpufs_options {
     size_t size;                  /* sizeof(gpufs_options) */
     uint32_t rings;               /* 1 to 64; default half the cores, 1 to 4 */
-    uint32_t ring_entries;        /* operations in flight of a ring: a power of two; default 1024 */
+    uint32_t ring_entries;        /* operations in flight of a ring: a power of two to 32768; default 64 more than stream buffers, at least 1024 */
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
-    uint64_t buffer_bytes;        /* pinned memory for data; default 16 MiB for calls, 32 MiB for streams */
-    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB */
-    uint32_t blocks_per_stream;   /* buffers of a writing stream: 1, 2, 4, 8 or 16; default 16 */
+    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 16 MiB for calls, 64 MiB for streams */
+    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less where streams are many */
+    uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8 or 16; default 16 */
     uint32_t files;               /* open at once, the three standard ones too; default 1024 */
-    uint32_t streams;             /* likewise; default 256 */
+    uint32_t streams;             /* likewise, each with a buffer of its own; default 256, or as many as buffers suffice for */
     uint32_t registered_buffers;  /* default 64 */
     uint32_t idle_ms;             /* after how long an idle SQPOLL thread sleeps; default 1000 */
     uint64_t deadline_ms;         /* after how long without progress a wait on the device gives up; default never */

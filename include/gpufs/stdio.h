@@ -44,8 +44,8 @@ GPUFS_INLINE gpufs_file *gpufs_stderr(gpufs_session *session) {
 }
 
 /* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e b. A path is relative to the process's directory.
- * Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE or ENOMEM (the session's table of streams or their buffers are
- * exhausted; see gpufs_options), ENOENT, EACCES ... */
+ * Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE (as many streams or files are open as the session has; see
+ * gpufs_options), ENOENT, EACCES ... */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, const char *path, const char *mode) {
     int64_t raw = gpufs_raw_fopen(session, path, mode);
     int error = gpufs_error_of_(raw);

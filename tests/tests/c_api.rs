@@ -129,6 +129,15 @@ fn every_pair_of_calls_in_c() {
     }
 }
 
+/// As many streams as a session has by default, all open and written at once.
+#[test]
+fn as_many_streams_as_the_session_has() {
+    let Some(name) = c_compilers().into_iter().next() else {
+        return skip("as_many_streams_as_the_session_has", "no C compiler");
+    };
+    runs(name, "c11", &root().join("tests/c/many_streams.c"), true);
+}
+
 #[test]
 fn a_session_and_its_process_from_c() {
     let source = root().join("tests/c/process.c");

@@ -4,6 +4,7 @@ use gpufs_core::journal::Journal;
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::Stream;
+use gpufs_core::word::DeviceWord64;
 use gpufs_core::{FreeSet, Queue};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
@@ -36,6 +37,14 @@ pub(crate) fn no_pool(buffer_bytes: u32) -> Pool {
     // - an empty set has no words
     let free = unsafe { FreeSet::new(std::ptr::null(), 0) };
     Pool { base: 0, buffer_bytes, buffer_index: Pool::UNREGISTERED, free }
+}
+
+/// A pool of the buffers whose bits are set in `free`, which stays where it is, of which each has `buffer_bytes`.
+pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> Pool {
+    // SAFETY:
+    // - one word, which outlives the pool
+    let free = unsafe { FreeSet::new(free, 1) };
+    Pool { free, ..no_pool(buffer_bytes) }
 }
 
 /// A session of one ring, one file and one stream, which outlive it, and of nothing else.

@@ -5,7 +5,7 @@ use super::{Rig, Shape, models};
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
-use gpufs_core::word::EntryCell;
+use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::thread;
 
 /// B.
@@ -23,6 +23,7 @@ pub(crate) struct World {
     pub(crate) rig: Box<Rig>,
     pub(crate) stream: Box<Stream>,
     pub(crate) file: Box<OpenFile>,
+    _free: Box<DeviceWord64>,
     pub(crate) session: Session,
     pub(crate) bytes: Vec<EntryCell<Byte>>,
 }
@@ -31,17 +32,20 @@ impl World {
     pub(crate) fn new() -> Self {
         let (rig, stream, file) =
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
+        // One buffer to spare, beside the stream's own.
+        let free = Box::new(DeviceWord64::new(0b10));
         let session = Session {
-            stream_buffers: models::no_pool(BLOCK as u32),
+            stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: BLOCKS as u32,
             ..models::session_of(&rig.queue, &file, &stream)
         };
         file.descriptor.set(1);
-        stream.set_up(&session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
+        stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
+        stream.grow(&session);
         stream.begin_writing(&session, 0);
         stream.open_cursor();
         let bytes = (0..BLOCK * BLOCKS).map(|_| EntryCell::new(Byte::default())).collect();
-        Self { rig, stream, file, session, bytes }
+        Self { rig, stream, file, _free: free, session, bytes }
     }
 
     /// The cell of a position.
@@ -182,6 +186,7 @@ impl World {
 
     /// As the lock's holder, with no block in use: closes the stream, and its file and its buffers go to somebody else.
     pub(crate) fn give_up(&self) {
+        self.stream.give_back(&self.session);
         // ORDERING: acquire and release, partner who looks at the generation.
         self.stream.generation.add(1);
         self.file.descriptor.set(u32::MAX);
@@ -197,7 +202,8 @@ impl World {
         let (stream, session) = (&self.stream, &self.session);
         let generation = stream.generation.peek() + 1;
         self.file.descriptor.set(generation);
-        stream.set_up(session, 0, OpenFile::SEEKABLE, &[0, 1], BLOCK as u32, Buffering::Full);
+        stream.set_up(session, 0, OpenFile::SEEKABLE, Buffering::Full);
+        stream.grow(session);
         stream.begin_writing(session, 0);
         stream.open_cursor();
         generation

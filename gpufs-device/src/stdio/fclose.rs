@@ -1,12 +1,10 @@
 //! `fclose(3)`.
 
-use arrayvec::ArrayVec;
 use gpufs_core::session::FileIndex;
-use gpufs_core::stream::{Direction, MOST_BLOCKS};
-use gpufs_core::{Call, Errno};
+use gpufs_core::stream::Direction;
+use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
-use super::fopen::give_back;
 use super::lock::with_lock;
 use crate::file;
 use crate::warp::Lanes;
@@ -27,26 +25,21 @@ impl File {
                     held.take_back();
                 }
                 let stream = held.stream;
-                let count = stream.block_count.peek() as usize;
-                let buffers: ArrayVec<u32, MOST_BLOCKS> =
-                    stream.blocks.iter().take(count).map(|block| block.buffer.peek()).collect();
                 let file = FileIndex(stream.file.peek());
                 held.update(|stream| {
                     stream.direction.set(Direction::Idle as u32);
                     // Before the descriptor is closed: what could not be written is lost with the stream.
-                    for buffer in &buffers {
-                        session.journal.disown(*buffer);
-                    }
+                    stream.give_back(session);
                 });
                 // ORDERING: acquire and release, device, partner `with_lock`'s look at the generation.
                 stream.generation.add(1);
-                Ok((flushed, file, buffers))
+                Ok((flushed, file))
             })
         });
-        let descriptor = closed.as_ref().ok().map(|(_, file, _)| *file);
+        let descriptor = closed.as_ref().ok().map(|(_, file)| *file);
         let result = file::close(self.fs(), lanes, descriptor);
-        let (flushed, _, buffers) = closed?;
-        give_back(session, self.index, &buffers);
+        let (flushed, _) = closed?;
+        session.streams_free.release(Claim::single(self.index));
         flushed.and(result)
     }
 }

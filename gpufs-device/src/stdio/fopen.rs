@@ -2,9 +2,8 @@
 
 use core::ffi::CStr;
 
-use arrayvec::ArrayVec;
 use gpufs_core::session::{OpenFile, Session};
-use gpufs_core::stream::{Buffering, MOST_BLOCKS};
+use gpufs_core::stream::Buffering;
 use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
@@ -18,20 +17,18 @@ use crate::warp::Lanes;
 /// Read and write for all, less the process's umask (`fopen(3)`).
 const MODE: u32 = 0o666;
 
-type Buffers = ArrayVec<u32, MOST_BLOCKS>;
-
 impl Fs {
     /// Opens a stream, as `fopen(3)`. `mode` is `"r"`, `"w"` or `"a"`, then any of `+` (read and write), `x` (fail if the file
     /// exists), `e` (close on exec), `b` (no effect).
     ///
     /// # Errors
-    /// `EINVAL` for another mode; `EMFILE` if the session has no stream or file entry left, `ENOMEM` if it has no stream buffer left
-    /// (all set by the session's builder); the system call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
+    /// `EINVAL` for another mode; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
+    /// call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
         let lanes = Lanes::calling(self.session(), Call::Fopen);
         let session = self.session();
         let flags = open_flags(mode.to_bytes());
-        let claimed = flags.and_then(|flags| claim(session, flags));
+        let claimed = flags.and_then(|_| claim(session));
         let request = match (flags, &claimed) {
             (Ok(flags), Ok(_)) => Ok((path, flags, MODE)),
             (Err(errno), _) => Err(errno),
@@ -48,15 +45,15 @@ impl Fs {
         };
         let end = file::size(session, lanes, appending);
         // From here on each lane is on its own.
-        let (index, buffers) = claimed?;
+        let index = claimed?;
         let descriptor = match opened {
             Ok(descriptor) => descriptor,
             Err(errno) => {
-                give_back(session, index, &buffers);
+                session.streams_free.release(Claim::single(index));
                 return Err(errno);
             }
         };
-        Ok(stream_on(session, index, &buffers, descriptor, end.unwrap_or(0)))
+        Ok(stream_on(session, index, descriptor, end.unwrap_or(0)))
     }
 }
 
@@ -80,53 +77,17 @@ fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
     Ok(flags)
 }
 
-/// A stream entry and its buffers: one for a stream that only reads, as many as the session says for one that writes.
-fn claim(session: &Session, flags: u32) -> Result<(u32, Buffers), Errno> {
-    let hint = slot_hint(0);
-    let entry = session.streams_free.claim(1, hint).ok_or(Errno::MFILE)?;
-    let wanted = if flags & 3 == O_RDONLY { 1 } else { session.blocks_per_stream.min(MOST_BLOCKS as u32) };
-    // So that the streams that are opened first leave some for later ones.
-    let wanted = wanted.min(session.stream_buffers.free.free() / 8).max(1);
-    let mut buffers = Buffers::new();
-    // Ends: each round adds a buffer or is the last.
-    while (buffers.len() as u32) < wanted {
-        let Some(claim) = session.stream_buffers.free.claim(wanted - buffers.len() as u32, hint) else {
-            break;
-        };
-        buffers.extend((0..claim.count()).map(|rank| claim.item(rank)));
-    }
-    if buffers.is_empty() {
-        session.streams_free.release(entry);
-        return Err(Errno::NOMEM);
-    }
-    let kept = 1 << buffers.len().ilog2();
-    for buffer in buffers.drain(kept..) {
-        session.stream_buffers.free.release(Claim::single(buffer));
-    }
-    Ok((entry.item(0), buffers))
+/// A stream entry, which has a buffer of its own.
+fn claim(session: &Session) -> Result<u32, Errno> {
+    session.streams_free.claim(1, slot_hint(0)).map(|entry| entry.item(0)).ok_or(Errno::MFILE)
 }
 
-/// Lets a stream entry and its buffers go.
-pub(super) fn give_back(session: &Session, index: u32, buffers: &[u32]) {
-    for buffer in buffers {
-        session.stream_buffers.free.release(Claim::single(*buffer));
-    }
-    session.streams_free.release(Claim::single(index));
-}
-
-fn stream_on(
-    session: &'static Session,
-    index: u32,
-    buffers: &[u32],
-    descriptor: Descriptor,
-    position: u64,
-) -> File {
+fn stream_on(session: &'static Session, index: u32, descriptor: Descriptor, position: u64) -> File {
     let stream = &session.streams()[index as usize];
     let file_flags = session.files()[descriptor.0 as usize].flags.peek();
     let terminal = file_flags & OpenFile::TERMINAL != 0;
     let buffering = if terminal { Buffering::Line } else { Buffering::Full };
-    let buffer_bytes = session.stream_buffers.buffer_bytes;
-    stream.set_up(session, descriptor.0, file_flags, buffers, buffer_bytes, buffering);
+    stream.set_up(session, descriptor.0, file_flags, buffering);
     stream.position.set(position);
     File { session, index, generation: stream.generation.peek() }
 }

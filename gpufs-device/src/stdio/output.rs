@@ -97,7 +97,9 @@ fn write_slowly<R: Record>(
     accepted: &mut u64,
     at_last: bool,
 ) -> Option<Result<(), Errno>> {
-    let needless = |stream: &Stream| !at_last && stream.is_open();
+    let needless = |stream: &Stream| {
+        !at_last && stream.is_open() && (stream.has_room(1) || !stream.may_grow(file.session))
+    };
     with_lock_unless(file, lanes, needless, |held| write_held(held, part, accepted))
 }
 
@@ -162,7 +164,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                 // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_ROOM {
                     match tend(goal, lanes) {
-                        // The lock's way reports the error.
+                        // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
                         Ok(drained) => patience.wait(drained, Stage::StreamBlock, ring, to - from),
                     }
@@ -183,12 +185,19 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
 }
 
 /// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
-/// of a write. Convergent. Waits for nothing. Not inlined: what a call that finds room does should have the registers to itself.
+/// of a write, or `EAGAIN` where the stream can grow. Convergent. Waits for nothing. Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
 fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     let Goal { file: File { session, .. }, stream, ring } = goal;
     if !lanes.any(lanes.is_leader() && stream.begin_tending(Machine::MOST_TENDING)) {
         return Ok(Drained::Elsewhere);
+    }
+    // More blocks serve all that wait. The lock's way takes them.
+    if lanes.any(lanes.is_leader() && stream.may_grow(session)) {
+        if lanes.is_leader() {
+            stream.end_tending();
+        }
+        return Err(Errno::AGAIN);
     }
     let mut progress = Progress::Done;
     // Ends: over the places.
@@ -439,11 +448,11 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
 
 /// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took.
 fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
-    prepare(held)?;
+    prepare(held, part.total)?;
     let Held { session, stream, lanes, ring } = *held;
     // What the fast path took went before.
     let mut done = *accepted;
-    let start = (stream.reserved(), done);
+    let mut start = (stream.reserved(), done);
     let mut behind = false;
     let mut patience = Patience::new(session);
     // Ends: each round takes bytes in, or waits for a block, which comes or fails (last proof of the core, (d)).
@@ -452,7 +461,19 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
         lanes.sync();
         let taken = if lanes.is_leader() { stream.reserve_locked(part.total - done) } else { 0 };
         let taken = lanes.from_leader(taken);
-        if taken == 0 {
+        let may_grow = || stream.failed().is_none() && stream.may_grow(session);
+        if taken == 0 && lanes.any(lanes.is_leader() && may_grow()) {
+            match held.grow() {
+                Ok(()) => start = (stream.reserved(), done),
+                Err(errno) => {
+                    *accepted = done;
+                    if behind {
+                        held.catch_up();
+                    }
+                    return held.refuse(errno, start, accepted);
+                }
+            }
+        } else if taken == 0 {
             let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
             let ring = match unpack(lanes.from_leader(word)) {
                 Progress::Failed(errno) => {
@@ -492,13 +513,20 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     }
 }
 
-/// Makes the stream ready to take bytes: access, direction, kept errors.
-fn prepare(held: &Held) -> Result<(), Errno> {
+/// Makes the stream ready to take bytes, of which this call brings `total`: access, direction, kept errors.
+fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
     if held.file_flags() & OpenFile::WRITABLE == 0 {
         return held.fail(Errno::BADF);
     }
     if held.stream.direction() != Direction::Writing {
         held.leave_reading();
+        let Held { session, stream, lanes, .. } = *held;
+        // Those who wait seem to write as much each, so much that the block will be full.
+        let comers = u64::from(stream.lock.comers()).max(1);
+        let is_much = comers.saturating_mul(total) >= stream.block_bytes();
+        if lanes.any(lanes.is_leader() && is_much && stream.may_grow(session)) {
+            held.update(|stream| stream.grow(session));
+        }
         held.begin_writing();
     } else if held.stream.failed().is_some()
         && let Err(errno) = held.flush()
@@ -522,6 +550,17 @@ impl Held {
     pub(super) fn begin_writing(&self) {
         let offset = self.stream.position.peek();
         self.update(|stream| stream.begin_writing(self.session, offset));
+    }
+    /// Takes more blocks, if there are some to spare, once everything accepted is written. Convergent; on an error the stream is as
+    /// a flush leaves it.
+    fn grow(&self) -> Result<(), Errno> {
+        self.advance(|stream| stream.flush_step(self.session, self.ring))?;
+        self.update(|stream| {
+            let offset = stream.base.peek().wrapping_add(stream.reserved());
+            stream.grow(self.session);
+            stream.begin_writing(self.session, offset);
+        });
+        Ok(())
     }
     /// Notes that a call's bytes, accepted from a position on but for the first `before`, could not all be written.
     fn refuse(&self, errno: Errno, (start, before): (u64, u64), accepted: &mut u64) -> Result<(), Errno> {

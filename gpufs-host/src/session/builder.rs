@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gpufs_core::stream::MOST_BLOCKS;
 
+use super::sizes::{MOST_RING_ENTRIES, Plan, SLOTS_BESIDE_STREAMS};
 use super::{Backend, Session};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
@@ -22,17 +23,17 @@ use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory};
 #[derive(Clone, Debug)]
 pub struct Builder {
     pub(super) rings: u32,
-    pub(super) ring_entries: u32,
+    pub(super) ring_entries: Option<u32>,
     pub(super) mode: Mode,
     pub(super) exact_mode: bool,
     pub(super) memory: Option<RingMemory>,
     pub(super) idle: Duration,
     pub(super) staging_bytes: usize,
-    pub(super) stream_bytes: usize,
-    pub(super) stream_buffer_bytes: u32,
+    pub(super) stream_bytes: Option<usize>,
+    pub(super) stream_buffer_bytes: Option<u32>,
     pub(super) blocks_per_stream: u32,
     pub(super) files: u32,
-    pub(super) streams: u32,
+    pub(super) streams: Option<u32>,
     pub(super) regions: u32,
     pub(super) deadline: Option<Duration>,
     pub(super) gpu_stack_bytes: usize,
@@ -44,12 +45,8 @@ pub struct Builder {
 
 /// What a GPU gets for the assembly of records: a buffer for each warp of a kernel with many registers.
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
-/// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
-const GPU_READ_AHEAD_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
-/// Slots that a ring has beyond those that write-behind may hold (rule 8).
-const SLOTS_BESIDE_STREAMS: u32 = 64;
 
 impl Default for Builder {
     fn default() -> Self {
@@ -57,17 +54,17 @@ impl Default for Builder {
         Self {
             // A ring's SQPOLL thread keeps a core busy while kernels do I/O.
             rings: u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(1, 4),
-            ring_entries: 1024,
+            ring_entries: None,
             mode: Mode::Sqpoll,
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
             staging_bytes: 16 << 20,
-            stream_bytes: 32 << 20,
-            stream_buffer_bytes: 128 << 10,
+            stream_bytes: None,
+            stream_buffer_bytes: None,
             blocks_per_stream: 16,
             files: 1024,
-            streams: 256,
+            streams: None,
             regions: 64,
             deadline: None,
             gpu_stack_bytes: 8 << 10,
@@ -122,10 +119,11 @@ impl Builder {
         self.rings = rings;
         self
     }
-    /// Submission entries of a ring, a power of two: operations in flight at once. Default 1,024.
+    /// Submission entries of a ring, a power of two up to 32,768: operations in flight at once. Default: 64 more than there are stream
+    /// buffers, rounded up, at least 1,024.
     #[must_use]
     pub fn ring_entries(mut self, entries: u32) -> Self {
-        self.ring_entries = entries;
+        self.ring_entries = Some(entries);
         self
     }
     /// Who serves the rings, and no other. Default: the best that works here, from `sqpoll` on.
@@ -148,11 +146,11 @@ impl Builder {
         self
     }
     /// Pinned memory for data in all, in bytes: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and
-    /// 32 MiB for streams.
+    /// 64 MiB for streams, or what the streams asked for need with the stream buffers asked for.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;
-        self.stream_bytes = bytes / 2;
+        self.stream_bytes = Some(bytes / 2);
         self
     }
     /// Device memory in which a warp puts its lanes' records side by side before they cross the bus as wide words, in bytes; a warp that
@@ -171,13 +169,15 @@ impl Builder {
         self
     }
     /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: what one write of a fully buffered stream takes. Default
-    /// 128 KiB.
+    /// 128 KiB; less where as many streams as were asked for would not all have one, more where there would be more of them than a ring has
+    /// entries.
     #[must_use]
     pub fn stream_buffer(mut self, bytes: u32) -> Self {
-        self.stream_buffer_bytes = bytes;
+        self.stream_buffer_bytes = Some(bytes);
         self
     }
-    /// Buffers that a writing stream asks for: 1, 2, 4, 8 or 16; it gets fewer where fewer than eight times as many are left. Default 16.
+    /// Buffers that a stream has that writes much: 1, 2, 4, 8 or 16. It begins with one, and takes the others, when that one is full, from
+    /// those that are left beside one for each stream; not more at once than an eighth of those. Default 16.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;
@@ -189,10 +189,12 @@ impl Builder {
         self.files = files;
         self
     }
-    /// Streams that can be open at once, the three standard ones included. Default 256.
+    /// Streams that can be open at once, the three standard ones included: all of them for writing. Each has a stream buffer of its own; where
+    /// [`Builder::buffers`] and [`Builder::stream_buffer`] were both chosen and leave fewer, two thirds of those are so many streams'. Beyond,
+    /// `fopen` fails with `EMFILE`. Default 256, or those two thirds.
     #[must_use]
     pub fn streams(mut self, streams: u32) -> Self {
-        self.streams = streams;
+        self.streams = Some(streams);
         self
     }
     /// Buffers that the host can register. Default 64.
@@ -282,10 +284,6 @@ impl Builder {
         GpuOptions { stack_bytes: self.gpu_stack_bytes, registers: self.gpu_registers }
     }
 
-    /// Stream buffers in the whole session, but for lines that are read ahead.
-    pub(super) fn stream_buffers(&self) -> u32 {
-        u32::try_from(self.stream_bytes / self.stream_buffer_bytes as usize).unwrap_or(u32::MAX)
-    }
     /// Staging buffers in the whole session.
     pub(super) fn staging_buffers(&self) -> u32 {
         u32::try_from(self.staging_bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
@@ -297,43 +295,32 @@ impl Builder {
         self.assembly.unwrap_or(default) & !4095
     }
 
-    /// Buffers for the text of lines that are read ahead, each of which may have a read in flight (rule 8).
-    pub(super) fn texts(&self, own_memory: bool) -> u32 {
-        let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
-        let each = 2 * self.stream_buffer_bytes as usize;
-        let slots = self.ring_entries.saturating_sub(SLOTS_BESIDE_STREAMS + self.stream_buffers());
-        u32::try_from(self.read_ahead.unwrap_or(default) / each).unwrap_or(u32::MAX).min(slots)
-    }
-    /// Stream buffers with those that lines are read ahead into, so that streams find as many as without them.
-    pub(super) fn all_stream_buffers(&self, own_memory: bool) -> u32 {
-        self.stream_buffers() + self.texts(own_memory)
-    }
-
     fn check(&self) -> Result<(), OpenError> {
+        let plan = self.plan(false);
         let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
         rule(
             (1..=64).contains(&self.rings),
             format!("rings: {} asked for; 1 to 64 are possible", self.rings),
         )?;
         rule(
-            self.ring_entries.is_power_of_two() && self.ring_entries <= 32_768,
-            format!("ring_entries: {} is not a power of two up to 32768", self.ring_entries),
+            plan.ring_entries.is_power_of_two() && plan.ring_entries <= MOST_RING_ENTRIES,
+            format!("ring_entries: {} is not a power of two up to {MOST_RING_ENTRIES}", plan.ring_entries),
         )?;
         rule(
-            self.stream_buffer_bytes.is_power_of_two()
-                && (4096..=1 << 20).contains(&self.stream_buffer_bytes),
-            format!("stream_buffer: {} is not a power of two from 4096 to 1048576", self.stream_buffer_bytes),
+            self.stream_buffer_bytes
+                .is_none_or(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes)),
+            format!("stream_buffer: {} is not a power of two from 4096 to 1048576", plan.stream_buffer_bytes),
         )?;
         rule(
             self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= MOST_BLOCKS,
             format!("blocks_per_stream: {} is not 1, 2, 4, 8 or 16", self.blocks_per_stream),
         )?;
         rule(
-            self.stream_buffers() >= 3,
+            plan.stream_buffers >= 3,
             format!(
                 "buffers: the streams' half, {} bytes, holds fewer than the three buffers that the standard streams need; raise it to {} at least, or lower stream_buffer",
-                self.stream_bytes,
-                6 * u64::from(self.stream_buffer_bytes)
+                self.stream_bytes.unwrap_or(0),
+                6 * u64::from(plan.stream_buffer_bytes)
             ),
         )?;
         rule(
@@ -341,7 +328,7 @@ impl Builder {
             format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
         )?;
         rule(
-            self.files >= 3 && self.streams >= 3,
+            self.files >= 3 && self.streams.is_none_or(|streams| streams >= 3),
             "files and streams: at least the three standard ones".to_owned(),
         )?;
         rule(
@@ -350,22 +337,22 @@ impl Builder {
         )?;
         rule(self.regions <= 1024, format!("registered_buffers: {} is more than 1024", self.regions))?;
         rule(
-            self.ring_entries >= SLOTS_BESIDE_STREAMS + self.stream_buffers(),
+            plan.ring_entries >= SLOTS_BESIDE_STREAMS.saturating_add(plan.stream_buffers),
             format!(
                 "ring_entries: {} is too few for {} stream buffers, each of which can have a write in flight; raise it to {}, or \
                  lower buffers",
-                self.ring_entries,
-                self.stream_buffers(),
-                (SLOTS_BESIDE_STREAMS + self.stream_buffers()).next_power_of_two()
+                plan.ring_entries,
+                plan.stream_buffers,
+                (u64::from(SLOTS_BESIDE_STREAMS) + u64::from(plan.stream_buffers)).next_power_of_two()
             ),
         )
     }
 
     /// What each ring is asked to be.
-    pub(super) fn ring_config(&self, source: &Arc<dyn MemorySource>) -> RingConfig {
+    pub(super) fn ring_config(&self, plan: &Plan, source: &Arc<dyn MemorySource>) -> RingConfig {
         RingConfig {
-            entries: self.ring_entries,
-            cq_entries: self.ring_entries * 2,
+            entries: plan.ring_entries,
+            cq_entries: plan.ring_entries * 2,
             mode: self.mode,
             memory: self.memory.unwrap_or_default(),
             source: Arc::clone(source),

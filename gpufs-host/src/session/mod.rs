@@ -24,6 +24,7 @@ mod handle;
 mod live;
 mod placed;
 mod recover;
+mod sizes;
 mod stats;
 mod streams;
 mod tables;
@@ -200,20 +201,21 @@ impl Body {
         };
         let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
         let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
-        let config = builder.ring_config(&source);
+        let own_memory = !matches!(backend, Backend::Cpu(_));
+        let plan = builder.plan(own_memory);
+        let config = builder.ring_config(&plan, &source);
         let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories);
         let ring::Chosen { mode, memory, rings, refused, refused_memory } =
             chosen.map_err(OpenError::Ring)?;
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;
-        let own_memory = !matches!(backend, Backend::Cpu(_));
-        let stream_buffers = builder.all_stream_buffers(own_memory);
-        let stream_bytes = stream_buffers as usize * builder.stream_buffer_bytes as usize;
+        let stream_buffers = plan.all_stream_buffers();
+        let stream_bytes = stream_buffers as usize * plan.stream_buffer_bytes as usize;
         let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
         let survives = builder.survives.unwrap_or(own_memory);
         let keepsake = |base: u64| {
-            let buffers = (stream_buffers, builder.stream_buffer_bytes);
+            let buffers = (stream_buffers, plan.stream_buffer_bytes);
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
         let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
@@ -233,7 +235,7 @@ impl Body {
 
         let sizes = Sizes {
             files: builder.files,
-            streams: builder.streams,
+            streams: plan.streams,
             regions: builder.regions,
             blocks_per_stream: builder.blocks_per_stream,
             deadline_ns: builder
@@ -250,11 +252,11 @@ impl Body {
         let stream_buffers = PoolMemory {
             base: pool.part(pool_split).as_ptr() as u64,
             buffers: stream_buffers,
-            buffer_bytes: builder.stream_buffer_bytes,
+            buffer_bytes: plan.stream_buffer_bytes,
             buffer_index: index(1),
         };
         let assembly = builder.assembly_bytes(own_memory);
-        let own = (assembly, builder.texts(own_memory));
+        let own = (assembly, plan.texts);
         let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
             backend.device_memory(bytes)
         })
@@ -317,25 +319,13 @@ impl Body {
                 flags |= OpenFile::FIXED;
             }
             files::enter(tables, index, descriptor, flags);
-            let wanted = if index == 1 { tables.blocks_per_stream } else { 1 };
-            let mut buffers = Vec::new();
-            while let Some(claim) = tables.stream_buffers.free.claim(wanted - buffers.len() as u32, 0) {
-                buffers.extend((0..claim.count()).map(|rank| claim.item(rank)));
-                if buffers.len() as u32 == wanted {
-                    break;
-                }
-            }
-            let kept = 1 << buffers.len().ilog2();
-            for buffer in buffers.drain(kept..) {
-                tables.stream_buffers.free.release(Claim::single(buffer));
-            }
             let buffering = match index {
                 2 => Buffering::None,
                 _ if flags & OpenFile::TERMINAL != 0 => Buffering::Line,
                 _ => Buffering::Full,
             };
             let entry = &tables.streams()[index as usize];
-            entry.set_up(tables, index, flags, &buffers, tables.stream_buffers.buffer_bytes, buffering);
+            entry.set_up(tables, index, flags, buffering);
             entry.position.set(tables.files()[index as usize].position.peek());
         }
     }

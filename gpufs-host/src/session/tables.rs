@@ -380,6 +380,8 @@ impl Tables {
         ] {
             set.release_all(items);
         }
+        // Each stream has its own (rule 11).
+        host.stream_buffers.free.withhold(sizes.streams);
         for (queue, ring) in host.queues().iter().zip(rings) {
             queue.release_all();
             // What proved the ring has gone through it.

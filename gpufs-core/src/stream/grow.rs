@@ -1,0 +1,100 @@
+//! How a stream that writes much gets more blocks, out of the session's spare buffers, and gives them back (rule 11).
+
+use super::{MOST_BLOCKS, Stream};
+use crate::free_set::Claim;
+use crate::session::Session;
+
+/// What a stream leaves to the others of the buffers that are spare, for each that it takes.
+const SHARE: u32 = 8;
+
+/// Blocks that a stream of `count` blocks may have, where `most` are enough and `spare` buffers are free: a power of two. It takes no more
+/// than an eighth of what is spare, so that streams that grow first leave some for later ones, but one buffer if there is one.
+const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
+    let most_more = if spare < SHARE { if spare == 0 { 0 } else { 1 } } else { spare / SHARE };
+    let mut blocks = count;
+    while blocks * 2 <= most && blocks * 2 - count <= most_more {
+        blocks *= 2;
+    }
+    blocks
+}
+
+impl Stream {
+    /// Whether the stream could have more blocks now. A hint, for who found it busy or its lock crowded.
+    #[must_use]
+    pub fn may_grow(&self, session: &Session) -> bool {
+        // ORDERING: relaxed: a hint, or under the lock.
+        let count = self.block_count.peek();
+        let most = session.blocks_per_stream;
+        // Looks at what is spare only where the answer hangs on it.
+        count < most && blocks_for(count, most, session.stream_buffers.free.free()) > count
+    }
+
+    /// Takes more blocks, as many as are wanted and the stream's share of the spare ones allows. The lock's holder, one lane, when quiet and
+    /// everything accepted is written ([`Stream::flush_step`] says `Done`); then [`Stream::begin_writing`], before the lock is handed on.
+    /// Waits for nothing.
+    pub fn grow(&self, session: &Session) {
+        let count = self.block_count.peek();
+        let set = &session.stream_buffers.free;
+        #[allow(clippy::cast_possible_truncation, reason = "a small number")]
+        let most = session.blocks_per_stream.min(MOST_BLOCKS as u32);
+        let wanted = blocks_for(count, most, set.free());
+        let mut have = count;
+        // Ends: each round takes a buffer or is the last.
+        while have < wanted {
+            let Some(claim) = set.claim(wanted - have, self.index_in(session)) else { break };
+            for rank in 0..claim.count() {
+                self.blocks[have as usize].give(session, claim.item(rank));
+                have += 1;
+            }
+        }
+        // Others may have been faster.
+        let kept = 1 << have.ilog2();
+        for block in &self.blocks[kept as usize..have as usize] {
+            set.release(Claim::single(block.buffer.peek()));
+        }
+        // Who looks after the blocks without the lock meets none that is FULL or in flight, under either count; and nobody has room in
+        // hand who would commit by the old one: `begin_writing` and `open_cursor` see to that as for every change of the layout.
+        // ORDERING: release, device, partner `is_behind`.
+        self.block_count.publish(kept);
+    }
+
+    /// Lets the buffers go that the stream took beside its own, and says in the journal that all are nobody's. The lock's holder, one
+    /// lane, when nothing is in flight, before the stream's file and its entry are given back.
+    pub fn give_back(&self, session: &Session) {
+        let count = self.block_count.peek() as usize;
+        for block in self.blocks.iter().take(count) {
+            session.journal.disown(block.buffer.peek());
+        }
+        for block in self.blocks.iter().take(count).skip(1) {
+            session.stream_buffers.free.release(Claim::single(block.buffer.peek()));
+        }
+        // ORDERING: relaxed: the lock's hand-over and the entry's release publish it.
+        self.block_count.set(1);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::blocks_for;
+
+    #[test]
+    fn a_stream_grows_to_its_share() {
+        for (count, most, spare, blocks) in [
+            (1, 16, 256, 16),
+            (1, 16, 120, 16),
+            (1, 16, 119, 8),
+            (1, 16, 24, 4),
+            (1, 16, 23, 2),
+            (1, 16, 1, 2),
+            (1, 16, 0, 1),
+            (1, 1, 1000, 1),
+            (2, 4, 16, 4),
+            (2, 4, 15, 2),
+            (8, 16, 63, 8),
+            (8, 16, 64, 16),
+            (16, 16, 1000, 16),
+        ] {
+            assert_eq!(blocks_for(count, most, spare), blocks, "{count} {most} {spare}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What sizes a session gets, from those that were asked for: what nobody chose follows from what somebody did.
+
+use super::builder::Builder;
+
+/// What streams have by default for their buffers: twice as many of these as streams.
+const STREAM_BYTES: usize = 64 << 20;
+const STREAM_BUFFER_BYTES: usize = 128 << 10;
+const LEAST_STREAM_BUFFER_BYTES: usize = 4 << 10;
+const MOST_STREAM_BUFFER_BYTES: usize = 1 << 20;
+const STREAMS: u32 = 256;
+/// Submission entries of a ring: by default, and at most.
+const RING_ENTRIES: u32 = 1024;
+pub(super) const MOST_RING_ENTRIES: u32 = 32_768;
+/// Slots that a ring has beyond those that write-behind may hold (rule 8).
+pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
+/// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
+const GPU_READ_AHEAD_BYTES: usize = 8 << 20;
+
+/// The sizes that hang on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Submission entries of a ring.
+    pub(super) ring_entries: u32,
+    /// Bytes of a stream buffer.
+    pub(super) stream_buffer_bytes: u32,
+    /// Stream buffers, but for those that lines are read ahead into.
+    pub(super) stream_buffers: u32,
+    /// Streams: at most as many as stream buffers (rule 11).
+    pub(super) streams: u32,
+    /// Buffers for the text of lines that are read ahead, each of which has a stream buffer, too.
+    pub(super) texts: u32,
+}
+
+impl Plan {
+    /// Stream buffers with those that lines are read ahead into, so that streams find as many as without them.
+    pub(super) const fn all_stream_buffers(&self) -> u32 {
+        self.stream_buffers + self.texts
+    }
+}
+
+/// Streams that `buffers` stream buffers suffice for with some to spare.
+fn streams_for(buffers: u32) -> u32 {
+    (buffers - buffers / 3).max(buffers.min(8))
+}
+
+impl Builder {
+    /// The sizes, for a device that has memory of its own or not. They may break a rule that [`Builder::check`] knows.
+    pub(super) fn plan(&self, own_memory: bool) -> Plan {
+        let mut bytes = self.stream_bytes.unwrap_or(STREAM_BYTES);
+        let mut each = self.stream_buffer_bytes.map_or(STREAM_BUFFER_BYTES, |bytes| bytes as usize).max(1);
+        // Each may have a write in flight.
+        let most =
+            self.ring_entries.unwrap_or(MOST_RING_ENTRIES).saturating_sub(SLOTS_BESIDE_STREAMS) as usize;
+        if let Some(streams) = self.streams {
+            let streams = streams as usize;
+            let wanted = streams.saturating_add((streams / 2).min(8 * self.blocks_per_stream as usize));
+            while self.stream_buffer_bytes.is_none()
+                && bytes / each < wanted
+                && each > LEAST_STREAM_BUFFER_BYTES
+            {
+                each /= 2;
+            }
+            if self.stream_bytes.is_none() {
+                bytes = bytes.max(wanted.saturating_mul(each));
+            }
+        } else if self.ring_entries.is_none() && self.stream_buffer_bytes.is_none() {
+            while bytes / each > most && each < MOST_STREAM_BUFFER_BYTES {
+                each *= 2;
+            }
+        }
+        let mut buffers = bytes / each;
+        if self.ring_entries.is_none() || self.stream_bytes.is_none() {
+            buffers = buffers.min(most);
+        }
+        let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
+        let streams = match self.streams {
+            Some(streams) if streams <= buffers => streams,
+            streams => streams.unwrap_or(STREAMS).min(streams_for(buffers)),
+        };
+        let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
+        let slots = self.ring_entries.unwrap_or(MOST_RING_ENTRIES);
+        let texts = u32::try_from(self.read_ahead.unwrap_or(default) / (2 * each)).unwrap_or(u32::MAX);
+        let texts = texts.min(slots.saturating_sub(SLOTS_BESIDE_STREAMS).saturating_sub(buffers));
+        let ring_entries = self.ring_entries.unwrap_or_else(|| {
+            let slots = (SLOTS_BESIDE_STREAMS + texts).saturating_add(buffers).min(MOST_RING_ENTRIES);
+            slots.next_power_of_two().max(RING_ENTRIES)
+        });
+        Plan {
+            ring_entries,
+            stream_buffer_bytes: u32::try_from(each).unwrap_or(u32::MAX),
+            stream_buffers: buffers,
+            streams,
+            texts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+    use crate::Session;
+
+    const DEFAULT: Plan = Plan {
+        ring_entries: 1024,
+        stream_buffer_bytes: 128 << 10,
+        stream_buffers: 512,
+        streams: 256,
+        texts: 0,
+    };
+
+    #[test]
+    fn what_nobody_chose_follows_from_what_somebody_did() {
+        let builder = Session::builder;
+        assert_eq!(builder().plan(false), DEFAULT);
+        assert_eq!(builder().plan(true), Plan { texts: 32, ..DEFAULT });
+        for (builder, plan) in [
+            // Much memory needs larger rings, and at some point larger buffers.
+            (builder().buffers(512 << 20), Plan { stream_buffers: 2048, ring_entries: 4096, ..DEFAULT }),
+            (
+                builder().buffers(16 << 30),
+                Plan {
+                    stream_buffers: 16_384,
+                    stream_buffer_bytes: 512 << 10,
+                    ring_entries: 32_768,
+                    ..DEFAULT
+                },
+            ),
+            // Little memory is for fewer streams, unless their number was chosen.
+            (builder().buffers(48 << 20), Plan { stream_buffers: 192, streams: 128, ..DEFAULT }),
+            (
+                builder().buffers(48 << 20).streams(256),
+                Plan { stream_buffers: 384, stream_buffer_bytes: 64 << 10, ..DEFAULT },
+            ),
+            (
+                builder().streams(4096),
+                Plan {
+                    streams: 4096,
+                    stream_buffers: 8192,
+                    stream_buffer_bytes: 8 << 10,
+                    ring_entries: 16_384,
+                    ..DEFAULT
+                },
+            ),
+            (
+                builder().streams(1000).stream_buffer(128 << 10),
+                Plan { streams: 1000, stream_buffers: 1128, ring_entries: 2048, ..DEFAULT },
+            ),
+            // Small rings serve few buffers.
+            (
+                builder().ring_entries(256),
+                Plan { ring_entries: 256, stream_buffers: 192, streams: 128, ..DEFAULT },
+            ),
+            // Everything chosen, and too little.
+            (
+                builder().buffers(128 << 10).stream_buffer(4096).streams(32),
+                Plan { stream_buffers: 16, streams: 11, stream_buffer_bytes: 4096, ..DEFAULT },
+            ),
+            (
+                builder().streams(u32::MAX),
+                Plan {
+                    stream_buffers: 32_704,
+                    streams: 21_803,
+                    stream_buffer_bytes: 4096,
+                    ring_entries: 32_768,
+                    ..DEFAULT
+                },
+            ),
+        ] {
+            assert_eq!(builder.plan(false), plan, "{builder:?}");
+        }
+    }
+}
