@@ -280,6 +280,7 @@ constants! {
     IORING_OP_FSYNC = 3, "`fsync(2)`.";
     IORING_OP_READ_FIXED = 4, "`pread(2)` into a registered buffer.";
     IORING_OP_WRITE_FIXED = 5, "`pwrite(2)` from a registered buffer.";
+    IORING_OP_POLL_ADD = 6, "Waits until a file is ready (`poll(2)`).";
     IORING_OP_ASYNC_CANCEL = 14, "Cancels another operation.";
     IORING_OP_FALLOCATE = 17, "`fallocate(2)`.";
     IORING_OP_OPENAT = 18, "`openat(2)`.";
@@ -324,6 +325,12 @@ constants! {
     IOSQE_ASYNC = 1 << 4, "Always run in a worker.";
 }
 
+/// In `op_flags` of a transfer: fails with `EAGAIN` rather than wait (`preadv2(2)`).
+pub const RWF_NOWAIT: u32 = 8;
+/// In `op_flags` of [`IORING_OP_POLL_ADD`]: there is something to read (`poll(2)`).
+pub const POLLIN: u32 = 1;
+/// In `op_flags` of [`IORING_OP_POLL_ADD`]: there is room to write.
+pub const POLLOUT: u32 = 4;
 /// Offset of the rings in the ring's descriptor, for `mmap(2)`.
 pub const IORING_OFF_SQ_RING: u64 = 0;
 /// Offset of the SQEs in the ring's descriptor, for `mmap(2)`.

@@ -5,9 +5,9 @@
 
 use crate::abi::{
     IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC,
-    IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READ_FIXED,
-    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED,
-    IOSQE_ASYNC, IOSQE_FIXED_FILE, Sqe,
+    IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ,
+    IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT, IORING_OP_WRITE,
+    IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, Sqe,
 };
 
 impl Sqe {
@@ -152,6 +152,12 @@ impl Sqe {
             off: first as u64,
             ..Self::ZERO
         }
+    }
+    /// Waits until `fd` is ready for one of `events` ([`POLLIN`](crate::abi::POLLIN) …), once (`io_uring_prep_poll_add(3)`). Completes with
+    /// what it is ready for, `POLLERR` and `POLLHUP` included.
+    #[must_use]
+    pub const fn poll_add(fd: i32, events: u32) -> Self {
+        Self { opcode: IORING_OP_POLL_ADD, fd, op_flags: events, ..Self::ZERO }
     }
     /// Cancels the operation with this `user_data` (`io_uring_prep_cancel64(3)`). Completes with 0, with `ENOENT` where
     /// there is none, or with `EALREADY` where it is too far along. The cancelled operation still gets its own CQE.

@@ -20,6 +20,7 @@ mod failure;
 mod kernel;
 mod memory;
 mod operation;
+mod parked;
 mod prove;
 mod serve;
 mod sys;

@@ -7,13 +7,14 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FALLOCATE,
     IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT,
     IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT,
-    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, Sqe,
+    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, RWF_NOWAIT, Sqe,
 };
 
 use super::sys::{self, signed};
@@ -122,13 +123,14 @@ impl Tables {
 }
 
 /// A file that an operation holds.
-enum File {
+#[derive(Clone, Debug)]
+pub(super) enum File {
     Plain(RawFd),
     Registered(Arc<OwnedFd>),
 }
 
 impl File {
-    fn raw(&self) -> RawFd {
+    pub(super) fn raw(&self) -> RawFd {
         match self {
             Self::Plain(fd) => *fd,
             Self::Registered(file) => file.as_raw_fd(),
@@ -181,25 +183,34 @@ const fn flag(flag: u32) -> u8 {
     }
 }
 
-/// Waits until a descriptor is ready for `POLLIN` or `POLLOUT`, or until the operation is called off (`ECANCELED`).
-pub(super) type Wait<'a> = &'a dyn Fn(RawFd, i16) -> Result<(), Errno>;
+/// How far an entry got.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// To its end: a count, or a negated errno.
+    Done(i32),
+    /// It is to be tried again when this file is ready for these events.
+    Waits(File, i16),
+}
 
-/// Does what `sqe` asks for: a count, or a negated errno. Where that means waiting for a pipe or socket, `wait` does it.
+/// Does what `sqe` asks for, but for waiting for a pipe or socket. `ready`: the file that it waited for is ready.
 ///
 /// # Safety
 /// The entry was published on the ring: its producer vouches for its addresses until the CQE is posted.
-pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> i32 {
+pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
     let served = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC);
     if sqe.flags & !served != 0 {
-        return -Errno::INVAL.number();
+        return Step::Done(-Errno::INVAL.number());
     }
     let result = match sqe.opcode {
         IORING_OP_NOP => Ok(0),
-        // SAFETY:
-        // - by this function's contract
-        IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED => unsafe {
-            transfer(sqe, tables, wait)
-        },
+        IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED => {
+            // SAFETY:
+            // - by this function's contract
+            match unsafe { transfer(sqe, ready, tables) } {
+                Ok(step) => return step,
+                Err(errno) => Err(errno),
+            }
+        }
         IORING_OP_FSYNC | IORING_OP_FTRUNCATE | IORING_OP_FALLOCATE => on_file(sqe, tables),
         IORING_OP_CLOSE => close(sqe, tables),
         IORING_OP_FILES_UPDATE => tables.update_files(sqe),
@@ -210,7 +221,33 @@ pub(super) unsafe fn perform(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> i32 
         },
         _ => Err(Errno::INVAL),
     };
-    result.unwrap_or_else(|errno| -errno.number())
+    Step::Done(result.unwrap_or_else(|errno| -errno.number()))
+}
+
+/// Begins an `IORING_OP_POLL_ADD`: done where its file is ready, or there is none.
+pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
+    if sqe.flags & !flag(IOSQE_FIXED_FILE | IOSQE_ASYNC) != 0 || sqe.len != 0 {
+        return Step::Done(-Errno::INVAL.number());
+    }
+    // Bits above the low half are of epoll; no file of interest here needs them.
+    #[allow(clippy::cast_possible_truncation, reason = "the low half is what poll(2) takes")]
+    let events = sqe.op_flags as u16 as i16;
+    match tables.file(sqe) {
+        Err(errno) => Step::Done(-errno.number()),
+        Ok(file) => match polled(events, sys::poll_now(file.raw(), events)) {
+            Some(result) => Step::Done(result),
+            None => Step::Waits(file, events),
+        },
+    }
+}
+
+/// The result of a poll for `events` whose file is in the state `revents`; none where it is to wait.
+pub(super) fn polled(events: i16, revents: i16) -> Option<i32> {
+    if revents & libc::POLLNVAL != 0 {
+        return Some(-Errno::BADF.number());
+    }
+    let seen = revents & (events | libc::POLLERR | libc::POLLHUP);
+    (seen != 0).then_some(i32::from(seen))
 }
 
 /// Operations on an open file that touch no memory.
@@ -279,11 +316,16 @@ unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
     Ok(result)
 }
 
-/// A read or a write.
+/// What a call that cannot be told not to wait writes at a time: a pipe that poll(2) calls writable takes it.
+const WRITTEN_AT_A_TIME: u32 = libc::PIPE_BUF as u32;
+/// Before a file is waited for again that was ready and yet would have made its call wait: a datagram larger than the room, say.
+const AGAIN_NAP: Duration = Duration::from_micros(50);
+
+/// A read or a write. As io_uring does, waits for a pipe or socket even where that is non-blocking, unless the entry says `RWF_NOWAIT`.
 ///
 /// # Safety
 /// As for [`perform`].
-unsafe fn transfer(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> Result<i32, Errno> {
+unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errno> {
     let (reads, registered) = match sqe.opcode {
         IORING_OP_READ => (true, false),
         IORING_OP_READ_FIXED => (true, true),
@@ -296,39 +338,44 @@ unsafe fn transfer(sqe: &Sqe, tables: &Tables, wait: Wait<'_>) -> Result<i32, Er
     }
     let file = tables.file(sqe)?;
     let number = if reads { libc::SYS_preadv2 } else { libc::SYS_pwritev2 };
-    let vector = [sqe.addr, u64::from(sqe.len)];
-    let vector = (&raw const vector).expose_provenance() as u64;
-    let go = |off: u64, more_flags: i32| {
-        let rw_flags = u64::from(sqe.op_flags | more_flags.cast_unsigned());
+    let go = |off: u64, more_flags: u32, most: u32| {
+        let vector = [sqe.addr, u64::from(sqe.len.min(most))];
+        let vector = (&raw const vector).expose_provenance() as u64;
+        let rw_flags = u64::from(sqe.op_flags | more_flags);
         // SAFETY:
         // - the kernel reads one `iovec` (address and length, 8 bytes each), which is alive
         // - the bytes are the producer's until the CQE, by `perform`'s contract; the kernel checks that they are mapped
         unsafe { sys::call(number, [signed(file.raw()), vector, 1, off, 0, rw_flags]) }
     };
     if sqe.off != CURRENT_POSITION {
-        match go(sqe.off, 0) {
+        match go(sqe.off, 0, u32::MAX) {
             // A pipe or socket has no offset, and io_uring passes over the one that is given.
             Err(Errno::SPIPE) => {}
-            done => return done,
+            done => return done.map(Step::Done),
         }
     }
-    if !may_wait(file.raw())? {
-        return go(CURRENT_POSITION, 0);
+    if sqe.op_flags & RWF_NOWAIT != 0 || !may_wait(file.raw())? {
+        return go(CURRENT_POSITION, 0, u32::MAX).map(Step::Done);
     }
-    loop {
-        let result = go(CURRENT_POSITION, libc::RWF_NOWAIT);
-        if !matches!(result, Err(Errno::AGAIN | Errno::OPNOTSUPP)) {
-            return result;
+    let result = match go(CURRENT_POSITION, RWF_NOWAIT, u32::MAX) {
+        // A terminal, or a FIFO, which only its descriptor can tell not to wait: it is asked once it is ready.
+        Err(Errno::OPNOTSUPP) if ready => {
+            go(CURRENT_POSITION, 0, if reads { u32::MAX } else { WRITTEN_AT_A_TIME })
         }
-        wait(file.raw(), if reads { libc::POLLIN } else { libc::POLLOUT })?;
-        if result == Err(Errno::OPNOTSUPP) {
-            return go(CURRENT_POSITION, 0);
+        other => other,
+    };
+    match result {
+        Err(Errno::AGAIN | Errno::OPNOTSUPP) => {
+            if ready {
+                std::thread::sleep(AGAIN_NAP);
+            }
+            Ok(Step::Waits(file, if reads { libc::POLLIN } else { libc::POLLOUT }))
         }
-        // Each round ends a wait for the file to become ready; another reader or writer may have been faster.
+        done => done.map(Step::Done),
     }
 }
 
-/// Whether a transfer on `fd` may have to wait for another party: pipes, sockets, terminals, unless non-blocking.
+/// Whether a transfer on `fd` may have to wait for another party: pipes, sockets, terminals.
 fn may_wait(fd: RawFd) -> Result<bool, Errno> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY:
@@ -339,11 +386,5 @@ fn may_wait(fd: RawFd) -> Result<bool, Errno> {
     // SAFETY:
     // - filled by the kernel, and all-zero is valid besides
     let kind = unsafe { status.assume_init() }.st_mode & libc::S_IFMT;
-    if matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR) {
-        return Ok(false);
-    }
-    // SAFETY:
-    // - this `fcntl` takes a number and touches no memory
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    Ok(flags >= 0 && flags & libc::O_NONBLOCK == 0)
+    Ok(!matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR))
 }

@@ -4,7 +4,7 @@
 use std::ffi::{c_long, c_void};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::thread::RawPthread;
 use std::time::Duration;
 
@@ -105,6 +105,19 @@ pub(super) fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     // - the kernel writes one `rlimit`, which is borrowed for the call
     let result = unsafe { libc::getrlimit(resource, &raw mut limit) };
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// What `poll(2)` says of a descriptor now, without waiting. 0 too where the system has no memory to look.
+pub(super) fn poll_now(fd: RawFd, events: i16) -> i16 {
+    if fd < 0 {
+        // `poll(2)` passes over it.
+        return libc::POLLNVAL;
+    }
+    let mut wanted = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY:
+    // - the kernel reads and writes one `pollfd`, which is borrowed for the call
+    unsafe { libc::poll(&raw mut wanted, 1, 0) };
+    wanted.revents
 }
 
 /// Blocks every signal in the calling thread, so that the program's handlers run in its own threads and a write to a

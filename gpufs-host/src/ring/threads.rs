@@ -1,28 +1,40 @@
 //! A ring without io_uring: the same words and entries in ordinary memory, consumed by host threads.
 //!
-//! The attendant takes entries off the SQ ([`Pool::take`]) and workers carry them out ([`operation`]). An operation that
-//! waits, for a pipe say, holds up one worker; when all are held up and entries wait, another is started.
+//! The attendant takes entries off the SQ ([`Pool::take`]) and workers carry them out ([`operation`]). What has to wait for a pipe or
+//! socket holds up no worker: it is parked, and one more thread looks after all that is ([`parked`]). Other operations that wait, an
+//! open of a FIFO say, hold up a worker each; when all are held up and entries wait, another is started, up to [`WORKERS_AT_MOST`].
+//! Where all of those are held up for long, entries that wait for one end with `EBUSY`.
 //!
 //! [`operation`]: super::operation
+//! [`parked`]: super::parked
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{Cqe, CqringOffsets, IORING_OP_ASYNC_CANCEL, Params, Sqe, SqringOffsets};
+use gpufs_core::abi::{
+    Cqe, CqringOffsets, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Params, Sqe,
+    SqringOffsets,
+};
 use gpufs_core::word::SharedWord;
 
-use super::operation::{Tables, perform};
+use super::operation::{Step, Tables, perform, poll};
+use super::parked::{Event, Parked};
 use super::{RingConfig, RingParts, sys};
 
 const WORKERS_AT_FIRST: usize = 4;
-const WORKERS_AT_MOST: usize = 64;
+/// Operations of a ring that can hold up a worker at once.
+const WORKERS_AT_MOST: usize = 256;
 /// How long entries wait for a worker until another is started.
 const PATIENCE: Duration = Duration::from_millis(1);
+/// How long entries wait for a worker where there can be no other, with none of those that there are getting anywhere.
+const HELD_UP_FOR: Duration = Duration::from_secs(10);
+/// How long stopping waits for workers that are in a system call.
+const STOP_PATIENCE: Duration = Duration::from_millis(500);
 /// Between two looks at the CQ head, when the CQ is full.
 const FULL_NAP: Duration = Duration::from_micros(20);
 
@@ -70,90 +82,40 @@ impl Layout {
 pub(super) struct Pool {
     parts: RingParts,
     tables: Tables,
-    queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue>,
     /// Entries wait, or the pool stops.
     work: Condvar,
-    /// Held while a CQE is posted: the CQ has one producer at a time.
-    post: Mutex<()>,
+    /// Held while a CQE is posted: the CQ has one producer at a time. True once the ring's memory may be gone.
+    post: Mutex<bool>,
+    /// Something was parked, or the pool stops.
+    pub(super) event: Event,
 }
 
-/// An entry that a worker has begun.
+/// What a worker is to do.
 #[derive(Debug)]
-struct Running {
-    user_data: u64,
-    stage: Stage,
-    /// The worker's own event, which ends its wait.
-    event: Arc<Event>,
-}
-
-/// How far an entry is. `Busy` and `Waiting` alternate; `Cancelled` follows `Waiting` and is the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// In a system call, which runs to its end.
-    Busy,
-    /// Waiting for a pipe or socket.
-    Waiting,
-    /// Its event was raised; the worker has yet to notice.
-    Cancelled,
-}
-
-/// An `eventfd(2)`.
-#[derive(Debug)]
-struct Event(OwnedFd);
-
-impl Event {
-    fn new() -> io::Result<Self> {
-        // SAFETY:
-        // - `eventfd` touches no memory of ours
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY:
-        // - the kernel has just made this descriptor, and nobody else owns it
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-    /// Makes it readable.
-    fn raise(&self) {
-        let one = 1_u64;
-        // SAFETY:
-        // - the kernel reads eight bytes, which are alive
-        let written = unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-        debug_assert_eq!(written, 8);
-    }
-    /// Makes it unreadable.
-    fn lower(&self) {
-        let mut count = 0_u64;
-        // SAFETY:
-        // - the kernel writes eight bytes, which are alive; where the event is not raised it answers EAGAIN
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
-    }
-    /// Waits until this is readable or `fd` is ready for `events`.
-    fn wait_or(&self, fd: RawFd, events: i16) -> Result<(), Errno> {
-        let own = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let mut wanted = [libc::pollfd { fd, events, revents: 0 }, own];
-        // SAFETY:
-        // - the kernel reads and writes two `pollfd`s, which are borrowed for the call
-        if unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) } < 0 {
-            let number = io::Error::last_os_error().raw_os_error();
-            return Err(number.map_or(Errno::IO, Errno::from_number));
-        }
-        Ok(())
-    }
+pub(super) enum Task {
+    /// Carry an entry out. `ready`: the file that it waited for is ready.
+    Perform { sqe: Sqe, ready: bool },
+    /// Post a result.
+    Answer { user_data: u64, result: i32 },
 }
 
 #[derive(Debug)]
-struct Queue {
-    /// Entries taken off the SQ and not begun; at most `cq_entries`.
-    waiting: VecDeque<Sqe>,
-    /// Each entry begun and not posted; at most one a worker.
-    running: Vec<Running>,
+pub(super) struct Queue {
+    /// Entries taken off the SQ and not begun, or to be gone on with; at most `cq_entries` are taken while they wait.
+    waiting: VecDeque<Task>,
+    /// The `user_data` of each entry that a worker is at; at most one a worker.
+    running: Vec<u64>,
+    /// Entries that wait for a file to become ready.
+    pub(super) parked: Vec<Parked>,
     /// Workers that wait for work.
     idle: usize,
     workers: Vec<JoinHandle<()>>,
-    /// When an entry was last begun or a worker started.
+    /// The thread that looks after what is parked.
+    watcher: Option<JoinHandle<()>>,
+    /// When an entry was last begun or ended, or a worker started.
     moved: Instant,
-    stopped: bool,
+    pub(super) stopped: bool,
 }
 
 impl Pool {
@@ -165,8 +127,10 @@ impl Pool {
         let queue = Queue {
             waiting: VecDeque::new(),
             running: Vec::new(),
+            parked: Vec::new(),
             idle: 0,
             workers: Vec::new(),
+            watcher: None,
             moved: Instant::now(),
             stopped: false,
         };
@@ -175,23 +139,31 @@ impl Pool {
             tables: Tables::default(),
             queue: Mutex::new(queue),
             work: Condvar::new(),
-            post: Mutex::new(()),
+            post: Mutex::new(false),
+            event: Event::new()?,
         });
-        for _ in 0..WORKERS_AT_FIRST {
-            if let Err(error) = pool.add_worker(&mut lock(&pool.queue)) {
-                pool.stop();
-                return Err(error);
-            }
+        let started = pool
+            .add_watcher()
+            .and_then(|()| (0..WORKERS_AT_FIRST).try_for_each(|_| pool.add_worker(&mut lock(&pool.queue))));
+        if let Err(error) = started {
+            pool.stop();
+            return Err(error);
         }
         Ok(pool)
     }
 
     fn add_worker(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
-        let (pool, event) = (self.clone(), Arc::new(Event::new()?));
-        let worker =
-            std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work(&event))?;
+        let pool = self.clone();
+        let worker = std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work())?;
         queue.workers.push(worker);
         queue.moved = Instant::now();
+        Ok(())
+    }
+
+    fn add_watcher(self: &Arc<Self>) -> io::Result<()> {
+        let pool = self.clone();
+        let watcher = std::thread::Builder::new().name("gpufs-watcher".into()).spawn(move || pool.watch())?;
+        lock(&self.queue).watcher = Some(watcher);
         Ok(())
     }
 
@@ -220,6 +192,7 @@ impl Pool {
         }
         let room = parts.cq_entries - super::count(queue.waiting.len()).min(parts.cq_entries);
         let count = tail.wrapping_sub(head).min(room);
+        let (mut polls, mut answers) = (0, 0);
         for number in 0..count {
             let index = head.wrapping_add(number) & (parts.sq_entries - 1);
             // SAFETY:
@@ -227,27 +200,70 @@ impl Pool {
             // - published (the tail was observed past it) and not given back yet (the head is published below), so its
             //   producer does not write it
             let sqe = unsafe { (*parts.sqes.wrapping_add(index as usize)).read() };
-            queue.waiting.push_back(sqe);
+            let user_data = sqe.user_data;
+            // In their order, as io_uring has it: a poll that is cancelled right away says whether its file is ready now.
+            match sqe.opcode {
+                IORING_OP_POLL_ADD => match poll(&sqe, &self.tables) {
+                    Step::Done(result) => queue.waiting.push_back(Task::Answer { user_data, result }),
+                    Step::Waits(file, events) => {
+                        queue.parked.push(Parked { sqe, file, events });
+                        polls += 1;
+                    }
+                },
+                IORING_OP_ASYNC_CANCEL => {
+                    let result = queue.cancel(sqe.addr);
+                    queue.waiting.push_back(Task::Answer { user_data, result });
+                    answers += 1;
+                }
+                _ => queue.waiting.push_back(Task::Perform { sqe, ready: false }),
+            }
         }
+        self.tend(&mut queue);
         if count == 0 {
-            self.tend(&mut queue);
             return 0;
         }
         // ORDERING: release; partner: a producer that observes the head before it overwrites an entry. The copies above are
         // made before the entries are given back.
         self.word(parts.sq_head).publish(head.wrapping_add(count));
-        let wanted = (count as usize).min(queue.idle);
+        // A cancelled entry has an answer of its own.
+        let wanted = (count as usize - polls + answers).min(queue.idle);
         drop(queue);
+        if polls > 0 {
+            self.event.raise();
+        }
         (0..wanted).for_each(|_| self.work.notify_one());
         count
     }
 
-    /// Starts another worker where all are held up and entries have waited for long.
+    /// Starts another worker where all are held up and entries have waited for long; where there can be no other, ends them.
     fn tend(self: &Arc<Self>, queue: &mut Queue) {
-        let stuck = !queue.waiting.is_empty() && queue.idle == 0 && queue.moved.elapsed() > PATIENCE;
-        if stuck && queue.workers.len() < WORKERS_AT_MOST {
-            // Without one more thread the entries wait until a worker is free: slower, not wrong.
-            let _ = self.add_worker(queue);
+        if queue.waiting.is_empty() || queue.idle > 0 || queue.moved.elapsed() <= PATIENCE {
+            return;
+        }
+        if queue.workers.len() < WORKERS_AT_MOST && self.add_worker(queue).is_ok() {
+            return;
+        }
+        // Without one more thread the entries wait until a worker is free: slower, not wrong.
+        if queue.moved.elapsed() > HELD_UP_FOR {
+            let waiting = std::mem::take(&mut queue.waiting);
+            let (pool, workers) = (self.clone(), queue.workers.len());
+            eprintln!(
+                "gpufs: all {workers} worker threads of a ring wait in system calls; {} operations end with EBUSY",
+                waiting.len()
+            );
+            queue.moved = Instant::now();
+            // A thread of its own: the attendant must not wait for room in the CQ.
+            let ended = std::thread::Builder::new().name("gpufs-answers".into()).spawn({
+                let waiting: Vec<(u64, i32)> = waiting.iter().map(Task::refused).collect();
+                move || {
+                    for (user_data, result) in waiting {
+                        pool.post(user_data, result);
+                    }
+                }
+            });
+            if ended.is_err() {
+                queue.waiting = waiting;
+            }
         }
     }
 
@@ -257,33 +273,56 @@ impl Pool {
     }
 
     /// A worker's life.
-    fn work(&self, event: &Arc<Event>) {
+    fn work(&self) {
         sys::block_signals();
-        while let Some(sqe) = self.next(event) {
-            let result = if sqe.opcode == IORING_OP_ASYNC_CANCEL {
-                self.cancel(sqe.addr)
-            } else {
-                // SAFETY:
-                // - the entry came off the SQ, so its producer published it
-                unsafe { perform(&sqe, &self.tables, &|fd, events| self.wait(event, fd, events)) }
+        while let Some(task) = self.next() {
+            let (sqe, ready) = match task {
+                Task::Answer { user_data, result } => {
+                    self.post(user_data, result);
+                    continue;
+                }
+                Task::Perform { sqe, ready } => (sqe, ready),
             };
-            lock(&self.queue).running.retain(|running| !Arc::ptr_eq(&running.event, event));
-            self.post(sqe.user_data, result);
+            // SAFETY:
+            // - the entry came off the SQ, so its producer published it
+            let step = unsafe { perform(&sqe, ready, &self.tables) };
+            let mut queue = lock(&self.queue);
+            queue.moved = Instant::now();
+            if let Some(own) = queue.running.iter().position(|running| *running == sqe.user_data) {
+                queue.running.swap_remove(own);
+            }
+            match step {
+                Step::Waits(file, events) => {
+                    queue.parked.push(Parked { sqe, file, events });
+                    drop(queue);
+                    self.event.raise();
+                }
+                Step::Done(result) => {
+                    drop(queue);
+                    if !self.post(sqe.user_data, result)
+                        && sqe.opcode == IORING_OP_OPENAT
+                        && sqe.file_index == 0
+                    {
+                        close_unseen(result);
+                    }
+                }
+            }
         }
     }
 
-    /// The next entry to carry out; none when the pool stops.
-    fn next(&self, event: &Arc<Event>) -> Option<Sqe> {
+    /// The next thing to do; none when the pool stops.
+    fn next(&self) -> Option<Task> {
         let mut queue = lock(&self.queue);
         loop {
             if queue.stopped {
                 return None;
             }
-            if let Some(sqe) = queue.waiting.pop_front() {
-                let running = Running { user_data: sqe.user_data, stage: Stage::Busy, event: event.clone() };
-                queue.running.push(running);
+            if let Some(task) = queue.waiting.pop_front() {
+                if let Task::Perform { sqe, .. } = &task {
+                    queue.running.push(sqe.user_data);
+                }
                 queue.moved = Instant::now();
-                return Some(sqe);
+                return Some(task);
             }
             queue.idle += 1;
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -291,60 +330,29 @@ impl Pool {
         }
     }
 
-    /// A worker's wait for a pipe or socket, in which its entry can be cancelled.
-    fn wait(&self, event: &Arc<Event>, fd: RawFd, events: i16) -> Result<(), Errno> {
-        // Moves the worker's own entry to `next`; the stage before, or none where the pool stops.
-        let advance = |next: Stage| {
-            let mut queue = lock(&self.queue);
-            if queue.stopped {
-                return None;
-            }
-            let own = queue.running.iter_mut().find(|running| Arc::ptr_eq(&running.event, event))?;
-            Some(std::mem::replace(&mut own.stage, next))
-        };
-        advance(Stage::Waiting).ok_or(Errno::CANCELED)?;
-        let ended = event.wait_or(fd, events);
-        match advance(Stage::Busy) {
-            Some(Stage::Waiting) => ended,
-            Some(_) => {
-                event.lower();
-                Err(Errno::CANCELED)
-            }
-            None => Err(Errno::CANCELED),
-        }
+    /// Gives workers what was parked and is so no longer.
+    pub(super) fn resume(&self, mut queue: MutexGuard<'_, Queue>, tasks: Vec<Task>) {
+        let wanted = tasks.len().min(queue.idle);
+        queue.waiting.extend(tasks);
+        drop(queue);
+        (0..wanted).for_each(|_| self.work.notify_one());
     }
 
-    /// Cancels an entry that waits, for a worker or for a pipe; the result for who asked.
-    fn cancel(&self, user_data: u64) -> i32 {
-        let mut queue = lock(&self.queue);
-        if let Some(place) = queue.waiting.iter().position(|sqe| sqe.user_data == user_data) {
-            queue.waiting.remove(place);
-            drop(queue);
-            self.post(user_data, -Errno::CANCELED.number());
-            return 0;
-        }
-        match queue.running.iter_mut().find(|running| running.user_data == user_data) {
-            None => -Errno::NOENT.number(),
-            Some(running) if running.stage == Stage::Waiting => {
-                running.stage = Stage::Cancelled;
-                running.event.raise();
-                0
-            }
-            Some(_) => -libc::EALREADY,
-        }
-    }
-
-    /// Posts a CQE. Waits for room first; a producer that keeps to its credits always leaves some.
-    fn post(&self, user_data: u64, res: i32) {
+    /// Posts a CQE, unless the pool has stopped: whether it did. Waits for room first; a producer that keeps to its credits always leaves
+    /// some.
+    fn post(&self, user_data: u64, res: i32) -> bool {
         let parts = &self.parts;
-        let _posting = lock(&self.post);
+        let gone = lock(&self.post);
+        if *gone {
+            return false;
+        }
         // ORDERING: relaxed; the tail is written only with `post` locked.
         let tail = self.word(parts.cq_tail).peek();
         // ORDERING: acquire; partner: the consumer's `publish` of the head. It has read the entry that is about to be
         // overwritten.
         while tail.wrapping_sub(self.word(parts.cq_head).observe()) >= parts.cq_entries {
             if lock(&self.queue).stopped {
-                return;
+                return false;
             }
             std::thread::sleep(FULL_NAP);
         }
@@ -356,22 +364,77 @@ impl Pool {
         // ORDERING: release; partner: the consumer's `observe` of the tail. The CQE, and the bytes that the operation moved,
         // come before.
         self.word(parts.cq_tail).publish(tail.wrapping_add(1));
+        true
     }
 
-    /// Ends all workers. Entries that no worker has begun are dropped, and waits for pipes and sockets end; other
-    /// operations run to their end.
+    /// Ends all threads. Entries that no worker has begun, and those that wait for pipes and sockets, are dropped; other operations run to
+    /// their end. A worker whose system call does not return for a while is left to itself: an open of a FIFO may never return. It touches
+    /// the ring no more, and ends when the call does.
     pub(super) fn stop(&self) {
-        let workers = {
+        let (mut workers, watcher) = {
             let mut queue = lock(&self.queue);
             queue.stopped = true;
             queue.waiting.clear();
-            queue.running.iter().for_each(|running| running.event.raise());
-            std::mem::take(&mut queue.workers)
+            queue.parked.clear();
+            (std::mem::take(&mut queue.workers), queue.watcher.take())
         };
         self.work.notify_all();
-        for worker in workers {
-            // A worker that panicked has said so already.
-            let _ = worker.join();
+        self.event.raise();
+        let started = Instant::now();
+        // Ends: the time is up.
+        while !workers.is_empty() && started.elapsed() < STOP_PATIENCE {
+            for worker in workers.extract_if(.., |worker| worker.is_finished()) {
+                // A worker that panicked has said so already.
+                let _ = worker.join();
+            }
+            std::thread::sleep(FULL_NAP);
         }
+        drop(workers);
+        if let Some(watcher) = watcher {
+            // It waits for the event alone.
+            let _ = watcher.join();
+        }
+        // Who posts meanwhile has seen that the pool stops, or does not wait.
+        *lock(&self.post) = true;
+    }
+}
+
+impl Task {
+    /// The `user_data`, and the result where there is no worker for it.
+    fn refused(&self) -> (u64, i32) {
+        match self {
+            Self::Perform { sqe, .. } => (sqe.user_data, -Errno::BUSY.number()),
+            Self::Answer { user_data, result } => (*user_data, *result),
+        }
+    }
+    fn is(&self, wanted: u64) -> bool {
+        matches!(self, Self::Perform { sqe, .. } if sqe.user_data == wanted)
+    }
+}
+
+impl Queue {
+    /// Cancels an entry that waits, for a worker or for a file; the result for who asked.
+    fn cancel(&mut self, user_data: u64) -> i32 {
+        let result = -Errno::CANCELED.number();
+        if let Some(place) = self.parked.iter().position(|parked| parked.sqe.user_data == user_data) {
+            self.parked.swap_remove(place);
+        } else if let Some(place) = self.waiting.iter().position(|task| task.is(user_data)) {
+            self.waiting.remove(place);
+        } else if self.running.contains(&user_data) {
+            return -libc::EALREADY;
+        } else {
+            return -Errno::NOENT.number();
+        }
+        self.waiting.push_back(Task::Answer { user_data, result });
+        0
+    }
+}
+
+/// Closes what an open made that nobody will hear of any more.
+fn close_unseen(result: i32) {
+    if result >= 0 {
+        // SAFETY:
+        // - the kernel has just made this descriptor, and nobody else owns it
+        drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }

@@ -8,3 +8,4 @@ mod client;
 mod memory;
 mod operations;
 mod refusals;
+mod waiting;
