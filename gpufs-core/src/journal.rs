@@ -15,7 +15,7 @@
 //!
 //! Whoever owns a block (rule of its `operation` word, or the lock with the stream quiet) says what it now is by a *switch*: it writes
 //! the record that is not in force, then publishes the next epoch, whose lowest bit says which record is in force. A switch
-//! is one store, so a fault finds the place before it or after it. It happens when
+//! is one store, so a fault finds the place before it or after it (for one that ends a round, see "Rounds"). It happens when
 //!
 //! | step | the new record says |
 //! |---|---|
@@ -39,14 +39,27 @@
 //! ```
 //!
 //! A commit of at least [`Journal::BYTES_PER_ENTRY`] bytes has the entry of its place in the block, since no other that long begins so
-//! near; a shorter one draws its index, from the table's second half. Only entries of the epoch in force count. An epoch is not in force again before its number comes round; when it does, all entries are
-//! cleared. An entry is never stored late, over one of a later epoch: a switch needs all commits of the epoch counted in, and each stored
+//! near; a shorter one draws its index, from the table's second half. Only entries of the epoch in force count. An entry is never stored late,
+//! over one of a later epoch: a switch needs all commits of the epoch counted in, and each stored
 //! its entry before. (This is why the index is drawn by an addition of its own. One addition for index and bytes would
 //! allow the block to be filled, written and reused between it and the store.) A commit for which no entry is left is followed by a
 //! switch before the call returns.
 //!
 //! So at any moment: a call that returned has its bytes in an entry of the epoch in force, or below `filled`, or below `written`. ∎
 //! (Returned as far as anybody outside the device can know: an entry is on its way before whatever the caller then releases to the host.)
+//!
+//! # Rounds
+//!
+//! An entry holds the low bits of its epoch only, and so does `ticket`: their *part*. A part comes round, after 2³² switches of a place at the
+//! latest. So that none of an earlier round is taken for one of the epoch in force, they are cleared away once in each round, in the epoch
+//! where one of the parts is 0, in which nothing is ever entered:
+//!
+//! 1. The switch that ends the round publishes that epoch, with the new record. From here on `filled` is all that counts.
+//! 2. It clears the entries and the ticket, each by a release: who finds one cleared finds the epoch of step 1, or a later one.
+//! 3. It publishes the epoch that is two further, whose lowest bit, and so the record, is the same: by its release, who finds it finds
+//!    everything cleared.
+//!
+//! A fault between two of these stores finds the old epoch with its entries, or the new record, and no entry of another round. ∎
 //!
 //! # The write in flight
 //!
@@ -66,6 +79,9 @@
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::word::{EntryCell, SharedWord64};
+
+/// Bits of a ticket in a place's `ticket`; as many are left for the epoch's part.
+const TICKET_BITS: u32 = 32;
 
 /// What a stream buffer holds. Plain data: it is in force once the epoch that names it is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,14 +128,14 @@ impl Record {
 /// | word | range | written by |
 /// |---|---|---|
 /// | `epoch` | grows | a switch: who owns the block |
-/// | `ticket` | low half of the epoch, then the ticket | who submits the block's write, between ticket and commit |
+/// | `ticket` | part of the epoch, then the ticket; 0 for none | who submits the block's write, between ticket and commit |
 /// | `records` | the one of the epoch's lowest bit is in force | a switch writes the other |
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Place {
     /// 0 while the buffer was never used.
     pub epoch: SharedWord64,
-    /// The ticket of the write in flight, if its upper half is that of the epoch in force.
+    /// The ticket of the write in flight, if its upper half is the part of the epoch in force.
     pub ticket: SharedWord64,
     /// What the buffer holds.
     pub records: [EntryCell<Record>; 2],
@@ -218,10 +234,18 @@ impl Journal {
         (word & Self::OPEN != 0).then_some((word as u32).cast_signed())
     }
 
-    /// The part of an epoch that an entry holds: 0 in no epoch.
+    /// The part of an epoch that an entry holds: 0 in no epoch in which something is entered.
     #[must_use]
     pub const fn entry_epoch(&self, epoch: u64) -> u64 {
         epoch & (u64::MAX >> (2 * self.shift))
+    }
+    /// The part that a ticket has beside it, likewise.
+    const fn ticket_epoch(epoch: u64) -> u64 {
+        epoch & (u64::MAX >> TICKET_BITS)
+    }
+    /// Whether one of the parts has come round.
+    const fn ends_round(&self, epoch: u64) -> bool {
+        self.entry_epoch(epoch) == 0 || Self::ticket_epoch(epoch) == 0
     }
     /// The bytes that an entry tells of, as start and end, if it is of this epoch.
     #[must_use]
@@ -247,24 +271,26 @@ impl Journal {
     /// Puts a record in force; the epoch that it begins. Who owns the block, whose epoch is `epoch`, and with nobody committing to it.
     pub fn switch(&self, buffer: u32, epoch: u64, record: Record) -> u64 {
         let Some(place) = self.place(buffer) else { return epoch };
-        let mut next = epoch + 1;
-        let round = self.entry_epoch(next) == 0;
-        if round {
-            // Zero marks an unused entry. The lowest bit has to change.
-            next += 2;
-        }
+        let next = epoch + 1;
         // SAFETY:
         // - the record that is not in force is nobody's but the owner's of the block
         unsafe { place.records[usize::from(next & 1 == 1)].write(record) };
         // ORDERING: release, system, partner the host, once the device is dead: the record and all bytes that it tells of come before.
         place.epoch.publish(next);
-        if round {
-            for entry in self.entries(buffer) {
-                // ORDERING: relaxed: none is in force, and the next is stored by who acquires the block from this lane.
-                entry.set(0);
-            }
+        if self.ends_round(next) { self.end_round(buffer, place, next) } else { next }
+    }
+    /// Clears away what was entered in a round that the epoch `next`, which is in force, has ended; the epoch that it begins, with the same record.
+    /// Who owns the block.
+    #[cold]
+    fn end_round(&self, buffer: u32, place: &Place, next: u64) -> u64 {
+        for word in self.entries(buffer).iter().chain([&place.ticket]) {
+            // ORDERING: release, system, partner the host, once the device is dead: `next` comes before, in which none of these counts. No
+            // other is stored meanwhile: the next is stored by who acquires the block from this lane.
+            word.publish(0);
         }
-        next
+        // ORDERING: release, system, partner the host, once the device is dead: all is cleared before.
+        place.epoch.publish(next + 2);
+        next + 2
     }
     /// Says that a buffer is nobody's. Its stream's closer, before it gives it back.
     pub fn disown(&self, buffer: u32) {
@@ -278,7 +304,7 @@ impl Journal {
     pub fn note_ticket(&self, buffer: u32, epoch: u64, ticket: u32) {
         if let Some(place) = self.place(buffer) {
             // ORDERING: relaxed: visible before the tail that publishes the ticket, by that store's release.
-            place.ticket.set(epoch << 32 | u64::from(ticket));
+            place.ticket.set(Self::ticket_epoch(epoch) << TICKET_BITS | u64::from(ticket));
         }
     }
     /// What a buffer holds: the record in force, its epoch, and the ticket of its write if one was drawn. `None` if the buffer was
@@ -300,7 +326,8 @@ impl Journal {
         // ORDERING: relaxed: the device is dead.
         let ticket = place.ticket.peek();
         #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-        let drawn = (ticket >> 32 == epoch & u64::from(u32::MAX)).then_some(ticket as u32);
+        let drawn =
+            (ticket >> TICKET_BITS == Self::ticket_epoch(epoch) && ticket != 0).then_some(ticket as u32);
         Some((record, epoch, drawn))
     }
 }

@@ -93,6 +93,60 @@ fn an_epoch_that_comes_round_finds_no_old_entry() {
     }
 }
 
+/// A thousand rounds and more of few epochs; in some epochs something is entered, or a ticket noted.
+#[test]
+fn entries_and_tickets_are_of_their_epoch_alone() {
+    for shift in [31, 30, 28] {
+        let (places, entries) = tables(0);
+        let journal = journal(&places, &entries, shift);
+        let (mut epoch, mut rounds) = (0, 0);
+        for turn in 1..1 << (64 - 2 * shift + 10) {
+            let before = epoch;
+            epoch = journal.switch(0, epoch, Record { turn, ..Record::default() });
+            rounds += u32::from(journal.entry_epoch(epoch) < journal.entry_epoch(before));
+            assert_eq!(whole(&journal, 0, epoch), [], "epoch {epoch}");
+            let index = (turn % 7) as u32;
+            if index < 3 {
+                assert!(journal.enter(0, epoch, index, 10, 20));
+                assert_eq!(whole(&journal, 0, epoch), [(10, 30)]);
+            }
+            if turn % 5 == 0 {
+                journal.note_ticket(0, epoch, index);
+            }
+            // SAFETY:
+            // - nobody switches
+            let (record, in_force, ticket) = unsafe { journal.in_force(0) }.unwrap();
+            let noted = (turn % 5 == 0).then_some(index);
+            assert_eq!((record.turn, in_force, ticket), (turn, epoch, noted), "epoch {epoch}");
+        }
+        assert!(rounds >= 1000, "{rounds} rounds");
+    }
+}
+
+/// 2³² switches on, where entries tell their epochs apart for longer.
+#[test]
+fn a_ticket_that_comes_round_is_not_taken_for_the_next() {
+    let round = 1 << 32;
+    let (places, entries) = tables(round - 2);
+    let journal = journal(&places, &entries, 12);
+    let mut epoch = journal.switch(0, round - 2, Record::default());
+    journal.note_ticket(0, epoch, 7);
+    // SAFETY:
+    // - nobody switches
+    assert_eq!(unsafe { journal.in_force(0) }.unwrap().2, Some(7));
+    assert!(journal.enter(0, epoch, 1, 10, 20));
+    for _ in 0..3 {
+        epoch = journal.switch(0, epoch, Record::default());
+        assert_ne!(epoch % round, 0);
+    }
+    // As if there had been so many switches.
+    places[0].epoch.set(2 * round - 1);
+    // SAFETY:
+    // - nobody switches
+    assert_eq!(unsafe { journal.in_force(0) }.unwrap().2, None);
+    assert_eq!(whole(&journal, 0, 2 * round - 1), []);
+}
+
 #[test]
 fn a_kept_result_outlives_its_queue() {
     let results: Vec<_> = (0..2).map(|_| SharedWord64::new(0)).collect();
