@@ -133,7 +133,11 @@ impl Plan {
     /// # Errors
     /// There is no more of it.
     pub fn scratch(&self, session: &mut Session, bytes: usize) -> Result<u64, Failure> {
-        // Registered: files are read into it in place. On a GPU, lanes reach it through the bus; device memory would go here.
+        if self.is_gpu {
+            // Lanes would reach registered memory through the bus, again and again.
+            return Ok(session.device_buffer(bytes)?.address());
+        }
+        // Registered: files are read into it in place.
         Ok(session.register_buffer(bytes)?.as_ptr() as u64)
     }
 }

@@ -252,3 +252,121 @@ fn says_what_is_wrong() {
         assert_eq!(output.status.code(), Some(2));
     }
 }
+
+/// Pieces of every length, so that lines and matches lie across their borders in every way.
+#[test]
+fn pieces_of_files() {
+    if !has("grep", "pieces_of_files") {
+        return;
+    }
+    let tree = Tree::new("grep-pieces");
+    let mut random = Random::new(29);
+    let mut files = Vec::new();
+    for (index, longest) in [0, 1, 3, 10, 40, 200, 2_000, 2_000].into_iter().enumerate() {
+        let name = format!("text-{index}");
+        let bytes = 1 + random.below(3_000) as usize;
+        tree.file(&name, random.text(bytes, longest, b"ab"));
+        files.push(name);
+    }
+    tree.file("empty", "");
+    tree.file("directory-like", [b"x".repeat(1_500), b"\nab\n".to_vec()].concat());
+    files.extend(names(["empty", "directory-like", "missing"]));
+    let rounds = [1, 2, 3, 7, 16, 31, 64, 100, 255, 1_000, 4_096];
+    for (round, piece) in rounds.into_iter().enumerate() {
+        let piece = piece.to_string();
+        let pattern = ["a", "ab", "abba", "babab", "", "aabbabaabbabaab", "zz"][round % 7];
+        let seed = round.to_string();
+        let mut ours = vec!["-F", "--device", "cpu", "--mode", "enter", "--piece", &piece];
+        match round % 3 {
+            0 => ours.extend(["--width", "4", "--lanes", "8", "--blocks", "3"]),
+            1 => ours.extend(["--seed", &seed, "--lanes", "40", "--blocks", "2"]),
+            _ => {}
+        }
+        compare(&tree, &["-F"], &ours, pattern, &files);
+    }
+}
+
+/// Output as long as the text and longer, and lines of all kinds of length, against a naive model too.
+#[test]
+fn all_lines_match() {
+    if !has("grep", "all_lines_match") {
+        return;
+    }
+    let tree = Tree::new("grep-dense");
+    let mut random = Random::new(31);
+    tree.file("short-lines", random.text(400_000, 2, b"ab"));
+    tree.file("lines", random.text(900_000, 90, b"abc d"));
+    tree.file("long-lines", random.text(900_000, 70_000, b"abcd"));
+    tree.file("newlines", "\n".repeat(300_000));
+    let long_name = "a-very-long-name".repeat(12);
+    tree.file(&long_name, "\n".repeat(3_000));
+    let files = ["short-lines", "lines", "long-lines", "newlines", &long_name].map(str::to_owned);
+    for pattern in ["", "a"] {
+        compare(&tree, &["-F"], &["--mode", "enter"], pattern, &files);
+    }
+    let text = fs::read(tree.path().join("lines")).unwrap();
+    let lines = text.strip_suffix(b"\n").unwrap_or(&text).split(|&byte| byte == b'\n');
+    let mut expected = Vec::new();
+    for (number, line) in (1..).zip(lines) {
+        if line.windows(2).any(|pair| pair == b"ab") {
+            expected.extend_from_slice(format!("{number}:").as_bytes());
+            expected.extend_from_slice(line);
+            expected.push(b'\n');
+        }
+    }
+    for piece in ["5000", "98304", "288K"] {
+        let output = run(GREP, tree.path(), ["-n", "--mode", "enter", "--piece", piece, "ab", "lines"]);
+        assert!(output.stdout == expected, "--piece {piece}");
+    }
+}
+
+/// The string lies across each border of pieces, at every place in it; strings of many lengths.
+#[test]
+fn strings_across_borders() {
+    let tree = Tree::new("grep-borders");
+    for length in [1, 2, 3, 8, 17, 40] {
+        let string: String = "Zyxwvutsrqponmlkjihgfedcba0123456789-=_+"[..length].to_owned();
+        let mut expected = String::new();
+        let mut files = Vec::new();
+        for start in 60..110 {
+            let name = format!("text-{length}-{start}");
+            tree.file(&name, format!("{}\nn{string}m\nlast", "x".repeat(start - 1)));
+            expected += &format!("{name}:2:n{string}m\n");
+            files.push(name);
+        }
+        let ours = ["-n", "--device", "cpu", "--mode", "enter", "--blocks", "2", "--piece", "100", "--"];
+        let operands = std::iter::once(string.as_str()).chain(files.iter().map(String::as_str));
+        let output = run(GREP, tree.path(), ours.into_iter().chain(operands));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{length}");
+    }
+}
+
+/// A file that is not as long as it was when the work was divided.
+#[test]
+fn files_that_grow_and_shrink() {
+    let tree = Tree::new("grep-growing");
+    // The kernel reads what the length of a file of /proc does not say.
+    let output = run(GREP, tree.path(), ["-c", "--piece", "64", "", "/proc/self/maps"]);
+    let lines: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    assert!(lines > 10, "{lines}: {}", errors(&output));
+    // Others write and cut it meanwhile: any lines of it, each whole but for the last, and an end.
+    let path = tree.file("log", "");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0_usize;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                round += 1;
+                fs::write(&path, "one line of the log\n".repeat(round * 997 % 20_000)).unwrap();
+            }
+        });
+        for piece in ["1000", "10000", "288K"] {
+            for _ in 0..4 {
+                let output =
+                    run(GREP, tree.path(), ["-n", "--mode", "enter", "--piece", piece, "log", "log"]);
+                assert!(matches!(output.status.code(), Some(0 | 1)), "{}", errors(&output));
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

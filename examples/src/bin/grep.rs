@@ -8,8 +8,9 @@ use std::process::ExitCode;
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
-use gpufs_examples::cli::{self, Failure, Options};
+use gpufs_examples::cli::{self, Failure, Options, Plan};
 use gpufs_examples::kernels::Parts;
+use gpufs_examples::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide};
 use gpufs_examples::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
@@ -27,12 +28,26 @@ Prints the lines of the files that hold PATTERN, in the order of the files, as L
   --class        PATTERN is a class of bytes, such as [a-z0-9] or [^a]
   --files-from LIST
                  search the files named in LIST too, one on each line; - is the standard input
+  --piece BYTES  what a warp searches at once of a long file (default 288K: a multiple of the 96K that grep judges at once)
 
 Exit status: 0 if a line matched, 1 if none did, 2 if there was trouble.
 ";
 
-/// Entries of the file table, and descriptors, beside those that lanes have open.
+/// Entries of the file table, and descriptors, beside those that warps have open.
 const FILES_BESIDE: u32 = 64;
+/// Files that a warp has open at least: a short one and a long one.
+const LEAST_FILES: u32 = 2;
+/// Short files that a warp on a GPU has open at a time: there are many warps.
+const GPU_TOGETHER: u32 = 8;
+/// The most rings by default.
+const MOST_RINGS: u32 = 8;
+/// Threads that look how long files are, and the least that is worth one.
+const MOST_THREADS: usize = 8;
+const LEAST_SHARE: usize = 512;
+/// Bytes of a piece, by default and at most.
+#[allow(clippy::cast_possible_truncation, reason = "a constant that fits")]
+const PIECE: u32 = grep::PIECE_BYTES as u32;
+const MOST_PIECE: u32 = 16 << 20;
 
 /// What the command line says.
 struct Command {
@@ -41,6 +56,8 @@ struct Command {
     numbered: bool,
     named: Option<bool>,
     is_class: bool,
+    /// Bytes of a piece of a long file.
+    piece: u32,
     pattern: OsString,
     files: Vec<OsString>,
 }
@@ -55,8 +72,9 @@ fn main() -> ExitCode {
 /// Reads the command line; `None` if it only asks for help.
 fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     // Eight warps: memory for their texts stays near the cores, and there is always one that does not wait.
-    // A GPU's lane does one thing after the other and waits for each: there, as many as the files' texts have room for.
-    let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 32 });
+    // A GPU's warp does one thing after the other and waits for each: it takes many to keep the bus busy.
+    let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
+    let mut piece = PIECE;
     let (mut counts, mut names) = (false, false);
     let (mut numbered, mut named, mut is_class) = (false, None, false);
     let (mut operands, mut lists) = (Vec::new(), Vec::new());
@@ -74,6 +92,7 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
             Short('F') => is_class = false,
             Long("class") => is_class = true,
             Long("files-from") => lists.push(parser.value()?),
+            Long("piece") => piece = u32::try_from(cli::size("piece", &mut parser)?).unwrap_or(u32::MAX),
             Value(value) => operands.push(value),
             Long(name) => {
                 let name = name.to_owned();
@@ -95,12 +114,15 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     if files.is_empty() && lists.is_empty() {
         return Err("no FILE was named; name some, or a list of them with --files-from".into());
     }
+    if !(1..=MOST_PIECE).contains(&piece) {
+        return Err(format!("--piece: 1 to {MOST_PIECE} bytes").into());
+    }
     let show = match (names, counts) {
         (true, _) => Show::Names,
         (_, true) => Show::Counts,
         _ => Show::Lines,
     };
-    Ok(Some(Command { options, show, numbered, named, is_class, pattern, files }))
+    Ok(Some(Command { options, show, numbered, named, is_class, piece, pattern, files }))
 }
 
 /// The names in a list.
@@ -170,58 +192,137 @@ fn class(pattern: &[u8]) -> Result<Needle, Failure> {
     Ok(Needle::class(class))
 }
 
-/// Hands the files' names to the device.
-fn names(session: &mut Session, files: &[OsString]) -> Result<Names, Failure> {
+/// How long the files are; 0 for what is no regular file, or cannot be looked at. The kernel opens them, and says what is wrong.
+fn lengths(files: &[OsString]) -> Vec<u64> {
+    let length = |file: &OsString| {
+        std::fs::metadata(file).map_or(0, |status| if status.is_file() { status.len() } else { 0 })
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let share = files.len().div_ceil(threads).max(LEAST_SHARE);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = files
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().map(length).collect::<Vec<u64>>()))
+            .collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+    })
+}
+
+/// The numbers, one after the other, as bytes.
+fn bytes_of<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+    numbers.flatten().collect()
+}
+
+/// Hands bytes to the device: where they are there.
+fn hand_over(session: &mut Session, bytes: &[u8]) -> Result<u64, Failure> {
+    let buffer = session.device_buffer(bytes.len().max(1))?;
+    session.write_device(&buffer, 0, bytes)?;
+    Ok(buffer.address())
+}
+
+/// Hands the files' names and lengths to the device.
+fn names(session: &mut Session, files: &[OsString], lengths: &[u64]) -> Result<Names, Failure> {
     let (mut text, mut starts) = (Vec::new(), Vec::new());
     for file in files {
         let start =
             u32::try_from(text.len()).map_err(|_| "the files' names are longer than 4 GiB together")?;
-        starts.extend_from_slice(&start.to_ne_bytes());
+        starts.push(start.to_ne_bytes());
         text.extend_from_slice(cli::c_path(file)?.as_bytes_with_nul());
     }
-    let memory = session.register_buffer(starts.len() + text.len())?;
-    #[allow(unsafe_code, reason = "memory that the kernel reads")]
-    // SAFETY:
-    // - no kernel runs yet
-    let into = unsafe { memory.part(0, starts.len() + text.len()) };
-    into[..starts.len()].copy_from_slice(&starts);
-    into[starts.len()..].copy_from_slice(&text);
-    let base = memory.as_ptr() as u64;
     let count = u32::try_from(files.len()).map_err(|_| "there are more than 4 billion files")?;
+    let starts = hand_over(session, &bytes_of(starts.into_iter()))?;
+    let lengths = hand_over(session, &bytes_of(lengths.iter().map(|length| length.to_ne_bytes())))?;
+    let text_address = hand_over(session, &text)?;
     #[allow(unsafe_code, reason = "memory that the kernel reads")]
     // SAFETY:
-    // - the session's, page-aligned, and written just now for the last time
-    Ok(unsafe { Names::new(base + starts.len() as u64, text.len() as u64, base, count) })
+    // - the session's, aligned to 256 bytes, and written just now for the last time
+    Ok(unsafe { Names::new(text_address, text.len() as u64, starts, lengths, count) })
+}
+
+/// Divides the files, and hands over the tables.
+fn units(session: &mut Session, lengths: &[u64], shape: Shape) -> Result<Units, Failure> {
+    let units: Vec<Unit> = divide(lengths, shape).collect();
+    let count = u32::try_from(units.len()).map_err(|_| "there are more than 4 billion pieces of files")?;
+    let long_count = units.iter().filter(|unit| unit.pieces > 0 && unit.offset == 0).count();
+    #[allow(unsafe_code, reason = "a table of numbers as bytes")]
+    // SAFETY:
+    // - numbers without padding, by the order and sizes of the fields, which live as long as the slice
+    let bytes = unsafe {
+        std::slice::from_raw_parts(units.as_ptr().cast::<u8>(), std::mem::size_of_val(units.as_slice()))
+    };
+    let table = hand_over(session, bytes)?;
+    // Zeroed, as the tables want it.
+    let records = session.device_buffer(units.len().max(1) * size_of::<Record>())?.address();
+    let long = session.device_buffer(long_count.max(1) * size_of::<Long>())?.address();
+    let long_count = u32::try_from(long_count).map_err(|_| "there are more than 4 billion files")?;
+    #[allow(unsafe_code, reason = "memory that the kernel uses")]
+    // SAFETY:
+    // - the session's, aligned to 256 bytes, as large as the counts say, and the kernel's alone from here on
+    Ok(unsafe { Units::new((table, records, count), (long, long_count)) })
+}
+
+/// Opens a session, with a grid for as many warps as may have files open.
+fn open(options: &Options) -> Result<(Session, Plan), Failure> {
+    options.open(|plan| {
+        // Each warp has a few short files open, and a long one.
+        let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(FILES_BESIDE);
+        plan.limit_lanes(allowed / LEAST_FILES * plan.width.min(plan.grid.threads));
+        let files = files_wanted(plan).min(allowed.saturating_add(FILES_BESIDE));
+        let builder = Session::builder().files(files);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // What one thread of the system copies from the page cache is a fraction of the bus.
+        let rings = u32::try_from(cores / 2).unwrap_or(MOST_RINGS).clamp(1, MOST_RINGS);
+        if plan.is_gpu { builder.rings(rings) } else { builder }
+    })
+}
+
+/// Files that a grid has open at a time, at best.
+fn files_wanted(plan: &Plan) -> u32 {
+    plan.warps().saturating_mul(most_together(plan) + 1).saturating_add(FILES_BESIDE)
+}
+
+/// The most short files that a warp searches at a time.
+fn most_together(plan: &Plan) -> u32 {
+    if plan.is_gpu { GPU_TOGETHER } else { plan.width }
 }
 
 fn search(command: &Command) -> Result<ExitCode, Failure> {
     let options = &command.options;
-    let (mut session, plan) = options.open(|plan| {
-        // Each lane has a file open.
-        plan.limit_lanes(
-            cli::allow_files(plan.all_lanes().saturating_add(FILES_BESIDE)).saturating_sub(FILES_BESIDE),
-        );
-        Session::builder().files(plan.all_lanes().saturating_add(FILES_BESIDE))
-    })?;
-    let part_bytes = grep::part_bytes(plan.width);
-    let total = part_bytes * plan.warps() as usize;
-    let memory = plan.scratch(&mut session, total)?;
+    let needle = needle(command)?;
+    let lengths = lengths(&command.files);
+    let (mut session, plan) = open(options)?;
+    let (piece, reach) = (command.piece, needle.reach());
+    let part_bytes = grep::part_bytes(piece, reach);
+    // As many as the files that may be open are enough for.
+    let allowed = cli::allow_files(files_wanted(&plan)).saturating_sub(FILES_BESIDE) / plan.warps().max(1);
+    let shape = Shape {
+        piece: piece.into(),
+        short: u64::from(piece).min(grep::SHORT_BYTES as u64),
+        together: most_together(&plan).min(allowed.saturating_sub(1)).max(1),
+        text: grep::text_bytes(piece, reach) as u64,
+    };
+    let units = units(&mut session, &lengths, shape)?;
+    // No more warps than there is work.
+    let parts = plan.warps().min(units.count()).max(1) as usize;
+    let memory = plan.scratch(&mut session, part_bytes * parts)?;
     #[allow(unsafe_code, reason = "memory that the kernel uses")]
     // SAFETY:
     // - the session's, and nobody touches it here
-    let memory = unsafe { Parts::new(memory, total, part_bytes) };
+    let memory = unsafe { Parts::new(memory, part_bytes * parts, part_bytes) };
     let job = grep::Job {
-        names: names(&mut session, &command.files)?,
+        names: names(&mut session, &command.files, &lengths)?,
         show: command.show,
         numbered: u32::from(command.numbered),
         named: u32::from(command.named.unwrap_or(command.files.len() > 1)),
+        units,
+        piece,
+        reach,
         memory,
         next: DeviceWord::new(0),
-        turn: DeviceWord::new(0),
         matched: DeviceWord::new(0),
         failed: DeviceWord::new(0),
         output_errno: DeviceWord::new(0),
-        needle: needle(command)?,
+        needle,
     };
     let job = session.place(job)?;
     let ran = cli::run::<grep::search::Entry>(

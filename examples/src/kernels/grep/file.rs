@@ -1,321 +1,322 @@
-//! One file, searched by all lanes of a warp. Everything here is convergent, but for the functions that say otherwise.
+//! A text, as it lies in memory, searched by all lanes of a warp: the whole of a short file, or a piece of a long one. Everything here is
+//! convergent.
 #![allow(unsafe_code, reason = "memory that lanes share")]
 
 use core::ffi::CStr;
 
+use gpufs_device::Errno;
 use gpufs_device::file::Descriptor;
-use gpufs_device::{Errno, Fs};
-use memchr::{memchr, memchr_iter};
 
 use super::output::Line;
-use super::text::{Decimal, Ends, Matches};
-use super::{Remark, START_BYTES, STRETCH_BYTES, Show, WINDOW_BYTES, Warp};
+use super::survey::{Carry, Place, Slice};
+use super::text::{Decimal, Matches};
+use super::{OUTPUT_BYTES, Remark, STRETCH_BYTES, Show, Warp};
 
-/// What is known of a file so far.
-struct Sight {
-    ends: Ends,
-    /// Newlines before the text that comes next.
-    newlines: u64,
-    /// Lines that matched.
-    matches: u64,
-    /// Nothing more needs to be known.
-    is_decided: bool,
+/// Text whose lines are put out at once, so that they fit the buffer even if all match.
+const RANGE_BYTES: usize = 32 << 10;
+/// The same where many short lines have long names.
+const LEAST_RANGE_BYTES: usize = 512;
+
+/// A text and where it comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) name: &'a CStr,
+    pub(super) descriptor: Descriptor,
+    /// Where in the file it begins.
+    pub(super) offset: u64,
+    /// The text, and as much of what follows as a match reaches.
+    pub(super) text: &'a [u8],
+    /// Bytes of the text itself.
+    pub(super) own: usize,
+    /// Whether the file ends with it.
+    pub(super) closes: bool,
 }
 
-/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself. Once in the device program, as `write` is.
-#[inline(never)]
-fn read_all(fs: Fs, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    let mut done = 0;
-    // Ends: each round reads bytes, or meets the end of the file or an error.
-    while done < into.len() {
-        match fs.pread(descriptor, &mut into[done..], offset + done as u64)? {
-            0 => break,
-            count => done += count,
-        }
+/// What a text is for the output.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// Where the lines end that are printed: where the file becomes binary, if it does.
+    cut: usize,
+    /// Whether some of them match.
+    has_lines: bool,
+    /// Whether the file's last line, which has no end, does.
+    is_closing: bool,
+    /// Whether a line matches that is not printed, as it belongs to a binary file.
+    pub(super) is_binary: bool,
+}
+
+impl Found {
+    /// Whether there are lines to print.
+    pub(super) const fn has_output(&self) -> bool {
+        self.has_lines || self.is_closing
     }
-    Ok(done)
 }
 
 impl<'a> Warp<'a> {
-    /// Reads the beginning of the caller's own file. Each lane for itself.
-    pub(super) fn read_start(&self, descriptor: Descriptor) -> Result<usize, Errno> {
-        let from = self.lanes.rank() as usize * START_BYTES;
-        // SAFETY:
-        // - the beginning of this rank is this lane's until the next barrier
-        let into = unsafe { self.memory.write(from, from + START_BYTES) };
-        read_all(self.fs, descriptor, into, 0)
+    /// Reads `wanted` bytes of a file to `at` of the warp's memory: how many there were.
+    #[inline(never)]
+    pub(super) fn load(
+        &self,
+        descriptor: Descriptor,
+        at: usize,
+        offset: u64,
+        wanted: usize,
+    ) -> Result<usize, Errno> {
+        let lanes = self.lanes;
+        let mut done = 0;
+        lanes.sync();
+        // Ends: each round reads bytes, or meets the end of the file or an error.
+        while done < wanted {
+            // The leader asks. The others take part without asking: what comes over the bus is copied by all of them.
+            let from = at + done;
+            let to = if lanes.is_leader() { at + wanted } else { from };
+            // SAFETY:
+            // - the leader's alone, up to the next barrier
+            let into = unsafe { self.memory.write(from, to) };
+            let outcome = self.fs.pread(descriptor, into, offset + done as u64);
+            let word = match outcome {
+                Ok(count) => count as u64,
+                Err(errno) => FAILED | u64::from(errno.number().cast_unsigned()),
+            };
+            let word = lanes.from_leader(word);
+            #[allow(clippy::cast_possible_truncation, reason = "an errno, or at most `wanted`")]
+            match word {
+                0 => break,
+                word if word & FAILED != 0 => return Err(Errno::from_number(word as i32)),
+                word => done += word as usize,
+            }
+        }
+        lanes.sync();
+        Ok(done)
     }
 
-    /// What [`Warp::read_start`] read in the lane of this rank: by that lane, or behind a barrier. Any lane.
-    pub(super) fn start(&self, rank: u32, bytes: usize) -> &'a [u8] {
-        let from = rank as usize * START_BYTES;
+    /// What [`Warp::load`] has read to the beginning of the warp's memory.
+    pub(super) fn loaded(&self, bytes: usize) -> &'a [u8] {
         // SAFETY:
-        // - read before the barrier; the next batch begins behind another
-        unsafe { self.memory.read(from, from + bytes) }
+        // - read before the barrier in `load`; the next call begins behind another
+        unsafe { self.memory.read(0, bytes) }
     }
 
-    /// Searches a file, of which the lane of `rank` has read the first `bytes`, and puts out what it found.
-    pub(super) fn file(&mut self, name: &CStr, descriptor: Descriptor, rank: u32, bytes: usize) -> Remark {
-        let mut sight = Sight { ends: Ends::Newline, newlines: 0, matches: 0, is_decided: false };
-        let mut failed = None;
-        if bytes < START_BYTES {
-            let text = self.start(rank, bytes);
-            self.text(name, &mut sight, text, true);
+    /// Goes from what was known of the file before a text to what is known behind it; `whole` is the caller's slice of all of it.
+    pub(super) fn advance(&self, source: &Source<'a>, whole: &Slice, carry: &mut Carry) -> Found {
+        let lanes = self.lanes;
+        let mut found = Found { cut: source.own, ..Found::default() };
+        let nul = lanes.ballot(whole.nul.is_some());
+        let before = carry.matches;
+        if nul.is_empty() || carry.is_binary {
+            self.settle(carry, whole, source.offset);
+            found.has_lines = !carry.is_binary && carry.matches > before;
+            found.is_binary = carry.is_binary && carry.matches > before;
         } else {
-            failed = self.long_file(name, descriptor, &mut sight).err();
+            // All of the stretch is binary that holds the first NUL.
+            let at = source.offset + lanes.broadcast(whole.nul.unwrap_or(0) as u64, nul.first());
+            let cut = (at - at % STRETCH_BYTES as u64).saturating_sub(source.offset);
+            found.cut = usize::try_from(cut).unwrap_or(usize::MAX);
+            self.settle(carry, &self.survey(source.text, 0, found.cut), source.offset);
+            found.has_lines = carry.matches > before;
+            let before = carry.matches;
+            carry.is_binary = true;
+            self.settle(carry, &self.survey(source.text, found.cut, source.own), source.offset);
+            found.is_binary = carry.matches > before;
         }
-        self.conclude(name, &sight);
-        let is_unprinted =
-            self.job.show == Show::Lines && sight.ends == Ends::NewlineOrNul && sight.is_decided;
-        match failed {
-            Some(errno) => Remark::Failed(errno),
-            None if is_unprinted => Remark::BinaryMatches,
-            None => Remark::Nothing,
+        let end = source.offset + source.own as u64;
+        if source.closes && carry.line_start < end && carry.has_match {
+            carry.matches += 1;
+            found.is_closing = !carry.is_binary;
+            found.is_binary |= carry.is_binary;
         }
-    }
-
-    /// Prints what concerns the file as a whole.
-    fn conclude(&mut self, name: &CStr, sight: &Sight) {
-        let is_leader = self.lanes.is_leader();
-        if is_leader && sight.matches > 0 {
+        carry.is_decided = match self.job.show {
+            Show::Lines => found.is_binary,
+            Show::Counts => false,
+            Show::Names => carry.matches > 0,
+        };
+        if carry.matches > 0 && lanes.is_leader() {
             self.job.matched.set(1);
         }
-        let count = Decimal::new(sight.matches);
-        let shown = match self.job.show {
-            Show::Lines => return,
-            Show::Counts => Line {
-                name: self.job.is_named().then_some(name.to_bytes()),
-                number: None,
-                text: count.as_bytes(),
-            },
-            Show::Names if sight.matches > 0 => Line { name: None, number: None, text: name.to_bytes() },
-            Show::Names => return,
-        };
-        self.put(|each| {
-            if is_leader {
-                each(shown);
-            }
-        });
+        found
     }
 
-    /// Searches a file window by window. A window begins with a line and ends where a stretch ends.
-    fn long_file(&mut self, name: &CStr, descriptor: Descriptor, sight: &mut Sight) -> Result<(), Errno> {
-        // The next line, and how far the file was read.
-        let (mut at, mut seen) = (0, 0);
-        // Ends: `seen` grows.
-        while !sight.is_decided && !self.is_stopped() {
-            let wanted = seen + STRETCH_BYTES as u64 - at;
-            if wanted > WINDOW_BYTES as u64 {
-                at = self.long_line(name, descriptor, at, sight)?;
-                seen = at - at % STRETCH_BYTES as u64;
+    /// Puts out the lines of a text that match, between what was known before it and what is known behind it.
+    pub(super) fn emit(&mut self, source: &Source<'a>, before: Carry, found: Found, after: &Carry) {
+        if self.job.show != Show::Lines {
+            return;
+        }
+        let (mut carry, mut from, mut step) = (before, 0, RANGE_BYTES);
+        let cut = if found.has_lines { found.cut } else { 0 };
+        // Ends: `from` grows, or `step` shrinks, which it does until it is `LEAST_RANGE_BYTES`.
+        while from < cut && !self.is_stopped() {
+            let to = cut.min(from + step);
+            let slice = self.survey(source.text, from, to);
+            let mut next = carry;
+            let place = self.settle(&mut next, &slice, source.offset);
+            if next.matches > carry.matches && !self.emit_range(source, &carry, &slice, &place, step) {
+                step = LEAST_RANGE_BYTES.max(step / 4);
                 continue;
             }
-            #[allow(clippy::cast_possible_truncation, reason = "at most WINDOW_BYTES")]
-            let window = self.window(descriptor, at, wanted as usize)?;
-            let is_last = (window.len() as u64) < wanted;
-            at += self.text(name, sight, window, is_last) as u64;
-            seen += STRETCH_BYTES as u64;
-            if is_last {
-                break;
-            }
+            (carry, from) = (next, to);
         }
-        Ok(())
+        if found.is_closing {
+            let end = source.offset + source.own as u64;
+            self.emit_line(source, (after.line_start, end), after.newlines + 1);
+        }
     }
 
-    /// Reads a part of a file, each lane a slice; shorter where the file ends.
+    /// Puts out the matching lines of a range of a text, of which `slice` and `place` are the caller's; `false` if they are too many for
+    /// the buffer, and nothing was put out.
     #[inline(never)]
-    fn window(&self, descriptor: Descriptor, offset: u64, bytes: usize) -> Result<&'a [u8], Errno> {
-        let lanes = self.lanes;
-        let window = START_BYTES * lanes.count() as usize;
-        let share = bytes.div_ceil(lanes.count() as usize).next_multiple_of(4096);
-        let from = bytes.min(share * lanes.rank() as usize);
-        let to = bytes.min(from + share);
-        lanes.sync();
-        // SAFETY:
-        // - between two barriers, and the lanes' slices do not overlap
-        let into = unsafe { self.memory.write(window + from, window + to) };
-        let outcome = read_all(self.fs, descriptor, into, offset + from as u64);
-        let (reached, errno) = match outcome {
-            Ok(count) => (from + count, 0),
-            Err(errno) => (from, errno.number()),
-        };
-        let errors = lanes.ballot(errno != 0);
-        if !errors.is_empty() {
-            #[allow(clippy::cast_possible_truncation, reason = "an errno")]
-            let errno = lanes.broadcast(u64::from(errno.cast_unsigned()), errors.first()) as i32;
-            return Err(Errno::from_number(errno));
-        }
-        // The file ends in the first slice that is not full.
-        let short = lanes.ballot(reached < to);
-        let reached =
-            if short.is_empty() { bytes as u64 } else { lanes.broadcast(reached as u64, short.first()) };
-        #[allow(clippy::cast_possible_truncation, reason = "at most `bytes`")]
-        let reached = reached as usize;
-        // SAFETY:
-        // - nobody writes there before the next call's first barrier
-        Ok(unsafe { self.memory.read(window, window + reached) })
-    }
-
-    /// The caller's slice of a text.
-    fn slice(&self, bytes: usize) -> (usize, usize) {
-        let share = bytes.div_ceil(self.lanes.count() as usize);
-        let from = bytes.min(share * self.lanes.rank() as usize);
-        (from, bytes.min(from + share))
-    }
-
-    /// Notes whether the text makes the file binary.
-    fn judge(&self, sight: &mut Sight, text: &[u8]) {
-        let (from, to) = self.slice(text.len());
-        if sight.ends == Ends::Newline && self.lanes.any(memchr(0, &text[from..to]).is_some()) {
-            sight.ends = Ends::NewlineOrNul;
-        }
-    }
-
-    /// Searches the lines of a text that begins with one; how many bytes they were. The last line of the file needs no end.
-    #[inline(never)]
-    fn text(&mut self, name: &CStr, sight: &mut Sight, text: &[u8], is_last: bool) -> usize {
-        let lanes = self.lanes;
-        self.judge(sight, text);
-        let ends = sight.ends;
-        let used = if is_last { text.len() } else { ends.last_start(text) };
-        let lines = &text[..used];
-        // Mine are those that begin in my slice.
-        let (from, to) = self.slice(used);
-        let mine = &lines[ends.start_from(lines, from)..ends.start_from(lines, to)];
-        let matches = Matches { searcher: &self.searcher, ends, text: mine, next: 0 };
-        if self.job.show == Show::Counts {
-            let count = matches.count() as u64;
-            sight.matches += self.sum(count);
-            return used;
-        }
-        let mut matches = matches;
-        let has_match = lanes.any(matches.next().is_some());
-        sight.matches += u64::from(has_match);
-        if self.job.show == Show::Names || ends == Ends::NewlineOrNul {
-            sight.is_decided = has_match;
-            return used;
-        }
-        if self.job.is_numbered() && (has_match || !is_last) {
-            let newlines = memchr_iter(b'\n', mine).count() as u64;
-            let before = sight.newlines + lanes.scan(newlines);
-            sight.newlines = lanes.broadcast(before + newlines, lanes.mask().last());
-            if has_match {
-                self.put_matches(name, mine, Some(before));
-            }
-        } else if has_match {
-            self.put_matches(name, mine, None);
-        }
-        used
-    }
-
-    /// Puts out the matching lines of each lane's `mine`, with numbers that follow `newlines`.
-    #[inline(never)]
-    fn put_matches(&mut self, name: &CStr, mine: &[u8], newlines: Option<u64>) {
-        let job = self.job;
+    fn emit_range(
+        &mut self,
+        source: &Source<'a>,
+        before: &Carry,
+        slice: &Slice,
+        place: &Place,
+        step: usize,
+    ) -> bool {
+        let (job, lanes) = (self.job, self.lanes);
+        let name = job.is_named().then_some(source.name.to_bytes());
+        let numbered = |number: u64| job.is_numbered().then_some(number);
+        // One line at most begins before the text.
+        let is_split = place.matches && place.start < source.offset;
         let searcher = super::Searcher::new(&job.needle);
-        let name = job.is_named().then_some(name.to_bytes());
-        self.put(|each| {
-            let (mut newlines, mut counted) = (newlines, 0);
-            let matches = Matches { searcher: &searcher, ends: Ends::Newline, text: mine, next: 0 };
-            for (start, end) in matches {
-                if let Some(newlines) = &mut newlines {
-                    *newlines += memchr_iter(b'\n', &mine[counted..start]).count() as u64;
+        let text = source.text;
+        let (place, ends) = (*place, slice.ends);
+        let each_line = |each: &mut dyn FnMut(Line<'a>)| {
+            let Some((first, last)) = ends else { return };
+            if place.matches && !is_split {
+                #[allow(clippy::cast_possible_truncation, reason = "within the text")]
+                let start = (place.start - source.offset) as usize;
+                each(Line { name, number: numbered(place.newlines + 1), text: &text[start..first] });
+            }
+            // Behind the end of the first line.
+            let (mut newlines, mut counted) = (place.newlines + 1, 0);
+            let rest = &text[first + 1..=last];
+            for (start, end) in (Matches { searcher: &searcher, text: rest, next: 0 }) {
+                if job.is_numbered() {
+                    newlines += super::text::newlines_and_nul(&rest[counted..start]).0;
                     counted = start;
                 }
-                each(Line { name, number: newlines.map(|newlines| newlines + 1), text: &mine[start..end] });
+                each(Line { name, number: numbered(newlines + 1), text: &rest[start..end] });
             }
-        });
-    }
-
-    /// The sum of `value` over the lanes.
-    fn sum(&self, value: u64) -> u64 {
-        self.lanes.broadcast(self.lanes.scan(value) + value, self.lanes.mask().last())
-    }
-
-    /// Searches a line that does not fit a window, and puts it out if it matches; where the next one begins.
-    fn long_line(
-        &mut self,
-        name: &CStr,
-        descriptor: Descriptor,
-        start: u64,
-        sight: &mut Sight,
-    ) -> Result<u64, Errno> {
-        let lanes = self.lanes;
-        let reach = self.searcher.reach();
-        let mut has_match = false;
-        let mut from = start;
-        // Ends: each round reads further, as `reach` is less than a stretch, or meets the line's end or the file's.
-        let (end, next) = loop {
-            let window = self.window(descriptor, from, STRETCH_BYTES)?;
-            self.judge(sight, window);
-            let (mine, behind) = self.slice(window.len());
-            let end = mine + sight.ends.first(&window[mine..behind]);
-            let ended = lanes.ballot(end < behind);
-            #[allow(clippy::cast_possible_truncation, reason = "within the window")]
-            let end = if ended.is_empty() {
-                window.len()
-            } else {
-                lanes.broadcast(end as u64, ended.first()) as usize
-            };
-            // A match that begins in my slice may end in the next.
-            let (mine, behind) = (mine.min(end), end.min(behind + reach));
-            has_match |= lanes.any(self.searcher.is_in(&window[mine..behind]));
-            if !ended.is_empty() {
-                break (from + end as u64, from + end as u64 + 1);
-            }
-            if window.len() < STRETCH_BYTES {
-                break (from + end as u64, from + end as u64);
-            }
-            from += (STRETCH_BYTES - reach) as u64;
         };
-        sight.newlines += 1;
-        sight.matches += u64::from(has_match);
-        if has_match && self.job.show != Show::Counts {
-            if self.job.show == Show::Names || sight.ends == Ends::NewlineOrNul {
-                sight.is_decided = true;
-            } else {
-                self.put_long_line(name, descriptor, (start, end), sight.newlines)?;
+        let sizes = self.measure(each_line);
+        let fits = sizes.2 <= OUTPUT_BYTES;
+        if !fits && step > LEAST_RANGE_BYTES {
+            return false;
+        }
+        let split = lanes.ballot(is_split);
+        if !split.is_empty() {
+            let end = lanes.broadcast(ends.map_or(0, |(first, _)| first as u64), split.first());
+            self.emit_line(source, (before.line_start, source.offset + end), before.newlines + 1);
+        }
+        if fits {
+            self.put(sizes, each_line);
+            return true;
+        }
+        // A long line, or a few short ones with very long names: one after the other.
+        for lane in lanes.mask().iter() {
+            let mut index = 0;
+            // Ends: over the lane's lines.
+            loop {
+                let (mut found, mut at) = ((0, 0, 0), 0);
+                if lanes.lane() == lane {
+                    each_line(&mut |line| {
+                        at += 1;
+                        if at == index + 1 {
+                            let start = line.text.as_ptr() as u64 - text.as_ptr() as u64;
+                            found = (start, start + line.text.len() as u64, line.number.unwrap_or(0));
+                        }
+                    });
+                }
+                if !lanes.any(at > index) {
+                    break;
+                }
+                let (start, end) = (lanes.broadcast(found.0, lane), lanes.broadcast(found.1, lane));
+                let number = lanes.broadcast(found.2, lane);
+                self.emit_line(source, (source.offset + start, source.offset + end), number);
+                index += 1;
             }
         }
-        Ok(next)
+        true
     }
 
-    /// Prints a line that does not fit a window, piece by piece, straight from the file.
-    fn put_long_line(
-        &mut self,
-        name: &CStr,
-        descriptor: Descriptor,
-        (start, end): (u64, u64),
-        number: u64,
-    ) -> Result<(), Errno> {
-        self.print_pending();
+    /// Puts out bytes [`start`, `end`) of a file, a line, of which the text holds all or the end.
+    fn emit_line(&mut self, source: &Source<'a>, (start, end): (u64, u64), number: u64) {
         let job = self.job;
-        let line = Line {
-            name: job.is_named().then_some(name.to_bytes()),
-            number: job.is_numbered().then_some(number),
-            text: b"",
-        };
-        let is_leader = self.lanes.is_leader();
-        if is_leader {
-            line.prefix(|piece| self.print(piece));
+        if job.is_named() {
+            self.append(source.name.to_bytes());
+            self.append(b":");
         }
-        let mut from = start;
-        // Ends: each round prints bytes, or the file was cut.
-        while from < end {
-            #[allow(clippy::cast_possible_truncation, reason = "at most STRETCH_BYTES")]
-            let wanted = (end - from).min(STRETCH_BYTES as u64) as usize;
-            let window = self.window(descriptor, from, wanted)?;
-            if is_leader {
-                self.print(window);
+        if job.is_numbered() {
+            self.append(Decimal::new(number).as_bytes());
+            self.append(b":");
+        }
+        if start < source.offset {
+            self.append_file(source.descriptor, start, source.offset.min(end));
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "within the text")]
+        let within = |at: u64| at.saturating_sub(source.offset) as usize;
+        self.append(&source.text[within(start)..within(end)]);
+        self.append(b"\n");
+    }
+
+    /// Prints what concerns the file as a whole. Once for each file, where it ends or nothing more needs to be known.
+    pub(super) fn conclude(&mut self, name: &CStr, carry: &Carry) {
+        match self.job.show {
+            Show::Names if carry.matches > 0 => self.append(name.to_bytes()),
+            Show::Lines | Show::Names => return,
+            Show::Counts => {
+                if self.job.is_named() {
+                    self.append(name.to_bytes());
+                    self.append(b":");
+                }
+                self.append(Decimal::new(carry.matches).as_bytes());
             }
-            if window.len() < wanted {
+        }
+        self.append(b"\n");
+    }
+
+    /// Searches a file from `offset` on to its end, and puts out what it finds: what there is to say of the file, and what was last known.
+    pub(super) fn search_rest(
+        &mut self,
+        name: &'a CStr,
+        descriptor: Descriptor,
+        mut offset: u64,
+        mut carry: Carry,
+    ) -> (Remark, Carry) {
+        // Ends: with the file, or where nothing more can be printed.
+        while !self.is_stopped() {
+            let source = match self.load(descriptor, 0, offset, self.job.wanted_bytes()) {
+                Ok(bytes) => self.source(name, descriptor, offset, bytes),
+                Err(errno) => return (Remark::Failed(errno), carry),
+            };
+            let whole = self.survey(source.text, 0, source.own);
+            let before = carry;
+            let found = self.advance(&source, &whole, &mut carry);
+            self.emit(&source, before, found, &carry);
+            if found.is_binary && self.job.show == Show::Lines {
+                return (Remark::BinaryMatches, carry);
+            }
+            if source.closes || carry.is_decided {
                 break;
             }
-            from += wanted as u64;
+            offset += source.own as u64;
         }
-        if is_leader {
-            self.print(b"\n");
-        }
-        Ok(())
+        (Remark::Nothing, carry)
+    }
+
+    /// The piece at `offset` of a file, of which `bytes` bytes were loaded; fewer than [`super::Job::wanted_bytes`] if the file ends there.
+    pub(super) fn source(
+        &self,
+        name: &'a CStr,
+        descriptor: Descriptor,
+        offset: u64,
+        bytes: usize,
+    ) -> Source<'a> {
+        let piece = self.job.piece_bytes();
+        let closes = bytes < self.job.wanted_bytes() && bytes <= piece;
+        Source { name, descriptor, offset, text: self.loaded(bytes), own: bytes.min(piece), closes }
     }
 }
+
+/// Beside an errno in a word; counts are smaller.
+const FAILED: u64 = 1 << 63;

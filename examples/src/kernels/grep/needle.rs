@@ -41,6 +41,11 @@ impl Needle {
     pub const fn class(class: [u64; 4]) -> Self {
         Self { is_class: 1, length: 0, rare_at: 0, class, bytes: [0; LONGEST_NEEDLE] }
     }
+    /// Bytes of a match beyond its first.
+    #[must_use]
+    pub const fn reach(&self) -> u32 {
+        self.length.saturating_sub(1)
+    }
     /// The class, if it is one.
     pub(super) fn as_class(&self) -> Option<&[u64; 4]> {
         (self.is_class == 1).then_some(&self.class)

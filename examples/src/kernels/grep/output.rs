@@ -1,14 +1,14 @@
-//! A warp's output: a buffer that is printed at the warp's turn. Everything here is convergent, but for [`Line`].
+//! A warp's output: a buffer that is printed at the unit's turn. Everything here is convergent, but for [`Line`] and [`write`].
 #![allow(unsafe_code, reason = "memory that lanes share")]
 
-use gpufs_device::warp::nap;
+use gpufs_device::file::Descriptor;
 use gpufs_device::{Errno, File};
 
 use super::text::Decimal;
-use super::{OUTPUT_BYTES, WINDOW_BYTES, Warp};
+use super::{OUTPUT_BYTES, Warp};
 
-/// Longest nap of a warp that waits for its turn, in nanoseconds.
-const NAP_NS: u32 = 2_000;
+/// The least of a file that is worth a read of its own, where there is more.
+const LEAST_READ: usize = 4096;
 
 /// What a line is printed as: `name:number:text`.
 #[derive(Clone, Copy, Debug)]
@@ -45,85 +45,99 @@ pub(super) fn write(stream: File, bytes: &[u8]) -> Result<(), Errno> {
     stream.fwrite(bytes).map(|_| ())
 }
 
-impl Warp<'_> {
+impl<'a> Warp<'a> {
     fn output_start(&self) -> usize {
-        super::START_BYTES * self.lanes.count() as usize + WINDOW_BYTES
+        self.job.text_bytes()
     }
 
-    /// Waits until the files before the batch have been printed.
-    pub(super) fn take_turn(&mut self) {
-        let Self { job, lanes, first, .. } = *self;
-        if self.has_turn {
-            return;
-        }
-        // Ends: the lowest batch under way has the turn, and waits only for its files and the standard output.
-        // ORDERING: acquire, device, partner `end_turn`.
-        while lanes.any(lanes.is_leader() && job.turn.observe() != first) && !self.is_stopped() {
-            nap(NAP_NS);
-        }
-        self.has_turn = true;
-    }
-
-    /// Lets the next batch print. The warp has the turn, and has printed all of its own.
-    pub(super) fn end_turn(&mut self) {
-        self.take_turn();
-        if self.lanes.is_leader() {
-            // ORDERING: release, device, partner `take_turn`.
-            self.job.turn.publish(self.first + self.lanes.count());
-        }
-    }
-
-    /// Prints what the buffer holds, at the warp's turn.
+    /// Prints what the buffer holds, at the unit's turn.
     #[inline(never)]
     pub(super) fn print_pending(&mut self) {
         self.take_turn();
         self.lanes.sync();
-        if self.lanes.is_leader() {
-            let start = self.output_start();
-            // SAFETY:
-            // - filled before the barrier; nobody writes there before the next
-            self.print(unsafe { self.memory.read(start, start + self.pending) });
-        }
+        let start = self.output_start();
+        // SAFETY:
+        // - filled before the barrier; nobody writes there before the next
+        let bytes = unsafe { self.memory.read(start, start + self.pending) };
+        self.print(bytes);
         self.pending = 0;
         self.lanes.sync();
     }
 
-    /// Prints bytes, or notes why not; then nothing more. One lane of the warp that has the turn.
+    /// Prints bytes, or notes why not; then nothing more. The unit has the turn.
     pub(super) fn print(&self, bytes: &[u8]) {
-        if self.job.output_errno.peek() != 0 {
+        if bytes.is_empty() || self.is_stopped() {
             return;
         }
-        if let Err(errno) = write(self.fs.stdout(), bytes) {
-            self.note(errno);
+        // All of it is the leader's, so that it stays together if the lanes come one by one. Where they come together, all of them copy.
+        let mine = if self.lanes.is_leader() { bytes } else { &bytes[..0] };
+        if let Err(errno) = write(self.fs.stdout(), mine) {
+            // ORDERING: relaxed would do: a flag and its reason in one word. The first stays.
+            let _ = self.job.output_errno.replace(0, errno.number().cast_unsigned());
         }
     }
 
-    fn note(&self, errno: Errno) {
-        // ORDERING: relaxed would do: a flag and its reason in one word. The first stays.
-        let _ = self.job.output_errno.replace(0, errno.number().cast_unsigned());
-    }
-
-    /// Puts every lane's lines, in lane order, into the buffer; prints them at once where they are too many. `each_line` hands its
-    /// argument every line of the caller's.
-    pub(super) fn put<'t>(&mut self, each_line: impl Fn(&mut dyn FnMut(Line<'t>))) {
-        let lanes = self.lanes;
-        let mut bytes = 0;
-        each_line(&mut |line| line.pieces(|piece| bytes += piece.len()));
-        let before = lanes.scan(bytes as u64);
-        #[allow(clippy::cast_possible_truncation, reason = "sums of lengths in memory")]
-        let (before, total) =
-            (before as usize, lanes.broadcast(before + bytes as u64, lanes.mask().last()) as usize);
-        if self.pending + total > OUTPUT_BYTES {
+    /// Copies bytes that all lanes have to the end of the buffer; prints them at once where they are too many.
+    #[inline(never)]
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        if self.pending + bytes.len() > OUTPUT_BYTES {
             self.print_pending();
         }
-        if total > OUTPUT_BYTES {
-            for lane in lanes.mask().iter() {
-                if lanes.lane() == lane {
-                    each_line(&mut |line| line.pieces(|piece| self.print(piece)));
-                }
-                lanes.sync();
-            }
+        if bytes.len() > OUTPUT_BYTES {
+            self.print(bytes);
             return;
+        }
+        let share = bytes.len().div_ceil(self.lanes.count() as usize);
+        let from = bytes.len().min(share * self.lanes.rank() as usize);
+        let to = bytes.len().min(from + share);
+        let start = self.output_start() + self.pending;
+        // SAFETY:
+        // - the lanes' shares do not overlap
+        unsafe { self.memory.write(start + from, start + to) }.copy_from_slice(&bytes[from..to]);
+        self.pending += bytes.len();
+        self.lanes.sync();
+    }
+
+    /// As [`Warp::append`], with bytes [`from`, `to`) of a file, as far as they are still there.
+    #[inline(never)]
+    pub(super) fn append_file(&mut self, descriptor: Descriptor, mut from: u64, to: u64) {
+        // Ends: each round takes bytes of the file, or is the last.
+        while from < to && !self.is_stopped() {
+            let left = usize::try_from(to - from).unwrap_or(usize::MAX);
+            if OUTPUT_BYTES - self.pending < left.min(LEAST_READ) {
+                self.print_pending();
+            }
+            let wanted = left.min(OUTPUT_BYTES - self.pending);
+            match self.load(descriptor, self.output_start() + self.pending, from, wanted) {
+                // The file was cut. An error shows where it is read for the search.
+                Ok(0) | Err(_) => return,
+                Ok(count) => {
+                    self.pending += count;
+                    from += count as u64;
+                }
+            }
+        }
+    }
+
+    /// How many bytes every lane's lines come to before the caller's, and in all. `each_line` hands its argument every line of the
+    /// caller's.
+    pub(super) fn measure<'t>(&self, each_line: impl Fn(&mut dyn FnMut(Line<'t>))) -> (usize, usize, usize) {
+        let mut bytes = 0;
+        each_line(&mut |line| line.pieces(|piece| bytes += piece.len()));
+        let before = self.lanes.scan(bytes as u64);
+        let total = self.lanes.broadcast(before + bytes as u64, self.lanes.mask().last());
+        #[allow(clippy::cast_possible_truncation, reason = "sums of lengths in memory")]
+        (before as usize, bytes, total as usize)
+    }
+
+    /// Puts every lane's lines, in lane order, into the buffer. They come to at most [`OUTPUT_BYTES`]: to what [`Warp::measure`] says.
+    pub(super) fn put<'t>(
+        &mut self,
+        (before, bytes, total): (usize, usize, usize),
+        each_line: impl Fn(&mut dyn FnMut(Line<'t>)),
+    ) {
+        if self.pending + total > OUTPUT_BYTES {
+            self.print_pending();
         }
         let start = self.output_start() + self.pending + before;
         // SAFETY:
@@ -137,6 +151,6 @@ impl Warp<'_> {
             });
         });
         self.pending += total;
-        lanes.sync();
+        self.lanes.sync();
     }
 }

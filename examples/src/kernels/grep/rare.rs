@@ -2,7 +2,7 @@
 //!
 //! A text full of the rare byte takes as many comparisons as it has bytes.
 
-use memchr::memchr;
+use super::wide;
 
 /// A string to look for.
 #[derive(Clone, Copy, Debug)]
@@ -24,17 +24,12 @@ impl<'a> RareFinder<'a> {
     pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
         let last = text.len().checked_sub(self.needle.len())?;
         let Some(&rare) = self.needle.get(self.rare_at) else { return Some(0) };
-        // Where the rare byte may stand.
-        let (mut from, end) = (self.rare_at, last + self.rare_at + 1);
-        // Ends: `from` grows.
-        while let Some(found) = memchr(rare, &text[from..end]) {
-            let start = from + found - self.rare_at;
-            if text[start..start + self.needle.len()] == *self.needle {
-                return Some(start);
-            }
-            from += found + 1;
-        }
-        None
+        // Where the rare byte may stand: found there, the string begins at the same index of the whole text.
+        wide::find(rare, &text[self.rare_at..=last + self.rare_at], |start| {
+            let place = &text[start..start + self.needle.len()];
+            // Byte by byte: most differ in the first ones.
+            place.iter().zip(self.needle).all(|(one, other)| one == other)
+        })
     }
 }
 

@@ -1,12 +1,14 @@
 //! Finding matches and lines in memory: what one lane does alone.
+//!
+//! A line ends with a newline or a NUL. A file without NULs is a text; in others NULs end lines, too, as `grep` has it.
 
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
-use memchr::memmem;
-use memchr::{memchr, memchr2, memrchr, memrchr2};
+use memchr::{memchr, memchr_iter, memmem};
+use memchr::{memchr2, memrchr2};
 
 use super::Needle;
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
-use super::rare::RareFinder;
+use super::{rare::RareFinder, wide};
 
 /// What looks for a string: on a CPU with vector instructions, chosen through a pointer; a GPU does better without either.
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
@@ -19,6 +21,14 @@ fn finder(needle: &Needle) -> Finder<'_> {
     return memmem::Finder::new(needle.as_bytes());
     #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
     return RareFinder::new(needle.as_bytes(), needle.rare_at());
+}
+
+/// How many newlines a text holds, and whether it holds a NUL.
+pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    return (memchr_iter(b'\n', text).count() as u64, memchr(0, text).is_some());
+    #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+    return wide::newlines_and_nul(text);
 }
 
 /// A needle, ready to be looked for.
@@ -48,6 +58,10 @@ impl<'a> Searcher<'a> {
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
         self.find(text).is_some()
     }
+    /// Whether every line matches, an empty one too.
+    pub(super) fn is_in_every_line(&self) -> bool {
+        matches!(self, Self::Fixed(finder) if finder.needle().is_empty())
+    }
     /// Bytes of a match beyond its first: so many does it reach from one piece of text into the next.
     pub(super) fn reach(&self) -> usize {
         match self {
@@ -57,45 +71,19 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// What ends a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
-    /// A newline: the file is text as far as it was read.
-    Newline,
-    /// A newline or a NUL: the file is binary.
-    NewlineOrNul,
+/// Where the first line ends, if it does.
+pub(super) fn first_end(text: &[u8]) -> Option<usize> {
+    memchr2(b'\n', 0, text)
 }
 
-impl Ends {
-    /// Where the first line ends; the text's length if it goes on.
-    pub(super) fn first(self, text: &[u8]) -> usize {
-        match self {
-            Self::Newline => memchr(b'\n', text),
-            Self::NewlineOrNul => memchr2(b'\n', 0, text),
-        }
-        .unwrap_or(text.len())
-    }
-    /// Where the last unfinished line begins; the text's length if there is none.
-    pub(super) fn last_start(self, text: &[u8]) -> usize {
-        match self {
-            Self::Newline => memrchr(b'\n', text),
-            Self::NewlineOrNul => memrchr2(b'\n', 0, text),
-        }
-        .map_or(0, |end| end + 1)
-    }
-    /// The first line that begins at `at` or behind it: its start; the text's length if there is none.
-    pub(super) fn start_from(self, text: &[u8], at: usize) -> usize {
-        match at.checked_sub(1) {
-            None => 0,
-            Some(before) => (before + self.first(&text[before..]) + 1).min(text.len()),
-        }
-    }
+/// Where the last line that ends does.
+pub(super) fn last_end(text: &[u8]) -> Option<usize> {
+    memrchr2(b'\n', 0, text)
 }
 
-/// The lines of whole lines of text that match, as (start, end), ends not included.
+/// The lines of a text that match, as (start, end), ends not included. The text begins with a line and ends with a line's end.
 pub(super) struct Matches<'t> {
     pub(super) searcher: &'t Searcher<'t>,
-    pub(super) ends: Ends,
     pub(super) text: &'t [u8],
     /// Where the next line begins.
     pub(super) next: usize,
@@ -107,8 +95,8 @@ impl Iterator for Matches<'_> {
     fn next(&mut self) -> Option<(usize, usize)> {
         let rest = self.text.get(self.next..)?;
         let found = self.searcher.find(rest)?;
-        let start = self.next + self.ends.last_start(&rest[..found]);
-        let end = self.next + found + self.ends.first(&rest[found..]);
+        let start = self.next + last_end(&rest[..found]).map_or(0, |end| end + 1);
+        let end = self.next + found + first_end(&rest[found..]).unwrap_or(rest.len() - found);
         self.next = end + 1;
         Some((start, end))
     }

@@ -1,0 +1,219 @@
+//! The work, divided by the host before the kernel runs, and what warps leave for each other about it.
+//!
+//! A *unit* is a piece of a long file, or some short files, which a warp searches file by file. Units are in the order of the output.
+#![allow(unsafe_code, reason = "tables at addresses")]
+
+use core::slice;
+
+use gpufs_core::word::{DeviceWord, DeviceWord64};
+use gpufs_device::portable;
+
+portable! {
+    /// What a warp searches at once.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Unit {
+        /// The first file.
+        pub file: u32,
+        /// How many short files; 0: a piece of a long one.
+        pub files: u32,
+        /// The long file's number among those.
+        pub long: u32,
+        /// How many pieces it has.
+        pub pieces: u32,
+        /// Where in it the piece begins.
+        pub offset: u64,
+    }
+}
+
+portable! {
+    /// What the warps that have searched a unit tell those behind it. Zeroed at first.
+    #[derive(Debug, Default)]
+    pub struct Record {
+        /// 1 once all words below stand.
+        pub known: DeviceWord,
+        /// 1 once the unit's output, and so all output before it, is in the standard output's buffer. Only of units that have some.
+        pub printed: DeviceWord,
+        /// The last unit that has output, this one or one before it, plus 1; 0: none has.
+        pub loud: DeviceWord,
+        /// The bits of `Carry`.
+        pub flags: DeviceWord,
+        /// What the next piece of the same file goes on from; see `Carry`.
+        pub newlines: DeviceWord64,
+        /// As above.
+        pub line_start: DeviceWord64,
+        /// As above.
+        pub matches: DeviceWord64,
+    }
+}
+
+portable! {
+    /// A long file, which many warps read. Zeroed at first.
+    #[derive(Debug, Default)]
+    pub struct Long {
+        /// [`Long::UNOPENED`], then one of the others.
+        pub state: DeviceWord,
+        /// The descriptor, or why there is none.
+        pub outcome: DeviceWord,
+        /// Pieces that nobody will read again. Who is the last closes the file.
+        pub done: DeviceWord,
+        /// 1 when nothing more needs to be known of the file.
+        pub decided: DeviceWord,
+    }
+}
+
+impl Long {
+    /// Whoever has the first piece has not opened it yet.
+    pub const UNOPENED: u32 = 0;
+    /// `outcome` is the descriptor.
+    pub const OPEN: u32 = 1;
+    /// `outcome` is an errno.
+    pub const FAILED: u32 = 2;
+}
+
+portable! {
+    /// The tables; the memory lies elsewhere.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Units {
+        units: u64,
+        records: u64,
+        count: u32,
+        long_count: u32,
+        long: u64,
+    }
+}
+
+impl Units {
+    /// `count` [`Unit`]s and as many [`Record`]s, and `long_count` entries for long files, at addresses of the device's.
+    ///
+    /// # Safety
+    /// As long as kernels use them, the tables are there and aligned, the units are constant, and only the methods of words touch the rest.
+    #[must_use]
+    pub const unsafe fn new(
+        (units, records, count): (u64, u64, u32),
+        (long, long_count): (u64, u32),
+    ) -> Self {
+        Self { units, records, count, long_count, long }
+    }
+    /// How many units.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+    /// A unit; `None` behind the last.
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<&Unit> {
+        // SAFETY:
+        // - aligned, there, and constant, by the contract of `new`
+        let units = unsafe { slice::from_raw_parts(self.units as *const Unit, self.count as usize) };
+        units.get(index as usize)
+    }
+    /// A unit's record.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn record(&self, index: u32) -> &Record {
+        // SAFETY:
+        // - aligned and there, by the contract of `new`; words may be shared
+        let records = unsafe { slice::from_raw_parts(self.records as *const Record, self.count as usize) };
+        &records[index as usize]
+    }
+    /// A long file's entry.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn long(&self, index: u32) -> &Long {
+        // SAFETY:
+        // - as above
+        let long = unsafe { slice::from_raw_parts(self.long as *const Long, self.long_count as usize) };
+        &long[index as usize]
+    }
+}
+
+/// How work is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Bytes of a piece of a long file.
+    pub piece: u64,
+    /// Shorter files are searched several at a time.
+    pub short: u64,
+    /// The most short files in a unit.
+    pub together: u32,
+    /// The most bytes of [`room`] in a unit.
+    pub text: u64,
+}
+
+/// Memory that a short file gets: a byte more than it had, so that it shows when it has grown.
+#[must_use]
+pub const fn room(length: u64) -> u64 {
+    (length + 1).next_multiple_of(1024)
+}
+
+/// Divides files of these lengths into units, in order. An iterator: the device library has nothing to collect them in.
+pub fn divide(lengths: &[u64], shape: Shape) -> impl Iterator<Item = Unit> {
+    // The next file, the next piece of it, and how many long files there were before.
+    let (mut file, mut piece, mut long) = (0, 0, 0);
+    core::iter::from_fn(move || {
+        let length = *lengths.get(file)?;
+        #[allow(clippy::cast_possible_truncation, reason = "the host refuses more than 2^32 files or pieces")]
+        let (first, pieces) = (file as u32, length.div_ceil(shape.piece) as u32);
+        if length >= shape.short {
+            let unit = Unit { file: first, files: 0, long, pieces, offset: u64::from(piece) * shape.piece };
+            piece += 1;
+            if piece == pieces {
+                (file, piece, long) = (file + 1, 0, long + 1);
+            }
+            return Some(unit);
+        }
+        let (mut files, mut bytes) = (0, 0);
+        // Ends: over the files.
+        while files < shape.together
+            && let Some(&length) = lengths.get(file)
+            && length < shape.short
+            && (files == 0 || bytes + room(length) <= shape.text)
+        {
+            (file, files, bytes) = (file + 1, files + 1, bytes + room(length));
+        }
+        Some(Unit { file: first, files, ..Unit::default() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Shape, Unit, divide, room};
+
+    #[test]
+    fn every_byte_is_in_one_unit() {
+        let shape = Shape { piece: 100, short: 50, together: 3, text: 4096 };
+        let lengths = [0, 49, 50, 99, 100, 101, 1, 1, 1, 1, 1000, 0];
+        let units: Vec<Unit> = divide(&lengths, shape).collect();
+        let (mut file, mut at, mut long) = (0, 0, 0);
+        for unit in &units {
+            assert_eq!(unit.file as usize, file, "{units:?}");
+            if unit.files > 0 {
+                assert_eq!(at, 0, "a long file was left");
+                assert!(unit.files <= shape.together);
+                let lengths = &lengths[file..file + unit.files as usize];
+                assert!(lengths.iter().all(|&length| length < shape.short));
+                assert!(lengths.iter().map(|&length| room(length)).sum::<u64>() <= shape.text);
+                file += unit.files as usize;
+                continue;
+            }
+            assert_eq!((unit.offset, unit.long), (at, long));
+            at += shape.piece;
+            if at >= lengths[file] {
+                assert_eq!(u64::from(unit.pieces), lengths[file].div_ceil(shape.piece));
+                (file, at, long) = (file + 1, 0, long + 1);
+            }
+        }
+        assert_eq!(file, lengths.len());
+    }
+
+    #[test]
+    fn short_files_fit_the_memory() {
+        let shape = Shape { piece: 1 << 20, short: 4096, together: 32, text: 8192 };
+        let units: Vec<Unit> = divide(&[3000; 10], shape).collect();
+        assert_eq!(units.iter().map(|unit| unit.files).collect::<Vec<_>>(), [2; 5]);
+    }
+}

@@ -1,0 +1,174 @@
+//! Looking for bytes in a text as a GPU's lane does best: in aligned words of 16 bytes, several on their way at once, without tables or vectors.
+//!
+//! Each lane has a slice of its own. So no lane waits for another until all have read their slices, and the same slices suit a CPU.
+#![allow(unsafe_code, reason = "loads aligned words of a text")]
+
+/// Bytes of a word.
+const WORD: usize = 16;
+/// Words that are loaded before the first is looked at.
+const AT_ONCE: usize = 4;
+/// The lower seven bits of each byte.
+const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+/// `byte` in each byte of a half word.
+const fn repeated(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The highest bit of each byte of `half` that is the byte repeated in `wanted`; no other bit. Exact: nothing is carried from byte to byte.
+const fn equal(half: u64, wanted: u64) -> u64 {
+    let differs = half ^ wanted;
+    !(((differs & LOW) + LOW) | differs | LOW)
+}
+
+/// A word as two halves, the lower one first.
+#[derive(Clone, Copy, Default)]
+struct Word([u64; 2]);
+
+impl Word {
+    /// The word at `at`, where it is aligned.
+    ///
+    /// # Safety
+    /// The text holds all of it, and `at` is as [`aligned_from`] says, or whole words behind that.
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    unsafe fn load(text: &[u8], at: usize) -> Self {
+        // SAFETY:
+        // - in bounds and aligned, by this function's contract; any bytes are a number
+        let word = unsafe { text.as_ptr().add(at).cast::<u128>().read() };
+        // Little-endian, as all devices are: the lower half comes first.
+        Self([word as u64, (word >> 64) as u64])
+    }
+    /// [`equal`] of both halves.
+    const fn marks(self, wanted: u64) -> [u64; 2] {
+        [equal(self.0[0], wanted), equal(self.0[1], wanted)]
+    }
+}
+
+/// Where the first aligned word of a text begins; its length if that is less.
+fn aligned_from(text: &[u8]) -> usize {
+    (text.as_ptr().addr().wrapping_neg() % WORD).min(text.len())
+}
+
+/// Hands out the words of a text, whose first begins at `from`, several at a time, as long as `each` says so; where it ended.
+#[inline]
+fn words(text: &[u8], from: usize, mut each: impl FnMut(usize, &[Word]) -> bool) -> usize {
+    let mut at = from;
+    // Ends: `at` grows.
+    while at + AT_ONCE * WORD <= text.len() {
+        let mut several = [Word::default(); AT_ONCE];
+        for (index, word) in several.iter_mut().enumerate() {
+            // SAFETY:
+            // - in bounds by the loop's condition, and whole words behind the first aligned one
+            *word = unsafe { Word::load(text, at + index * WORD) };
+        }
+        if !each(at, &several) {
+            return at;
+        }
+        at += AT_ONCE * WORD;
+    }
+    // Ends: as above.
+    while at + WORD <= text.len() {
+        // SAFETY:
+        // - as above
+        let word = unsafe { Word::load(text, at) };
+        if !each(at, &[word]) {
+            return at;
+        }
+        at += WORD;
+    }
+    at
+}
+
+/// How many newlines a text holds, and whether it holds a NUL.
+pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
+    let (newline, nul) = (repeated(b'\n'), repeated(0));
+    let from = aligned_from(text);
+    let (mut newlines, mut nuls) = (0, 0);
+    let to = words(text, from, |_, several| {
+        for word in several {
+            let [low, high] = word.marks(newline);
+            newlines += u64::from(low.count_ones() + high.count_ones());
+            let [low, high] = word.marks(nul);
+            nuls |= low | high;
+        }
+        true
+    });
+    // Fewer than a word's bytes each.
+    for &byte in text[..from].iter().chain(&text[to..]) {
+        newlines += u64::from(byte == b'\n');
+        nuls |= u64::from(byte == 0);
+    }
+    (newlines, nuls != 0)
+}
+
+/// The first place of `byte` that `accepts` takes.
+#[inline]
+pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
+    let wanted = repeated(byte);
+    let from = aligned_from(text);
+    if let Some(at) = (0..from).find(|&at| text[at] == byte && accepts(at)) {
+        return Some(at);
+    }
+    let mut found = None;
+    let to = words(text, from, |at, several| {
+        let mut any = 0;
+        for word in several {
+            let [low, high] = word.marks(wanted);
+            any |= low | high;
+        }
+        if any == 0 {
+            return true;
+        }
+        for (index, word) in several.iter().enumerate() {
+            for (half, mut marks) in (0..).zip(word.marks(wanted)) {
+                // Ends: a mark less each round.
+                while marks != 0 {
+                    let place = at + index * WORD + half * 8 + (marks.trailing_zeros() / 8) as usize;
+                    if accepts(place) {
+                        found = Some(place);
+                        return false;
+                    }
+                    marks &= marks - 1;
+                }
+            }
+        }
+        true
+    });
+    if found.is_some() {
+        return found;
+    }
+    (to..text.len()).find(|&at| text[at] == byte && accepts(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, newlines_and_nul};
+
+    /// Every alignment, lengths around the words, bytes whose neighbours in value and place could be taken for them.
+    #[test]
+    fn as_byte_by_byte() {
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = || {
+            // xorshift64 (Marsaglia, 2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 33).unwrap()
+        };
+        let letters = [b'\n', b'\n' + 1, b'\n' - 1, b'\n' | 0x80, 0, 1, 0x80, 0xff, b'a'];
+        for _ in 0..20_000 {
+            let (start, length) = (next() % 16, next() % 300);
+            let few = 1 + next() % letters.len();
+            let memory: Vec<u8> = (0..start + length).map(|_| letters[next() % few]).collect();
+            let text = &memory[start..];
+            let newlines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            assert_eq!(newlines_and_nul(text), (newlines, text.contains(&0)), "{text:?}");
+            for byte in letters {
+                let (stride, modulus) = (next() % 5, 1 + next() % 4);
+                let accepts = |at: usize| (at + stride).is_multiple_of(modulus);
+                let expected = (0..text.len()).find(|&at| text[at] == byte && accepts(at));
+                assert_eq!(find(byte, text, accepts), expected, "{byte} in {text:?}");
+            }
+        }
+    }
+}
