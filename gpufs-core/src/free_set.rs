@@ -8,7 +8,7 @@ pub(crate) const WORD_BITS: u32 = 64;
 /// A set of free items, numbered from 0. Bit `i` of word `w` is set while item `64 w + i` is free.
 ///
 /// Owner of a set bit: nobody. Owner of a cleared bit: whoever cleared it, until it sets it again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct FreeSet {
     words: *const DeviceWord64,

@@ -142,7 +142,7 @@ pub struct Place {
 }
 
 /// The journal as the device sees it. Without `places`, output does not survive a fault.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Journal {
     /// One for each stream buffer, or null.

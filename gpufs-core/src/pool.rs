@@ -3,7 +3,7 @@
 use crate::free_set::{Claim, FreeSet};
 
 /// Buffers of one size in one stretch of memory that the device and the kernel reach at the same address.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Pool {
     /// Address of buffer 0.

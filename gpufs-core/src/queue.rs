@@ -190,7 +190,7 @@ pub struct Counters {
 }
 
 /// What a [`Queue`] is made of. Entry counts are powers of two.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct QueueParts {
     /// The SQ tail. Shared; written by the publisher, read by the kernel.
@@ -253,7 +253,7 @@ pub struct QueueProgress {
 
 /// One ring as the device sees it. It is its parts' addresses and sizes, which never change: a lane that takes many steps copies it, so
 /// that they stay in registers. On a GPU each acquire sends the next look at memory on a trip of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Queue {
     parts: QueueParts,

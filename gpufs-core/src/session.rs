@@ -295,7 +295,7 @@ impl Stage {
 }
 
 /// The session as the device sees it. Constant while kernels run, but for what the tables' own rules say.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 #[repr(C)]
 pub struct Session {
     /// `queue_count` rings.

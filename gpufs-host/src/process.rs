@@ -9,7 +9,8 @@
 //! `vfork(2)` and `posix_spawn(3)` copy nothing, and empty nothing: there the memory is the parent's until the child becomes another program.
 #![allow(unsafe_code, reason = "a page that forks empty")]
 
-use std::collections::BTreeMap;
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -20,7 +21,7 @@ use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord64;
 
 use crate::cpu::LaneStack;
-use crate::session::Live;
+use crate::session::{Estate, Live};
 
 /// What there is once in a process. Locks here are never waited for in a child: it has its own.
 #[derive(Debug, Default)]
@@ -29,6 +30,10 @@ pub(crate) struct Process {
     pub(crate) sessions: Mutex<Vec<Arc<Live>>>,
     /// The lanes' stacks that no launch uses, by the bytes asked for.
     pub(crate) stacks: Mutex<BTreeMap<usize, Vec<LaneStack>>>,
+    /// What closed sessions have left for others, by the choices that they were opened with.
+    pub(crate) estates: Mutex<Vec<(String, Arc<Estate>)>>,
+    /// Addresses of values that closed sessions had placed for CPU lanes, by type.
+    pub(crate) values: Mutex<HashMap<TypeId, Vec<usize>>>,
 }
 
 /// The address of the page; 0 before there is one.

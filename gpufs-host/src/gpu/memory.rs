@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{Gpu, GpuError};
-use crate::ring::{CpuMemory, MemorySource};
+use crate::ring::MemorySource;
 use crate::session::{DeviceMemory, within};
 
 /// Device memory; given back on drop.
@@ -54,32 +54,44 @@ impl Drop for Allocation {
 
 /// Host memory that the GPU reaches: ordinary pages, pinned and mapped by the runtime.
 #[derive(Clone, Debug)]
-pub(crate) struct Registered(pub(crate) Arc<dyn Gpu>);
+pub(crate) struct Registered {
+    pub(crate) gpu: Arc<dyn Gpu>,
+    /// Where the pages come from.
+    pub(crate) pages: Arc<dyn MemorySource>,
+}
 
 // SAFETY:
-// - allocation is `CpuMemory`'s, whose promises hold
+// - allocation and places are those of `pages`, whose promises hold
 // - registering pins the pages where they are, and the address that it gives reaches them until unregistered
 unsafe impl MemorySource for Registered {
     fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
-        CpuMemory.allocate(bytes, align)
+        self.pages.allocate(bytes, align)
     }
     unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
         // SAFETY:
-        // - this function's contract is `CpuMemory`'s
-        unsafe { CpuMemory.free(memory, bytes) };
+        // - this function's contract is that of `pages`
+        unsafe { self.pages.free(memory, bytes) };
+    }
+    fn place(&self, bytes: usize) -> io::Result<Option<NonNull<u8>>> {
+        self.pages.place(bytes)
+    }
+    unsafe fn give_back_place(&self, place: NonNull<u8>, bytes: usize) {
+        // SAFETY:
+        // - this function's contract is that of `pages`
+        unsafe { self.pages.give_back_place(place, bytes) };
     }
     unsafe fn share(&self, memory: NonNull<u8>, bytes: usize) -> io::Result<NonNull<u8>> {
         // SAFETY:
         // - mapped memory of that length until `unshare`, by this function's contract
-        Ok(unsafe { self.0.register(memory, bytes) }?)
+        Ok(unsafe { self.gpu.register(memory, bytes) }?)
     }
     unsafe fn unshare(&self, memory: NonNull<u8>, _bytes: usize) {
         // SAFETY:
         // - registered in `share`, once; the GPU no longer uses it, by this function's contract
-        unsafe { self.0.unregister(memory) };
+        unsafe { self.gpu.unregister(memory) };
     }
     fn runtime(&self) -> Option<Arc<dyn MemorySource>> {
-        Some(Arc::new(Allocated(Arc::clone(&self.0))))
+        Some(Arc::new(Allocated(Arc::clone(&self.gpu))))
     }
 }
 

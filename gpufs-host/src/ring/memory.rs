@@ -81,6 +81,24 @@ pub unsafe trait MemorySource: Debug + Send + Sync {
     /// `memory` and `bytes` come from one `share` of this source, and the device no longer uses it.
     unsafe fn unshare(&self, memory: NonNull<u8>, bytes: usize);
 
+    /// Reserves addresses for a mapping of the caller's, which it makes there with `MAP_FIXED`; none where any address will do, as here. A
+    /// source that gives the same addresses again for the same questions has rings that lie where earlier ones lay.
+    ///
+    /// # Errors
+    /// The system's, where there are no addresses.
+    fn place(&self, bytes: usize) -> io::Result<Option<NonNull<u8>>> {
+        let _ = bytes;
+        Ok(None)
+    }
+
+    /// Gives back what [`MemorySource::place`] returned, whatever is mapped there.
+    ///
+    /// # Safety
+    /// `place` and `bytes` come from one `place` of this source, and nothing refers to what is mapped there any more.
+    unsafe fn give_back_place(&self, place: NonNull<u8>, bytes: usize) {
+        let _ = (place, bytes);
+    }
+
     /// The source of [`RingMemory::Runtime`], where the device's runtime has an allocator of its own.
     fn runtime(&self) -> Option<Arc<dyn MemorySource>> {
         None
@@ -102,7 +120,7 @@ unsafe impl MemorySource for CpuMemory {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         // SAFETY:
         // - a new mapping at an address of the kernel's choice
-        unsafe { map(bytes, flags, -1, 0) }
+        unsafe { map(None, bytes, flags, -1, 0) }
     }
     unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
         // SAFETY:
@@ -115,15 +133,23 @@ unsafe impl MemorySource for CpuMemory {
     unsafe fn unshare(&self, _memory: NonNull<u8>, _bytes: usize) {}
 }
 
-/// `mmap(2)`, readable and writable.
+/// `mmap(2)`, readable and writable, at a place of the kernel's choice or at the caller's.
 ///
 /// # Safety
-/// `flags` ask for no fixed address.
-unsafe fn map(bytes: usize, flags: i32, fd: i32, offset: i64) -> io::Result<NonNull<u8>> {
+/// At `place`, if there is one, so many bytes are the caller's, and nothing refers to them.
+unsafe fn map(
+    place: Option<NonNull<u8>>,
+    bytes: usize,
+    flags: i32,
+    fd: i32,
+    offset: i64,
+) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (address, fixed) =
+        place.map_or((std::ptr::null_mut(), 0), |place| (place.as_ptr().cast(), libc::MAP_FIXED));
     // SAFETY:
-    // - no existing mapping is replaced, by this function's contract
-    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, offset) };
+    // - what is replaced is the caller's, by this function's contract
+    let address = unsafe { libc::mmap(address, bytes, protection, flags | fixed, fd, offset) };
     if address == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -146,6 +172,8 @@ unsafe fn unmap(memory: NonNull<u8>, bytes: usize) {
 enum Origin {
     Source,
     Mapping,
+    /// A mapping at a place of the source's.
+    Placed,
 }
 
 /// One stretch of memory that the device shares; given back on drop.
@@ -184,10 +212,22 @@ impl Region {
     ) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(sys::page_bytes());
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        let place = source.place(bytes)?;
         // SAFETY:
-        // - a new mapping at an address of the kernel's choice
-        let host = unsafe { map(bytes, flags, descriptor.as_raw_fd(), offset.cast_signed()) }?;
-        Self { host, device: None, bytes, origin: Origin::Mapping, source: source.clone() }.shared()
+        // - reserved for this, or at an address of the kernel's choice
+        let mapped = unsafe { map(place, bytes, flags, descriptor.as_raw_fd(), offset.cast_signed()) };
+        let host = match (mapped, place) {
+            (Ok(host), _) => host,
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(place)) => {
+                // SAFETY:
+                // - reserved above, and nobody has it
+                unsafe { source.give_back_place(place, bytes) };
+                return Err(error);
+            }
+        };
+        let origin = if place.is_some() { Origin::Placed } else { Origin::Mapping };
+        Self { host, device: None, bytes, origin, source: source.clone() }.shared()
     }
     /// Shares the memory with the device. On an error the memory is given back.
     fn shared(mut self) -> io::Result<Self> {
@@ -220,6 +260,9 @@ impl Drop for Region {
             // SAFETY:
             // - the mapping is this region's, and the ring that used it is gone
             Origin::Mapping => unsafe { unmap(self.host, self.bytes) },
+            // SAFETY:
+            // - the place came from this source, the mapping there is this region's, and the ring that used it is gone
+            Origin::Placed => unsafe { self.source.give_back_place(self.host, self.bytes) },
         }
     }
 }

@@ -1,13 +1,28 @@
 //! What a session's device is and has: memory, multiprocessors, and how many threads of a kernel run on it at once.
 
+use std::sync::Arc;
+
 use gpufs_core::kernel::Kernel;
 
 use super::{Backend, Body, DeviceMemory};
 use crate::cpu::CpuOptions;
-use crate::gpu::{Allocation, GpuError, KernelLimits};
-use crate::ring::{RingError, RingMemory};
+use crate::gpu::{Allocation, GpuError, KernelLimits, Registered};
+use crate::ring::{MemorySource, RingError, RingMemory};
 
 impl Backend {
+    /// Whether kernels run on a GPU.
+    pub(super) const fn is_gpu(&self) -> bool {
+        matches!(self, Self::Gpu(_))
+    }
+
+    /// Pages of `pages` that the device reaches.
+    pub(super) fn source(&self, pages: Arc<dyn MemorySource>) -> Arc<dyn MemorySource> {
+        match self {
+            Self::Cpu(_) => pages,
+            Self::Gpu(gpu) => Arc::new(Registered { gpu: Arc::clone(gpu), pages }),
+        }
+    }
+
     /// The device's own memory, zeroed, where it has some.
     pub(super) fn device_memory(&self, bytes: usize) -> std::io::Result<Option<Box<dyn DeviceMemory>>> {
         match self {

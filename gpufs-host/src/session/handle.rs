@@ -47,7 +47,7 @@ impl Session {
     pub(super) fn open(builder: &Builder, backend: Backend) -> Result<Self, OpenError> {
         let owner = Owner::this().map_err(OpenError::System)?;
         let on_gpu = matches!(backend, Backend::Gpu(_));
-        let live = Live::new(owner, |gate| Body::open(builder, backend, gate))?;
+        let live = Live::new(owner, |gate| Body::open(builder, backend, owner, gate))?;
         exit::register(on_gpu);
         let mut body = live.enter().expect("opened here");
         let (refused, refused_memory) =

@@ -16,6 +16,7 @@
 mod buffer;
 mod builder;
 mod device;
+mod estate;
 mod exit;
 mod external;
 mod files;
@@ -31,6 +32,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use std::any::TypeId;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -50,6 +52,7 @@ use crate::ring::{self, Attendant, CpuMemory, MemorySource, Mode, Ring, RingErro
 pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
+pub(crate) use estate::Estate;
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use handle::Session;
@@ -61,6 +64,7 @@ pub use streams::FileError;
 pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
+use estate::Lease;
 use live::Gate;
 use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
@@ -69,6 +73,9 @@ use tables::{Keepsake, PoolMemory, Sizes, Tables};
 struct PoolRegion {
     address: NonNull<u8>,
     bytes: usize,
+    source: Arc<dyn MemorySource>,
+    /// Something in flight may still use it: it is not given back.
+    stays: bool,
 }
 
 /// Where kernels run.
@@ -115,10 +122,14 @@ struct Body {
     buffers: Vec<RegisteredBuffer>,
     /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
+    /// Values placed for CPU lanes: their types and addresses.
+    values: Vec<(TypeId, usize)>,
     /// The device has died: there are no tables any more.
     dead: bool,
     /// Lanes that were given up on may still use the session's memory: it is never freed.
     abandoned: bool,
+    /// Last, behind all that lies in it.
+    lease: Lease,
 }
 
 // SAFETY:
@@ -194,11 +205,10 @@ impl std::error::Error for SyncError {
 }
 
 impl Body {
-    fn open(builder: &Builder, backend: Backend, gate: &Arc<Gate>) -> Result<Self, OpenError> {
-        let source: Arc<dyn MemorySource> = match &backend {
-            Backend::Cpu(_) => Arc::new(CpuMemory),
-            Backend::Gpu(gpu) => Arc::new(gpu::Registered(Arc::clone(gpu))),
-        };
+    fn open(builder: &Builder, backend: Backend, owner: Owner, gate: &Arc<Gate>) -> Result<Self, OpenError> {
+        let lease = Lease::new(owner, format!("{builder:?} {}", backend.is_gpu()));
+        let (ordinary, source) =
+            (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
         let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
         let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
         let own_memory = !matches!(backend, Backend::Cpu(_));
@@ -219,10 +229,10 @@ impl Body {
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
         let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
-        let own_source = Arc::clone(&source);
-        let (source, address) = allocate_pool(source, bytes).map_err(OpenError::System)?;
-        let runtime_pool = !Arc::ptr_eq(&own_source, &source);
-        let pool = PoolRegion { address, bytes };
+        let (pool_source, address) = allocate_pool(Arc::clone(&source), bytes).map_err(OpenError::System)?;
+        let runtime_pool = !Arc::ptr_eq(&pool_source, &source);
+        let source = if runtime_pool { Arc::clone(&pool_source) } else { ordinary };
+        let pool = PoolRegion { address, bytes, source: pool_source, stays: false };
         let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
@@ -257,7 +267,8 @@ impl Body {
         };
         let assembly = builder.assembly_bytes(own_memory);
         let own = (assembly, plan.texts);
-        let tables = Tables::build(&rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
+        let estate = lease.estate();
+        let tables = Tables::build(estate, &rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
             backend.device_memory(bytes)
         })
         .map_err(OpenError::System)?;
@@ -285,8 +296,10 @@ impl Body {
             keepsake,
             buffers: Vec::new(),
             placed: Vec::new(),
+            values: Vec::new(),
             dead: false,
             abandoned: false,
+            lease,
         };
         session.open_standard_streams();
         session.route_panics().map_err(OpenError::Gpu)?;
@@ -722,13 +735,24 @@ impl Drop for Body {
         }
         if !settled || self.abandoned {
             // An operation that was given up on (a deadline) may still use its buffer: the memory stays the kernel's.
+            self.pool.stays = true;
             return;
         }
-        let regions = self.buffers.drain(..).map(|buffer| (buffer.address, buffer.bytes));
-        for (address, bytes) in regions.chain([(self.pool.address, self.pool.bytes)]) {
+        for buffer in self.buffers.drain(..) {
             // SAFETY:
             // - allocated by this session; the rings are closed, nothing is in flight, and no kernel runs
-            unsafe { free_shared(&*self.source, address, bytes) };
+            unsafe { free_shared(&*self.source, buffer.address, buffer.bytes) };
+        }
+        self.give_back_values();
+    }
+}
+
+impl Drop for PoolRegion {
+    fn drop(&mut self) {
+        if !self.stays {
+            // SAFETY:
+            // - allocated with this source; the session is closed, with nothing in flight, or was never opened
+            unsafe { free_shared(&*self.source, self.address, self.bytes) };
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Values that the host places in the device's memory, for kernels to share, and reads back.
 #![allow(unsafe_code, reason = "copies values as bytes")]
 
+use std::any::TypeId;
 use std::io;
 use std::marker::PhantomData;
+use std::sync::PoisonError;
 
 use gpufs_core::kernel::{Portable, Shared};
 
@@ -18,7 +20,8 @@ pub struct Placed<T: 'static> {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// On CPU lanes: its address. It is never freed: a kernel's code may keep the handle, as it may keep a stream's.
+    /// On CPU lanes: its address. The memory is never freed, since a kernel's code may keep the handle, as it may keep a stream's; later
+    /// sessions place values of the same type there.
     Host(usize),
     /// An entry of the session's `placed`, which are freed with it.
     Device(usize),
@@ -33,13 +36,38 @@ impl<T: Portable> Placed<T> {
 }
 
 impl Body {
+    /// Places a value in the host's memory, where a closed session has left room for one of its type, or else anew: its address.
+    fn place_on_host<T: Portable>(&mut self, value: T) -> usize {
+        let mut left = self.lease.owner().process().values.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = match left.get_mut(&TypeId::of::<T>()).and_then(Vec::pop) {
+            Some(address) => {
+                // SAFETY:
+                // - a `T` lies there, whose session is closed; nothing is done when it is dropped (`Portable`)
+                unsafe { std::ptr::with_exposed_provenance_mut::<T>(address).write(value) };
+                address
+            }
+            None => Box::into_raw(Box::new(value)).expose_provenance(),
+        };
+        drop(left);
+        self.values.push((TypeId::of::<T>(), address));
+        address
+    }
+
+    /// Leaves the room of the values that this session has placed on the host to others.
+    pub(super) fn give_back_values(&mut self) {
+        let mut left = self.lease.owner().process().values.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, address) in self.values.drain(..).rev() {
+            left.entry(kind).or_default().push(address);
+        }
+    }
+
     /// `Session::place`.
     pub(super) fn place<T: Portable>(&mut self, value: T) -> io::Result<Placed<T>> {
         let session = self.tables.device_address;
         let bytes = size_of::<T>().max(1);
         let (address, place) = match self.backend.device_memory(bytes)? {
             None => {
-                let address = Box::into_raw(Box::new(value)).expose_provenance();
+                let address = self.place_on_host(value);
                 (address as u64, Place::Host(address))
             }
             Some(memory) => {
@@ -56,7 +84,7 @@ impl Body {
             }
         };
         // SAFETY:
-        // - placed just now; on CPU lanes never freed, on a GPU freed with the session, which waits for its kernels
+        // - placed just now; on CPU lanes there stays a value of this type, on a GPU it is freed with the session, which waits for its kernels
         let handle = unsafe { Shared::new(session, address) };
         Ok(Placed { handle, place, of: PhantomData })
     }
@@ -66,8 +94,11 @@ impl Body {
         self.check_idle()?;
         let mut value = std::mem::MaybeUninit::<T>::uninit();
         match placed.place {
+            Place::Host(address) if !self.values.contains(&(TypeId::of::<T>(), address)) => {
+                panic!("a value of this session");
+            }
             // SAFETY:
-            // - placed there and never freed; no kernel runs, so nobody writes it, and its bytes may be copied (`Portable`)
+            // - placed there by this session; no kernel runs, so nobody writes it, and its bytes may be copied (`Portable`)
             Place::Host(address) => unsafe {
                 value.write(std::ptr::with_exposed_provenance::<T>(address).read());
             },

@@ -5,7 +5,7 @@
 //! the words that they point to have the same offset in both. On CPU lanes there is one image and one view.
 //!
 //! The host's image stays mapped. Its head, the [`Session`] and its [`Queue`]s, never changes; when the session is closed the system takes
-//! the memory of the tables behind it and gives zeros in its place. So does a `fork(2)` in the child. Zeros are tables in which everything
+//! the memory of the tables behind it and gives zeros in its place; a later session may get it (`estate.rs`). So does a `fork(2)` in the child. Zeros are tables in which everything
 //! is closed and nothing is free: a handle that was kept beyond its session, or in a child, gets `EBADF` or `EMFILE`, where it would
 //! otherwise read freed memory, or work on rings that are its parent's.
 //!
@@ -14,6 +14,7 @@
 
 use std::io;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::Pool;
@@ -22,6 +23,7 @@ use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
 use gpufs_core::{FreeSet, Queue, QueueParts, QueueWords};
 
+use super::estate::{Estate, Image};
 use crate::ring::{Ring, RingParts};
 
 /// Sizes of the tables.
@@ -280,6 +282,8 @@ pub(super) struct Tables {
     pub(super) device_address: u64,
     image: NonNull<u8>,
     bytes: usize,
+    /// Who gets the image when the tables are closed.
+    estate: Arc<Estate>,
     /// The device's copy of the image, where it has one.
     device: Option<Box<dyn DeviceMemory>>,
     /// The device's view, put in place of the host's while the image is copied.
@@ -333,7 +337,9 @@ unsafe impl Send for Tables {}
 
 impl Tables {
     /// Makes the tables. `allocate` gives the device's memory for an image of so many bytes, or `None` where it shares the host's.
+    #[allow(clippy::too_many_arguments, reason = "what a session consists of")]
     pub(super) fn build(
+        estate: &Arc<Estate>,
         rings: &[Ring],
         sizes: Sizes,
         staging: PoolMemory,
@@ -347,14 +353,21 @@ impl Tables {
         let mut measure = Cutter { base: ALIGN, next: 0 };
         let _ = measure.view(&contents, (0, 0), Ring::parts);
         let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
-        let image = allocate_image(bytes, head_bytes(rings.len()))?;
 
         let device = allocate(bytes)?;
         let assembly = Assembly::new(assembly_bytes, &allocate)?;
         let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
         let text_memory = Assembly::new(text_bytes, &allocate)?;
-        let mut cutter = Cutter { base: image.as_ptr() as u64, next: 0 };
-        let host_view = cutter.view(&contents, (assembly.shared(), text_memory.shared()), Ring::parts);
+        let shared = (assembly.shared(), text_memory.shared());
+        let view_at = |image: &Image| {
+            Cutter { base: image.memory.as_ptr() as u64, next: 0 }.view(&contents, shared, Ring::parts)
+        };
+        // SAFETY:
+        // - the images of the estate were made for sessions, and it is this session's
+        let mut image = unsafe { take_image(estate, bytes, head_bytes(rings.len()), &view_at) }?;
+        let host_view = view_at(&image);
+        let generations = core::mem::take(&mut image.generations);
+        let image = image.memory;
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
             cutter.view(&contents, (assembly.address(), text_memory.address()), Ring::device_parts)
@@ -364,9 +377,15 @@ impl Tables {
         // - the image begins with the session, is as long as the cutter says, zeroed and aligned, and never unmapped
         // - every table is zero, which is what its default is: no file, no stream, no slot in flight
         let host: &'static Session = unsafe {
-            place(image, host_view);
+            if generations.is_empty() {
+                place(image, host_view);
+            }
             image.cast::<Session>().as_ref()
         };
+        for (stream, generation) in host.streams().iter().zip(generations) {
+            // ORDERING: relaxed: nobody has this session's handles yet, and those of earlier ones find it even.
+            stream.generation.set(generation);
+        }
         for (set, items) in [
             (&host.files_free, sizes.files),
             (&host.streams_free, sizes.streams),
@@ -391,7 +410,18 @@ impl Tables {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
             stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
         }
-        Ok(Self { host, device_address, image, bytes, device, device_view, assembly, texts: text_memory })
+        let estate = Arc::clone(estate);
+        Ok(Self {
+            host,
+            device_address,
+            image,
+            bytes,
+            estate,
+            device,
+            device_view,
+            assembly,
+            texts: text_memory,
+        })
     }
 
     /// Bytes of the device's memory that the tables and the pools have.
@@ -400,15 +430,20 @@ impl Tables {
         self.device.as_ref().map_or(0, |memory| memory.bytes()) + of(&self.assembly) + of(&self.texts)
     }
 
-    /// Closes every table of the host's, and gives its memory back. Nobody uses them rightly any more.
+    /// Closes every table of the host's, and gives its memory back; the image stays for the next session. Nobody uses the tables rightly any
+    /// more, and every stream is closed.
     pub(super) fn close(&self) {
         let head = head_bytes(self.host.queues().len());
+        let generations = self.host.streams().iter().map(|stream| stream.generation.peek()).collect();
         // SAFETY:
         // - whole pages of the image, which holds only words there: zero is one, and who still looks at them reads either
         let emptied = unsafe {
             libc::madvise(self.image.add(head).as_ptr().cast(), self.bytes - head, libc::MADV_DONTNEED)
         };
-        debug_assert_eq!(emptied, 0, "{}", io::Error::last_os_error());
+        if emptied == 0 {
+            let (memory, bytes) = (self.image, self.bytes);
+            self.estate.images().push(Image { memory, bytes, head, generations });
+        }
     }
 
     /// Makes the device see what the host has changed. No kernel runs.
@@ -477,20 +512,31 @@ fn put_view(copy: &mut [u8], (session, queues): &(Session, Vec<Queue>)) {
     }
 }
 
-/// Zeroed memory for an image, of which a forked child finds all but the head zeroed.
-fn allocate_image(bytes: usize, head: usize) -> io::Result<NonNull<u8>> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY:
-    // - a new mapping at an address of the kernel's choice
-    let image = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    let image = NonNull::new(image.cast::<u8>()).filter(|_| image != libc::MAP_FAILED);
-    let image = image.ok_or_else(io::Error::last_os_error)?;
-    // Linux before 4.14 refuses: there a child that makes device calls on its copy of the tables harms its parent.
-    // SAFETY:
-    // - whole pages of the mapping above: private and anonymous, as the advice wants
-    let _ = unsafe { libc::madvise(image.add(head).as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
-    Ok(image)
+/// An image of the estate's that a session would write as it is, or else a new one. Where the addresses that the head names are not those of
+/// any session before, it is new, and the others wait for a session that has them.
+///
+/// # Safety
+/// The estate's images were made for sessions.
+unsafe fn take_image(
+    estate: &Estate,
+    bytes: usize,
+    head: usize,
+    view_at: &dyn Fn(&Image) -> (Session, Vec<Queue>),
+) -> io::Result<Image> {
+    let mut images = estate.images();
+    let fits = |image: &Image| {
+        // SAFETY:
+        // - a session has written its head, which starts with itself, and nobody writes it again
+        let written = || unsafe { image.memory.cast::<Session>().as_ref() };
+        image.bytes == bytes && image.head == head && image.is_used() && {
+            let (session, queues) = view_at(image);
+            *written() == session && written().queues() == queues
+        }
+    };
+    match images.iter().rposition(fits) {
+        Some(place) => Ok(images.remove(place)),
+        None => Estate::new_image(bytes, head),
+    }
 }
 
 fn count<T>(items: &[T]) -> u32 {

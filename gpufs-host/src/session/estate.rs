@@ -1,0 +1,200 @@
+//! What stays of a session when it is closed, and serves the next one that is opened with the same choices: addresses, and the image of its tables.
+//!
+//! Code that has kept a handle of a closed session may look at its tables at any time (`tables.rs`). So an image is never unmapped, and its
+//! head, which is read as plain data, never changes. It holds the addresses of rings and pools. A later session can have the
+//! image only if those are the same for it: their addresses stay reserved, without memory, and are given out again. Then the head
+//! that the new session would write is what is there already, which is compared, and a program that opens and closes sessions for ever has the
+//! images of as many as were open at once. The streams' generations go on from where they were, so that a handle of an earlier
+//! session names no stream of a later one.
+#![allow(unsafe_code, reason = "reserves and maps addresses")]
+
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::process::Owner;
+use crate::ring::MemorySource;
+
+/// Addresses of a session's, one after the other as they were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Estate {
+    lots: Mutex<Vec<Lot>>,
+    images: Mutex<Vec<Image>>,
+}
+
+/// A stretch of addresses: reserved, or with memory while it is taken.
+#[derive(Debug)]
+struct Lot {
+    address: usize,
+    bytes: usize,
+    taken: bool,
+}
+
+/// An image that no session uses.
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) memory: NonNull<u8>,
+    pub(super) bytes: usize,
+    /// Bytes of the head.
+    pub(super) head: usize,
+    /// The generation of each stream, all even; none before the first session.
+    pub(super) generations: Vec<u32>,
+}
+
+// SAFETY:
+// - plain memory, which who has the value looks after
+unsafe impl Send for Image {}
+
+impl Image {
+    /// Whether a session has written the head.
+    pub(super) fn is_used(&self) -> bool {
+        !self.generations.is_empty()
+    }
+}
+
+/// `mmap(2)` of anonymous memory, at a place that is the caller's, or at one of the kernel's choice.
+///
+/// # Safety
+/// At `place`, if there is one, so many bytes are the caller's, and nothing refers to them.
+unsafe fn map(place: Option<usize>, bytes: usize, protection: i32, flags: i32) -> io::Result<NonNull<u8>> {
+    let (address, fixed) = place
+        .map_or((ptr::null_mut(), 0), |place| (ptr::with_exposed_provenance_mut(place), libc::MAP_FIXED));
+    // SAFETY:
+    // - what is replaced is the caller's, by this function's contract
+    let mapped =
+        unsafe { libc::mmap(address, bytes, protection, flags | fixed | libc::MAP_ANONYMOUS, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(mapped.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+const NO_MEMORY: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+
+impl Estate {
+    fn lots(&self) -> MutexGuard<'_, Vec<Lot>> {
+        self.lots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The images that no session uses. The estate's session, one at a time.
+    pub(super) fn images(&self) -> MutexGuard<'_, Vec<Image>> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new image of so many bytes, zeroed; a forked child finds all but the head zeroed.
+    pub(super) fn new_image(bytes: usize, head: usize) -> io::Result<Image> {
+        // SAFETY:
+        // - at no particular place
+        let memory = unsafe { map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE) }?;
+        // Linux before 4.14 refuses: there a child that makes device calls on its copy of the tables harms its parent.
+        // SAFETY:
+        // - whole pages of the mapping above: private and anonymous, as the advice wants
+        let _ =
+            unsafe { libc::madvise(memory.add(head).as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
+        Ok(Image { memory, bytes, head, generations: Vec::new() })
+    }
+
+    /// Whether nothing of it is in use.
+    fn is_free(&self) -> bool {
+        self.lots().iter().all(|lot| !lot.taken)
+    }
+}
+
+// SAFETY:
+// - a lot is given to one at a time, and mapped anew, zeroed, each time; what lies between is reserved and nobody else's
+// - sharing changes nothing: the lanes are threads of this process
+unsafe impl MemorySource for Estate {
+    fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+        if align > 4096 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let place = self.place(bytes)?.ok_or(io::ErrorKind::OutOfMemory)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY:
+        // - reserved above
+        let mapped = unsafe { map(Some(place.as_ptr().expose_provenance()), bytes, protection, flags) };
+        if mapped.is_err() {
+            // SAFETY:
+            // - as above; nobody has it
+            unsafe { self.give_back_place(place, bytes) };
+        }
+        mapped
+    }
+    unsafe fn free(&self, memory: NonNull<u8>, bytes: usize) {
+        // SAFETY:
+        // - this function's contract
+        unsafe { self.give_back_place(memory, bytes) };
+    }
+    unsafe fn share(&self, memory: NonNull<u8>, _bytes: usize) -> io::Result<NonNull<u8>> {
+        Ok(memory)
+    }
+    unsafe fn unshare(&self, _memory: NonNull<u8>, _bytes: usize) {}
+
+    fn place(&self, bytes: usize) -> io::Result<Option<NonNull<u8>>> {
+        let mut lots = self.lots();
+        if let Some(lot) = lots.iter_mut().find(|lot| !lot.taken && lot.bytes == bytes) {
+            lot.taken = true;
+            return Ok(NonNull::new(ptr::with_exposed_provenance_mut(lot.address)));
+        }
+        // SAFETY:
+        // - at no particular place
+        let reserved = unsafe { map(None, bytes, libc::PROT_NONE, NO_MEMORY) }?;
+        lots.push(Lot { address: reserved.as_ptr().expose_provenance(), bytes, taken: true });
+        Ok(Some(reserved))
+    }
+
+    unsafe fn give_back_place(&self, place: NonNull<u8>, bytes: usize) {
+        let address = place.as_ptr().expose_provenance();
+        // SAFETY:
+        // - the caller's, who is done with it, by this function's contract
+        let reserved = unsafe { map(Some(address), bytes, libc::PROT_NONE, NO_MEMORY) }.is_ok();
+        let mut lots = self.lots();
+        let Some(index) = lots.iter().position(|lot| lot.address == address && lot.bytes == bytes) else {
+            return;
+        };
+        if reserved {
+            lots[index].taken = false;
+        } else {
+            lots.remove(index);
+            // SAFETY:
+            // - as above, and nobody will be given it again
+            unsafe { libc::munmap(place.as_ptr().cast(), bytes) };
+        }
+    }
+}
+
+/// A session's estate, while it has it.
+#[derive(Debug)]
+pub(super) struct Lease {
+    estate: Arc<Estate>,
+    owner: Owner,
+    choices: String,
+}
+
+impl Lease {
+    /// An estate for a session with these choices: one that such a session has left, or a new one.
+    pub(super) fn new(owner: Owner, choices: String) -> Self {
+        let mut left = owner.process().estates.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = left.iter().rposition(|(theirs, _)| *theirs == choices);
+        let estate = place.map_or_else(Arc::default, |place| left.remove(place).1);
+        drop(left);
+        Self { estate, owner, choices }
+    }
+    pub(super) const fn owner(&self) -> Owner {
+        self.owner
+    }
+    pub(super) const fn estate(&self) -> &Arc<Estate> {
+        &self.estate
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Memory that something in flight may still use stays where it is, and the estate with it.
+        if self.owner.is_here() && self.estate.is_free() {
+            let mut left = self.owner.process().estates.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push((std::mem::take(&mut self.choices), Arc::clone(&self.estate)));
+        }
+    }
+}
