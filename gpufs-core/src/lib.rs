@@ -112,6 +112,7 @@ pub mod lines;
 pub mod pool;
 mod position;
 mod queue;
+pub mod seek;
 pub mod session;
 mod sqe;
 pub mod stream;

@@ -92,6 +92,8 @@ pub struct OpenFile {
     pub lock: TicketLock,
     /// Where `read` and `write` go on, in bytes from the start of the file.
     pub position: DeviceWord64,
+    /// [`OpenFile::SHARED`]: the process's descriptor of the socket over which the host moves the position ([`crate::seek`]).
+    pub seeker: DeviceWord,
 }
 
 impl OpenFile {
@@ -112,6 +114,9 @@ impl OpenFile {
     /// A character device whose position is always 0 (`/dev/null` and its kin): seeking succeeds and does nothing.
     pub const POSITIONLESS: u32 = 1 << 7;
 
+    /// Has a position that others share, and that is therefore not ours: a regular file or block device as a standard stream. Then not
+    /// [`OpenFile::SEEKABLE`]: transfers take the kernel's position, and only the host can move it.
+    pub const SHARED: u32 = 1 << 9;
     /// The rings have it registered under its index.
     pub const FIXED: u32 = 1 << 8;
 

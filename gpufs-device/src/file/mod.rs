@@ -13,10 +13,12 @@
 
 mod open;
 mod position;
+mod shared;
 mod transfer;
 
 pub(crate) use open::{close, open, size};
 pub(crate) use position::moved;
+pub(crate) use shared::seek_shared_file;
 
 pub use gpufs_core::session::FileIndex as Descriptor;
 

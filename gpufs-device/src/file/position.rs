@@ -5,6 +5,7 @@ use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::{Call, Errno};
 
 use super::open::size;
+use super::shared::seek_shared;
 use super::{Descriptor, Whence};
 use crate::Fs;
 use crate::io::{Patience, Request, drain, ring_of_warp, transfer};
@@ -51,6 +52,9 @@ impl Fs {
             let flags = file.flags.peek();
             if flags & OpenFile::POSITIONLESS != 0 {
                 return Ok(0);
+            }
+            if flags & OpenFile::SHARED != 0 {
+                return seek_shared(session, lanes, file, offset, whence);
             }
             if flags & OpenFile::SEEKABLE == 0 {
                 return Err(Errno::SPIPE);

@@ -51,12 +51,13 @@ impl Fs {
         let offset_fits = if offset > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(()) };
         let seen = offset_fits.and_then(|()| session.file_and_flags(descriptor));
         let request = seen.and_then(|(file, flags)| {
-            if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
+            if flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) == 0 {
                 return Err(Errno::SPIPE);
             }
             // No bytes of a file are no operation: access has been looked at, and that it is open.
             let access = if writing { OpenFile::WRITABLE } else { OpenFile::READABLE };
-            let idle = bytes == 0 && flags & OpenFile::SEEKABLE != 0 && flags & access != 0;
+            let idle =
+                bytes == 0 && flags & (OpenFile::SEEKABLE | OpenFile::SHARED) != 0 && flags & access != 0;
             Ok((!idle).then(|| Request { target: file.target_of(flags, descriptor), memory, bytes, offset }))
         });
         let outcome = transfer(session, lanes, writing, request.ok().flatten());

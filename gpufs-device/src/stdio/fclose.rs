@@ -20,7 +20,7 @@ impl File {
         // One lane at a time: of several that name the same stream, the first closes it and the others meet EBADF.
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
-                let flushed = held.flush();
+                let flushed = held.flush().and_then(|()| held.leave_input());
                 if flushed.is_err() {
                     held.take_back();
                 }

@@ -90,8 +90,9 @@ impl File {
 fn flush(file: File, lanes: Lanes) -> Result<(), Errno> {
     lanes.grouped(file.key(), |group| {
         with_lock(file, group, |held| {
-            if held.stream.direction() == Direction::Reading && held.file_flags() & OpenFile::SEEKABLE != 0 {
-                held.leave_reading();
+            let placed = OpenFile::SEEKABLE | OpenFile::SHARED;
+            if held.stream.direction() == Direction::Reading && held.file_flags() & placed != 0 {
+                held.leave_reading()?;
             }
             held.flush().or_else(|errno| held.fail(errno))
         })

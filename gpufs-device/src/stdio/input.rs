@@ -32,7 +32,19 @@ impl Held {
     }
 
     /// From reading to idle: the position is where the reader stood, what was read ahead and pushed back is dropped.
-    pub(super) fn leave_reading(&self) {
+    ///
+    /// # Errors
+    /// Of a position that others share: the host could not move it back. Then nothing is dropped.
+    pub(super) fn leave_reading(&self) -> Result<(), Errno> {
+        if self.file_flags() & OpenFile::SHARED != 0 && self.ahead() > 0 {
+            self.step_back()?;
+        }
+        self.forget_read();
+        Ok(())
+    }
+
+    /// As [`Held::leave_reading`], where the position of the file itself stays or is moved anyway.
+    pub(super) fn forget_read(&self) {
         let position = self.read_position();
         let reading = self.stream.direction() == Direction::Reading;
         self.update(|stream| {
@@ -42,6 +54,17 @@ impl Held {
             }
             stream.pushed_count.set(0);
         });
+    }
+
+    /// Bytes that were read from the file, or pushed back, and not taken.
+    pub(super) fn ahead(&self) -> u64 {
+        match self.stream.direction() {
+            Direction::Reading => {
+                u64::from(self.stream.read_end.peek() - self.stream.read_next.peek())
+                    + u64::from(self.stream.pushed_count.peek())
+            }
+            _ => 0,
+        }
     }
 
     /// The position of a stream that is not writing.

@@ -10,12 +10,16 @@
 //! | writing, fully buffered | a full buffer is written behind the caller's back: its error is reported by the next call on the stream that meets it (`fwrite`, `fflush`, `fclose` …), and the bytes are kept and tried again |
 //! | writing to a seekable file not in append mode | buffers go out at once, each at its own offset: another reader of the growing file may see a later one first (open with `"a"` for a log that is followed) |
 //! | `ungetc` | up to 8 bytes |
-//! | `fopen` | a letter of the mode that it does not know is `EINVAL` (POSIX allows it; glibc passes over it) |
+//! | `fopen` | letters of the mode that mean nothing here are passed over, as in glibc, `m` and `c` among them; so is `,ccs=…`, where glibc opens a wide stream: there is none here, and bytes stay as they are |
+//! | standard streams of a redirected program | the position is the one that the program, its shell and its children share, as in C. io_uring has no `lseek(2)`: a host thread makes it, so that `fseek` and `ftell` there cost a wake-up of it, and reading on a stream so opened is never ahead of the lock |
+//! | a session that ends | leaves a redirected standard input where its reader stands, as `exit(3)` does; glibc only if the reader has ever filled its buffer by reading |
+//! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
+//! | `printf` from C | a format ends within 4,096 bytes, `GPUFS_FORMAT_BYTES`, or is `EINVAL`: it has lost its NUL (C reads on). With its length, `gpufs_fprintf_arguments`, it may be longer |
 //! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
 //! | `fseek`, `ftell` on a device without a position | the position is always 0 |
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
-//! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time |
+//! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time, and loses nothing (C11: only before any other call; glibc's drops what was pushed back) |
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
 //! | a GPU that faults (an illegal address, a panic) | loses nothing that a returned call had accepted, where the session keeps a journal, as it does by default; of calls that had not returned, a part may be there, and in a seekable file a hole |
 
@@ -35,6 +39,7 @@ mod output;
 mod printf;
 mod seek;
 mod setvbuf;
+mod shared;
 
 use gpufs_core::Errno;
 use gpufs_core::session::Session;

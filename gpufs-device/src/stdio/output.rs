@@ -519,7 +519,9 @@ fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
         return held.fail(Errno::BADF);
     }
     if held.stream.direction() != Direction::Writing {
-        held.leave_reading();
+        if let Err(errno) = held.leave_reading() {
+            return held.fail(errno);
+        }
         let Held { session, stream, lanes, .. } = *held;
         // Those who wait seem to write as much each, so much that the block will be full.
         let comers = u64::from(stream.lock.comers()).max(1);

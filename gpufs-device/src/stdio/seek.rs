@@ -30,6 +30,7 @@ impl File {
         Lanes::calling(self.session, Call::Ftell).grouped(self.key(), |group| {
             with_lock(self, group, |held| match held.file_flags() {
                 flags if flags & OpenFile::POSITIONLESS != 0 => Ok(0),
+                flags if flags & OpenFile::SHARED != 0 => held.shared_position(),
                 flags if flags & OpenFile::SEEKABLE == 0 => Err(Errno::SPIPE),
                 _ if held.stream.direction() == Direction::Writing => held.written_position(),
                 _ => Ok(held.read_position()),
@@ -53,7 +54,7 @@ impl File {
 
 fn seek(held: &Held, offset: i64, whence: Whence) -> Result<(), Errno> {
     let flags = held.file_flags();
-    if flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) == 0 {
+    if flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) == 0 {
         return Err(Errno::SPIPE);
     }
     if held.stream.direction() == Direction::Writing
@@ -61,13 +62,16 @@ fn seek(held: &Held, offset: i64, whence: Whence) -> Result<(), Errno> {
     {
         return held.fail(errno);
     }
+    if flags & OpenFile::SHARED != 0 {
+        return held.seek_shared(offset, whence);
+    }
     let start = match whence {
         Whence::Set => 0,
         Whence::Current => held.read_position(),
         Whence::End => held.size()?,
     };
     let target = if flags & OpenFile::POSITIONLESS != 0 { 0 } else { moved(start, offset)? };
-    held.leave_reading();
+    held.forget_read();
     held.update(|stream| {
         stream.position.set(target);
         stream.direction.set(Direction::Idle as u32);

@@ -1,7 +1,6 @@
 //! `setvbuf(3)`.
 
-use gpufs_core::session::OpenFile;
-use gpufs_core::stream::{Buffering, Direction};
+use gpufs_core::stream::Buffering;
 use gpufs_core::{Call, Errno};
 
 use super::File;
@@ -14,10 +13,10 @@ const LEAST_SHIFT: u32 = 4;
 impl File {
     /// Sets when the stream flushes, and the size of its buffers in bytes (0 keeps it), as `setvbuf(3)`. The memory is the
     /// session's; the size is rounded down to a power of two, to 16 at least and the session's buffer size at most, and ignored
-    /// where nothing is buffered.
+    /// where nothing is buffered. At any time: what was read ahead or pushed back stays to be read.
     ///
     /// # Errors
-    /// `EINVAL` where bytes already read ahead from a pipe or terminal would be lost; what flushing met; `EBADF`.
+    /// What flushing met; `EBADF`.
     pub fn setvbuf(self, buffering: Buffering, bytes: usize) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session, Call::Setvbuf);
         // One lane at a time: each sets what it asks for, in lane order.
@@ -25,14 +24,6 @@ impl File {
             with_lock(self, alone, |held| {
                 held.leave_writing()?;
                 let stream = held.stream;
-                let reading = stream.direction() == Direction::Reading;
-                if reading
-                    && held.file_flags() & OpenFile::SEEKABLE == 0
-                    && stream.read_next.peek() != stream.read_end.peek()
-                {
-                    return Err(Errno::INVAL);
-                }
-                held.leave_reading();
                 let most = held.session.stream_buffers.buffer_bytes.trailing_zeros();
                 let shift = match (buffering, bytes) {
                     // Long records go out in large pieces.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::session::Session as View;
 
-use super::{Body, SyncError, flush};
+use super::{Body, SyncError, flush, seeker};
 use crate::process::{Forked, Owner};
 
 /// Who has a session.
@@ -258,7 +258,11 @@ impl Body {
             return Ok(());
         }
         if self.wait_until(until) {
-            return match self.finish(Ok(())) {
+            let finished = self.finish(Ok(()));
+            if !self.dead {
+                seeker::leave_standard_streams(self.tables.host);
+            }
+            return match finished {
                 Ok(()) | Err(SyncError::Dead) => Ok(()),
                 Err(SyncError::Tables(error)) => Err(self.recover_at_exit(error.into())),
                 Err(SyncError::Gpu(error)) => Err(self.recover_at_exit(error.into())),

@@ -25,6 +25,7 @@ mod handle;
 mod live;
 mod placed;
 mod recover;
+mod seeker;
 mod sizes;
 mod stats;
 mod streams;
@@ -66,6 +67,7 @@ pub(crate) use tables::{DeviceMemory, within};
 use builder::STAGING_BUFFER_BYTES;
 use estate::Lease;
 use live::Gate;
+use seeker::Seeker;
 use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
@@ -115,6 +117,8 @@ struct Body {
     fixed_files: bool,
     fixed_buffers: bool,
     host_files: Vec<(u32, OwnedFd)>,
+    /// Moves the positions of redirected standard streams.
+    seeker: Seeker,
     pool: PoolRegion,
     pool_split: usize,
     stream_bytes: usize,
@@ -272,7 +276,7 @@ impl Body {
             backend.device_memory(bytes)
         })
         .map_err(OpenError::System)?;
-        let session = Self {
+        let mut session = Self {
             gate: Arc::clone(gate),
             tables,
             launches: Vec::new(),
@@ -290,6 +294,7 @@ impl Body {
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
+            seeker: Seeker::default(),
             pool,
             pool_split,
             stream_bytes,
@@ -302,6 +307,7 @@ impl Body {
             lease,
         };
         session.open_standard_streams();
+        session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         session.route_panics().map_err(OpenError::Gpu)?;
         Ok(session)
     }
@@ -327,7 +333,9 @@ impl Body {
             let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
             // The position is shared with the program, its children and its shell: the kernel's own counts, in
             // order. With one of ours, what each writes would overwrite what the others wrote.
-            flags &= !OpenFile::SEEKABLE;
+            if flags & OpenFile::SEEKABLE != 0 {
+                flags = flags & !OpenFile::SEEKABLE | OpenFile::SHARED;
+            }
             if self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, descriptor).is_ok()) {
                 flags |= OpenFile::FIXED;
             }
@@ -727,6 +735,9 @@ impl Drop for Body {
             let _attention = self.attendant.as_ref().map(Attendant::attention);
             self.settle()
         };
+        if !self.dead && !self.abandoned {
+            seeker::leave_standard_streams(self.tables.host);
+        }
         self.close_tables();
         self.attendant = None;
         self.rings.clear();

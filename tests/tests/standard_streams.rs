@@ -1,0 +1,222 @@
+//! Standard streams that were redirected: positions are those of the open file description, which the program shares with its shell, its
+//! host and its children (C11 7.21.9, POSIX 2.5.1). Programs are run through `gpufs` and through the C library, and compared.
+#![allow(unsafe_code, reason = "pipes, FIFOs and sockets from the system")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use gpufs_tests::random::text;
+use gpufs_tests::{Scratch, setting};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_standard_streams");
+const SIDES: [&str; 3] = ["enter", "threads", "sqpoll"];
+
+/// The program, with a file for its report.
+fn program(side: &str, report: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60", PROGRAM, side]).arg(report).args(arguments);
+    command
+}
+
+fn run(mut command: Command, what: &str) {
+    let output = command.stderr(Stdio::piped()).output().expect("the program starts");
+    assert!(output.status.success(), "{what}: {} {}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
+/// How the standard output is redirected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Out {
+    /// `> file`
+    Truncated,
+    /// `>> file`
+    Appending,
+    /// `1<> file`, behind what another program wrote there.
+    Within,
+}
+
+/// What a run leaves: the report, where the shared descriptors stand, and the output.
+#[derive(PartialEq, Eq)]
+struct Left {
+    report: String,
+    input_at: u64,
+    output_at: u64,
+    output: Vec<u8>,
+}
+
+fn redirected(scratch: &Scratch, side: &str, out: Out, salt: u64, arguments: &[&str]) -> Left {
+    let (input, output, report) = (scratch.path("in"), scratch.path("out"), scratch.path("report"));
+    fs::write(&input, text(salt, usize::try_from(salt % 20_000).unwrap())).unwrap();
+    fs::write(&output, "written by another program before\n".repeat(20)).unwrap();
+    let mut input = File::open(input).unwrap();
+    let mut output_file = match out {
+        Out::Truncated => File::create(&output).unwrap(),
+        Out::Appending => OpenOptions::new().append(true).open(&output).unwrap(),
+        Out::Within => OpenOptions::new().read(true).write(true).open(&output).unwrap(),
+    };
+    // What the shell and the programs before have read and written.
+    input.seek(SeekFrom::Start(salt % 700)).unwrap();
+    if out == Out::Within {
+        output_file.seek(SeekFrom::Start(salt % 900)).unwrap();
+    }
+    let mut command = program(side, &report, arguments);
+    command.stdin(input.try_clone().unwrap()).stdout(output_file.try_clone().unwrap());
+    run(command, &format!("{side} {out:?} {arguments:?}"));
+    Left {
+        report: fs::read_to_string(report).unwrap(),
+        input_at: input.stream_position().unwrap(),
+        output_at: output_file.stream_position().unwrap(),
+        output: fs::read(output).unwrap(),
+    }
+}
+
+/// Random calls on redirected standard streams, with kernels that end and the program's own output in between: every result, the positions
+/// left behind, and the output are those of the C library.
+#[test]
+fn redirected_streams_are_the_c_librarys() {
+    let scratch = Scratch::new("standard");
+    let first = setting("GPUFS_SEED", 0);
+    let mut failures = 0;
+    for seed in first..first + setting("GPUFS_SEQUENCES", 150) {
+        let out = [Out::Truncated, Out::Appending, Out::Within][usize::try_from(seed % 3).unwrap()];
+        let append = if out == Out::Appending { "append" } else { "other" };
+        let number = seed.to_string();
+        let arguments = ["random", &number, append];
+        let salt = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let wanted = redirected(&scratch, "system", out, salt, &arguments);
+        let side = if seed % 16 == 0 { "sqpoll" } else { SIDES[usize::try_from(seed / 3 % 2).unwrap()] };
+        let got = redirected(&scratch, side, out, salt, &arguments);
+        if got == wanted {
+            continue;
+        }
+        failures += 1;
+        println!("seed {seed}, {side}, {out:?}:");
+        let differs = wanted.report.lines().zip(got.report.lines()).position(|(wanted, got)| wanted != got);
+        for (at, (wanted, got)) in wanted.report.lines().zip(got.report.lines()).enumerate() {
+            if differs.is_none_or(|first| at <= first) {
+                println!("  {wanted}{}", if wanted == got { "" } else { "\n  but here" });
+                if wanted != got {
+                    println!("  {got}");
+                }
+            }
+        }
+        println!(
+            "  left: input at {} (wanted {}), output at {} (wanted {}), {} bytes of output (wanted {}), the same: {}",
+            got.input_at,
+            wanted.input_at,
+            got.output_at,
+            wanted.output_at,
+            got.output.len(),
+            wanted.output.len(),
+            got.output == wanted.output
+        );
+        if failures == 5 {
+            break;
+        }
+    }
+    assert_eq!(failures, 0, "sequences differ from the C library's");
+}
+
+/// `ftell`, `fseek` and `rewind` of `stdin` in `./program < file`.
+#[test]
+fn a_redirected_input_seeks() {
+    let scratch = Scratch::new("seeks");
+    for side in SIDES {
+        let calls =
+            ["calls", "tellin", "read:10", "tellin", "seekin:5:0", "tellin", "getc", "rewindin", "tellin"];
+        let left = redirected(&scratch, side, Out::Truncated, 14_000, &calls);
+        // 14000 % 700 is 0.
+        let wanted = [0, 10, 10, 0, 5, -2, 0, 0];
+        for (line, wanted) in left.report.lines().zip(wanted) {
+            assert!(wanted == -2 || line.contains(&format!("Ok({wanted})")), "{side}: {line}");
+        }
+        assert_eq!(left.input_at, 0, "{side}: the position at exit");
+    }
+}
+
+/// What a shell does with programs that share a file.
+#[test]
+fn programs_that_share_a_file_follow_each_other() {
+    let scratch = Scratch::new("shell");
+    let shell = |script: &str, side: &str| {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "60", "sh", "-c", script]).current_dir(scratch.dir());
+        command.env("P", PROGRAM).env("SIDE", side);
+        run(command, &format!("{side}: {script}"));
+    };
+    let lines: String = (0..3000).map(|line| format!("line {line}\n")).collect();
+    fs::write(scratch.path("in"), &lines).unwrap();
+    for side in ["system", "enter", "threads", "sqpoll"] {
+        // What one reader leaves the next one gets.
+        shell(r#"("$P" $SIDE report calls gets:300 gets:300; cat) < in > rest"#, side);
+        let rest: String = lines.split_inclusive('\n').skip(2).collect();
+        assert!(fs::read_to_string(scratch.path("rest")).unwrap() == rest, "{side}: the rest");
+        // Also if the program ends without closing its session.
+        shell(r#"(LEAK=1 "$P" $SIDE report calls gets:300 gets:300; cat) < in > rest"#, side);
+        assert!(fs::read_to_string(scratch.path("rest")).unwrap() == rest, "{side}: the rest, at exit");
+        // What one program writes the next one does not overwrite, wherever a seek has led.
+        for (redirection, before) in [(">", ""), (">>", "before\n"), ("1<>", "")] {
+            let _ = fs::remove_file(scratch.path("out"));
+            if !before.is_empty() {
+                fs::write(scratch.path("out"), before).unwrap();
+            }
+            let script = format!(
+                r#"{{ echo first; "$P" $SIDE report calls printf:1 host printf:2 tellout next printf:3; echo done; }} {redirection} out"#
+            );
+            shell(&script, side);
+            let wanted = format!("{before}first\nnumber 1\nthe program's own\nnumber 2\nnumber 3\ndone\n");
+            let got = fs::read_to_string(scratch.path("out")).unwrap();
+            assert_eq!(got, wanted, "{side}: {redirection}");
+        }
+        shell(
+            r#"{ echo first; "$P" $SIDE report calls printf:1 seekout:0:0 printf:2; echo done; } > out"#,
+            side,
+        );
+        let got = fs::read_to_string(scratch.path("out")).unwrap();
+        assert_eq!(got, "number 2\ndone\n\n", "{side}: behind the position");
+    }
+}
+
+/// Pipes, FIFOs and sockets have no position (POSIX `lseek()`).
+#[test]
+fn what_has_no_position_is_espipe() {
+    let scratch = Scratch::new("pipes");
+    let fifo = scratch.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let report = scratch.path("report");
+    let calls =
+        ["calls", "tellin", "seekin:0:0", "getc", "seekin:1:1", "rewindin", "getc", "flushin", "getc"];
+    for side in ["system", "enter", "threads", "sqpoll"] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let both = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        let others: [(&str, OwnedFd, &mut dyn Write); 3] = [
+            ("pipe", reader.into(), &mut writer),
+            ("socket", one.into(), &mut other),
+            ("FIFO", both.try_clone().unwrap().into(), &mut { both }),
+        ];
+        for (what, input, writer) in others {
+            writer.write_all(b"abc").unwrap();
+            let mut command = program(side, &report, &calls);
+            command.stdin(input).stdout(Stdio::null());
+            run(command, &format!("{side}, {what}"));
+            let report = fs::read_to_string(&report).unwrap();
+            let found: Vec<&str> = report.lines().map(|line| line.split(" bytes").next().unwrap()).collect();
+            // What was read ahead stays.
+            let wanted = [
+                "TellIn Err(29) 0",
+                "SeekIn(0, Set) Err(29) 0",
+                "Getc Ok(97) 0",
+                "SeekIn(1, Current) Err(29) 0",
+                "RewindIn Ok(0) 0",
+                "Getc Ok(98) 0",
+                "FlushIn Ok(0) 0",
+                "Getc Ok(99) 0",
+            ];
+            assert_eq!(found, wanted, "{side}, {what}");
+        }
+    }
+}
