@@ -235,6 +235,11 @@ mod tests {
             "_Static_assert(GPUFS_PATH_BYTES == {}, \"paths\");",
             gpufs_device_c::PATH_BYTES
         );
+        let _ = writeln!(
+            source,
+            "_Static_assert(GPUFS_FOPEN_MODE_BYTES == {}, \"modes\");",
+            gpufs_device_c::MODE_BYTES
+        );
         same!(RawArgument, "gpufs_argument": kind length bits);
         use gpufs_device::format::Kind;
         for (name, kind) in [

@@ -72,8 +72,8 @@ unsafe fn stream(file: *const c_void) -> Result<File, Errno> {
 
 /// Bytes within which a path ends: `GPUFS_PATH_BYTES`, Linux's `PATH_MAX`.
 pub const PATH_BYTES: usize = 4096;
-/// Bytes within which the mode of `fopen` ends: each of its letters twice.
-const MODE_BYTES: usize = 16;
+/// Bytes within which the mode of `fopen` ends, a character set's name behind its letters included: `GPUFS_FOPEN_MODE_BYTES`.
+pub const MODE_BYTES: usize = 64;
 
 /// A path.
 ///

@@ -2,7 +2,7 @@
 
 use gpufs_device::format::{
     Argument, CountSink, FormatError, Kind, Sink, SinkWriter, SliceSink, What, WindowSink, check, format,
-    snprintf,
+    snprintf, takes_all,
 };
 use gpufs_device::{format_arguments, snprintf};
 use proptest::prelude::*;
@@ -176,10 +176,19 @@ fn the_macros_take_any_format() {
 }
 
 #[test]
-fn the_check_counts_what_c_ignores() {
-    let unused = What::Unused { argument: 1 };
-    assert_eq!(check(b"%d", &[Kind::Signed; 2]), Err(FormatError { offset: 2, what: unused }));
+fn what_a_format_does_not_take_is_ignored() {
+    assert_eq!(check(b"%d", &[Kind::Signed; 2]), Ok(1));
     assert_eq!(printed(b"%d", &[Argument::from(1), Argument::from(2)]).unwrap(), b"1");
+    let mut evaluated = 0;
+    let mut next = || {
+        evaluated += 1;
+        evaluated
+    };
+    #[allow(deprecated, reason = "the compiler's warning of it")]
+    let (format, arguments) =
+        gpufs_device::format_arguments!(c"%d%% %.*f", next(), next(), 2.5, next(), "text");
+    assert_eq!(printed(format, &arguments).unwrap(), b"1% 2.50");
+    assert_eq!(evaluated, 3, "all are evaluated");
 }
 
 #[test]
@@ -242,13 +251,15 @@ proptest! {
     ) {
         let kinds: Vec<_> = arguments.iter().map(|argument| argument.kind()).collect();
         let result = format(&mut CountSink::new(), &format_, &arguments).map(|_| ());
-        match check(&format_, &kinds) {
-            Err(FormatError { what: What::Unused { .. }, .. }) => {}
-            // Only the run time sees what `*` says, and how long the output is.
-            checked => prop_assert!(
-                result == checked || matches!(result, Err(FormatError { what: What::Overflow, .. })),
-                "{result:?} {checked:?}"
-            ),
+        let checked = check(&format_, &kinds);
+        // Only the run time sees what `*` says, and how long the output is.
+        prop_assert!(
+            result == checked.map(drop) || matches!(result, Err(FormatError { what: What::Overflow, .. })),
+            "{result:?} {checked:?}"
+        );
+        if let Ok(taken) = checked {
+            prop_assert!(takes_all(&format_, taken) && !takes_all(&format_, taken + 1));
+            prop_assert_eq!(check(&format_, &kinds[..taken]), Ok(taken), "the others do not matter");
         }
     }
 

@@ -3,12 +3,15 @@
  * When a format is checked:
  *
  *   always       at run time: a format or an argument that does not fit is EINVAL, and nothing is printed; so is a format that does not end
- *                (GPUFS_FORMAT_BYTES)
+ *                within GPUFS_FORMAT_BYTES, 4,096: one that has lost its NUL is told from one that has not
  *   C++20        by the compiler, an error, where the format is a literal: fprintf(out, "%d\n", 1.5) does not compile
  *   C++14, 17    the same with the macro gpufs_fprintf(out, "%d\n", 1.5); with clang, the plain name warns (-Wformat)
  *   C11          by the compiler, a warning (-Wformat), in gpufs_fprintf(out, "%d\n", 1.5)
  *
  * (A function cannot see that its argument is a literal before C++20, and a macro named fprintf would break std::fprintf.)
+ *
+ * Arguments that no conversion takes are evaluated and ignored (C11 7.21.6.1, 2), in every language and at run time. Compilers warn of them where
+ * they can: in C11, with the macros in C++ (-Wdeprecated-declarations), and clang also with the plain names in C++20 (-Wuser-defined-warnings).
  *
  * What fits: any integer fits %d i u o x X b B c and `*`, converted as the length modifier says; floating-point numbers fit %f e g a and
  * their capitals; char pointers fit %s; pointers fit %p. At most 16 arguments. Wide characters, %n and numbered arguments are not
@@ -161,7 +164,7 @@ struct Check {
                 return false;
             }
         }
-        return next == count;
+        return true;
     }
 };
 
@@ -173,12 +176,20 @@ struct Types {};
 template <class... A>
 GPUFS_BOTH Types<A...> types_of(const char *, A...);
 
-/* Whether a format fits arguments of these types, all of them. */
+/* Whether a format fits arguments of these types. */
 template <class... A>
 GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
     const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
     Check check = {format, kinds, sizeof...(A), 0, 0};
     return check.run();
+}
+
+/* Whether a format that fits takes all of them. The others are evaluated and ignored. */
+template <class... A>
+GPUFS_BOTH constexpr bool takes_all(Types<A...>, const char *format) {
+    const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
+    Check check = {format, kinds, sizeof...(A), 0, 0};
+    return !check.run() || check.next == sizeof...(A);
 }
 
 /* The bytes before the NUL; more than memory has, which is EINVAL, where none of `room` bytes is one. */
@@ -212,6 +223,15 @@ struct CharPointer<const char *> {
 
 #if defined(__cpp_consteval)
 
+/* Only clang can warn here. */
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgcc-compat"
+#define GPUFS_WARN_IF_(condition, text) __attribute__((diagnose_if(condition, text, "warning")))
+#else
+#define GPUFS_WARN_IF_(condition, text)
+#endif
+
 /* Not a constant expression: calling it where the compiler evaluates a format is the error that the programmer sees. (In device code nvcc
  * says that FormatThatFits is undefined, at the line of the call; with `__device__` at the constructor it would say less.) */
 GPUFS_BOTH inline void the_format_does_not_fit_the_arguments() {}
@@ -223,7 +243,10 @@ struct FormatThatFits {
     size_t length;
 
     template <size_t N>
-    consteval FormatThatFits(const char (&literal)[N]) : text(literal), length(length_of(literal, N)) {
+    consteval FormatThatFits(const char (&literal)[N])
+        GPUFS_WARN_IF_(!takes_all(Types<A...>(), literal),
+                       "the format has fewer conversions than there are arguments; the others are evaluated and ignored")
+        : text(literal), length(length_of(literal, N)) {
         if (!fits(Types<A...>(), literal)) {
             the_format_does_not_fit_the_arguments();
         }
@@ -234,6 +257,10 @@ struct FormatThatFits {
     template <size_t N>
     GPUFS_BOTH constexpr FormatThatFits(char (&array)[N]) : text(array), length(length_of(array, N)) {}
 };
+#undef GPUFS_WARN_IF_
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 template <class... A>
 using FormatFor = typename Same<FormatThatFits<A...>>::type;
 #define GPUFS_FORMAT_ATTRIBUTE_(place, first)
@@ -268,17 +295,29 @@ struct Checked {
     static_assert(Fits, "the format does not fit the arguments");
     static constexpr int value = 0;
 };
+template <bool All>
+struct Taken {
+    static constexpr int value = 0;
+};
+template <>
+struct Taken<false> {
+    [[deprecated("the format has fewer conversions than there are arguments; the others are evaluated and ignored")]]
+    static constexpr int value = 0;
+};
 
 } /* namespace detail */
 } /* namespace gpufs */
 
 #define GPUFS_FIRST_(first, ...) first
-/* 0 where a literal format fits what follows it, an error where it does not. */
+/* What `check` says of a literal format and what follows it, true of any other. */
+#define GPUFS_OF_LITERAL_(check, ...)                                                                                  \
+    (__builtin_constant_p(GPUFS_FIRST_(__VA_ARGS__, 0))                                                                \
+         ? ::gpufs::detail::check(decltype(::gpufs::detail::types_of(__VA_ARGS__))(), GPUFS_FIRST_(__VA_ARGS__, 0))    \
+         : true)
+/* An error where a literal format does not fit what follows it, a warning where it does not take all of that. */
 #define GPUFS_CHECK_(...)                                                                                              \
-    static_cast<void>(::gpufs::detail::Checked<__builtin_constant_p(GPUFS_FIRST_(__VA_ARGS__, 0))                                       \
-                                  ? ::gpufs::detail::fits(decltype(::gpufs::detail::types_of(__VA_ARGS__))(),          \
-                                                          GPUFS_FIRST_(__VA_ARGS__, 0))                                \
-                                  : true>::value)
+    (static_cast<void>(::gpufs::detail::Checked<GPUFS_OF_LITERAL_(fits, __VA_ARGS__)>::value),                         \
+     static_cast<void>(::gpufs::detail::Taken<GPUFS_OF_LITERAL_(takes_all, __VA_ARGS__)>::value))
 
 #else /* C */
 

@@ -31,7 +31,7 @@
  *     a format that does not end                   EINVAL: none of GPUFS_FORMAT_BYTES bytes is a NUL (an array's own size counts where it is known)
  *     a format that its arguments do not fit       EINVAL
  *     a path that does not end                     ENAMETOOLONG: none of GPUFS_PATH_BYTES bytes is a NUL
- *     a mode that does not end or is not fopen's   EINVAL
+ *     a mode that does not end or is not fopen's   EINVAL: it does not begin with r, w or a, or none of GPUFS_FOPEN_MODE_BYTES bytes is a NUL
  *
  * What cannot be told, and is what it is in C, on a GPU a fault that ends its context: a session pointer that is not null and not a session's;
  * memory that is not there or too short, among it a string for %s, fputs or puts that does not end (a precision ends it) and a format or path in
@@ -85,6 +85,8 @@ typedef struct gpufs_session gpufs_session;
 #define GPUFS_FORMAT_BYTES 4096
 /* A path ends with a NUL within so many bytes: Linux's PATH_MAX. */
 #define GPUFS_PATH_BYTES 4096
+/* The mode of fopen ends with a NUL within so many bytes. */
+#define GPUFS_FOPEN_MODE_BYTES 64
 
 /* One argument of a format, with the type that it came with. The macros and templates of <gpufs/format.h> make them. */
 typedef struct gpufs_argument {

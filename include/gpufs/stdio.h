@@ -43,7 +43,8 @@ GPUFS_INLINE gpufs_file *gpufs_stderr(gpufs_session *session) {
     return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 2);
 }
 
-/* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e b. A path is relative to the process's directory.
+/* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e; other letters have no effect, nor has what follows a comma (as in glibc,
+ * but that ",ccs=" converts nothing); it ends within GPUFS_FOPEN_MODE_BYTES. A path is relative to the process's directory.
  * Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE (as many streams or files are open as the session has; see
  * gpufs_options), ENOENT, EACCES ... */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, const char *path, const char *mode) {

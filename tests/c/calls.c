@@ -62,6 +62,20 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK(strcmp(text, "1234567890123456") == 0);
     gpufs_argument arguments[2] = {{GPUFS_ARGUMENT_SIGNED, 0, (uint64_t)-5}, {GPUFS_ARGUMENT_BYTES, 3, (uint64_t)(uintptr_t) "abcdef"}};
     CHECK(gpufs_snprintf_arguments(text, sizeof text, "%d %s!", 5, arguments, 2) == 6 && strcmp(text, "-5 abc") == 0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+    /* What a format does not take is evaluated and ignored. */
+    int evaluated = 0;
+    CHECK(gpufs_snprintf(text, sizeof text, "%d%%", 5, ++evaluated, "x") == 2 && strcmp(text, "5%") == 0 && evaluated == 1);
+#pragma GCC diagnostic pop
+    CHECK(gpufs_snprintf_arguments(text, sizeof text, "%d", 2, arguments, 2) == 2 && strcmp(text, "-5") == 0);
+
+    /* Letters of a mode that mean nothing. */
+    const char *modes[] = {"wt", "w+t", "we", "wm", "wc", "w,ccs=ISO-8859-1"};
+    for (size_t index = 0; index < sizeof modes / sizeof *modes; ++index) {
+        gpufs_file *plain = gpufs_fopen(fs, "modes", modes[index]);
+        CHECK(plain != NULL && gpufs_fputc('x', plain) == 'x' && gpufs_fclose(plain) == 0);
+    }
 
     /* Wrong use: an error each, and nothing written. */
     CHECK_FAILS(gpufs_fopen(fs, "missing", "r"), NULL, ENOENT);
@@ -158,7 +172,7 @@ static void endless(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_open(fs, path, O_RDONLY, 0), -1, ENAMETOOLONG);
     path[GPUFS_PATH_BYTES - 1] = '\0';
     CHECK_FAILS(gpufs_open(fs, path, O_RDONLY, 0), -1, ENAMETOOLONG); /* a name in it is longer than a file system's may be */
-    char *mode = at_the_end_of_memory(16);
+    char *mode = at_the_end_of_memory(GPUFS_FOPEN_MODE_BYTES);
     mode[0] = 'r';
     CHECK_FAILS(gpufs_fopen(fs, "endless", mode), NULL, EINVAL);
 }

@@ -225,14 +225,7 @@ fn headers_stand_alone() {
 #[test]
 fn wrong_formats_do_not_compile() {
     let scratch = Scratch::new("formats");
-    let wrong = [
-        "\"%s\\n\", 1",
-        "\"%d\\n\", 1.5",
-        "\"%d %d\\n\", 1",
-        "\"%d\\n\", 1, 2",
-        "\"%f\\n\", \"x\"",
-        "\"100%\"",
-    ];
+    let wrong = ["\"%s\\n\", 1", "\"%d\\n\", 1.5", "\"%d %d\\n\", 1", "\"%f\\n\", \"x\"", "\"100%\""];
     let right = ["\"%s\\n\", \"x\"", "\"%d\\n\", 1", "\"%5.*f%%\\n\", 3, 1.5", "\"text\\n\""];
     // (compilers, standard, extension, call)
     let cases = [
@@ -262,6 +255,43 @@ fn wrong_formats_do_not_compile() {
                     "{name} -std={standard} {call}(out, {arguments}):\n{}",
                     said(&output)
                 );
+            }
+        }
+    }
+}
+
+/// Arguments that a literal format does not take are no error in any language (C11 7.21.6.1, 2), and a warning wherever the header says so.
+#[test]
+fn formats_that_take_less_compile() {
+    let scratch = Scratch::new("excess");
+    // (compilers, standard, extension, call, whether GCC warns)
+    let cases = [
+        (c_compilers(), "c11", "c", "gpufs_fprintf", true),
+        (cpp_compilers(), "c++14", "cpp", "gpufs_fprintf", true),
+        (cpp_compilers(), "c++17", "cpp", "fprintf", false),
+        (cpp_compilers(), "c++20", "cpp", "gpufs_fprintf", true),
+        (cpp_compilers(), "c++20", "cpp", "fprintf", false),
+    ];
+    for (compilers, standard, extension, call, warned) in cases {
+        for (arguments, all) in [
+            ("\"%d\\n\", 1, 2", false),
+            ("\"text\\n\", 1.5", false),
+            ("\"%d%%\\n\", 1, \"x\"", false),
+            ("\"%*d%%\\n\", 1, 2", true),
+        ] {
+            let source = scratch.path(&format!("excess.{extension}"));
+            let text = format!(
+                "#include <gpufs/stdio.h>\nvoid k(gpufs_file *out);\nvoid k(gpufs_file *out) {{ (void){call}(out, {arguments}); }}\n"
+            );
+            std::fs::write(&source, text).expect("written");
+            for name in &compilers {
+                let mut command = compiler(name, standard);
+                let output =
+                    command.args(["-Wno-error", "-fsyntax-only"]).arg(&source).output().expect("runs");
+                let what = format!("{name} -std={standard} {call}(out, {arguments}):\n{}", said(&output));
+                assert!(output.status.success(), "{what}");
+                let warns = !all && (warned || name.starts_with("clang"));
+                assert_eq!(said(&output).contains("warning"), warns, "{what}");
             }
         }
     }

@@ -5,18 +5,18 @@ use super::convert::star_accepts;
 use super::parse::{Amount, Conversion, Section, section};
 use super::{FormatError, Kind, What};
 
-/// Checks a format against the kinds of its arguments.
+/// Checks a format against the kinds of its arguments: how many of them it takes. The others are ignored (C11 7.21.6.1, 2).
 ///
 /// # Errors
-/// The first thing that is wrong, from left to right. Arguments that nothing prints are wrong here, though C allows them.
-pub const fn check(format: &[u8], kinds: &[Kind]) -> Result<(), FormatError> {
+/// The first thing that is wrong, from left to right.
+pub const fn check(format: &[u8], kinds: &[Kind]) -> Result<usize, FormatError> {
     let mut next = 0;
     let mut at = 0;
     // Ends: a section is not empty.
     loop {
         match section(format, at) {
             Err(error) => return Err(error),
-            Ok(Section::End) => break,
+            Ok(Section::End) => return Ok(next),
             Ok(Section::Literal { end }) => at = end,
             Ok(Section::Conversion(spec)) => {
                 // What each argument goes to, a `*` or the conversion.
@@ -37,10 +37,43 @@ pub const fn check(format: &[u8], kinds: &[Kind]) -> Result<(), FormatError> {
             }
         }
     }
-    if next < kinds.len() {
-        return Err(FormatError { offset: format.len(), what: What::Unused { argument: next } });
+}
+
+/// Whether a format takes so many arguments at least, of whatever kinds; also where it is none.
+#[must_use]
+pub const fn takes_all(format: &[u8], count: usize) -> bool {
+    let (mut taken, mut at) = (0, 0);
+    // Ends: a section is not empty.
+    loop {
+        match section(format, at) {
+            Err(_) => return true,
+            Ok(Section::End) => return taken >= count,
+            Ok(Section::Literal { end }) => at = end,
+            Ok(Section::Conversion(spec)) => {
+                taken += matches!(spec.width, Amount::Argument) as usize;
+                taken += matches!(spec.precision, Amount::Argument) as usize;
+                taken += !matches!(spec.conversion, Conversion::Percent) as usize;
+                at = spec.end;
+            }
+        }
     }
-    Ok(())
+}
+
+/// Has the compiler warn where `ALL` is false: where a literal format does not take all of its arguments.
+#[derive(Debug)]
+pub struct TakesAll<const ALL: bool>;
+
+impl TakesAll<true> {
+    /// Nothing to say.
+    pub const CHECK: () = ();
+}
+
+impl TakesAll<false> {
+    /// The warning.
+    #[deprecated(
+        note = "the format has fewer conversions than there are arguments; the others are evaluated and ignored"
+    )]
+    pub const CHECK: () = ();
 }
 
 /// What an argument is for.
@@ -107,9 +140,6 @@ impl Message {
             What::Missing { argument } => {
                 message.text(": argument ").number(argument + 1).text(" is missing")
             }
-            What::Unused { argument } => {
-                message.text(": argument ").number(argument + 1).text(" is not used")
-            }
             _ => message,
         };
         if error.offset >= format.len() {
@@ -165,12 +195,21 @@ impl Message {
 /// let _ = gpufs_device::format_arguments!(c"%d", 1.5);
 /// ```
 ///
-/// Too few, and too many:
+/// Too few:
 ///
 /// ```compile_fail
 /// let _ = gpufs_device::format_arguments!(c"%d %*d", 1, 2);
 /// ```
+///
+/// Too many compile, as in C: the others are evaluated and ignored. The compiler warns (`deprecated`), so that this does not compile:
+///
+/// ```
+/// #[allow(deprecated)]
+/// let (format, arguments) = gpufs_device::format_arguments!(c"%d", 1, 2);
+/// assert_eq!((format, arguments.len()), (&b"%d"[..], 2));
+/// ```
 /// ```compile_fail
+/// #![deny(deprecated)]
 /// let _ = gpufs_device::format_arguments!(c"%d", 1, 2);
 /// ```
 ///
@@ -204,6 +243,10 @@ macro_rules! format_arguments {
                         format.to_bytes()
                     };
                 }
+                const ARGUMENTS: &[&str] = &[$(::core::stringify!($argument)),*];
+                const ALL: bool =
+                    $crate::format::takes_all(<Format as $crate::format::Literal>::BYTES, ARGUMENTS.len());
+                let () = $crate::format::TakesAll::<ALL>::CHECK;
                 Format
             },
             ($($argument,)*),

@@ -38,12 +38,6 @@ pub enum What {
         /// What the argument is.
         kind: Kind,
     },
-    /// The format has fewer conversions than there are arguments. C allows it, and so does a format at run time;
-    /// [`check`](super::check) does not.
-    Unused {
-        /// The index of the first argument that nothing prints.
-        argument: usize,
-    },
     /// A width, a precision or the whole output is above `i32::MAX`.
     Overflow,
 }
@@ -58,7 +52,6 @@ impl What {
             Self::Modifier => "the length modifier does not fit the conversion",
             Self::Missing { .. } => "the format needs more arguments than there are",
             Self::Mismatch { .. } => "an argument does not fit its conversion",
-            Self::Unused { .. } => "the format has fewer conversions than there are arguments",
             Self::Overflow => "a width, a precision or the output is longer than an int can say",
         }
     }
@@ -79,7 +72,7 @@ impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.what.text())?;
         match self.what {
-            What::Missing { argument } | What::Unused { argument } => {
+            What::Missing { argument } => {
                 write!(f, ": argument {}", argument + 1)
             }
             What::Mismatch { argument, kind } => write!(f, ": argument {} is {}", argument + 1, kind.name()),

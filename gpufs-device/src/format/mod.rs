@@ -23,6 +23,8 @@
 //! | `%n`, `%lc`, `%ls`, `%1$d` are errors | supported |
 //! | an unknown conversion, a length modifier where C has none (`%hf`), an unfinished one: an error | printed as they stand, or ignored |
 //! | an argument of the wrong kind, or missing: an error | undefined |
+//! | an argument that no conversion takes is evaluated and ignored, in Rust, C and C++, at run time and where the compiler checks a literal: it warns where it can (Rust: `deprecated`; C: `-Wformat-extra-args`; C++: with the macros, and clang) | the same |
+//! | a format from C ends within 4,096 bytes, or is an error | read up to its NUL |
 //! | `%#g` keeps its zeros where rounding reaches the next power of ten, as C11 has it: `%#g` of 999999.5 is `1.00000e+06` | `1.e+06` (2.36) |
 //! | a failed call writes nothing | what came before is written |
 //! | a Rust string is printed whole, NUL bytes included; a `char` may go to `%c`, as UTF-8 | |
@@ -39,7 +41,7 @@ mod sink;
 mod text;
 
 pub use argument::{Argument, ArgumentType, Arguments, Kind};
-pub use check::{Literal, check, checked};
+pub use check::{Literal, TakesAll, check, checked, takes_all};
 pub use convert::format;
 pub use error::{FormatError, What};
 pub use sink::{CountSink, Sink, SinkWriter, SliceSink, WindowSink};

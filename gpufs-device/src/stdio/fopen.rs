@@ -19,10 +19,10 @@ const MODE: u32 = 0o666;
 
 impl Fs {
     /// Opens a stream, as `fopen(3)`. `mode` is `"r"`, `"w"` or `"a"`, then any of `+` (read and write), `x` (fail if the file
-    /// exists), `e` (close on exec), `b` (no effect).
+    /// exists), `e` (close on exec). Other letters have no effect, as in glibc: `b`, `t`, `c`, `m`; nor has what follows a comma (`,ccs=UTF-8`).
     ///
     /// # Errors
-    /// `EINVAL` for another mode; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
+    /// `EINVAL` for a mode that begins otherwise; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
     /// call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
         let lanes = Lanes::calling(self.session(), Call::Fopen);
@@ -57,7 +57,7 @@ impl Fs {
     }
 }
 
-/// The system call's flags for a mode (C11 7.21.5.3, and glibc's `e`).
+/// The system call's flags for a mode (C11 7.21.5.3, and glibc's letters).
 fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
     let mut flags = match mode.first() {
         Some(b'r') => O_RDONLY,
@@ -70,8 +70,10 @@ fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
             b'+' => flags = flags & !3 | O_RDWR,
             b'x' => flags |= O_EXCL,
             b'e' => flags |= O_CLOEXEC,
-            b'b' => {}
-            _ => return Err(Errno::INVAL),
+            // What follows names a character set, which no stream here converts to.
+            b',' => break,
+            // `b`, `t`, glibc's `c` and `m`, and whatever else there is.
+            _ => {}
         }
     }
     Ok(flags)

@@ -251,14 +251,13 @@ fn mode(random: &mut Random) -> String {
         return random.pick(&["", "+", "b", "x", "R", "+r", "br", "1", " r"]).to_owned();
     }
     let mut mode = random.pick(&["r", "w", "a"]).to_owned();
-    let mut letters = vec!['+', '+', 'b', 'e', 'x'];
+    // Not `m`: glibc 2.36 then frees a mapping as if it were of its heap.
+    let mut letters = vec!['+', '+', 'b', 'e', 't', 'c', 'w', 'r', ' ', 'R', '\n', 'x'];
     if !random.one_in(4) {
         letters.pop();
     }
-    for _ in 0..random.below(4) {
-        if letters.is_empty() {
-            break;
-        }
+    // glibc does not look beyond the seventh.
+    for _ in 0..random.below(6) {
         mode.push(letters.remove(random.below(letters.len())));
     }
     mode

@@ -103,8 +103,8 @@ impl Rules {
                 // How much a full device takes before it says so depends on the buffer.
                 open.fresh && (open.kind != Kind::Full || *buffering == Buffering::None)
             }
-            // Changes the position of nothing, but drops what was pushed back.
-            Call::SetvbufHere(..) => !open.pushed && open.kind != Kind::Full && open.kind != Kind::Device,
+            // How much a full device takes before it says so depends on the buffer.
+            Call::SetvbufHere(..) => open.kind != Kind::Full,
         }
     }
 

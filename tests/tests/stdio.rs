@@ -1,0 +1,136 @@
+//! What C11 and POSIX say of single calls, where the random sequences of the suite do not lead: each on every back end.
+#![allow(unsafe_code, reason = "calls the C library")]
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+
+use gpufs_device::stdio::Buffering;
+use gpufs_device::{Errno, File};
+use gpufs_host::{CpuOptions, Session};
+use gpufs_tests::{MODES, Scratch, c_path, once, small};
+
+/// A session in each mode, and one of each width.
+fn sessions() -> impl Iterator<Item = Session> {
+    let modes = MODES.into_iter().map(|mode| (mode, 32));
+    let widths = [1, 64].map(|width| (MODES[1], width));
+    modes.chain(widths).map(|(mode, width)| {
+        small().mode(mode).cpu_with(CpuOptions { width, ..CpuOptions::default() }).expect("a session")
+    })
+}
+
+/// All that is left to be read.
+fn rest(file: File) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(byte) = file.fgetc().expect("a byte or the end") {
+        all.push(byte);
+    }
+    all
+}
+
+/// `setvbuf` at any time loses nothing: neither what was read ahead, from a file or a pipe, nor what was pushed back.
+#[test]
+fn setvbuf_keeps_what_is_to_be_read() {
+    let scratch = Scratch::new("setvbuf");
+    let path = scratch.path("file");
+    fs::write(&path, b"0123456789".repeat(1000)).unwrap();
+    for mut session in sessions() {
+        for (buffering, bytes) in
+            [(Buffering::Full, 16), (Buffering::Line, 64), (Buffering::None, 0), (Buffering::Full, 0)]
+        {
+            for pipe in [false, true] {
+                let (reader, mut writer) = std::io::pipe().unwrap();
+                let name = if pipe {
+                    c_path(format!("/proc/self/fd/{}", reader.as_raw_fd()).as_ref())
+                } else {
+                    c_path(&path)
+                };
+                if pipe {
+                    writer.write_all(&b"0123456789".repeat(1000)).unwrap();
+                    drop(writer);
+                }
+                let what = format!("{buffering:?} {bytes} pipe: {pipe}");
+                let (got, at) = once(&mut session, |fs| {
+                    let file = fs.fopen(&name, c"r").unwrap();
+                    assert_eq!((file.fgetc(), file.fgetc()), (Ok(Some(b'0')), Ok(Some(b'1'))));
+                    file.ungetc(b'x').unwrap();
+                    file.ungetc(b'y').unwrap();
+                    file.setvbuf(buffering, bytes).unwrap();
+                    let at = file.ftell();
+                    file.setvbuf(Buffering::Full, 4096).unwrap();
+                    let got = rest(file);
+                    file.fclose().unwrap();
+                    (got, at)
+                });
+                let wanted = [b"yx".to_vec(), b"0123456789".repeat(1000)[2..].to_vec()].concat();
+                assert!(got == wanted, "{what}: {} bytes, {:?}…", got.len(), &got[..8]);
+                assert_eq!(at, if pipe { Err(Errno::SPIPE) } else { Ok(0) }, "{what}");
+            }
+        }
+    }
+}
+
+/// What `fopen` makes of a mode: nothing, or whether it reads, writes, appends, and has cut the file.
+fn system_opens(path: &CStr, mode: &CStr) -> Result<i32, i32> {
+    // SAFETY:
+    // - two strings that end; the stream is open until it is closed
+    unsafe {
+        let file = libc::fopen(path.as_ptr(), mode.as_ptr());
+        if file.is_null() {
+            return Err(*libc::__errno_location());
+        }
+        let flags = libc::fcntl(libc::fileno(file), libc::F_GETFL) & (libc::O_ACCMODE | libc::O_APPEND);
+        libc::fclose(file);
+        Ok(flags)
+    }
+}
+
+/// Modes with letters that C11 does not have are taken as glibc takes them.
+#[test]
+fn modes_are_glibcs() {
+    let scratch = Scratch::new("modes");
+    let path = scratch.path("file");
+    let name = c_path(&path);
+    let mut modes: Vec<CString> = Vec::new();
+    for first in ["", "r", "w", "a", "x", "+", "R", " r", "t", ",r"] {
+        for rest in [
+            "", "t", "e", "m", "c", "b", "rb", "w", "+", "t+", "b+t", "te+", "x", "+x", " +", "\n", "\u{e9}",
+            "1+", "mcetb+",
+        ] {
+            modes.push(CString::new(format!("{first}{rest}")).unwrap());
+        }
+    }
+    modes.push(c"rb,ccs=UTF-8".to_owned());
+    modes.push(c"w+,ccs=UTF-8".to_owned());
+    modes.push(c"a+te,ccs=ISO-8859-1".to_owned());
+    let mut session = small().cpu().unwrap();
+    for mode in modes {
+        fs::write(&path, "content").unwrap();
+        let wanted = system_opens(&name, &mode);
+        let left = fs::read(&path).unwrap();
+        fs::write(&path, "content").unwrap();
+        let got = once(&mut session, |fs| {
+            let opened = fs.fopen(&name, &mode).map_err(Errno::number);
+            opened.map(|file| {
+                // What it may do says how it was opened.
+                let reads = file.fgetc() != Err(Errno::BADF);
+                file.clearerr();
+                let _ = file.fseek(0, gpufs_device::stdio::Whence::Set);
+                let writes = file.fputc(b'#').is_ok();
+                let _ = file.fflush();
+                let appends = writes && file.ftell().unwrap() != 1;
+                file.fclose().unwrap();
+                let access = match (reads, writes) {
+                    (true, false) => libc::O_RDONLY,
+                    (false, _) => libc::O_WRONLY,
+                    (true, true) => libc::O_RDWR,
+                };
+                access | if appends { libc::O_APPEND } else { 0 }
+            })
+        });
+        assert_eq!(got, wanted, "{mode:?}");
+        let cut = |content: &[u8]| content.len() < 7;
+        assert_eq!(cut(&fs::read(&path).unwrap()), cut(&left), "{mode:?}");
+    }
+}
