@@ -43,6 +43,8 @@ pub struct LaneRuntime {
     pub nap: fn(u32),
     /// Nanoseconds of a monotonic clock.
     pub clock: fn() -> u64,
+    /// Whether the caller is a kernel's lane, rather than a thread of the host's.
+    pub on_lane: fn() -> bool,
 }
 
 static INSTALLED: AtomicPtr<LaneRuntime> = AtomicPtr::new(core::ptr::null_mut());
@@ -77,4 +79,5 @@ pub static ONE_LANE: LaneRuntime = LaneRuntime {
     },
     nap: |_| core::hint::spin_loop(),
     clock: || 0,
+    on_lane: || false,
 };

@@ -187,6 +187,8 @@ pub struct Counters {
     pub bytes_read: DeviceWord64,
     /// Bytes that completed writes took.
     pub bytes_written: DeviceWord64,
+    /// Operations that a call of the host's gave up and could not cancel.
+    pub abandoned: DeviceWord64,
 }
 
 /// What a [`Queue`] is made of. Entry counts are powers of two.

@@ -47,6 +47,14 @@ impl TicketLock {
         // ORDERING: relaxed: `is_served` acquires.
         self.next.draw(1)
     }
+    /// Takes the lock if nobody holds it or waits for it. For who may give up waiting: a ticket that was drawn must be served.
+    #[must_use]
+    pub fn try_take(&self) -> bool {
+        // ORDERING: acquire, device, partner `release`.
+        let ticket = self.serving.observe();
+        // ORDERING: acquire and release, device; where it succeeds, the ticket drawn is the one that is served.
+        self.next.replace(ticket, ticket.wrapping_add(1)).is_ok()
+    }
     /// Whether the ticket's turn has come: then the lock is its holder's.
     #[must_use]
     pub fn is_served(&self, ticket: u32) -> bool {

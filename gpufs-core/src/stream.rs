@@ -788,6 +788,14 @@ impl Stream {
 
     // Under the lock.
 
+    /// Whether the system may still use one of the buffers of a stream that writes. The lock's holder, when quiet.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        let mut blocks = self.blocks.iter().take(self.block_count.peek() as usize);
+        // ORDERING: acquire, device, partner `reap`: where it says no, the buffer is this lane's.
+        self.direction() == Direction::Writing && blocks.any(|block| block.operation.observe() >= CLAIMED)
+    }
+
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.

@@ -154,6 +154,15 @@ fn a_session_and_its_process_from_c() {
 }
 
 #[test]
+fn calls_of_the_host_have_the_deadline() {
+    let source = root().join("tests/c/host_deadline.c");
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "c11", &source, true)),
+        None => skip("calls_of_the_host_have_the_deadline", "no C compiler"),
+    }
+}
+
+#[test]
 fn every_standard_name_in_cpp() {
     let source = root().join("tests/c/overloads.cpp");
     let compilers = cpp_compilers();

@@ -125,6 +125,10 @@ fn child() {
         Err(error @ SyncError::Ring { .. }) => println!("\nfailed={error}"),
         Err(error) => println!("\nother={error}"),
     }
+    let path = scratch.c("host");
+    let host =
+        session.with_tables(|view| Fs::new(view).fopen(&path, c"w").and_then(gpufs_device::File::fclose));
+    println!("\nhost={host:?}");
     if let Some(failure) = session.ring_failure() {
         println!("\nfailure={failure}");
     }
@@ -239,6 +243,7 @@ fn what_is_refused_later_ends_the_waits_and_is_named() {
             assert_eq!(value(&said, "closed"), Some("yes"), "{case:?}");
             let failure = value(&said, "failure").unwrap_or_default();
             assert!(failure.contains("io_uring_enter"), "{case:?}: {said:?}");
+            assert_eq!(value(&said, "host"), Some("Ok(Err(EIO))"), "{case:?}");
             assert_eq!(value(&said, "other"), None, "{case:?}");
             assert_ne!(value(&said, "lines"), Some("128"), "{case:?}");
         }

@@ -58,6 +58,14 @@ impl Stream {
         self.block_count.publish(kept);
     }
 
+    /// Leaves the stream's own buffer to a read that was given up and may still write it, and takes a spare one for good, if there is one. The
+    /// lock's holder, alone.
+    pub fn replace_own_buffer(&self, session: &Session) {
+        if let Some(claim) = session.stream_buffers.free.claim(1, self.index_in(session)) {
+            self.blocks[0].give(session, claim.item(0));
+        }
+    }
+
     /// Lets the buffers go that the stream took beside its own, and says in the journal that all are nobody's. The lock's holder, one
     /// lane, when nothing is in flight, before the stream's file and its entry are given back.
     pub fn give_back(&self, session: &Session) {

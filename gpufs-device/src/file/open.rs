@@ -61,7 +61,7 @@ pub(crate) fn open(
         (Ok(_), Ok((path, ..))) => Some(path.to_bytes_with_nul().len() as u64),
         _ => None,
     };
-    staged(session, lanes, wanted, |stage| {
+    let waited = staged(session, lanes, wanted, |stage| {
         let mut sqe = None;
         if let (Some(stage), Ok((path, flags, mode))) = (stage, request) {
             stage.put(0, path.to_bytes_with_nul());
@@ -90,6 +90,10 @@ pub(crate) fn open(
             }
         }
     });
+    if let (Err(errno), Ok(index)) = (waited, outcome) {
+        session.files_free.release(Claim::single(index.0));
+        return Err(errno);
+    }
     outcome
 }
 
@@ -138,7 +142,7 @@ pub(crate) fn size(session: &Session, lanes: Lanes, descriptor: Option<i32>) -> 
         if let Some(stage) = stage {
             outcome = result.map(|_| stage.read::<Statx>(0).stx_size);
         }
-    });
+    })?;
     outcome
 }
 

@@ -9,7 +9,7 @@ use super::shared::seek_shared;
 use super::{Descriptor, Whence};
 use crate::Fs;
 use crate::io::{Patience, Request, drain, ring_of_warp, transfer};
-use crate::warp::Lanes;
+use crate::warp::{Lanes, Machine, Warp};
 
 impl Fs {
     /// Reads at the position and moves it, as `read(2)`: how many bytes; 0 at the end of the file.
@@ -116,12 +116,13 @@ impl Fs {
         let lanes = lanes.subset(open);
         lanes.grouped(u64::from(lanes.lane()), |alone| {
             let ring = ring_of_warp(session);
-            let ticket = file.lock.draw();
+            let ticket = if Machine::is_host() { 0 } else { file.lock.draw() };
             let mut patience = Patience::new(session);
             // Ends: the lock is first come first served, and its holder waits only for the kernel (last proof of the core, (e)).
-            while !file.lock.is_served(ticket) {
+            // A thread of the host's may give up.
+            while !(if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) }) {
                 let drained = drain(session, alone, ring);
-                patience.wait(drained, Stage::FileLock, ring, u64::from(ticket));
+                patience.wait(drained, Stage::FileLock, ring, u64::from(ticket))?;
             }
             // Closed while this lane waited: the number below may be another file's by now.
             let open = file.flags.peek() & OpenFile::OPEN != 0;

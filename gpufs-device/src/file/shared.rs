@@ -7,7 +7,7 @@ use gpufs_core::session::{OpenFile, Session, Stage};
 
 use super::Whence;
 use crate::io::{Patience, drain, ring_of_warp, staged, transact_one};
-use crate::warp::Lanes;
+use crate::warp::{Lanes, Machine, Warp};
 
 /// Where the answer lies in the staging memory, behind the request.
 const ANSWER_AT: u32 = 64;
@@ -28,7 +28,7 @@ pub(crate) fn seek_shared(
     let seeker = file.seeker.peek().cast_signed();
     let mut outcome = Ok(());
     let mut answer = 0_i64;
-    staged(session, lanes, lanes.is_leader().then_some(256), |stage| {
+    let waited = staged(session, lanes, lanes.is_leader().then_some(256), |stage| {
         if let Some(stage) = stage {
             stage.put(0, &request);
         }
@@ -43,7 +43,7 @@ pub(crate) fn seek_shared(
             answer = stage.read(ANSWER_AT);
         }
     });
-    outcome?;
+    waited.and(outcome)?;
     let answer = lanes.from_leader(answer.cast_unsigned()).cast_signed();
     #[allow(clippy::cast_possible_truncation, reason = "an errno")]
     u64::try_from(answer).map_err(|_| Errno::from_number(-answer as i32))
@@ -75,13 +75,15 @@ pub(crate) fn seek_shared_file(
     whence: Whence,
 ) -> Result<u64, Errno> {
     let ring = ring_of_warp(session);
-    let ticket = if lanes.is_leader() { file.lock.draw() } else { 0 };
+    let ticket = if lanes.is_leader() && !Machine::is_host() { file.lock.draw() } else { 0 };
+    // A thread of the host's may give up.
+    let is_mine = || if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) };
     let mut patience = Patience::new(session);
     // Ends: the lock is first come first served, and its holder waits only for the kernel (last proof of the core, (e)): files with shared
     // positions are regular files and devices.
-    while !lanes.any(lanes.is_leader() && file.lock.is_served(ticket)) {
+    while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, Stage::FileLock, ring, u64::from(ticket));
+        patience.wait(drained, Stage::FileLock, ring, u64::from(ticket))?;
     }
     let outcome = seek_shared(session, lanes, file, offset, whence);
     lanes.sync();

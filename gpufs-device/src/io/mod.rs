@@ -1,6 +1,7 @@
 //! From a warp's requests to the ring and back (stages 4 to 8): batches, draining, waiting, staging.
 #![allow(unsafe_code, reason = "hands buffers to the kernel")]
 
+mod abandon;
 mod copy;
 mod staging;
 mod wait;
@@ -12,6 +13,7 @@ use static_assertions::const_assert;
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
 
+pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Patience;
@@ -170,7 +172,9 @@ pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Opt
                 return -Errno::BADF.number();
             }
             let drained = drain_after(session, ring, queue, lanes, 1);
-            patience.wait(drained, Stage::Slot, ring, 0);
+            if let Err(errno) = patience.wait(drained, Stage::Slot, ring, 0) {
+                return -errno.number();
+            }
             continue;
         }
         let batch = first_lanes(rest, claim.count());
@@ -207,12 +211,20 @@ pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Opt
             if lanes.ballot(operation.is_some()).is_empty() {
                 break;
             }
-            patience.wait_for_completion(
+            let waited = patience.wait_for_completion(
                 drained,
                 Stage::Completion,
                 ring,
                 operation.map_or(0, |armed| armed.token()),
             );
+            if let (Err(errno), Some(armed)) = (waited, operation) {
+                match abandon::cancel(ring, queue, armed) {
+                    Some(value) => result = value,
+                    // The slot stays the operation's.
+                    None => return -errno.number(),
+                }
+                break;
+            }
         }
         if lanes.is_leader() {
             queue.release(claim);

@@ -6,7 +6,9 @@ use gpufs_core::pool::{Pool, Staged};
 use gpufs_core::session::{Session, Stage, Target};
 use gpufs_core::{Counters, Errno};
 
-use super::{Patience, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on};
+use super::{
+    Patience, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on,
+};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 /// What a lane's staging memory is for, given to the body of [`staged`].
@@ -54,13 +56,16 @@ impl StagingArea {
 /// buffers, and calls `body` with it; then takes it back. Convergent; called by `lanes`; `body` is called convergently, several
 /// times in lanes that have to wait, with `None` in lanes whose turn it is not.
 ///
-/// Lanes whose `bytes` is `None` never get a turn.
+/// Lanes whose `bytes` is `None` never get a turn. Memory of an operation that was given up and is still in flight is not taken back.
+///
+/// # Errors
+/// Of a thread of the host's, that it gave up waiting for memory; `body` was not called.
 pub(crate) fn staged(
     session: &Session,
     lanes: Lanes,
     bytes: Option<u64>,
     mut body: impl FnMut(Option<StagingArea>),
-) {
+) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
     let pool = session.staging;
     let mut wanted = bytes;
@@ -72,17 +77,21 @@ pub(crate) fn staged(
         });
         if !lanes.any(got.is_some()) {
             let drained = drain(session, lanes, ring);
-            patience.wait(drained, Stage::Staging, ring, bytes.unwrap_or(0));
+            patience.wait(drained, Stage::Staging, ring, bytes.unwrap_or(0))?;
             continue;
         }
         if got.is_some() {
             wanted = None;
         }
+        let before = abandoned(session, ring);
         body(got.map(|staged| StagingArea { address: staged.address, bytes: staged.bytes }));
-        if let Some(staged) = got {
+        if let Some(staged) = got
+            && abandoned(session, ring) == before
+        {
             pool.free.release(staged.claim);
         }
     }
+    Ok(())
 }
 
 /// One lane's transfer.
@@ -276,17 +285,23 @@ fn transfer_of_one(
         let mut told = Told { buffer: 0, bytes: 0, more: false };
         let memory = request.map_or(0, |request| request.memory + running.done);
         let left = running.bytes - running.done;
+        let before = abandoned(session, ring);
         if let Some(request) = request {
             if region.is_some() || left == 0 {
                 operate(&mut running, request, region, (memory, left));
             } else {
-                let buffers = claim_alone(session, ring, pool, lanes.subset(requests), left);
-                told.buffer = buffers.claim.item(0);
-                told.bytes = left.min(u64::from(buffers.bytes));
-                if !writing {
-                    told.bytes = operate(&mut running, request, staging, (buffers.address, told.bytes));
+                match claim_alone(session, ring, pool, lanes.subset(requests), left) {
+                    Ok(buffers) => {
+                        told.buffer = buffers.claim.item(0);
+                        told.bytes = left.min(u64::from(buffers.bytes));
+                        if !writing {
+                            told.bytes =
+                                operate(&mut running, request, staging, (buffers.address, told.bytes));
+                        }
+                        staged = Some(buffers);
+                    }
+                    Err(errno) => _ = running.settle(0, -errno.number()),
                 }
-                staged = Some(buffers);
             }
             told.more = running.open;
         }
@@ -299,7 +314,9 @@ fn transfer_of_one(
             if writing {
                 operate(&mut running, request, staging, (buffers.address, told.bytes));
             }
-            pool.free.release(buffers.claim);
+            if abandoned(session, ring) == before {
+                pool.free.release(buffers.claim);
+            }
         }
         if writing && told.bytes > 0 {
             told.more = lanes.ballot(running.open) != LaneMask::NONE;
@@ -338,15 +355,15 @@ impl Told {
 }
 
 /// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane` and uses `ring`. Waits for it.
-fn claim_alone(session: &Session, ring: u32, pool: Pool, lane: Lanes, bytes: u64) -> Staged {
+fn claim_alone(session: &Session, ring: u32, pool: Pool, lane: Lanes, bytes: u64) -> Result<Staged, Errno> {
     let mut patience = Patience::new(session);
     // Ends: a buffer comes (last proof of the core, (c)).
     loop {
         if let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
-            return staged;
+            return Ok(staged);
         }
         let drained = drain(session, lane, ring);
-        patience.wait(drained, Stage::Staging, ring, bytes);
+        patience.wait(drained, Stage::Staging, ring, bytes)?;
     }
 }
 
@@ -401,7 +418,7 @@ fn pass(
     let memory = request.map_or(0, |request| request.memory + done);
     let index = session.staging.buffer_index;
     let index = (index != Pool::UNREGISTERED).then_some(index);
-    staged(session, lanes, leads.then_some(run.whole), |area| {
+    let waited = staged(session, lanes, leads.then_some(run.whole), |area| {
         // What of the area is this lane's.
         let (address, room) = (
             lanes.shuffle(area.map_or(0, |area| area.address), run.first),
@@ -439,6 +456,9 @@ fn pass(
             lanes.sync();
         }
     });
+    if let Err(errno) = waited {
+        running.settle(0, -errno.number());
+    }
 }
 
 /// Bytes from which on a warp copies one lane's part after the other's; below, each lane copies its own.

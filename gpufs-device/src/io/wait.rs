@@ -1,5 +1,7 @@
-//! Waiting: every loop that waits naps here, and gives up where the session has a deadline.
+//! Waiting: every loop that waits naps here, and gives up where the session has a deadline or the ring has failed: a lane by a panic, which
+//! ends its kernel, a call of the host's own by an error.
 
+use gpufs_core::Errno;
 use gpufs_core::session::{Session, Stage};
 
 use super::Drained;
@@ -34,40 +36,64 @@ impl<'a> Patience<'a> {
 
     /// Naps once, shorter after completions were handed on. Any lane; not convergent.
     ///
+    /// # Errors
+    /// Of a thread of the host's, which is to give up: `ETIMEDOUT` past the session's deadline, `EIO` where the ring has failed.
+    ///
     /// # Panics
-    /// If the session has a deadline and it has passed, or `drained` says that the ring has failed: the stage, the ring and the object waited for are noted in the session
+    /// Of a lane: if the session has a deadline and it has passed, or `drained` says that the ring has failed: the stage, the ring and the object waited for are noted in the session
     /// for the host, and named in the message.
-    pub(crate) fn wait(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
-        self.look(drained, stage, ring, object);
+    pub(crate) fn wait(
+        &mut self,
+        drained: Drained,
+        stage: Stage,
+        ring: u32,
+        object: u64,
+    ) -> Result<(), Errno> {
+        self.look(drained, stage, ring, object)?;
         self.nap_ns =
             if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(self.longest_ns) };
         Machine::nap(self.nap_ns);
+        Ok(())
     }
 
     /// As [`Patience::wait`], for a lane whose own completion is due: it naps only where others drain, since it has just looked itself, over
     /// the bus, or handed completions on, its own perhaps among them.
-    pub(crate) fn wait_for_completion(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
+    pub(crate) fn wait_for_completion(
+        &mut self,
+        drained: Drained,
+        stage: Stage,
+        ring: u32,
+        object: u64,
+    ) -> Result<(), Errno> {
         if Machine::LOOKS == 1 || drained == Drained::Elsewhere {
-            self.wait(drained, stage, ring, object);
+            self.wait(drained, stage, ring, object)
         } else {
-            self.look(drained, stage, ring, object);
+            self.look(drained, stage, ring, object)
         }
     }
 
     /// Gives up past the deadline, and where the ring has failed.
-    fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) {
+    #[inline]
+    fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) -> Result<(), Errno> {
         if self.session.deadline_ns != 0 {
             let now = Machine::clock();
             let started = *self.started_ns.get_or_insert(now);
             if drained == Drained::Some {
                 self.started_ns = Some(now);
             } else if now.saturating_sub(started) > self.session.deadline_ns {
+                if Machine::is_host() {
+                    return Err(Errno::TIMEDOUT);
+                }
                 self.give_up(stage, ring, object);
             }
         }
         if drained == Drained::Failed {
+            if Machine::is_host() {
+                return Err(Errno::IO);
+            }
             self.give_up(stage, ring, object);
         }
+        Ok(())
     }
 
     #[cold]

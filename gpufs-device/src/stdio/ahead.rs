@@ -56,7 +56,9 @@ pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
             seen => return seen == CAME,
         }
         let drained = drain(session, lanes, stream.ring(session));
-        patience.wait(drained, Stage::StreamLock, stream.ring(session), u64::from(file.index));
+        if patience.wait(drained, Stage::StreamLock, stream.ring(session), u64::from(file.index)).is_err() {
+            return false;
+        }
     }
     false
 }
@@ -110,7 +112,9 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                     if lanes.any(lanes.is_leader() && lines.has_room(count)) {
                         break;
                     }
-                    patience.wait(drained, Stage::StreamBlock, stream.ring(session), count);
+                    if patience.wait(drained, Stage::StreamBlock, stream.ring(session), count).is_err() {
+                        return Taken::Closed;
+                    }
                 }
             }
             // From here to `leave` nothing is waited for.

@@ -13,6 +13,7 @@ impl File {
     /// Flushes and closes, as `fclose(3)`. The stream is closed whatever is returned; one lane closes it, once.
     ///
     /// # Errors
+    /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
     pub fn fclose(self) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session, Call::Fclose);
@@ -21,8 +22,12 @@ impl File {
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 let flushed = held.flush().and_then(|()| held.leave_input());
-                if flushed.is_err() {
-                    held.take_back();
+                if let Err(errno) = flushed {
+                    if held.gave_up(errno) {
+                        // The system still has the stream's buffers.
+                        return Err(errno);
+                    }
+                    held.take_back()?;
                 }
                 let stream = held.stream;
                 let file = FileIndex(stream.file.peek());

@@ -23,13 +23,15 @@ impl Held {
 
     /// Drops what could not be written: after this no block is in use, and nothing is written before one is filled anew. After a flush
     /// that failed. Convergent.
-    pub(super) fn take_back(&self) {
+    ///
+    /// # Errors
+    /// Of a thread of the host's, that it gave up waiting for what is in flight.
+    pub(super) fn take_back(&self) -> Result<(), Errno> {
         if self.stream.direction() != Direction::Writing {
-            return;
+            return Ok(());
         }
         let ring = self.ring;
-        // Comes to no error.
-        let _ = self.advance(|stream| stream.take_back_step(self.session, ring));
+        self.advance(|stream| stream.take_back_step(self.session, ring))
     }
 
     /// From writing to idle: flushes, and notes where the file's position then is. On an error the stream stays writing.

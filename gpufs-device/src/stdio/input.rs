@@ -7,7 +7,7 @@ use gpufs_core::{Call, Errno};
 
 use super::lock::{Held, with_lock};
 use super::{File, Transfer};
-use crate::io::{copy_lanes, transact_one};
+use crate::io::{abandoned, copy_lanes, ring_of_warp, transact_one};
 use crate::warp::Lanes;
 
 impl Held {
@@ -114,6 +114,7 @@ impl Held {
         let offset = OpenFile::offset(self.file_flags(), position, false);
         #[allow(clippy::cast_possible_truncation, reason = "at most a block")]
         let bytes = bytes as u32;
+        let before = abandoned(self.session, ring_of_warp(self.session));
         // Ends: an interrupted read is asked again; the kernel interrupts a read once for each signal.
         let outcome = loop {
             let pool = &self.session.stream_buffers;
@@ -136,7 +137,12 @@ impl Held {
                 });
                 Ok(count)
             }
-            Err(errno) => self.fail(errno),
+            Err(errno) => {
+                if abandoned(self.session, ring_of_warp(self.session)) != before {
+                    self.stream.replace_own_buffer(self.session);
+                }
+                self.fail(errno)
+            }
         }
     }
 

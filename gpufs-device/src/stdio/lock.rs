@@ -1,12 +1,12 @@
 //! The stream's lock: everything but the fast path of `fwrite` runs under it, alone on the stream.
 
-use gpufs_core::Errno;
 use gpufs_core::session::{FileIndex, OpenFile, Session, Stage, Target};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
+use gpufs_core::{Errno, Queue};
 
 use super::File;
 use crate::io::{Patience, drain, ring_of_warp};
-use crate::warp::Lanes;
+use crate::warp::{Lanes, Machine, Warp};
 
 /// A stream held by a group of lanes that called together. Its methods are convergent, called by exactly that group.
 pub(super) struct Held {
@@ -54,12 +54,14 @@ pub(super) fn with_lock_unless<T>(
 fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     let (session, stream) = (file.session, file.stream());
     let ring = ring_of_warp(session);
-    let ticket = if lanes.is_leader() { stream.lock.draw() } else { 0 };
+    let ticket = if lanes.is_leader() && !Machine::is_host() { stream.lock.draw() } else { 0 };
+    // A thread of the host's may give up.
+    let is_mine = || if Machine::is_host() { stream.lock.try_take() } else { stream.lock.is_served(ticket) };
     let mut patience = Patience::new(session);
     // Ends: first come first served, and a holder waits only for the kernel (last proof of the core, (e)).
-    while !lanes.any(lanes.is_leader() && stream.lock.is_served(ticket)) {
+    while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, Stage::StreamLock, ring, u64::from(file.index));
+        patience.wait(drained, Stage::StreamLock, ring, u64::from(file.index))?;
     }
     // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
     if stream.generation.peek() == file.generation {
@@ -87,7 +89,10 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
         #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
         let ring = lanes.from_leader(u64::from(ring)) as u32;
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, Stage::StreamFill, ring, stream.reserved());
+        if let Err(errno) = patience.wait(drained, Stage::StreamFill, ring, stream.reserved()) {
+            stream.lock.release();
+            return Err(errno);
+        }
     }
     let outcome = body(&held);
     lanes.sync();
@@ -154,6 +159,12 @@ impl Held {
         self.raise(Stream::ERROR);
         Err(errno)
     }
+    /// Whether `errno` says that a thread of the host's gave up waiting for what is still in flight: then the system has the stream's buffers.
+    pub(super) fn gave_up(&self, errno: Errno) -> bool {
+        Machine::is_host()
+            && (errno == Errno::TIMEDOUT || self.session.queues().iter().any(Queue::has_failed))
+            && self.stream.is_in_flight()
+    }
     /// Calls `step` in the leader until it says `Done` or `Failed`, draining in between.
     pub(super) fn advance(&self, mut step: impl FnMut(&Stream) -> Progress) -> Result<(), Errno> {
         let mut patience = Patience::new(self.session);
@@ -165,11 +176,11 @@ impl Held {
                 Progress::Failed(errno) => return Err(errno),
                 Progress::Wait(ring) => {
                     let drained = drain(self.session, self.lanes, ring);
-                    patience.wait(drained, Stage::StreamBlock, ring, self.stream.reserved());
+                    patience.wait(drained, Stage::StreamBlock, ring, self.stream.reserved())?;
                 }
                 Progress::NoSlot => {
                     let drained = drain(self.session, self.lanes, self.ring);
-                    patience.wait(drained, Stage::Slot, self.ring, self.stream.reserved());
+                    patience.wait(drained, Stage::Slot, self.ring, self.stream.reserved())?;
                 }
             }
         }

@@ -166,7 +166,11 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                     match tend(goal, lanes) {
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
-                        Ok(drained) => patience.wait(drained, Stage::StreamBlock, ring, to - from),
+                        Ok(drained) => {
+                            if patience.wait(drained, Stage::StreamBlock, ring, to - from).is_err() {
+                                return false;
+                            }
+                        }
                     }
                     if lanes.any(lanes.is_leader() && stream.has_room(to - from)) {
                         break;
@@ -439,7 +443,11 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
                 let _ = stream.reap_all(session, ring);
             }
             let drained = drain(session, lanes, ring);
-            patience.wait(drained, Stage::Slot, ring, number);
+            if let Err(errno) = patience.wait(drained, Stage::Slot, ring, number) {
+                // The block stays full. Whoever comes next meets the error under the lock, and starts it.
+                stream.fail(errno);
+                return;
+            }
         } else {
             rest &= rest - 1;
         }
@@ -475,19 +483,22 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             }
         } else if taken == 0 {
             let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
-            let ring = match unpack(lanes.from_leader(word)) {
-                Progress::Failed(errno) => {
-                    *accepted = done;
-                    if behind {
-                        held.catch_up();
-                    }
-                    return held.refuse(errno, start, accepted);
-                }
-                Progress::Wait(ring) => ring,
-                Progress::NoSlot | Progress::Done => ring,
+            let waited = match unpack(lanes.from_leader(word)) {
+                Progress::Failed(errno) => Err(errno),
+                Progress::Wait(ring) => Ok(ring),
+                Progress::NoSlot | Progress::Done => Ok(ring),
             };
-            let drained = drain(session, lanes, ring);
-            patience.wait(drained, Stage::StreamBlock, ring, position);
+            let waited = waited.and_then(|ring| {
+                let drained = drain(session, lanes, ring);
+                patience.wait(drained, Stage::StreamBlock, ring, position)
+            });
+            if let Err(errno) = waited {
+                *accepted = done;
+                if behind {
+                    held.catch_up();
+                }
+                return held.refuse(errno, start, accepted);
+            }
             continue;
         }
         let file = File { session, index: stream.index_in(session), generation: stream.generation.peek() };
@@ -568,7 +579,10 @@ impl Held {
     fn refuse(&self, errno: Errno, (start, before): (u64, u64), accepted: &mut u64) -> Result<(), Errno> {
         if self.stream.buffering() == Buffering::None {
             // What is in flight ends first; what failed is not tried again.
-            self.take_back();
+            if self.gave_up(errno) || self.take_back().is_err() {
+                // It has not ended: its bytes stay accepted.
+                return self.fail(errno);
+            }
             // Without a buffer, what was not written was not accepted.
             let reached = self.stream.first_unwritten();
             *accepted = (before + reached.saturating_sub(start)).min(*accepted);

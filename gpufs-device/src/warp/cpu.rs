@@ -56,6 +56,10 @@ impl Warp for Machine {
         (runtime().clock)()
     }
     #[inline]
+    fn is_host() -> bool {
+        !(runtime().on_lane)()
+    }
+    #[inline]
     fn is_private(_: u64) -> bool {
         // Lanes are fibers of one process.
         false

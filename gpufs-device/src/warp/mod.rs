@@ -165,6 +165,10 @@ pub trait Warp {
     fn nap(nanoseconds: u32);
     /// Nanoseconds of a monotonic clock. Any lane.
     fn clock() -> u64;
+    /// Whether the caller is a thread of the host's, a warp of one, rather than a kernel's lane. It gets errors where a lane would panic.
+    fn is_host() -> bool {
+        false
+    }
     /// Whether other lanes of the warp find something else at this address. Any lane.
     fn is_private(address: u64) -> bool;
 }

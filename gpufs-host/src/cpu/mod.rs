@@ -162,9 +162,14 @@ fn check(grid: Grid, options: &CpuOptions) -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// Gives device code that runs on the host its clock, its naps and its lanes: what a session does before anything else, and a launch without.
+pub(crate) fn install() {
+    gpufs_core::lanes::install(&runtime::RUNTIME);
+}
+
 /// Runs a launch whose parameters are good.
 fn run(grid: Grid, options: &CpuOptions, kernel: &(dyn Fn() + Sync)) -> Result<(), LaunchError> {
-    gpufs_core::lanes::install(&runtime::RUNTIME);
+    install();
     let work = Work::new(grid, options, kernel);
     let threads = match options.schedule {
         Schedule::Fast => options.threads.min(usize::try_from(work.warps()).unwrap_or(usize::MAX)),

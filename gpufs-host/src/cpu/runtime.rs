@@ -54,11 +54,12 @@ pub(crate) fn is_lane() -> bool {
 /// The longest that a thread without lanes sleeps in a nap.
 const LONGEST_NAP: Duration = Duration::from_micros(50);
 
-/// A nap on a thread that runs no lane.
+/// A nap on a thread that runs no lane, but calls the device's functions itself: nobody may serve the rings now.
 fn nap_outside(nanoseconds: u32) {
     if nanoseconds < 1_000 {
         thread::yield_now();
     } else {
+        crate::ring::rouse();
         thread::sleep(Duration::from_nanos(nanoseconds.into()).min(LONGEST_NAP));
     }
 }
@@ -78,5 +79,6 @@ pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
         )
     },
     nap: |nanoseconds| on_lane(|warp, lane| warp.nap(lane, nanoseconds), || nap_outside(nanoseconds)),
+    on_lane: || RUNNING.get().is_some(),
     clock: || u64::try_from(CLOCK_START.elapsed().as_nanos()).unwrap_or(u64::MAX),
 };

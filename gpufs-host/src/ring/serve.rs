@@ -35,7 +35,7 @@ use gpufs_core::word::{DeviceWord, DeviceWord64, wake_fence};
 use super::error::RingError;
 use super::failure::{Failure, Untouched};
 use super::threads::Pool;
-use super::{Inner, Mode, Ring, sys};
+use super::{Inner, Mode, Ring, rouse, sys};
 
 /// A nap is at most this part of the silence before it, so waiting for a look adds at most as much to what a device does.
 const PART_OF_SILENCE: u32 = 16;
@@ -124,7 +124,10 @@ impl Attendant {
         });
         let own = shared.clone();
         match std::thread::Builder::new().name("gpufs-attendant".into()).spawn(move || own.attend()) {
-            Ok(thread) => Ok(Self { shared, thread: Some(thread) }),
+            Ok(thread) => {
+                rouse::enter(thread.thread());
+                Ok(Self { shared, thread: Some(thread) })
+            }
             Err(error) => {
                 release(&shared.rings);
                 Err(RingError::System { step: "starting the attendant's thread", error })
@@ -194,6 +197,7 @@ impl Drop for Attendant {
     fn drop(&mut self) {
         // ORDERING: release; partner: `attend`'s observe. The unpark's token makes a park after it return.
         self.shared.stopping.publish(1);
+        rouse::leave(self.handle());
         self.handle().unpark();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so already.

@@ -210,6 +210,8 @@ impl std::error::Error for SyncError {
 
 impl Body {
     fn open(builder: &Builder, backend: Backend, owner: Owner, gate: &Arc<Gate>) -> Result<Self, OpenError> {
+        // The host may make calls of its own before the first launch.
+        cpu::install();
         let lease = Lease::new(owner, format!("{builder:?} {}", backend.is_gpu()));
         let (ordinary, source) =
             (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
