@@ -76,6 +76,13 @@
 //!   − 1*. Either way the ring's entries, at least *capacity + m + head step − 1*, are enough. ∎
 //! - *Not complete.* Then its ticket says whether the kernel will complete it: tickets before the SQ tail are published, later
 //!   ones, and those not stored, never will be.
+//!
+//! # The open in flight
+//!
+//! A file's word holds the token of its `openat` from before the batch is committed until the lane that asked for it has the result, and then the
+//! descriptor. The slot is let go behind that. So what is said of a write's result above holds for the `openat`'s: where its word has a token,
+//! its result is in `results`, or its CQE lies in the ring, or it is not complete. Where output does not survive there are no `results`, and the
+//! word is right as long as the CQE is not overwritten.
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::word::{EntryCell, SharedWord64};
@@ -149,7 +156,8 @@ pub struct Journal {
     pub places: *const Place,
     /// `entries_per_buffer` for each stream buffer.
     pub entries: *const SharedWord64,
-    /// One for each entry of the file table: 0, or [`Journal::OPEN`] and a descriptor that a kernel opened.
+    /// One for each entry of the file table: 0; [`Journal::OPENING`] and the ring and token of a kernel's `openat`, as in a block's `operation`
+    /// word; or [`Journal::OPEN`] and the descriptor that it gave.
     pub files: *const SharedWord64,
     /// E.
     pub entries_per_buffer: u32,
@@ -158,8 +166,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A file's word is in use.
+    /// A file's word holds a descriptor, if it is not [`Journal::OPENING`].
     pub const OPEN: u64 = 1 << 32;
+    /// A file's word holds a token.
+    pub const OPENING: u64 = 1 << 63;
     /// Bytes of a buffer for each entry in one half of its table.
     pub const BYTES_PER_ENTRY: u32 = 64;
 
@@ -211,6 +221,13 @@ impl Journal {
         (!self.files.is_null()).then(|| unsafe { &*self.files.add(index as usize) })
     }
 
+    /// Notes that a kernel opens a file with the operation of this token. Before the batch that has it is committed.
+    pub fn note_opening(&self, index: u32, token: u64) {
+        if let Some(file) = self.file(index) {
+            // ORDERING: relaxed: visible before the tail that publishes the open, by that store's release.
+            file.set(Self::OPENING | token);
+        }
+    }
     /// Notes that a kernel opened a file. Before anybody else learns of it.
     pub fn note_open(&self, index: u32, descriptor: u32) {
         if let Some(file) = self.file(index) {
@@ -231,7 +248,14 @@ impl Journal {
     pub fn opened(&self, index: u32) -> Option<i32> {
         // ORDERING: relaxed: the device is dead.
         let word = self.file(index)?.peek();
-        (word & Self::OPEN != 0).then_some((word as u32).cast_signed())
+        (word & (Self::OPENING | Self::OPEN) == Self::OPEN).then_some((word as u32).cast_signed())
+    }
+    /// The token of the operation that was to open a file for an entry of the file table, if its result was not noted.
+    #[must_use]
+    pub fn opening(&self, index: u32) -> Option<u64> {
+        // ORDERING: relaxed: the device is dead.
+        let word = self.file(index)?.peek();
+        (word & Self::OPENING != 0).then_some(word & !Self::OPENING)
     }
 
     /// The part of an epoch that an entry holds: 0 in no epoch in which something is entered.

@@ -79,7 +79,7 @@ const CLAIMED: u64 = 2;
 /// Smaller `operation` words are states, others are in flight.
 pub(crate) const FIRST_TOKEN: u64 = 1 << 32;
 /// Where a token keeps the ring: slots are below 2²⁴.
-pub(crate) const RING_SHIFT: u32 = 24;
+pub const RING_SHIFT: u32 = 24;
 
 /// The ring and the operation that a token of a block's `operation` word, or of its journal record, stands for.
 #[must_use]

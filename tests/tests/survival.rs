@@ -443,7 +443,7 @@ fn a_stall_is_told_in_words() {
     let error = unsafe { session.pretend_fault() };
     let text = error.to_string();
     assert!(text.contains("the completion of the operation in slot"), "{text}");
-    assert!(text.contains("ring 0: 1 tickets, SQ tail 1, CQ tail 0"), "{text}");
+    assert!(text.contains("ring 0: 2 tickets, SQ tail 2, CQ tail 1"), "{text}");
     drop(writer);
 }
 
@@ -475,4 +475,63 @@ fn a_write_that_ended_long_ago_is_not_repeated() {
     drop(session);
     let text = reader.unwrap().join().unwrap().unwrap();
     assert!(text == [&[b'x'; 4096][..], b"rest"].concat(), "{} bytes", text.len());
+}
+
+/// Descriptors of this process whose paths lie in a folder.
+fn descriptors_in(folder: &std::path::Path) -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    open.filter(|entry| {
+        let link = std::fs::read_link(entry.as_ref().unwrap().path());
+        link.is_ok_and(|path| path.starts_with(folder))
+    })
+    .count()
+}
+
+/// Lanes open files and are stopped for ever, before, in the middle of, or behind an `openat`: closing the session closes what was opened.
+fn stopped_while_opening(seed: u64) {
+    let mut random = Random::new(seed);
+    let (mode, survives) = (random.pick(&MODES), !random.one_in(4));
+    let width = random.pick(&[1, 4, 32]);
+    let options = CpuOptions { width, threads: random.pick(&[1, 3]), ..CpuOptions::default() };
+    let mut session = match small().survives(survives).rings(2).mode(mode).files(1024).cpu_with(options) {
+        Ok(session) => session,
+        Err(refused) => return skip(&format!("stopped_while_opening in {mode}"), refused),
+    };
+    let scratch = Scratch::new("opening");
+    std::fs::write(scratch.path("file"), b"").unwrap();
+    let name = scratch.c("file");
+    static OPENED: DeviceWord = DeviceWord::new(0);
+    OPENED.set(0);
+    session
+        .launch(lanes(32), move |tables| {
+            register_lane();
+            // As many as the table has room for; then errors.
+            loop {
+                if Fs::new(tables).open(&name, O_RDWR, 0).is_ok() {
+                    OPENED.add(1);
+                }
+            }
+        })
+        .unwrap();
+    let enough = random.below(600) as u32;
+    while OPENED.observe() <= enough {
+        thread::yield_now();
+    }
+    stop_lanes();
+    // SAFETY:
+    // - its kernel's threads have stopped for ever
+    let _ = fault(unsafe { session.pretend_fault() });
+    drop(session);
+    let left = descriptors_in(scratch.dir());
+    assert_eq!(left, 0, "{mode} survives {survives} {width}: {left} of {} stay open", OPENED.observe());
+}
+
+#[test]
+fn what_was_being_opened_is_closed_wherever_lanes_stop() {
+    let _alone = STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (first, count) = (setting("GPUFS_SEED", 1), setting("GPUFS_CASES", 40));
+    for seed in first..first + count {
+        let outcome = std::panic::catch_unwind(|| stopped_while_opening(seed));
+        assert!(outcome.is_ok(), "with GPUFS_SEED={seed}");
+    }
 }

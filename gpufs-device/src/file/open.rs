@@ -8,7 +8,7 @@ use gpufs_core::{Call, Claim, Errno};
 
 use super::{Descriptor, O_APPEND, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX};
 use crate::Fs;
-use crate::io::{StagingArea, slot_hint, staged, transact};
+use crate::io::{StagingArea, slot_hint, staged, transact, transact_open};
 use crate::warp::Lanes;
 
 /// Paths are relative to the process's working directory.
@@ -67,7 +67,8 @@ pub(crate) fn open(
             stage.put(0, path.to_bytes_with_nul());
             sqe = Some(Sqe::openat(AT_FDCWD, stage.address, flags, mode));
         }
-        let result = Errno::check(transact(session, lanes, sqe));
+        let index = outcome.map_or(0, |index| index.0);
+        let result = Errno::check(transact_open(session, lanes, sqe, index));
         // What kind of file it is decides about positions and buffering.
         let mut stat = None;
         if let (Some(stage), Ok(number)) = (stage, result) {
@@ -183,7 +184,6 @@ fn fill_entry(session: &Session, index: Descriptor, number: u32, flags: u32) {
     let file = &session.files()[index.0 as usize];
     file.descriptor.set(number);
     file.position.set(0);
-    session.journal.note_open(index.0, number);
     // ORDERING: release, device, partner `Session::file`.
     file.flags.publish(flags);
 }

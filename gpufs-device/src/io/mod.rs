@@ -8,7 +8,8 @@ mod wait;
 
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::session::{Session, Stage};
-use gpufs_core::{Claim, Drain, Errno, Look, Outcome, Queue, Slot, Ticket};
+use gpufs_core::stream::RING_SHIFT;
+use gpufs_core::{Claim, Drain, Errno, Look, Operation, Outcome, Queue, Slot, Ticket};
 use static_assertions::const_assert;
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
@@ -159,6 +160,37 @@ pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i
 /// looked up anew.
 #[inline(never)]
 pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+    transact_noting(session, ring, lanes, entry, |_| 0, |_| {})
+}
+
+/// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted.
+#[inline(never)]
+pub(crate) fn transact_open(session: &Session, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {
+    let (ring, journal) = (ring_of_warp(session), &session.journal);
+    let kept = if journal.is_kept() { Operation::KEPT } else { 0 };
+    let armed = |operation: Operation| {
+        journal.note_opening(index, operation.token() | u64::from(ring) << RING_SHIFT);
+        kept
+    };
+    let done = |result: i32| match Errno::check(result) {
+        Ok(descriptor) => journal.note_open(index, descriptor),
+        Err(_) => journal.note_close(index),
+    };
+    transact_noting(session, ring, lanes, entry, armed, done)
+}
+
+/// [`transact_on`]. Each lane that has an entry calls `noted` before it is published, for what its `user_data` gets beside the token, and
+/// `done` with its result before its slot is let go.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "what is not noted must cost nothing")]
+fn transact_noting(
+    session: &Session,
+    ring: u32,
+    lanes: Lanes,
+    entry: Option<Sqe>,
+    noted: impl Fn(Operation) -> u64,
+    done: impl Fn(i32),
+) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;
@@ -189,7 +221,7 @@ pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Opt
             // SAFETY:
             // - the ticket is one of the batch just drawn, and this lane's alone by its rank
             // - the caller keeps what the entry refers to until this function returns, which is after the completion
-            unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(armed.token())) };
+            unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(armed.token() | noted(armed))) };
             operation = Some(armed);
         }
         lanes.sync();
@@ -206,6 +238,7 @@ pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Opt
                 && let Outcome::Done(value) = queue.outcome(armed)
             {
                 result = value;
+                done(value);
                 operation = None;
             }
             if lanes.ballot(operation.is_some()).is_empty() {

@@ -651,11 +651,16 @@ impl Body {
             let flags = file.flags.peek();
             // ORDERING: release, device: no kernel runs.
             file.flags.publish(0);
-            let opened = if self.dead {
-                tables.journal.opened(index)
+            let opened = if !self.dead && flags & OpenFile::OPEN != 0 {
+                (flags & OpenFile::HOST_OWNED == 0).then(|| file.descriptor.peek().cast_signed())
             } else {
-                let ours = flags & OpenFile::OPEN != 0 && flags & OpenFile::HOST_OWNED == 0;
-                ours.then(|| file.descriptor.peek().cast_signed())
+                // Of a dead device, or of a lane that was unwound while it opened the file. The rings are at rest, or were waited for
+                // (`settle`): what has not completed never does, but for an open that hangs.
+                let opening = |token| recover::result_of(&self.keepsake, &self.rings, token);
+                let journal = &tables.journal;
+                journal
+                    .opened(index)
+                    .or_else(|| opening(journal.opening(index)?).filter(|number| *number >= 0))
             };
             if let Some(descriptor) = opened {
                 // SAFETY:

@@ -282,6 +282,18 @@ fn fate_of(keepsake: &Keepsake, rings: &[Ring], token: u64, ticket: Option<u32>)
     }
 }
 
+/// The result of the operation that opened a file, if it is complete (`gpufs_core::journal`, "The open in flight").
+pub(super) fn result_of(keepsake: &Keepsake, rings: &[Ring], token: u64) -> Option<i32> {
+    if keepsake.is_kept() {
+        return match fate_of(keepsake, rings, token, None) {
+            Fate::Done(result) => Some(result),
+            Fate::Unpublished | Fate::Pending => None,
+        };
+    }
+    let (ring, operation) = operation_of(token);
+    rings.get(ring as usize)?.completion_of(operation.token())
+}
+
 /// The bytes of a block that are whole and not yet in the file.
 fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, written: u32) -> Vec<(u32, u32)> {
     // ORDERING: acquire, system, partner `Journal::enter`: the entry's bytes come before.
