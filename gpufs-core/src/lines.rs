@@ -62,6 +62,8 @@ const FEWEST_PLACES: u32 = 2;
 const CLOSED: u64 = 1 << 63;
 const ACTIVE: u64 = 1 << 43;
 const LINE: u64 = ACTIVE - 1;
+/// Set in the cursor: lines are numbered anew before any are taken ([`Lines::SPENT`]).
+const SHUT_OUT: u64 = CLOSED | Lines::SPENT;
 
 const IDLE: u64 = 0;
 const CLAIMED: u64 = 1;
@@ -78,6 +80,8 @@ const EMPTIED: u32 = 2;
 const CARRIED: u64 = 1 << 32;
 /// In a place's `lines`: where the base begins. Below it, the count.
 const BASE_SHIFT: u32 = 24;
+
+const _: () = assert!(2 * Lines::SPENT <= 1 << (64 - BASE_SHIFT) && 2 * Lines::SPENT <= ACTIVE);
 
 /// One place of a stream's blocks that are read ahead.
 #[derive(Debug, Default)]
@@ -189,13 +193,23 @@ const fn lines_in(word: u64) -> (u64, u64) {
 }
 
 impl Lines {
+    /// Lines after which they are closed, to be opened with line 0 again: a bit of the cursor. Who looked before may still take some: a grid takes
+    /// less than 2²⁴ at once, and 32 blocks of less than 2²⁴ lines are published ahead of them, so that numbers stay below what `base` holds.
+    pub const SPENT: u64 = 1 << 39;
+
     // The fast path: no lock.
 
-    /// Whether lines are open. A hint.
+    /// Whether lines are open, and numbers are left for them. A hint.
     #[must_use]
     pub fn is_open(&self) -> bool {
         // ORDERING: relaxed: a hint; `try_take` looks again.
-        self.cursor.0.peek() & CLOSED == 0
+        self.cursor.0.peek() & SHUT_OUT == 0
+    }
+    /// The number of the line that is taken next. A hint, of no meaning while lines are closed.
+    #[must_use]
+    pub fn next_line(&self) -> u64 {
+        // ORDERING: relaxed: a report.
+        self.cursor.0.peek() & LINE
     }
     /// Whether lines are open, and more of them will be published. A hint.
     #[must_use]
@@ -269,9 +283,7 @@ impl Lines {
     #[must_use]
     pub fn has_room(&self, count: u64) -> bool {
         // ORDERING: relaxed: hints.
-        self.room.0.peek().cast_signed() >= count.cast_signed()
-            || self.stopped.peek() != 0
-            || self.cursor.0.peek() & CLOSED != 0
+        self.room.0.peek().cast_signed() >= count.cast_signed() || self.stopped.peek() != 0 || !self.is_open()
     }
 
     fn admits(&self, stream: &Stream, generation: u32, most: u64) -> bool {
@@ -664,14 +676,21 @@ impl Lines {
         self.offset.set(position);
         self.published_end.set(position);
         self.open.set(OPEN);
-        // From line 0 on; late comers to the lines before may be counted as active, for a moment. Ends: they look before they come.
+        // From the first line on; late comers to the lines before may be counted as active, for a moment. Ends: they look before they come.
         // ORDERING: release, device, partner `try_take`.
         loop {
             let at = self.cursor.0.peek();
-            if self.cursor.0.replace(at, at & (CLOSED - ACTIVE)).is_ok() {
+            if self.cursor.0.replace(at, at & (CLOSED - ACTIVE) | self.end.peek()).is_ok() {
                 break;
             }
         }
+    }
+    /// Says which number the first line has when lines are opened next, which is 0 otherwise. For tests, which begin shortly before numbers come
+    /// round. The lock's holder, or while no kernel runs; while lines are closed and settled.
+    pub fn begin_at(&self, line: u64) {
+        debug_assert!(self.open.peek() == SHUT, "lines are open");
+        self.published.set(line);
+        self.end.set(line);
     }
     /// Makes the lines of a new stream, closed. Before any handle of it is used.
     pub fn set_up(&self) {

@@ -230,7 +230,7 @@ pub struct Stream {
     pub error: DeviceWord,
     /// Index of the file. Constant while open.
     pub file: DeviceWord,
-    /// Offset in the file of position 0. Under the lock.
+    /// Offset in the file of position 0, modulo 2⁶⁴. Under the lock.
     pub base: DeviceWord64,
     /// Serial streams: the number of the block to be written next. Written by the reaper, or under the lock.
     pub serial_next: DeviceWord64,
@@ -305,6 +305,9 @@ impl Stream {
     pub const END: u32 = 1 << 0;
     /// A transfer failed (`ferror(3)`).
     pub const ERROR: u32 = 1 << 1;
+    /// The position behind which writing begins anew with a position in the first block. Who looked before may still reserve: a grid less than
+    /// 2⁴⁶ bytes at once, so that positions stay below what the cursor holds.
+    pub const SPENT: u64 = POSITION / 2;
 
     // The fast path: no lock.
 
@@ -313,7 +316,7 @@ impl Stream {
         // ORDERING: relaxed: hints.
         let (at, room) = (self.cursor.0.peek(), self.room.0.peek());
         let position = at & POSITION;
-        if at & CLOSED != 0 || position > POSITION / 2 {
+        if at & CLOSED != 0 || position > Self::SPENT {
             return Reservation::Closed;
         }
         if room.cast_signed() < bytes.cast_signed() {
@@ -582,7 +585,7 @@ impl Stream {
         let offset = if self.serial.peek() != 0 {
             crate::abi::CURRENT_POSITION
         } else {
-            self.base.peek() + (number << self.block_shift.peek()) + u64::from(from)
+            self.base.peek().wrapping_add(number << self.block_shift.peek()) + u64::from(from)
         };
         let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
         let file = FileIndex(self.file.peek());
@@ -832,7 +835,7 @@ impl Stream {
     /// Whether positions run short, so that writing has to begin anew. The lock's holder.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.reserved() > POSITION / 2
+        self.reserved() > Self::SPENT
     }
     /// Whether every reservation made before the cursor was closed has been committed, every full block handed on, and nobody has room in
     /// hand. Who holds the lock, with the cursor closed.

@@ -60,7 +60,7 @@ impl Held {
             let _ = self.advance(|stream| stream.settle_step(self.session, self.ring));
             return Ok(self.size()? + self.stream.unwritten());
         }
-        Ok(self.stream.base.peek() + self.stream.reserved())
+        Ok(self.stream.base.peek().wrapping_add(self.stream.reserved()))
     }
 
     /// The file's size.

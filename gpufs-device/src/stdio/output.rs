@@ -592,7 +592,7 @@ impl Held {
     }
     /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped. After [`Held::take_back`].
     fn restart_writing(&self, reached: u64) {
-        let offset = self.stream.base.peek() + reached;
+        let offset = self.stream.base.peek().wrapping_add(reached);
         self.update(|stream| {
             stream.forget_error();
             stream.begin_writing(self.session, offset);

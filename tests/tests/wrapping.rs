@@ -1,0 +1,146 @@
+//! Counters that come round, or short, on CPU lanes: sessions whose numbers begin shortly before that. The table of them is at the top of
+//! `gpufs-core`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Mutex;
+
+use gpufs_core::lines::Lines;
+use gpufs_core::session::Session as Tables;
+use gpufs_core::stream::{Direction, Stream};
+use gpufs_device::stdio::Buffering;
+use gpufs_device::{Fs, warp};
+use gpufs_host::ring::Mode;
+use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_tests::closures::check_records;
+use gpufs_tests::{Scratch, once, record, small};
+
+/// The one stream that the test opened.
+fn opened(tables: &'static Tables) -> &'static Stream {
+    let streams = tables.streams().iter().skip(3);
+    streams.filter(|stream| stream.generation.peek() % 2 == 1).last().expect("a stream is open")
+}
+
+fn sessions() -> impl Iterator<Item = (String, Session)> {
+    [(Mode::Enter, 1), (Mode::Enter, 32), (Mode::Threads, 64)].into_iter().map(|(mode, width)| {
+        let options = CpuOptions { width, threads: 2, resident_warps: 4, ..CpuOptions::default() };
+        let session = small()
+            .mode(mode)
+            .ring_entries(512)
+            .buffers(2 << 20)
+            .read_ahead(128 << 10)
+            .cpu_with(options)
+            .unwrap();
+        (format!("{mode:?}, {width} lanes"), session)
+    })
+}
+
+/// A grid of whole warps of each width.
+const GRID: Grid = Grid { blocks: 4, threads: 64 };
+
+/// All lines of a file, by a whole grid, from line number `first` on.
+fn take_all(what: &str, session: &mut Session, first: u64) {
+    const LINES: usize = 60_000;
+    let scratch = Scratch::new("wrapping-lines");
+    let text: String = (0..LINES).map(|line| format!("line {line}\n")).collect();
+    fs::write(scratch.path("text"), text).unwrap();
+    let name = scratch.c("text");
+    let file = once(session, |fs| fs.fopen(&name, c"r").unwrap());
+    let tables = once(session, Fs::session);
+    opened(tables).lines.begin_at(first);
+    let taken = Mutex::new(BTreeSet::new());
+    let ahead = Mutex::new(0_u64);
+    session
+        .run(GRID, |_| {
+            let mut memory = [0; 64];
+            let mut mine = Vec::new();
+            while let Some(line) = file.fgets(&mut memory).unwrap() {
+                mine.push(line.to_str().unwrap().trim_end()["line ".len()..].parse::<usize>().unwrap());
+                if opened(tables).lines.is_open() {
+                    *ahead.lock().unwrap() += 1;
+                }
+            }
+            let mut taken = taken.lock().unwrap();
+            for line in mine {
+                assert!(taken.insert(line), "line {line} came twice");
+            }
+        })
+        .unwrap();
+    assert_eq!(taken.lock().unwrap().len(), LINES, "{what}, from line {first} on");
+    let ahead = *ahead.lock().unwrap();
+    assert!(ahead > LINES as u64 / 2, "{what}: {ahead} of {LINES} lines were read ahead");
+    assert!(opened(tables).lines.next_line() <= LINES as u64, "{what}: numbers did not begin anew");
+    once(session, |_| file.fclose().unwrap());
+}
+
+#[test]
+fn lines_that_are_read_ahead_are_numbered_anew_in_time() {
+    for (what, mut session) in sessions() {
+        for before in [0, 1, 5000] {
+            take_all(&what, &mut session, Lines::SPENT - before);
+        }
+    }
+}
+
+/// As if `blocks` whole blocks more had been written by now of a stream that has nothing buffered. While no kernel runs.
+fn skip(stream: &Stream, blocks: u64) {
+    assert_eq!((stream.direction(), stream.unwritten()), (Direction::Writing, 0));
+    assert_eq!(blocks % u64::from(stream.block_count.peek()), 0, "each block keeps its place");
+    let bytes = blocks << stream.block_shift.peek();
+    stream.close_cursor();
+    for block in &stream.blocks {
+        block.turn.set(block.turn.peek() + blocks);
+    }
+    stream.serial_next.set(stream.serial_next.peek() + blocks);
+    for word in [&stream.granted, &stream.end] {
+        word.set(word.peek() + bytes);
+    }
+    stream.base.set(stream.base.peek().wrapping_sub(bytes));
+    stream.open_cursor();
+}
+
+#[test]
+fn a_stream_that_was_written_for_long_begins_anew() {
+    const ROUNDS: u32 = 100;
+    for (what, mut session) in sessions() {
+        for (mode, buffering) in [
+            (c"w", Buffering::Full),
+            (c"a", Buffering::Full),
+            (c"w", Buffering::Line),
+            (c"w", Buffering::None),
+        ] {
+            let scratch = Scratch::new("wrapping-stream");
+            let name = scratch.c("log");
+            let file = once(&mut session, |fs| {
+                let file = fs.fopen(&name, mode).unwrap();
+                file.setvbuf(buffering, 0).unwrap();
+                file.fputs(c"head\n").unwrap();
+                file.fflush().unwrap();
+                file
+            });
+            let stream = opened(once(&mut session, Fs::session));
+            // Blocks of 4 KiB, of which the grid fills some hundred.
+            skip(stream, (Stream::SPENT >> stream.block_shift.peek()) + 1 - 64);
+            assert!(!stream.is_spent());
+            session
+                .run(GRID, |_| {
+                    let thread = warp::global_thread();
+                    for round in 0..ROUNDS {
+                        let text = record(thread, round, 40);
+                        assert_eq!(file.fwrite(text.as_bytes()), Ok(text.as_bytes().len()));
+                    }
+                })
+                .unwrap();
+            assert!(!stream.is_spent() && stream.reserved() < 1 << 30, "{what}: {}", stream.reserved());
+            once(&mut session, |_| {
+                let size = fs::metadata(scratch.path("log")).unwrap().len();
+                if buffering != Buffering::Full {
+                    assert_eq!(file.ftell(), Ok(size));
+                }
+                file.fclose().unwrap();
+            });
+            let text = scratch.read("log");
+            check_records(text.strip_prefix(b"head\n").unwrap(), 256, ROUNDS, |_, _| 40);
+        }
+    }
+}
