@@ -126,7 +126,9 @@ fn copies(bundle: &Path) -> Result<(), String> {
             return Err(format!("strip -o {} {} failed", to.display(), from.display()));
         }
     }
-    fs::create_dir_all(bundle.join("c/units")).map_err(|error| error.to_string())?;
+    for folder in ["c/units", "pages"] {
+        fs::create_dir_all(bundle.join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+    }
     for (from, to) in FILES {
         fs::copy(root().join(from), bundle.join(to)).map_err(|error| format!("{from}: {error}"))?;
     }
