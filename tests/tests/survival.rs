@@ -443,7 +443,7 @@ fn a_stall_is_told_in_words() {
     let error = unsafe { session.pretend_fault() };
     let text = error.to_string();
     assert!(text.contains("the completion of the operation in slot"), "{text}");
-    assert!(text.contains("ring 0: 2 tickets, SQ tail 2, CQ tail 1"), "{text}");
+    assert!(text.contains("ring 0: 65 tickets, SQ tail 65, CQ tail 64"), "{text}");
     drop(writer);
 }
 

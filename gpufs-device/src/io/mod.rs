@@ -77,10 +77,10 @@ pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u3
 /// [`drain`], looking up to `looks` times at `queue`, which is that ring's.
 #[inline]
 fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
-    /// A drain as a number: of none, of a failed ring, and of another warp's; counts are smaller.
+    /// A drain as a number: its count, above its head. Where the count is 0, the lower half says why.
     const NOTHING: u64 = 0;
-    const FAILED: u64 = u64::MAX - 1;
-    const ELSEWHERE: u64 = u64::MAX;
+    const ELSEWHERE: u64 = 1;
+    const FAILED: u64 = 2;
     let width = lanes.count();
     let packed = if lanes.is_leader() {
         match queue.look(width * COMPLETIONS_OF_A_LANE, looks) {
@@ -95,11 +95,12 @@ fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks:
     let packed = lanes.from_leader(packed);
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
-    if packed >= FAILED {
-        return if packed == FAILED { Drained::Failed } else { Drained::Elsewhere };
-    }
     if drain.count == 0 {
-        return Drained::Nothing;
+        return match packed {
+            ELSEWHERE => Drained::Elsewhere,
+            FAILED => Drained::Failed,
+            _ => Drained::Nothing,
+        };
     }
     let rank = lanes.rank();
     if drain.count <= width {

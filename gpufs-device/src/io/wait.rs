@@ -75,25 +75,24 @@ impl<'a> Patience<'a> {
     /// Gives up past the deadline, and where the ring has failed.
     #[inline]
     fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) -> Result<(), Errno> {
-        if self.session.deadline_ns != 0 {
-            let now = Machine::clock();
-            let started = *self.started_ns.get_or_insert(now);
-            if drained == Drained::Some {
-                self.started_ns = Some(now);
-            } else if now.saturating_sub(started) > self.session.deadline_ns {
-                if Machine::is_host() {
-                    return Err(Errno::TIMEDOUT);
-                }
-                self.give_up(stage, ring, object);
-            }
-        }
-        if drained == Drained::Failed {
+        // One place gives up: the loops that wait are short.
+        if drained == Drained::Failed || (self.session.deadline_ns != 0 && self.is_late(drained)) {
             if Machine::is_host() {
-                return Err(Errno::IO);
+                return Err(if drained == Drained::Failed { Errno::IO } else { Errno::TIMEDOUT });
             }
             self.give_up(stage, ring, object);
         }
         Ok(())
+    }
+
+    /// Whether nothing has completed for longer than the session's deadline.
+    fn is_late(&mut self, drained: Drained) -> bool {
+        let now = Machine::clock();
+        let started = *self.started_ns.get_or_insert(now);
+        if drained == Drained::Some {
+            self.started_ns = Some(now);
+        }
+        drained != Drained::Some && now.saturating_sub(started) > self.session.deadline_ns
     }
 
     #[cold]
