@@ -78,6 +78,12 @@ impl FreeSet {
         }
     }
 
+    /// Items that the set has at most: it may have fewer in its last word.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.word_count * WORD_BITS
+    }
+
     /// The set over `word_count` words at `words`.
     ///
     /// # Safety

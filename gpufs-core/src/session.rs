@@ -340,6 +340,11 @@ pub struct Session {
     /// Device memory for the text of lines that are read ahead ([`crate::lines`]): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
     pub texts: Pool,
+    /// Memory of the device for records that a lane formats before it reserves room for them, and that its scratch memory does not hold.
+    /// Who holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
+    pub records: Pool,
+    /// How often memory of `records` was given back by a text that had ended. In device memory.
+    pub records_ended: *const DeviceWord,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
@@ -406,6 +411,13 @@ impl Session {
     #[must_use]
     pub const fn copies_together(&self) -> bool {
         self.assembly.base != 0
+    }
+    /// How often memory of `records` was given back by a text that had ended: while it changes, a wait for such memory gets somewhere.
+    #[must_use]
+    pub const fn records_ended(&self) -> &DeviceWord {
+        // SAFETY:
+        // - valid, by the host's construction
+        unsafe { &*self.records_ended }
     }
     /// Whether the calling lane is the first that gives up, and writes [`Session::stall`].
     #[must_use]

@@ -65,6 +65,8 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Ses
         stream_buffers: pool,
         assembly: pool,
         texts: pool,
+        records: pool,
+        records_ended: std::ptr::null(),
         deadline_ns: 0,
         blocks_per_stream: 1,
         stall: std::ptr::null(),

@@ -16,6 +16,7 @@
 //! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
 //! | `printf` from C | a format ends within 4,096 bytes, `GPUFS_FORMAT_BYTES`, or is `EINVAL`: it has lost its NUL (C reads on). With its length, `gpufs_fprintf_arguments`, it may be longer |
 //! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
+//! | `write!` of a text longer than about 4 MiB | `ENOMEM`: a text is formatted as a whole before the stream is touched |
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
 //! | `fseek`, `ftell` on a device without a position | the position is always 0 |
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
@@ -40,6 +41,7 @@ mod printf;
 mod seek;
 mod setvbuf;
 mod shared;
+mod text;
 
 use gpufs_core::Errno;
 use gpufs_core::session::Session;

@@ -1,9 +1,10 @@
 //! `fprintf(3)`, `printf(3)` and Rust's `write!` on streams.
 //!
-//! A lane formats once, into scratch memory of its own; only then do the lanes of the call meet, reserve, and copy. A record longer
-//! than the scratch memory is formatted again, straight into its places in the stream's blocks.
+//! A lane formats once, into scratch memory of its own; only then do the lanes of the call meet, reserve, and copy. What C's formats print that
+//! is longer than the scratch memory is formatted again, straight into its places in the stream's blocks: no code of the program runs
+//! there. What `write!` prints, whose values are the program's own, is formatted as a whole first ([`super::text`]).
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 
 use gpufs_core::{Call, Errno};
 use memchr::memchr;
@@ -11,8 +12,9 @@ use memchr::memchr;
 use super::File;
 use super::lines::NEWLINE;
 use super::output::{Record, write};
+use super::text::Text;
 use crate::Fs;
-use crate::format::{Argument, SinkWriter, SliceSink, WindowSink, format};
+use crate::format::{Argument, SliceSink, WindowSink, format};
 use crate::warp::Lanes;
 
 /// Bytes of a lane's scratch memory: longer records are formatted twice.
@@ -44,7 +46,7 @@ impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
         let mut window = WindowSink::new(into, skip);
         (self.again)(&mut window);
         let kept = window.kept();
-        // Only a `Display` that prints something else the second time leaves a gap; its bytes are reserved.
+        // Only strings that another thread changes meanwhile leave a gap; its bytes are reserved.
         into[kept..].fill(b' ');
     }
     fn has_newline(&self) -> bool {
@@ -100,26 +102,19 @@ impl File {
         print(self, Lanes::calling(self.session, Call::Fprintf), record)
     }
 
-    /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record.
+    /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record. The values' `Display` is called before
+    /// anything of the stream is touched, and may make calls of its own; once, unless memory for long texts is short.
     ///
     /// # Errors
-    /// `EINVAL` if a value's `Display` fails; else as [`File::fwrite`].
+    /// `EINVAL` if a value's `Display` fails; `ENOMEM` for a text of more than about 4 MiB, or where others' long texts have all memory and
+    /// none of them ends within the session's deadline, or a minute: nothing is written then. Else as [`File::fwrite`].
     pub fn write_fmt(self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
-        let mut scratch = [0; SCRATCH_BYTES];
-        let mut sink = SliceSink::new(&mut scratch);
-        let formatted = SinkWriter(&mut sink).write_fmt(arguments);
-        let bytes = sink.count();
-        let record = match formatted {
-            Ok(()) => Ok(Formatted {
-                scratch,
-                bytes,
-                again: |window: &mut WindowSink<'_>| {
-                    let _ = SinkWriter(window).write_fmt(arguments);
-                },
-            }),
-            Err(fmt::Error) => Err(Errno::INVAL),
-        };
-        print(self, Lanes::calling(self.session, Call::WriteFmt), record).map(|_| ())
+        let mut text = Text::new(self);
+        let formatted = text.print(arguments);
+        let lanes = Lanes::calling(self.session, Call::WriteFmt);
+        // Where that failed there is nothing to write, but the others may wait for this lane.
+        let written = write(self, lanes, &text).result();
+        formatted.and(written.map(|_| ()))
     }
 }
 

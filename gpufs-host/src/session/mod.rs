@@ -68,7 +68,7 @@ use builder::STAGING_BUFFER_BYTES;
 use estate::Lease;
 use live::Gate;
 use seeker::Seeker;
-use tables::{Keepsake, PoolMemory, Sizes, Tables};
+use tables::{Keepsake, PoolMemory, RECORD_BYTES, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
 #[derive(Debug)]
@@ -234,7 +234,9 @@ impl Body {
             let buffers = (stream_buffers, plan.stream_buffer_bytes);
             Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
-        let bytes = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
+        let records_at = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
+        // A device with memory of its own has the long records there.
+        let bytes = records_at + if own_memory { 0 } else { RECORD_BYTES };
         let (pool_source, address) = allocate_pool(Arc::clone(&source), bytes).map_err(OpenError::System)?;
         let runtime_pool = !Arc::ptr_eq(&pool_source, &source);
         let source = if runtime_pool { Arc::clone(&pool_source) } else { ordinary };
@@ -272,7 +274,8 @@ impl Body {
             buffer_index: index(1),
         };
         let assembly = builder.assembly_bytes(own_memory);
-        let own = (assembly, plan.texts);
+        let records = if own_memory { 0 } else { pool.part(records_at).as_ptr() as u64 };
+        let own = (assembly, plan.texts, records);
         let estate = lease.estate();
         let tables = Tables::build(estate, &rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
             backend.device_memory(bytes)
@@ -641,6 +644,8 @@ impl Body {
         let tables = self.tables.host;
         while tables.streams_free.claim(64, 0).is_some() {}
         while tables.files_free.claim(64, 0).is_some() {}
+        // A lane formats before it asks whether its stream is open.
+        while tables.records.free.claim(64, 0).is_some() {}
         for stream in tables.streams() {
             if stream.generation.peek() % 2 == 1 {
                 stream.close_cursor();

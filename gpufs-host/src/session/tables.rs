@@ -199,7 +199,7 @@ impl Cutter {
             free: self.free_set(memory.buffers),
         }
     }
-    /// The assembly pool at `base`; a view that does not reach it has 0 there.
+    /// The assembly pool at `base`, or that of long records, which has buffers of the same size; a view that does not reach it has 0 there.
     fn assembly(&mut self, bytes: usize, base: u64) -> Pool {
         let buffers = u32::try_from(bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
         let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, Pool::UNREGISTERED);
@@ -238,7 +238,7 @@ impl Cutter {
     fn view(
         &mut self,
         contents: &Contents<'_>,
-        (assembly, texts): (u64, u64),
+        (assembly, texts, records): (u64, u64, u64),
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (Session, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
@@ -263,6 +263,8 @@ impl Cutter {
             stream_buffers: self.pool(contents.stream_buffers),
             assembly: self.assembly(contents.assembly_bytes, assembly),
             texts: self.texts(contents, texts),
+            records: self.assembly(RECORD_BYTES, records),
+            records_ended: self.table::<DeviceWord>(1),
             deadline_ns,
             blocks_per_stream,
             stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
@@ -292,6 +294,8 @@ pub(super) struct Tables {
     assembly: Assembly,
     /// The memory of the texts' pool, likewise.
     texts: Assembly,
+    /// The memory of long records, likewise, where it is not the session's own.
+    records: Assembly,
 }
 
 /// Memory of a pool that the kernel never sees.
@@ -330,13 +334,15 @@ impl Assembly {
 
 /// Bytes of an assembly buffer: the lines of a warp mostly fit.
 const ASSEMBLY_BUFFER_BYTES: u32 = 4096;
+/// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
+pub(super) const RECORD_BYTES: usize = 4 << 20;
 
 // SAFETY:
 // - the image is reached through the session's own rules, and copied only while no kernel runs
 unsafe impl Send for Tables {}
 
 impl Tables {
-    /// Makes the tables. `allocate` gives the device's memory for an image of so many bytes, or `None` where it shares the host's.
+    /// Makes the tables. `records_at` is where long records have memory of the session's own, or 0. `allocate` gives the device's memory for an image of so many bytes, or `None` where it shares the host's.
     #[allow(clippy::too_many_arguments, reason = "what a session consists of")]
     pub(super) fn build(
         estate: &Arc<Estate>,
@@ -345,20 +351,21 @@ impl Tables {
         staging: PoolMemory,
         stream_buffers: PoolMemory,
         keepsake: &Keepsake,
-        (assembly_bytes, texts): (usize, u32),
+        (assembly_bytes, texts, records_at): (usize, u32, u64),
         allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
         let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes, texts };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
-        let _ = measure.view(&contents, (0, 0), Ring::parts);
+        let _ = measure.view(&contents, (0, 0, 0), Ring::parts);
         let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
 
         let device = allocate(bytes)?;
         let assembly = Assembly::new(assembly_bytes, &allocate)?;
         let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
         let text_memory = Assembly::new(text_bytes, &allocate)?;
-        let shared = (assembly.shared(), text_memory.shared());
+        let records = Assembly::new(if records_at == 0 { RECORD_BYTES } else { 0 }, &allocate)?;
+        let shared = (assembly.shared(), text_memory.shared(), records_at.max(records.shared()));
         let view_at = |image: &Image| {
             Cutter { base: image.memory.as_ptr() as u64, next: 0 }.view(&contents, shared, Ring::parts)
         };
@@ -370,7 +377,8 @@ impl Tables {
         let image = image.memory;
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
-            cutter.view(&contents, (assembly.address(), text_memory.address()), Ring::device_parts)
+            let own = (assembly.address(), text_memory.address(), records_at.max(records.address()));
+            cutter.view(&contents, own, Ring::device_parts)
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
         // SAFETY:
@@ -392,6 +400,7 @@ impl Tables {
             (&host.staging.free, staging.buffers),
             (&host.stream_buffers.free, stream_buffers.buffers),
             (&host.texts.free, texts),
+            (&host.records.free, (RECORD_BYTES / ASSEMBLY_BUFFER_BYTES as usize) as u32),
             (
                 &host.assembly.free,
                 u32::try_from(assembly_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
@@ -421,13 +430,17 @@ impl Tables {
             device_view,
             assembly,
             texts: text_memory,
+            records,
         })
     }
 
     /// Bytes of the device's memory that the tables and the pools have.
     pub(super) fn device_bytes(&self) -> usize {
         let of = |memory: &Assembly| if let Assembly::Device(memory) = memory { memory.bytes() } else { 0 };
-        self.device.as_ref().map_or(0, |memory| memory.bytes()) + of(&self.assembly) + of(&self.texts)
+        self.device.as_ref().map_or(0, |memory| memory.bytes())
+            + of(&self.assembly)
+            + of(&self.texts)
+            + of(&self.records)
     }
 
     /// Closes every table of the host's, and gives its memory back; the image stays for the next session. Nobody uses the tables rightly any
