@@ -119,7 +119,10 @@ impl Fs {
         File { session: self.session(), index: 0, generation: 0 }
     }
     fn standard(self, index: u32) -> File {
-        // Opened by the host before the first launch: generation 1.
-        File { session: self.session(), index, generation: 1 }
+        let stream = &self.session().streams()[index as usize];
+        // ORDERING: relaxed: opened by the host before the first launch. Of a stream that is closed, which is even, this is the handle that was
+        // closed.
+        let generation = stream.generation.peek().wrapping_sub(1) | 1;
+        File { session: self.session(), index, generation }
     }
 }
