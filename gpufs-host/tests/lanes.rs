@@ -619,7 +619,7 @@ fn bad_options_are_named() {
         assert!(matches!(try_one(grid(1, 1), &options), LaunchError::Width(w) if w == width));
     }
     let options = CpuOptions { threads: 0, ..good.clone() };
-    assert!(matches!(try_one(grid(1, 1), &options), LaunchError::NoThreads));
+    assert!(matches!(try_one(grid(1, 1), &options), LaunchError::Threads(0)));
     let options = CpuOptions { resident_warps: 0, ..good.clone() };
     assert!(matches!(try_one(grid(1, 1), &options), LaunchError::NoResidentWarps));
     let options = CpuOptions { stack_bytes: 100, ..good };

@@ -14,8 +14,8 @@ pub enum LaunchError {
     EmptyGrid(Grid),
     /// `CpuOptions::width` is not a power of two between 1 and 64.
     Width(u32),
-    /// `CpuOptions::threads` is zero.
-    NoThreads,
+    /// `CpuOptions::threads` is outside [`super::THREADS`].
+    Threads(usize),
     /// `CpuOptions::resident_warps` is zero.
     NoResidentWarps,
     /// `CpuOptions::stack_bytes` is outside [`super::STACK_BYTES`].
@@ -39,18 +39,37 @@ pub enum LaunchError {
     System(io::Error),
 }
 
+/// What to do where the system refuses a thread or a stack.
+const fn remedy(errno: Option<i32>) -> &'static str {
+    match errno {
+        Some(libc::EAGAIN) => {
+            "a limit of processes is reached; raise it (`ulimit -u`, pids.max of the cgroup, `--pids-limit` in Docker), or ask for fewer threads"
+        }
+        Some(libc::ENOMEM) => {
+            "a limit of address space is reached; raise it (`ulimit -v`, vm.max_map_count), or ask for smaller stacks (stack_bytes), fewer \
+             threads or fewer resident_warps"
+        }
+        _ => "ask for fewer threads, smaller stacks or fewer resident warps",
+    }
+}
+
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyGrid(Grid { blocks, threads }) => {
                 write!(f, "the grid is empty: {blocks} blocks of {threads} threads")
             }
-            Self::Width(width) => write!(f, "a warp of {width} lanes: not a power of two from 1 to 64"),
-            Self::NoThreads => f.write_str("no threads to run the lanes on"),
-            Self::NoResidentWarps => f.write_str("no warps may be resident"),
+            Self::Width(width) => {
+                write!(f, "width (warp_width): a warp of {width} lanes: not a power of two from 1 to 64")
+            }
+            Self::Threads(threads) => {
+                let range = super::THREADS;
+                write!(f, "threads: {threads} OS threads: not from {} to {}", range.start(), range.end())
+            }
+            Self::NoResidentWarps => f.write_str("resident_warps: 0 warps may be resident: not 1 or more"),
             Self::StackBytes(bytes) => {
                 let range = super::STACK_BYTES;
-                write!(f, "a lane's stack of {bytes} bytes: not from {} to {}", range.start(), range.end())
+                write!(f, "stack_bytes: a lane's stack of {bytes} bytes: not from {} to {}", range.start(), range.end())
             }
             Self::Panicked { block, thread, message } => {
                 write!(f, "thread {thread} of block {block} panicked: {message}")
@@ -60,7 +79,11 @@ impl fmt::Display for LaunchError {
             Self::NotHere => f.write_str(
                 "a closure runs on CPU lanes only, and this session has a GPU: declare a kernel with gpufs_device::kernel! and start it",
             ),
-            Self::System(_) => f.write_str("the system refused a thread or a lane's stack"),
+            Self::System(error) => write!(
+                f,
+                "the system refused a thread or a lane's stack ({error}): {}",
+                remedy(error.raw_os_error())
+            ),
         }
     }
 }

@@ -34,6 +34,9 @@ pub(crate) use runtime::is_lane;
 pub(crate) use stack::LaneStack;
 use work::Work;
 
+/// What [`CpuOptions::threads`] may be.
+pub const THREADS: RangeInclusive<usize> = 1..=4096;
+
 /// What [`CpuOptions::stack_bytes`] may be.
 pub const STACK_BYTES: RangeInclusive<usize> = (16 << 10)..=(1 << 30);
 
@@ -55,7 +58,7 @@ pub struct Grid {
 pub struct CpuOptions {
     /// Lanes in a warp: a power of two from 1 to 64. Default 32.
     pub width: u32,
-    /// OS threads, at least 1. Default: as many as the machine runs at once.
+    /// OS threads, in [`THREADS`]. Default: as many as the machine runs at once.
     pub threads: usize,
     /// Bytes of a lane's stack, in [`STACK_BYTES`]; memory is taken as far as it is used. A lane that needs more faults. Default
     /// 128 KiB.
@@ -147,11 +150,16 @@ fn check(grid: Grid, options: &CpuOptions) -> Result<(), LaunchError> {
     if grid.blocks == 0 || grid.threads == 0 {
         return Err(LaunchError::EmptyGrid(grid));
     }
+    check_options(options)
+}
+
+/// What is wrong with the options, if anything is.
+pub(crate) fn check_options(options: &CpuOptions) -> Result<(), LaunchError> {
     if !options.width.is_power_of_two() || options.width > 64 {
         return Err(LaunchError::Width(options.width));
     }
-    if options.threads == 0 {
-        return Err(LaunchError::NoThreads);
+    if !THREADS.contains(&options.threads) {
+        return Err(LaunchError::Threads(options.threads));
     }
     if options.resident_warps == 0 {
         return Err(LaunchError::NoResidentWarps);

@@ -221,6 +221,10 @@ impl fmt::Display for RingError {
             Self::EveryMemory(errors) => errors.iter().enumerate().try_for_each(|(index, (memory, error))| {
                 write!(f, "{}with memory of the {memory}: {error}", if index == 0 { "" } else { "; " })
             }),
+            Self::System { step, error } if error.raw_os_error() == Some(libc::EAGAIN) => write!(
+                f,
+                "{step}: {error}; where that is the limit of processes, raise it (`ulimit -u`, pids.max of the cgroup, `--pids-limit` in Docker)"
+            ),
             Self::System { step, error } => write!(f, "{step}: {error}"),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gpufs_core::stream::MOST_BLOCKS;
 
 use super::sizes::{MOST_RING_ENTRIES, Plan, SLOTS_BESIDE_STREAMS};
-use super::{Backend, Session};
+use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 use crate::cuda;
@@ -96,6 +96,13 @@ impl fmt::Display for OpenError {
             Self::Size(text) => f.write_str(text),
             Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
             Self::Gpu(error) => write!(f, "the GPU could not be used: {error}"),
+            Self::System(error) if error.raw_os_error().is_none_or(|number| number == libc::ENOMEM) => {
+                write!(
+                    f,
+                    "the session's memory could not be made: {error}; raise the limit of address space (`ulimit -v`) or of memory (the cgroup's), \
+                 or ask for fewer buffers, files and streams"
+                )
+            }
             Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
         }
     }
@@ -183,7 +190,7 @@ impl Builder {
         self.blocks_per_stream = blocks;
         self
     }
-    /// Files that can be open at once, the three standard ones included. Default 1,024.
+    /// Files that can be open at once, the three standard ones included: 3 to 1,048,576. Default 1,024.
     #[must_use]
     pub fn files(mut self, files: u32) -> Self {
         self.files = files;
@@ -197,14 +204,14 @@ impl Builder {
         self.streams = Some(streams);
         self
     }
-    /// Buffers that the host can register. Default 64.
+    /// Buffers that the host can register: up to 1,024. Default 64.
     #[must_use]
     pub fn registered_buffers(mut self, regions: u32) -> Self {
         self.regions = regions;
         self
     }
-    /// After how long without progress a wait on the device gives up, saying where it waited. Default: never. For tests: what was
-    /// waited for stays in flight.
+    /// After how long without progress a wait gives up, a millisecond at least: one on the device by ending its kernel, saying where it
+    /// waited; a call of the host's own with `ETIMEDOUT`, its operation cancelled. Default: never.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -235,6 +242,7 @@ impl Builder {
     /// As [`Builder::cpu`].
     pub fn cpu_with(self, options: CpuOptions) -> Result<Session, OpenError> {
         self.check()?;
+        limits::check_lanes(&options)?;
         Session::open(&self, Backend::Cpu(options))
     }
 
@@ -246,6 +254,7 @@ impl Builder {
     #[cfg(feature = "cuda")]
     pub fn cuda(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
         self.check()?;
+        self.check_gpu()?;
         let gpu = cuda::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
         Session::open(&self, Backend::Gpu(gpu))
     }
@@ -261,11 +270,12 @@ impl Builder {
     #[cfg(feature = "hip")]
     pub fn hip(self, ordinal: u32, program: &[u8]) -> Result<Session, OpenError> {
         self.check()?;
+        self.check_gpu()?;
         let gpu = hip::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
         Session::open(&self, Backend::Gpu(gpu))
     }
 
-    /// Bytes of stack for each thread of a GPU kernel. Default 8 KiB.
+    /// Bytes of stack for each thread of a GPU kernel: 1 KiB to 512 KiB. Default 8 KiB.
     #[must_use]
     pub fn gpu_stack(mut self, bytes: usize) -> Self {
         self.gpu_stack_bytes = bytes;
@@ -296,20 +306,26 @@ impl Builder {
     }
 
     fn check(&self) -> Result<(), OpenError> {
+        self.check_ranges()?;
         let plan = self.plan(false);
         let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
+        rule((1..=64).contains(&self.rings), format!("rings: {} is not from 1 to 64", self.rings))?;
         rule(
-            (1..=64).contains(&self.rings),
-            format!("rings: {} asked for; 1 to 64 are possible", self.rings),
-        )?;
-        rule(
-            plan.ring_entries.is_power_of_two() && plan.ring_entries <= MOST_RING_ENTRIES,
-            format!("ring_entries: {} is not a power of two up to {MOST_RING_ENTRIES}", plan.ring_entries),
+            plan.ring_entries.is_power_of_two()
+                && (2 * SLOTS_BESIDE_STREAMS..=MOST_RING_ENTRIES).contains(&plan.ring_entries),
+            format!(
+                "ring_entries: {} is not a power of two from {} to {MOST_RING_ENTRIES}",
+                plan.ring_entries,
+                2 * SLOTS_BESIDE_STREAMS
+            ),
         )?;
         rule(
             self.stream_buffer_bytes
                 .is_none_or(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes)),
-            format!("stream_buffer: {} is not a power of two from 4096 to 1048576", plan.stream_buffer_bytes),
+            format!(
+                "stream_buffer: {} is not a power of two from 4096 to 1048576",
+                self.stream_buffer_bytes.unwrap_or(0)
+            ),
         )?;
         rule(
             self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= MOST_BLOCKS,
@@ -328,14 +344,10 @@ impl Builder {
             format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
         )?;
         rule(
-            self.files >= 3 && self.streams.is_none_or(|streams| streams >= 3),
-            "files and streams: at least the three standard ones".to_owned(),
-        )?;
-        rule(
             self.gpu_registers.is_none_or(|registers| (16..=255).contains(&registers)),
-            format!("gpu_registers: {} is not 16 to 255", self.gpu_registers.unwrap_or(0)),
+            format!("gpu_registers: {} is not from 16 to 255", self.gpu_registers.unwrap_or(0)),
         )?;
-        rule(self.regions <= 1024, format!("registered_buffers: {} is more than 1024", self.regions))?;
+        rule(self.regions <= 1024, format!("registered_buffers: {} is not from 0 to 1024", self.regions))?;
         rule(
             plan.ring_entries >= SLOTS_BESIDE_STREAMS.saturating_add(plan.stream_buffers),
             format!(

@@ -22,6 +22,7 @@ mod external;
 mod files;
 mod flush;
 mod handle;
+mod limits;
 mod live;
 mod placed;
 mod recover;

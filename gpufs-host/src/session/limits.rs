@@ -1,0 +1,64 @@
+//! The range of each choice of a session, checked before anything is made of it. What hangs on several choices is the builder's to check.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::builder::{Builder, OpenError};
+use crate::cpu::{self, CpuOptions};
+
+/// Bytes that [`Builder::buffers`] may ask for.
+const BUFFERS: RangeInclusive<usize> = (128 << 10)..=(256 << 30);
+/// Bytes of each pool in the device's own memory; 0 for none.
+const DEVICE_POOL: RangeInclusive<usize> = 0..=(16 << 30);
+const FILES: RangeInclusive<u32> = 3..=(1 << 20);
+/// Each has a buffer that may have a write in flight in one ring.
+const STREAMS: RangeInclusive<u32> = 3..=32_704;
+#[cfg(any(feature = "cuda", feature = "hip"))]
+/// What CUDA takes for the stack of a thread.
+const GPU_STACK: RangeInclusive<usize> = 1024..=(512 << 10);
+/// From what a clock tells apart to what it can count.
+const DEADLINE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::MAX;
+
+/// Whether `value` lies in the range of `option`.
+fn within<T: PartialOrd + Display>(
+    option: &str,
+    value: T,
+    range: &RangeInclusive<T>,
+    hint: &str,
+) -> Result<(), OpenError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(OpenError::Size(format!("{option}: {value} is not from {least} to {most}{hint}")))
+}
+
+impl Builder {
+    /// Each choice by itself.
+    pub(super) fn check_ranges(&self) -> Result<(), OpenError> {
+        let halves = self.stream_bytes.unwrap_or(0).max(self.staging_bytes);
+        within("buffers", halves.saturating_mul(2), &BUFFERS, " bytes")?;
+        within("assembly", self.assembly.unwrap_or(0), &DEVICE_POOL, " bytes")?;
+        within("read_ahead", self.read_ahead.unwrap_or(0), &DEVICE_POOL, " bytes")?;
+        within("files", self.files, &FILES, ", the three standard ones among them")?;
+        within("streams", self.streams.unwrap_or(3), &STREAMS, ", the three standard ones among them")?;
+        if let Some(deadline) = self.deadline.filter(|deadline| !DEADLINE.contains(deadline)) {
+            return Err(OpenError::Size(format!(
+                "deadline: {deadline:?} is less than a millisecond; leave it out for none"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The choices that only a GPU looks at.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(super) fn check_gpu(&self) -> Result<(), OpenError> {
+        within("gpu_stack", self.gpu_stack_bytes, &GPU_STACK, " bytes")
+    }
+}
+
+/// The choices of CPU lanes.
+pub(super) fn check_lanes(options: &CpuOptions) -> Result<(), OpenError> {
+    cpu::check_options(options).map_err(|error| OpenError::Size(error.to_string()))
+}
