@@ -23,8 +23,8 @@ pub use given::{
     gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fopen, gpufs_host_register_file,
     gpufs_host_unregister_file,
 };
-pub use options::{Options, Statistics};
+pub use options::{FailureKind, Options, Statistics};
 pub use session::{
-    Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_launch,
-    gpufs_host_open, gpufs_host_session, gpufs_host_statistics, gpufs_host_synchronize,
+    Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_failures,
+    gpufs_host_launch, gpufs_host_open, gpufs_host_session, gpufs_host_statistics, gpufs_host_synchronize,
 };

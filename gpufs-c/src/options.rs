@@ -45,6 +45,10 @@ pub struct Options {
     pub threads: u32,
     /// Bytes of a lane's stack, or of a GPU thread's.
     pub stack_bytes: u64,
+    /// 1: failed calls are not told of on the standard error.
+    pub quiet: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// `gpufs_statistics`: sums over all rings.
@@ -75,6 +79,22 @@ pub struct Statistics {
     pub bytes_written: u64,
     /// Times that a sleeping SQPOLL thread was woken.
     pub wake_ups: u64,
+    /// Calls that failed; `UINT64_MAX` where it is not known.
+    pub failed_calls: u64,
+}
+
+/// `gpufs_failure`: how often a call failed with an error.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FailureKind {
+    /// The call's name; a constant.
+    pub call: *const std::ffi::c_char,
+    /// The error number; 0 for one that Linux does not have.
+    pub error: i32,
+    /// 0.
+    pub reserved: u32,
+    /// How often.
+    pub count: u64,
 }
 
 /// `GPUFS_MODE_…`, `GPUFS_MODE_BEST` being 0.
@@ -184,6 +204,14 @@ pub(crate) unsafe fn builder(given: *const Options) -> Result<(Builder, CpuOptio
     if options.deadline_ms != 0 {
         builder = builder.deadline(Duration::from_millis(options.deadline_ms));
     }
+    builder = match (options.quiet, options.reserved) {
+        (0, 0) => builder,
+        (1, 0) => builder.report_failures(false),
+        (0 | 1, _) => return Err(Failure::new(libc::EINVAL, "gpufs_options: reserved is not 0")),
+        (other, _) => {
+            return Err(Failure::new(libc::EINVAL, format!("gpufs_options: quiet is {other}, not 0 or 1")));
+        }
+    };
     let stack = usize::try_from(options.stack_bytes).unwrap_or(usize::MAX);
     let mut cpu = CpuOptions::default();
     if let Some(width) = set(options.warp_width) {
@@ -207,7 +235,7 @@ mod tests {
 
     use gpufs_device_c::print::RawArgument;
 
-    use super::{Options, Statistics};
+    use super::{FailureKind, Options, Statistics};
 
     /// The header's structures are these, to the byte: the C compiler says so.
     #[test]
@@ -227,9 +255,10 @@ mod tests {
             };
         }
         same!(Options, "gpufs_options": size rings ring_entries mode ring_memory buffer_bytes stream_buffer_bytes
-            blocks_per_stream files streams registered_buffers idle_ms deadline_ms warp_width threads stack_bytes);
+            blocks_per_stream files streams registered_buffers idle_ms deadline_ms warp_width threads stack_bytes quiet reserved);
         same!(Statistics, "gpufs_statistics": size rings mode operations publications completions empty_looks stale
-            slot_waits bytes_read bytes_written wake_ups);
+            slot_waits bytes_read bytes_written wake_ups failed_calls);
+        same!(FailureKind, "gpufs_failure": call error reserved count);
         let _ = writeln!(
             source,
             "_Static_assert(GPUFS_PATH_BYTES == {}, \"paths\");",

@@ -9,7 +9,7 @@ use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
 
 use crate::error::{Failure, guarded};
-use crate::options::{Options, Statistics, builder, number_of};
+use crate::options::{FailureKind, Options, Statistics, builder, number_of};
 
 /// `gpufs_host`: a session and its lock.
 #[derive(Debug)]
@@ -269,6 +269,9 @@ pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut 
             bytes_read: total.bytes_read,
             bytes_written: total.bytes_written,
             wake_ups: total.wake_ups,
+            failed_calls: all
+                .failures
+                .map_or(u64::MAX, |failures| failures.iter().map(|failure| failure.count).sum()),
         };
         // SAFETY:
         // - `size` bytes are there, by this function's contract, and no more than the shorter one has are copied
@@ -280,6 +283,42 @@ pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut 
             );
         }
         Ok(0)
+    })
+}
+
+/// Which calls failed, a kind of failure each: how many kinds there are, of which `into` gets as many as there is room for.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed; `into` is null or has room for `room` kinds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_failures(
+    pointer: *const Host,
+    into: *mut FailureKind,
+    room: usize,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        let failures = host.lock()?.statistics().failures.ok_or_else(|| {
+            Failure::new(
+                libc::ENODATA,
+                "which calls failed is not known: they were counted in the memory of the GPU, which died",
+            )
+        })?;
+        let room = if into.is_null() { 0 } else { room };
+        for (index, failure) in failures.iter().take(room).enumerate() {
+            let kind = FailureKind {
+                call: failure.call.c_name().as_ptr(),
+                error: failure.errno.map_or(0, gpufs_device::Errno::number),
+                reserved: 0,
+                count: failure.count,
+            };
+            // SAFETY:
+            // - within the room, by this function's contract
+            unsafe { into.add(index).write(kind) };
+        }
+        Ok(c_int::try_from(failures.len()).unwrap_or(c_int::MAX))
     })
 }
 

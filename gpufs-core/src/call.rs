@@ -1,5 +1,7 @@
 //! The calls that a kernel makes, one name each. A lane's call is known by this name and its session, never by where its text stands.
 
+use core::ffi::CStr;
+
 use crate::session::Session;
 
 /// Declares [`Call`], its table and its names, so that none of the three can lack a call.
@@ -21,6 +23,18 @@ macro_rules! calls {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$call => $name,)*
+                }
+            }
+
+            /// [`Call::name`] with its NUL.
+            #[must_use]
+            pub const fn c_name(self) -> &'static CStr {
+                let text = match self {
+                    $(Self::$call => concat!($name, "\0"),)*
+                };
+                match CStr::from_bytes_with_nul(text.as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => c"",
                 }
             }
         }
@@ -117,6 +131,7 @@ mod tests {
         assert_eq!(names.len(), Call::ALL.len());
         for (index, call) in Call::ALL.into_iter().enumerate() {
             assert_eq!((call.index(), Call::of_index(index)), (index, Some(call)));
+            assert_eq!(call.c_name().to_str(), Ok(call.name()));
         }
         assert_eq!(Call::of_index(Call::ALL.len()), None);
     }

@@ -103,6 +103,7 @@
 pub mod abi;
 pub mod call;
 pub mod errno;
+pub mod failures;
 mod free_set;
 pub mod journal;
 pub mod kernel;

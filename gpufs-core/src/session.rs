@@ -353,6 +353,8 @@ pub struct Session {
     pub stall: *const Stall,
     /// 1 once a wait has given up: its lane writes `stall`. In device memory.
     pub stalled: *const DeviceWord,
+    /// How often which call failed with which number ([`crate::failures`]). Null where nobody counts.
+    pub failures: *const DeviceWord64,
     /// What outlives the device. Its tables are in host memory.
     pub journal: Journal,
 }

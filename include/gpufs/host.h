@@ -87,6 +87,8 @@ typedef struct gpufs_options {
     uint32_t warp_width;          /* CPU lanes: lanes of a warp, a power of two up to 64; default 32 */
     uint32_t threads;             /* CPU lanes: OS threads; default as many as there are cores */
     uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
+    uint32_t quiet;               /* 1: do not tell of failed calls on the standard error (see gpufs_host_failures) */
+    uint32_t reserved;            /* 0 */
 } gpufs_options;
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP; `ordinal`: which GPU, from 0, as cudaSetDevice and hipSetDevice count; `options` may be null.
@@ -146,10 +148,25 @@ typedef struct gpufs_statistics {
     uint64_t bytes_read;
     uint64_t bytes_written;
     uint64_t wake_ups;      /* of sleeping SQPOLL threads */
+    uint64_t failed_calls;  /* of kernels and of the host; UINT64_MAX after a fault of a GPU, whose memory they were counted in */
 } gpufs_statistics;
 
 /* 0, or -1: EINVAL. */
 int gpufs_host_statistics(const gpufs_host *host, gpufs_statistics *into);
+
+/* How often a call failed with an error. */
+typedef struct gpufs_failure {
+    const char *call;  /* "fopen", a constant */
+    int error;         /* ENOMEM ...; 0 for a number that Linux does not have */
+    uint32_t reserved;
+    uint64_t count;    /* since the session began */
+} gpufs_failure;
+
+/* Which calls failed: how many kinds of failure there are, of which `into` gets as many as `room` says. The end of a file is none. -1: EINVAL;
+ * ENODATA after a fault of a GPU. A program that calls neither this nor gpufs_host_statistics is told when it closes the session, or ends: a line for each
+ * kind on the standard error, unless gpufs_options.quiet is 1. A call on null, or on a pointer that is no stream, belongs to no session and is
+ * not counted. */
+int gpufs_host_failures(const gpufs_host *host, gpufs_failure *into, size_t room);
 
 /* Says in words what the session runs on, who serves its rings, and why nobody better, cut to `bytes` with the NUL: the length of the whole text,
  * as snprintf. -1: EINVAL. */

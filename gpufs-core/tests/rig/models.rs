@@ -71,6 +71,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Ses
         blocks_per_stream: 1,
         stall: std::ptr::null(),
         stalled: std::ptr::null(),
+        failures: std::ptr::null(),
         journal: Journal {
             places: std::ptr::null(),
             entries: null,

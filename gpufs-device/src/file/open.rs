@@ -3,6 +3,7 @@
 use core::ffi::CStr;
 
 use gpufs_core::abi::{Sqe, Statx};
+use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::{Call, Claim, Errno};
 
@@ -30,7 +31,8 @@ impl Fs {
     /// # Errors
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn open(self, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        open(self, Lanes::calling(self.session(), Call::Open), Ok((path, flags, mode)))
+        let opened = open(self, Lanes::calling(self.session(), Call::Open), Ok((path, flags, mode)));
+        counted(self.session(), Call::Open, opened)
     }
 
     /// Closes a descriptor, as `close(2)`: it is closed whatever is returned.
@@ -38,7 +40,8 @@ impl Fs {
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
     pub fn close(self, descriptor: Descriptor) -> Result<(), Errno> {
-        close(self, Lanes::calling(self.session(), Call::Close), Some(descriptor))
+        let closed = close(self, Lanes::calling(self.session(), Call::Close), Some(descriptor));
+        counted(self.session(), Call::Close, closed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `read(2)`, `write(2)`, `lseek(2)`: calls that share the open file's position. io_uring has no `lseek`, so the position is ours,
 //! guarded by the file's lock.
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, Stage};
 use gpufs_core::{Call, Errno};
 
@@ -17,13 +18,9 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `EISDIR`, `EIO`, `EAGAIN` …
     pub fn read(self, descriptor: Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
-        self.sequential(
-            Lanes::calling(self.session(), Call::Read),
-            false,
-            descriptor,
-            into.as_mut_ptr() as u64,
-            into.len() as u64,
-        )
+        let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
+        let lanes = Lanes::calling(self.session(), Call::Read);
+        counted(self.session(), Call::Read, self.sequential(lanes, false, descriptor, memory, bytes))
     }
 
     /// Writes at the position and moves it, or at the end with [`super::O_APPEND`], as `write(2)`: how many bytes.
@@ -31,13 +28,9 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `ENOSPC`, `EPIPE`, `EFBIG`, `EAGAIN` …
     pub fn write(self, descriptor: Descriptor, from: &[u8]) -> Result<usize, Errno> {
-        self.sequential(
-            Lanes::calling(self.session(), Call::Write),
-            true,
-            descriptor,
-            from.as_ptr() as u64,
-            from.len() as u64,
-        )
+        let (memory, bytes) = (from.as_ptr() as u64, from.len() as u64);
+        let lanes = Lanes::calling(self.session(), Call::Write);
+        counted(self.session(), Call::Write, self.sequential(lanes, true, descriptor, memory, bytes))
     }
 
     /// Moves the position, as `lseek(2)`: the new one, in bytes from the start.
@@ -48,7 +41,7 @@ impl Fs {
     pub fn lseek(self, descriptor: Descriptor, offset: i64, whence: Whence) -> Result<u64, Errno> {
         let lanes = Lanes::calling(self.session(), Call::Lseek);
         let session = self.session();
-        self.one_by_one(lanes, descriptor, |lanes, file| {
+        let moved = self.one_by_one(lanes, descriptor, |lanes, file| {
             let flags = file.flags.peek();
             if flags & OpenFile::POSITIONLESS != 0 {
                 return Ok(0);
@@ -69,7 +62,8 @@ impl Fs {
             let target = moved(start, offset)?;
             file.position.set(target);
             Ok(target)
-        })
+        });
+        counted(session, Call::Lseek, moved)
     }
 
     fn sequential(

@@ -1,6 +1,7 @@
 //! `pread(2)`, `pwrite(2)`, `fsync(2)`, `fdatasync(2)`, `ftruncate(2)`: no position, no lock.
 
 use gpufs_core::abi::Sqe;
+use gpufs_core::failures::counted;
 use gpufs_core::session::OpenFile;
 use gpufs_core::{Call, Errno};
 
@@ -19,7 +20,8 @@ impl Fs {
     /// The system call's: `EBADF` (not open for reading), `ESPIPE`, `EISDIR`, `EINVAL`, `EIO` …
     pub fn pread(self, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
-        self.positioned(Lanes::calling(self.session(), Call::Pread), false, descriptor, memory, bytes, offset)
+        let lanes = Lanes::calling(self.session(), Call::Pread);
+        counted(self.session(), Call::Pread, self.positioned(lanes, false, descriptor, memory, bytes, offset))
     }
 
     /// Writes `from` at `offset` (bytes from the start), as `pwrite(2)`: how many bytes, fewer than given if the system took fewer.
@@ -27,14 +29,9 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF` (not open for writing), `ENOSPC`, `EFBIG`, `ESPIPE`, `EPIPE` …
     pub fn pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<usize, Errno> {
-        self.positioned(
-            Lanes::calling(self.session(), Call::Pwrite),
-            true,
-            descriptor,
-            from.as_ptr() as u64,
-            from.len() as u64,
-            offset,
-        )
+        let (memory, bytes) = (from.as_ptr() as u64, from.len() as u64);
+        let lanes = Lanes::calling(self.session(), Call::Pwrite);
+        counted(self.session(), Call::Pwrite, self.positioned(lanes, true, descriptor, memory, bytes, offset))
     }
 
     fn positioned(
@@ -69,9 +66,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(self.session(), Call::Fsync), Ok(descriptor), |number| {
-            Sqe::fsync(number, 0)
-        })
+        self.simple(Call::Fsync, Ok(descriptor), |number| Sqe::fsync(number, 0))
     }
 
     /// Waits until the file's data, and what of its metadata is needed to read it, is on its device, as `fdatasync(2)`.
@@ -79,9 +74,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Lanes::calling(self.session(), Call::Fdatasync), Ok(descriptor), |number| {
-            Sqe::fsync(number, FSYNC_DATASYNC)
-        })
+        self.simple(Call::Fdatasync, Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
@@ -90,21 +83,20 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
         let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
-        self.simple(Lanes::calling(self.session(), Call::Ftruncate), descriptor, |number| {
-            Sqe::ftruncate(number, length)
-        })
+        self.simple(Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
     }
 
     fn simple(
         self,
-        lanes: Lanes,
+        call: Call,
         descriptor: Result<Descriptor, Errno>,
         entry: impl Fn(i32) -> Sqe,
     ) -> Result<(), Errno> {
         let session = self.session();
+        let lanes = Lanes::calling(session, call);
         let file = descriptor.and_then(|descriptor| session.file(descriptor));
         let sqe = file.ok().map(|file| entry(file.descriptor.peek().cast_signed()));
         let result = Errno::check(transact(session, lanes, sqe));
-        file.and(result.map(|_| ()))
+        counted(session, call, file.and(result.map(|_| ())))
     }
 }

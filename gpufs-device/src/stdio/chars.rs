@@ -1,5 +1,6 @@
 //! `fputc(3)`, `fgetc(3)`, `ungetc(3)`.
 
+use gpufs_core::failures::counted;
 use gpufs_core::stream::Stream;
 use gpufs_core::{Call, Errno};
 
@@ -19,7 +20,8 @@ impl File {
     /// As [`File::fwrite`].
     pub fn fputc(self, byte: u8) -> Result<u8, Errno> {
         let bytes: &[u8] = &[byte];
-        write(self, Lanes::calling(self.session, Call::Fputc), &bytes).result().map(|_| byte)
+        let written = write(self, Lanes::calling(self.session, Call::Fputc), &bytes);
+        counted(self.session, Call::Fputc, written.result()).map(|_| byte)
     }
 
     /// Reads one byte, as `fgetc(3)`; `None` at the end of the file.
@@ -28,7 +30,8 @@ impl File {
     /// As [`File::fread`].
     pub fn fgetc(self) -> Result<Option<u8>, Errno> {
         let mut byte = [0];
-        let count = read(self, Lanes::calling(self.session, Call::Fgetc), byte.as_mut_ptr(), 1).result()?;
+        let came = read(self, Lanes::calling(self.session, Call::Fgetc), byte.as_mut_ptr(), 1);
+        let count = counted(self.session, Call::Fgetc, came.result())?;
         Ok((count == 1).then_some(byte[0]))
     }
 
@@ -39,7 +42,7 @@ impl File {
     /// `EBADF` if the stream is closed or not open for reading.
     pub fn ungetc(self, byte: u8) -> Result<Option<u8>, Errno> {
         let lanes = Lanes::calling(self.session, Call::Ungetc);
-        lanes.grouped(u64::from(lanes.lane()), |alone| {
+        let pushed = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 held.prepare_reading()?;
                 let (count, bytes) = (held.stream.pushed_count.peek(), held.stream.pushed.peek());
@@ -53,6 +56,7 @@ impl File {
                 });
                 Ok(Some(byte))
             })
-        })
+        });
+        counted(self.session, Call::Ungetc, pushed)
     }
 }

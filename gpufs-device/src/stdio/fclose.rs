@@ -1,5 +1,6 @@
 //! `fclose(3)`.
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::FileIndex;
 use gpufs_core::stream::Direction;
 use gpufs_core::{Call, Claim, Errno};
@@ -16,7 +17,11 @@ impl File {
     /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
     pub fn fclose(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session, Call::Fclose);
+        counted(self.session, Call::Fclose, self.close(Lanes::calling(self.session, Call::Fclose)))
+    }
+
+    /// [`File::fclose`] of every lane. Convergent; called by `lanes`.
+    fn close(self, lanes: Lanes) -> Result<(), Errno> {
         let session = self.session;
         // One lane at a time: of several that name the same stream, the first closes it and the others meet EBADF.
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {

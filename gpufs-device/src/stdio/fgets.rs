@@ -7,6 +7,7 @@
 
 use core::ffi::CStr;
 
+use gpufs_core::failures::counted;
 use gpufs_core::stream::Stream;
 use gpufs_core::{Call, Errno};
 use memchr::memchr;
@@ -30,7 +31,7 @@ impl File {
     /// As [`File::fread`].
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        Lanes::calling(self.session, Call::Fgets).grouped(self.key(), |group| {
+        let line = Lanes::calling(self.session, Call::Fgets).grouped(self.key(), |group| {
             let line = take(self, group, memory, room).map(|length| {
                 // SAFETY:
                 // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled
@@ -41,7 +42,8 @@ impl File {
             // Lines differ in length, and lanes that come to the next call one by one make it one by one.
             group.sync();
             line
-        })
+        });
+        counted(self.session, Call::Fgets, line)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `feof(3)`, `ferror(3)`, `clearerr(3)`.
 
 use gpufs_core::Call;
+use gpufs_core::failures::counted;
 use gpufs_core::stream::Stream;
 
 use super::File;
@@ -20,13 +21,14 @@ impl File {
     }
     /// Clears both, as `clearerr(3)`.
     pub fn clearerr(self) {
-        Lanes::calling(self.session, Call::Clearerr).grouped(self.key(), |group| {
-            // On a closed stream there is nothing to clear.
-            let _ = with_lock(self, group, |held| {
+        let cleared = Lanes::calling(self.session, Call::Clearerr).grouped(self.key(), |group| {
+            with_lock(self, group, |held| {
                 held.lower(Stream::END | Stream::ERROR);
                 Ok(())
-            });
+            })
         });
+        // On a closed stream there is nothing to clear.
+        let _ = counted(self.session, Call::Clearerr, cleared);
     }
     fn has(self, flag: u32) -> bool {
         let stream = self.stream();

@@ -1,5 +1,6 @@
 //! `fflush(3)`, and what every change of direction needs: everything reserved is in the file.
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_core::{Call, Errno};
@@ -85,7 +86,7 @@ impl File {
     /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
     /// flush. `EBADF` for a closed stream.
     pub fn fflush(self) -> Result<(), Errno> {
-        flush(self, Lanes::calling(self.session, Call::Fflush))
+        counted(self.session, Call::Fflush, flush(self, Lanes::calling(self.session, Call::Fflush)))
     }
 }
 
@@ -123,6 +124,6 @@ impl Fs {
                 }
             }
         }
-        outcome
+        counted(session, Call::FflushAll, outcome)
     }
 }

@@ -2,6 +2,7 @@
 
 use core::ffi::CStr;
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::Buffering;
 use gpufs_core::{Call, Claim, Errno};
@@ -25,7 +26,15 @@ impl Fs {
     /// `EINVAL` for a mode that begins otherwise; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
     /// call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fopen);
+        counted(
+            self.session(),
+            Call::Fopen,
+            self.open_stream(Lanes::calling(self.session(), Call::Fopen), path, mode),
+        )
+    }
+
+    /// [`Fs::fopen`] of every lane. Convergent; called by `lanes`.
+    fn open_stream(self, lanes: Lanes, path: &CStr, mode: &CStr) -> Result<File, Errno> {
         let session = self.session();
         let flags = open_flags(mode.to_bytes());
         let claimed = flags.and_then(|_| claim(session));

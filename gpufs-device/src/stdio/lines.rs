@@ -2,6 +2,7 @@
 
 use core::ffi::CStr;
 
+use gpufs_core::failures::counted;
 use gpufs_core::{Call, Errno};
 
 use super::File;
@@ -42,9 +43,9 @@ impl Fs {
     /// # Errors
     /// As [`File::fwrite`].
     pub fn puts(self, string: &CStr) -> Result<(), Errno> {
-        write(self.stdout(), Lanes::calling(self.session(), Call::Puts), &Line(string.to_bytes()))
-            .result()
-            .map(|_| ())
+        let lanes = Lanes::calling(self.session(), Call::Puts);
+        let written = write(self.stdout(), lanes, &Line(string.to_bytes()));
+        counted(self.session(), Call::Puts, written.result()).map(|_| ())
     }
 }
 
@@ -54,6 +55,7 @@ impl File {
     /// # Errors
     /// As [`File::fwrite`].
     pub fn fputs(self, string: &CStr) -> Result<(), Errno> {
-        write(self, Lanes::calling(self.session, Call::Fputs), &string.to_bytes()).result().map(|_| ())
+        let written = write(self, Lanes::calling(self.session, Call::Fputs), &string.to_bytes());
+        counted(self.session, Call::Fputs, written.result()).map(|_| ())
     }
 }

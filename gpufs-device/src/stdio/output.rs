@@ -616,6 +616,10 @@ impl File {
 
     /// As [`File::fwrite`], with the count also when there is an error.
     pub fn fwrite_counted(self, bytes: &[u8]) -> Transfer {
-        write(self, Lanes::calling(self.session, Call::Fwrite), &bytes)
+        let written = write(self, Lanes::calling(self.session, Call::Fwrite), &bytes);
+        if let Some(errno) = written.error {
+            self.session.note_failure(Call::Fwrite, errno);
+        }
+        written
     }
 }

@@ -6,6 +6,7 @@
 
 use core::fmt;
 
+use gpufs_core::failures::counted;
 use gpufs_core::{Call, Errno};
 use memchr::memchr;
 
@@ -99,7 +100,7 @@ impl File {
             }),
             Err(error) => Err(error.errno()),
         };
-        print(self, Lanes::calling(self.session, Call::Fprintf), record)
+        counted(self.session, Call::Fprintf, print(self, Lanes::calling(self.session, Call::Fprintf), record))
     }
 
     /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record. The values' `Display` is called before
@@ -114,7 +115,7 @@ impl File {
         let lanes = Lanes::calling(self.session, Call::WriteFmt);
         // Where that failed there is nothing to write, but the others may wait for this lane.
         let written = write(self, lanes, &text).result();
-        formatted.and(written.map(|_| ()))
+        counted(self.session, Call::WriteFmt, formatted.and(written.map(|_| ())))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `fseek(3)`, `ftell(3)`, `rewind(3)`.
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_core::{Call, Errno};
@@ -17,9 +18,10 @@ impl File {
     /// `ESPIPE` for what has no position; `EINVAL` for a position before the start, `EOVERFLOW` beyond 63 bits; what flushing met.
     pub fn fseek(self, offset: i64, whence: Whence) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session, Call::Fseek);
-        lanes.grouped(u64::from(lanes.lane()), |alone| {
+        let moved = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| seek(held, offset, whence))
-        })
+        });
+        counted(self.session, Call::Fseek, moved)
     }
 
     /// The position in bytes from the start, as `ftell(3)`.
@@ -27,7 +29,7 @@ impl File {
     /// # Errors
     /// `ESPIPE` for what has no position; `EBADF` for a closed stream.
     pub fn ftell(self) -> Result<u64, Errno> {
-        Lanes::calling(self.session, Call::Ftell).grouped(self.key(), |group| {
+        let position = Lanes::calling(self.session, Call::Ftell).grouped(self.key(), |group| {
             with_lock(self, group, |held| match held.file_flags() {
                 flags if flags & OpenFile::POSITIONLESS != 0 => Ok(0),
                 flags if flags & OpenFile::SHARED != 0 => held.shared_position(),
@@ -35,20 +37,22 @@ impl File {
                 _ if held.stream.direction() == Direction::Writing => held.written_position(),
                 _ => Ok(held.read_position()),
             })
-        })
+        });
+        counted(self.session, Call::Ftell, position)
     }
 
     /// Moves to the start and clears the error flag, as `rewind(3)`.
     pub fn rewind(self) {
         let lanes = Lanes::calling(self.session, Call::Rewind);
-        lanes.grouped(u64::from(lanes.lane()), |alone| {
-            // rewind(3) has no result: a failed move shows in the position.
-            let _ = with_lock(self, alone, |held| {
+        let moved = lanes.grouped(u64::from(lanes.lane()), |alone| {
+            with_lock(self, alone, |held| {
                 let outcome = seek(held, 0, Whence::Set);
                 held.lower(Stream::ERROR | Stream::END);
                 outcome
-            });
+            })
         });
+        // rewind(3) has no result: a failed move shows in the position, and in the count of what failed.
+        let _ = counted(self.session, Call::Rewind, moved);
     }
 }
 

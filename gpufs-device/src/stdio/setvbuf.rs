@@ -1,5 +1,6 @@
 //! `setvbuf(3)`.
 
+use gpufs_core::failures::counted;
 use gpufs_core::stream::Buffering;
 use gpufs_core::{Call, Errno};
 
@@ -20,7 +21,7 @@ impl File {
     pub fn setvbuf(self, buffering: Buffering, bytes: usize) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session, Call::Setvbuf);
         // One lane at a time: each sets what it asks for, in lane order.
-        lanes.grouped(u64::from(lanes.lane()), |alone| {
+        let set = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 held.leave_writing()?;
                 let stream = held.stream;
@@ -37,6 +38,7 @@ impl File {
                 });
                 Ok(())
             })
-        })
+        });
+        counted(self.session, Call::Setvbuf, set)
     }
 }

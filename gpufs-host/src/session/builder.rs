@@ -38,6 +38,7 @@ pub struct Builder {
     pub(super) deadline: Option<Duration>,
     pub(super) gpu_stack_bytes: usize,
     pub(super) survives: Option<bool>,
+    pub(super) report_failures: bool,
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
     pub(super) read_ahead: Option<usize>,
@@ -69,6 +70,7 @@ impl Default for Builder {
             deadline: None,
             gpu_stack_bytes: 8 << 10,
             survives: None,
+            report_failures: true,
             gpu_registers: None,
             assembly: None,
             read_ahead: None,
@@ -225,6 +227,14 @@ impl Builder {
     #[must_use]
     pub fn survives(mut self, survives: bool) -> Self {
         self.survives = Some(survives);
+        self
+    }
+
+    /// Whether a program that never asks for [`Session::statistics`] is told of calls that failed: a line for each call and error on the
+    /// standard error when the session is closed, or when the process ends, of those since it last asked. Default: yes.
+    #[must_use]
+    pub fn report_failures(mut self, report: bool) -> Self {
+        self.report_failures = report;
         self
     }
 

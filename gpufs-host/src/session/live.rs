@@ -261,6 +261,7 @@ impl Body {
             let finished = self.finish(Ok(()));
             if !self.dead {
                 seeker::leave_standard_streams(self.tables.host);
+                self.tell_failures();
             }
             return match finished {
                 Ok(()) | Err(SyncError::Dead) => Ok(()),

@@ -19,6 +19,7 @@ mod device;
 mod estate;
 mod exit;
 mod external;
+mod failures;
 mod files;
 mod flush;
 mod handle;
@@ -55,6 +56,7 @@ pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
 pub(crate) use estate::Estate;
+pub use failures::FailedCalls;
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use handle::Session;
@@ -67,6 +69,7 @@ pub(crate) use tables::{DeviceMemory, within};
 
 use builder::STAGING_BUFFER_BYTES;
 use estate::Lease;
+use failures::Told;
 use live::Gate;
 use seeker::Seeker;
 use tables::{Keepsake, PoolMemory, RECORD_BYTES, Sizes, Tables};
@@ -120,6 +123,8 @@ struct Body {
     host_files: Vec<(u32, OwnedFd)>,
     /// Moves the positions of redirected standard streams.
     seeker: Seeker,
+    /// Which failed calls the program knows of.
+    told: Told,
     pool: PoolRegion,
     pool_split: usize,
     stream_bytes: usize,
@@ -301,6 +306,7 @@ impl Body {
             fixed_buffers,
             host_files: Vec::new(),
             seeker: Seeker::default(),
+            told: Told::new(builder.report_failures),
             pool,
             pool_split,
             stream_bytes,
@@ -363,7 +369,22 @@ impl Body {
         let wake_ups = self.attendant.as_ref().map_or_else(Vec::new, |attendant| {
             attendant.ring_reports().iter().map(|ring| ring.wake_ups).collect()
         });
-        stats::gather(self.tables.host, &wake_ups)
+        let failures = self.failures();
+        self.told.saw(failures.as_deref().unwrap_or_default());
+        stats::gather(self.tables.host, &wake_ups, failures)
+    }
+
+    /// What failed; `None` if a fault took it along. While no kernel runs on a GPU.
+    fn failures(&self) -> Option<Vec<FailedCalls>> {
+        (!self.dead || matches!(self.backend, Backend::Cpu(_))).then(|| failures::failed(self.tables.host))
+    }
+
+    /// Tells a program that never looked of calls that failed. When the session or the process ends.
+    fn tell_failures(&self) {
+        match self.failures() {
+            Some(failures) => self.told.tell(failures),
+            None => self.told.tell_unknown(),
+        }
     }
 
     /// `Session::launch`.
@@ -751,6 +772,7 @@ impl Drop for Body {
         if !self.dead && !self.abandoned {
             seeker::leave_standard_streams(self.tables.host);
         }
+        self.tell_failures();
         self.close_tables();
         self.attendant = None;
         self.rings.clear();

@@ -2,6 +2,8 @@
 
 use gpufs_core::session::Session;
 
+use super::failures::FailedCalls;
+
 /// What one ring has done since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingStatistics {
@@ -30,6 +32,9 @@ pub struct RingStatistics {
 pub struct Statistics {
     /// One entry for each ring.
     pub rings: Vec<RingStatistics>,
+    /// Calls that failed, by call and error, those of the host among them. `None` after a fault of a GPU, whose memory they were counted in. A
+    /// program that never asks for statistics gets them on its standard error (`Builder::report_failures`).
+    pub failures: Option<Vec<FailedCalls>>,
 }
 
 impl Statistics {
@@ -50,7 +55,7 @@ impl Statistics {
     }
 }
 
-pub(super) fn gather(session: &Session, wake_ups: &[u64]) -> Statistics {
+pub(super) fn gather(session: &Session, wake_ups: &[u64], failures: Option<Vec<FailedCalls>>) -> Statistics {
     let one = |(queue, wake_ups): (&gpufs_core::Queue, &u64)| {
         let counters = queue.counters();
         // ORDERING: relaxed: statistics.
@@ -66,5 +71,5 @@ pub(super) fn gather(session: &Session, wake_ups: &[u64]) -> Statistics {
             wake_ups: *wake_ups,
         }
     };
-    Statistics { rings: session.queues().iter().zip(wake_ups).map(one).collect() }
+    Statistics { rings: session.queues().iter().zip(wake_ups).map(one).collect(), failures }
 }

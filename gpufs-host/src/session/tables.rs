@@ -16,6 +16,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Region, Session, Stall};
@@ -269,6 +270,7 @@ impl Cutter {
             blocks_per_stream,
             stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
             stalled: self.table::<DeviceWord>(1),
+            failures: self.table::<DeviceWord64>(FAILURE_WORDS),
             journal: contents.keepsake.journal(),
         };
         (session, queues)
@@ -410,6 +412,7 @@ impl Tables {
         }
         // Each stream has its own (rule 11).
         host.stream_buffers.free.withhold(sizes.streams);
+        host.open_failures();
         for (queue, ring) in host.queues().iter().zip(rings) {
             queue.release_all();
             // What proved the ring has gone through it.
