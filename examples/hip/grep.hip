@@ -55,17 +55,21 @@ struct Job {
     unsigned troubles;      // whether a file could not be read, or the output not written
 };
 
+// Without ROCm's device library, which HIP's own barriers and fences are in.
+#ifdef __HIP_PLATFORM_AMD__
+__device__ void fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+__device__ void barrier() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+#else
+__device__ void fence() { __threadfence(); }
+__device__ void barrier() { __syncthreads(); }
+#endif
+
 __device__ unsigned thread_in_block() { return gpufs_thread_in_block(); }
 __device__ unsigned block() { return gpufs_block(); }
-
-// Without ROCm's device library, which __threadfence is in.
-__device__ void fence() {
-#ifdef __HIP_PLATFORM_AMD__
-    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
-#else
-    __threadfence();
-#endif
-}
 
 // Words that blocks tell each other something by.
 __device__ unsigned observe(unsigned *word) {
@@ -93,14 +97,14 @@ __device__ T least(T one, T other) {
 __device__ unsigned sum_before(unsigned value, unsigned &total) {
     __shared__ unsigned values[team];
     values[thread_in_block()] = value;
-    __syncthreads();
+    barrier();
     unsigned before = 0;
     total = 0;
     for (unsigned thread = 0; thread < team; ++thread) {
         before += thread < thread_in_block() ? values[thread] : 0;
         total += values[thread];
     }
-    __syncthreads();
+    barrier();
     return before;
 }
 
@@ -110,9 +114,9 @@ __device__ long long from_first(long long value) {
     if (thread_in_block() == 0) {
         shared = value;
     }
-    __syncthreads();
+    barrier();
     value = shared;
-    __syncthreads();
+    barrier();
     return value;
 }
 
@@ -245,12 +249,12 @@ struct Worker {
 
     // Writes what is in the buffer, at the unit's turn. All of the block.
     __device__ void print() {
-        __syncthreads();
+        barrier();
         if (!has_turn && thread_in_block() == 0 && output_before != 0) {
             wait_for(&job->records[output_before - 1].printed);
         }
         has_turn = true;
-        __syncthreads();
+        barrier();
         // The first thread's call; the others take part with no bytes, and copy.
         const size_t mine = thread_in_block() == 0 ? pending : 0;
         auto written = fwrite(out, 1, mine, gpufs_stdout(fs));
@@ -258,7 +262,7 @@ struct Worker {
             atomicExch(&job->troubles, 1u);
         }
         pending = 0;
-        __syncthreads();
+        barrier();
     }
 
     __device__ unsigned bytes_of(const char *start, const char *end, unsigned long long number) const {
@@ -319,7 +323,7 @@ struct Worker {
                     printf(fs, "\n");
                 });
             }
-            __syncthreads();
+            barrier();
         }
     }
 };
@@ -340,7 +344,7 @@ __device__ long long load(gpufs::Session fs, int file, char *into, long long byt
         }
         done += got;
     }
-    __syncthreads();
+    barrier();
     return done;
 }
 
@@ -370,7 +374,7 @@ __device__ void search(Worker &worker, const Unit &unit, char *memory_of_block) 
         const long long more = load(worker.fs, static_cast<int>(opened), text + bytes, longest, static_cast<long long>(unit.offset) + bytes);
         end = line_end(behind, behind + (more > 0 ? more : 0));
     }
-    __syncthreads();
+    barrier();
     // What is known before the unit before is waited for: whether there is something to print, and how many newlines there are.
     const unsigned share = ((static_cast<unsigned>(behind - text) + team - 1) / team + 15) / 16 * 16;
     const char *mine = least<const char *>(text + share * thread_in_block(), behind), *stop = least(mine + share, behind);
@@ -394,10 +398,10 @@ __device__ void search(Worker &worker, const Unit &unit, char *memory_of_block) 
         record.last_output = matching != 0 ? worker.unit + 1 : output_before;
         publish(&record.known);
     }
-    __syncthreads();
+    barrier();
     worker.output_before = output_before;
     unsigned long long counted = newlines_before;
-    __syncthreads();
+    barrier();
     if (matching != 0) {
         const char *from = text;
         while (from < behind) {
