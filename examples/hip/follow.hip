@@ -58,12 +58,14 @@ struct Reader {
         while (const size_t count = std::fread(bytes, 1, sizeof bytes, file)) {
             rest.append(bytes, count);
         }
-        for (size_t end; good && (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) {
+        size_t start = 0;
+        for (size_t end; good && (end = rest.find('\n', start)) != std::string::npos; start = end + 1) {
             int thread = -1, line = -1;
-            good = std::sscanf(rest.c_str(), "thread %d line %d\n", &thread, &line) == 2 && thread >= 0 && thread < blocks * threads &&
+            good = std::sscanf(rest.substr(start, end + 1 - start).c_str(), "thread %d line %d\n", &thread, &line) == 2 && thread >= 0 && thread < blocks * threads &&
                    line == next[thread]++;
             ++seen;
         }
+        rest.erase(0, start);
     }
 };
 

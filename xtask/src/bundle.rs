@@ -17,6 +17,7 @@ const PROGRAMS: &[&str] =
 /// What else the checks on a GPU machine take, and where it goes: the script that makes them, and the C part's sources.
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
+    ("tests/gpu/grep_speed", "grep_speed"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),
