@@ -519,8 +519,24 @@ fn region_among(regions: &[Region], address: u64, bytes: u64) -> Option<u32> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Region, region_among};
+    use super::{Region, TicketLock, region_among};
     use crate::word::{DeviceWord, DeviceWord64};
+
+    #[test]
+    fn a_ticket_lock_comes_round() {
+        let begin = u32::MAX - 2;
+        let lock = TicketLock { next: DeviceWord::new(begin), serving: DeviceWord::new(begin) };
+        let tickets: Vec<u32> = (0..6).map(|_| lock.draw()).collect();
+        assert_eq!(lock.comers(), 6);
+        for ticket in &tickets {
+            assert!(tickets.iter().all(|other| lock.is_served(*other) == (other == ticket)));
+            lock.release();
+        }
+        assert_eq!((lock.comers(), lock.draw()), (0, 3));
+        let _ = lock.draw();
+        lock.reset();
+        assert_eq!(lock.comers(), 0);
+    }
 
     proptest! {
         /// Tables of every fill, beside a look at one region after the other; addresses and lengths around the regions' ends and the largest.

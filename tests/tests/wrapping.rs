@@ -9,7 +9,7 @@ use gpufs_core::lines::Lines;
 use gpufs_core::session::Session as Tables;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_device::stdio::Buffering;
-use gpufs_device::{Fs, warp};
+use gpufs_device::{Errno, File, Fs, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_tests::closures::check_records;
@@ -143,4 +143,55 @@ fn a_stream_that_was_written_for_long_begins_anew() {
             check_records(text.strip_prefix(b"head\n").unwrap(), 256, ROUNDS, |_, _| 40);
         }
     }
+}
+
+/// A handle that was closed is refused until as many openings later as handles tell apart; and `fopen` does not take the
+/// same entry again and again.
+#[test]
+fn handles_of_c_come_again_late() {
+    const OPENINGS: u32 = 1 << 22;
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    let scratch = Scratch::new("wrapping-handles");
+    let name = scratch.c("file");
+    let handles: Vec<u64> = once(&mut session, |fs| {
+        (0..200)
+            .map(|_| {
+                let file = fs.fopen(&name, c"w").unwrap();
+                file.fclose().unwrap();
+                file.to_handle()
+            })
+            .collect()
+    });
+    let different: BTreeSet<u64> = handles.iter().copied().collect();
+    assert_eq!(different.len(), handles.len(), "a handle came twice");
+    // The entry's number is the lowest 36 bits.
+    let entries: BTreeSet<u64> = handles.iter().map(|handle| handle & ((1 << 36) - 1)).collect();
+    assert!(entries.len() > 20, "200 openings had {} of 29 entries", entries.len());
+    once(&mut session, |fs| {
+        let file = fs.fopen(&name, c"w").unwrap();
+        let closed = file.to_handle();
+        file.fclose().unwrap();
+        let entry = fs.session().streams().iter().position(|stream| {
+            // SAFETY:
+            // - the handle is of this session
+            let found = || unsafe { File::from_handle(closed) };
+            let generation = stream.generation.peek();
+            if generation % 2 == 1 || generation == 0 {
+                return false;
+            }
+            // As if it were open, so many openings later.
+            let reopened = [1, 2, 1 << 15, OPENINGS, OPENINGS + 1].map(|later: u32| {
+                stream.generation.set(generation.wrapping_sub(1) + 2 * later);
+                found().is_ok()
+            });
+            stream.generation.set(generation);
+            // Of another entry, it is refused at any time.
+            assert!(reopened == [false; 5] || reopened == [false, false, false, true, false], "{reopened:?}");
+            reopened[3]
+        });
+        assert!(entry.is_some());
+        // SAFETY:
+        // - the handle is of this session
+        assert!(matches!(unsafe { File::from_handle(closed) }, Err(Errno::BADF)));
+    });
 }

@@ -88,9 +88,14 @@ fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
     Ok(flags)
 }
 
-/// A stream entry, which has a buffer of its own.
+/// A stream entry, which has a buffer of its own. Which of the free ones is left to chance, so that it takes long until one has had so many
+/// streams that the handles of C come again (`handle`).
 fn claim(session: &Session) -> Result<u32, Errno> {
-    session.streams_free.claim(1, slot_hint(0)).map(|entry| entry.item(0)).ok_or(Errno::MFILE)
+    // ORDERING: relaxed: a number that differs from opening to opening.
+    let operations = session.queues()[0].counters().operations.peek();
+    #[allow(clippy::cast_possible_truncation, reason = "the upper half of the product")]
+    let chance = ((operations + u64::from(slot_hint(0))).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+    session.streams_free.claim_one(chance).map(|entry| entry.item(0)).ok_or(Errno::MFILE)
 }
 
 fn stream_on(session: &'static Session, index: u32, descriptor: Descriptor, position: u64) -> File {

@@ -12,6 +12,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::tables::{IMAGE_ALIGN, image_lead};
 use crate::process::Owner;
 use crate::ring::MemorySource;
 
@@ -85,7 +86,11 @@ impl Estate {
     pub(super) fn new_image(bytes: usize, head: usize) -> io::Result<Image> {
         // SAFETY:
         // - at no particular place
-        let memory = unsafe { map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE) }?;
+        let whole =
+            unsafe { map(None, bytes + IMAGE_ALIGN, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE) }?;
+        // SAFETY:
+        // - within the mapping, which has `IMAGE_ALIGN` bytes more
+        let memory = unsafe { whole.add(image_lead(whole.as_ptr() as u64)) };
         // Linux before 4.14 refuses: there a child that makes device calls on its copy of the tables harms its parent.
         // SAFETY:
         // - whole pages of the mapping above: private and anonymous, as the advice wants

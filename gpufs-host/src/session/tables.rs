@@ -179,12 +179,52 @@ struct Cutter {
 const ALIGN: u64 = 256;
 /// What the system gives back memory by, at the least.
 const PAGE: u64 = 4096;
+/// Images begin at multiples of this: a multiple of whole pages, and of a stream's entry, which the handles of C need.
+pub(super) const IMAGE_ALIGN: usize = common_multiple(PAGE) as usize;
+
+/// The least common multiple of a stream's entry and `align`, a power of two.
+const fn common_multiple(align: u64) -> u64 {
+    let entry = size_of::<Stream>() as u64;
+    entry << align.trailing_zeros().saturating_sub(entry.trailing_zeros())
+}
+
+/// How far behind `address` the next image may begin.
+pub(super) const fn image_lead(address: u64) -> usize {
+    (address.next_multiple_of(IMAGE_ALIGN as u64) - address) as usize
+}
+
+/// The device's memory for an image, which begins where one may.
+#[derive(Debug)]
+struct ImageMemory {
+    whole: Box<dyn DeviceMemory>,
+    lead: usize,
+}
+
+impl DeviceMemory for ImageMemory {
+    fn address(&self) -> u64 {
+        self.whole.address() + self.lead as u64
+    }
+    fn bytes(&self) -> usize {
+        self.whole.bytes()
+    }
+    fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        self.whole.write_at(self.lead + offset, bytes)
+    }
+    fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
+        self.whole.read_at(self.lead + offset, bytes)
+    }
+}
 
 impl Cutter {
     fn table<T>(&mut self, items: u32) -> *const T {
         let address = self.base + self.next;
         self.next = (self.next + u64::from(items) * size_of::<T>() as u64).next_multiple_of(ALIGN);
         address as *const T
+    }
+    /// The stream table: at a multiple of an entry, as the image is.
+    fn streams(&mut self, items: u32) -> *const Stream {
+        self.next = self.next.next_multiple_of(common_multiple(ALIGN));
+        self.table::<Stream>(items)
     }
     fn free_set(&mut self, items: u32) -> FreeSet {
         let count = FreeSet::words_for(items);
@@ -255,7 +295,7 @@ impl Cutter {
             file_count: files,
             files: self.table::<OpenFile>(files),
             files_free: self.free_set(files),
-            streams: self.table::<Stream>(streams),
+            streams: self.streams(streams),
             streams_free: self.free_set(streams),
             stream_count: streams,
             region_count: regions,
@@ -362,7 +402,10 @@ impl Tables {
         let _ = measure.view(&contents, (0, 0, 0), Ring::parts);
         let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
 
-        let device = allocate(bytes)?;
+        let device = allocate(bytes + IMAGE_ALIGN)?.map(|whole| -> Box<dyn DeviceMemory> {
+            let lead = image_lead(whole.address());
+            Box::new(ImageMemory { whole, lead })
+        });
         let assembly = Assembly::new(assembly_bytes, &allocate)?;
         let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
         let text_memory = Assembly::new(text_bytes, &allocate)?;
