@@ -162,6 +162,65 @@ fn calls_of_the_host_have_the_deadline() {
     }
 }
 
+/// What `cargo xtask dist` makes a prefix of, with this profile's library.
+fn make_prefix(prefix: &Path) {
+    let copy = |from: &Path, to: &str| {
+        let to = prefix.join(to);
+        std::fs::create_dir_all(to.parent().expect("in the prefix")).expect("a folder");
+        std::fs::copy(from, to).expect("copied");
+    };
+    for header in std::fs::read_dir(root().join("include/gpufs")).expect("headers") {
+        let header = header.expect("a header");
+        copy(&header.path(), &format!("include/gpufs/{}", header.file_name().display()));
+    }
+    for library in ["libgpufs.so", "libgpufs.a"] {
+        copy(&LIBRARY.join(library), &format!("lib/{library}"));
+    }
+    let package = root().join("xtask/src/dist/gpufs.pc");
+    let package = std::fs::read_to_string(package).expect("the package").replace("@VERSION@", "0");
+    std::fs::create_dir_all(prefix.join("lib/pkgconfig")).expect("a folder");
+    std::fs::write(prefix.join("lib/pkgconfig/gpufs.pc"), package).expect("written");
+}
+
+/// Each command line of the page, to the letter, makes a program that runs in a folder of its own.
+#[test]
+fn linked_by_hand_as_documented() {
+    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page");
+    let commands: Vec<_> = page
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("cc ") && line.contains("hello.c"))
+        .collect();
+    assert!(commands.len() >= 3, "shared, by pkg-config, static: {commands:?}");
+    let sample = samples("c").into_iter().find(|sample| sample.page == "include/README.md").expect("hello.c");
+    let (built, prefix) = (Scratch::new("by-hand"), Scratch::new("prefix"));
+    make_prefix(prefix.dir());
+    std::fs::write(built.path("hello.c"), &sample.text).expect("written");
+    for command in commands {
+        if compilers(&["cc"]).is_empty()
+            || (command.contains("pkg-config") && compilers(&["pkg-config"]).is_empty())
+        {
+            skip("linked_by_hand_as_documented", command);
+            continue;
+        }
+        let command = command.replace("DIR", &prefix.dir().display().to_string());
+        let output =
+            Command::new("sh").args(["-c", &command]).current_dir(built.dir()).output().expect("sh runs");
+        assert!(output.status.success(), "{command}:\n{}", said(&output));
+        let folder = Scratch::new("runs");
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(built.path("hello"))
+            .env_remove("LD_LIBRARY_PATH")
+            .current_dir(folder.dir())
+            .output()
+            .expect("the program runs");
+        assert!(output.status.success(), "{command}:\n{}", said(&output));
+        sample.check(&folder);
+        std::fs::remove_file(built.path("hello")).expect("made anew by each");
+    }
+}
+
 #[test]
 fn every_standard_name_in_cpp() {
     let source = root().join("tests/c/overloads.cpp");

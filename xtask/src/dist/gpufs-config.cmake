@@ -155,6 +155,11 @@ if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPON
           list(APPEND gpufs_flags -D__AMDGCN_WAVEFRONT_SIZE=${gpufs_width})
         endif()
       endif()
+      if(NOT "${CMAKE_${GPUFS_HIP_LANGUAGE}_FLAGS}" MATCHES "-O[1-9sgz]")
+        # Without optimization device code does not link: what HIP's header for assert wants of ROCm's library stays in each program, and kernels take
+        # more stack than a GPU has. So it is optimized in builds of no type and in Debug ones; the host's code stays as it is asked for.
+        list(APPEND gpufs_flags "$<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:SHELL:-Xarch_device -O1>")
+      endif()
       add_library(gpufs::device_hip INTERFACE IMPORTED)
       set_target_properties(gpufs::device_hip PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${gpufs_prefix}/include")
       target_include_directories(gpufs::device_hip INTERFACE "${GPUFS_HIP_INCLUDE}")
