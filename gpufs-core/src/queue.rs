@@ -801,6 +801,12 @@ impl Queue {
     pub fn release_all(&self) {
         self.parts.free.release_all(self.parts.capacity);
     }
+    /// Gives back every slot that is taken and not `is_used`: its holder is gone. While no kernel runs and nothing is in flight.
+    pub fn reclaim(&self, is_used: impl Fn(u32) -> bool) {
+        for slot in (0..self.capacity()).filter(|slot| !self.parts.free.is_free(*slot) && !is_used(*slot)) {
+            self.parts.free.release(Claim::single(slot));
+        }
+    }
     /// Free slots, as [`FreeSet::free`] says it.
     #[must_use]
     pub fn free_slots(&self) -> u32 {

@@ -889,6 +889,32 @@ impl Stream {
             }
         }
     }
+    /// The rings and slots that the stream's writes and reads ahead hold. While no kernel runs.
+    pub fn slots(&self) -> impl Iterator<Item = (u32, u32)> {
+        let writes = self.blocks.iter().map(|block| block.operation.peek());
+        let reads = self.lines.places.iter().map(|place| place.operation.peek());
+        writes.chain(reads).filter(|token| *token >= FIRST_TOKEN).map(|token| {
+            let (ring, operation) = operation_of(token);
+            (ring, operation.slot.0)
+        })
+    }
+    /// Gives a stream that reads another buffer, since an operation that nobody waits for any more may still fill its own, which stays
+    /// taken; whether there was one. While no kernel runs.
+    #[must_use]
+    pub fn change_read_buffer(&self, session: &Session) -> bool {
+        // What is left in the buffer was read by an operation that has ended, and none is made before it is used up.
+        if self.read_next.peek() != self.read_end.peek() {
+            return true;
+        }
+        let Some(claim) = session.stream_buffers.free.claim(1, 0) else { return false };
+        let buffer = claim.item(0);
+        self.blocks[0].buffer.set(buffer);
+        if let Some(place) = session.journal.place(buffer) {
+            // ORDERING: relaxed: acquired with the buffer.
+            self.blocks[0].epoch.set(place.epoch.peek());
+        }
+        true
+    }
     /// Begins writing at `offset` of the file. The lock's holder, with every block at rest (`rest`): after a flush that came to `Done`,
     /// or [`Stream::take_back_step`].
     pub fn begin_writing(&self, session: &Session, offset: u64) {

@@ -36,25 +36,6 @@ pub(super) fn patience(session: &Session) -> Duration {
     if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) }
 }
 
-/// Frees what lanes that were unwound still held. Only while no kernel runs.
-///
-/// A stream whose lanes were unwound while they read keeps its lock: its buffer belongs to a read that may still be in flight.
-pub(super) fn let_go(session: &'static Session) {
-    for file in session.files() {
-        file.lock.reset();
-    }
-    for stream in session.streams() {
-        match stream.direction() {
-            Direction::Reading => {}
-            Direction::Idle => stream.lock.reset(),
-            Direction::Writing => {
-                stream.lock.reset();
-                stream.count_in_abandoned(session);
-            }
-        }
-    }
-}
-
 /// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
 pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError> {
     let mut outcome = Ok(());

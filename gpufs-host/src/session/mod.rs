@@ -34,6 +34,7 @@ mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unwound;
 
 use std::any::TypeId;
 use std::os::fd::OwnedFd;
@@ -511,7 +512,9 @@ impl Body {
             }
         }
         if outcome.is_err() {
-            flush::let_go(self.tables.host);
+            let _attention = self.attendant.as_ref().map(Attendant::attention);
+            let staging = self.pool_split / STAGING_BUFFER_BYTES as usize;
+            unwound::let_go(self.tables.host, u32::try_from(staging).unwrap_or(u32::MAX));
         }
         if !self.gpu_launches.is_empty() || self.external {
             match self.wait_for_gpu() {
