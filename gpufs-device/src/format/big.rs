@@ -1,6 +1,7 @@
 //! Exact decimal expansions: natural numbers in base 10⁹, long enough for every `f64`.
 
 use super::float::{Cut, Decimal, POWERS_OF_TEN};
+use super::rounding::{Rest, Rounding};
 
 const BASE: u64 = 1_000_000_000;
 
@@ -67,8 +68,8 @@ impl Big {
     pub(super) fn decimal(&self) -> Decimal<'_> {
         Decimal { limbs: self.limbs.get(..self.length).unwrap_or_default(), scale: self.scale }
     }
-    /// Rounds to the nearest number that has no digits beyond the cut, half to even.
-    pub(super) fn round(&mut self, cut: Cut) {
+    /// Rounds to a number that has no digits beyond the cut. It is not zero.
+    pub(super) fn round(&mut self, cut: Cut, rounding: Rounding) {
         let last = match cut {
             Cut::Places(places) => -i64::from(places),
             Cut::Digits(digits) => self.decimal().lead() - i64::from(digits) + 1,
@@ -76,6 +77,13 @@ impl Big {
         // How many of the limbs' digits go.
         let Ok(dropped @ 1..) = u32::try_from(last + self.scale) else { return };
         let index = (dropped / 9) as usize;
+        if rounding == Rounding::Away && index > self.length {
+            // All of it goes, and it becomes a unit of the last digit kept.
+            self.limbs.iter_mut().take(self.length).for_each(|limb| *limb = 0);
+            self.limbs[0] = 1;
+            (self.length, self.scale) = (1, -last);
+            return;
+        }
         let unit = POWERS_OF_TEN[(dropped % 9) as usize] as u32;
         let limb = self.limbs.get(index).copied().unwrap_or(0);
         // The first limb that is dropped, whole or in part; what one unit of the last digit kept is in it; and how many
@@ -87,7 +95,9 @@ impl Big {
         };
         let sticky = self.limbs.iter().take(below).any(|&limb| limb != 0);
         let odd = limb.checked_div(unit).unwrap_or(0) % 2 == 1;
-        let up = part > whole / 2 || part == whole / 2 && (sticky || odd);
+        let half = part.cmp(&(whole / 2));
+        let half = if sticky { half.then(core::cmp::Ordering::Greater) } else { half };
+        let up = rounding.rounds_up(Rest { half, zero: part == 0 && !sticky }, odd);
 
         self.limbs.iter_mut().take(index).for_each(|limb| *limb = 0);
         if let Some(place) = self.limbs.get_mut(index) {

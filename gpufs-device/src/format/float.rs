@@ -1,4 +1,4 @@
-//! Floating point: `%f %e %g %a`, exact for every `f64` and every precision, rounded half to even on the exact binary value.
+//! Floating point: `%f %e %g %a`, exact for every `f64` and every precision, rounded from the exact binary value in the direction in force ([`super::rounding`]).
 //!
 //! A decimal conversion first rounds the value to a few limbs of nine digits, then lays the digits out. Common values are
 //! rounded in integer arithmetic of at most 128 bits ([`quick`]), the others by [`Big`]. Both are exact.
@@ -6,6 +6,7 @@
 use super::big::Big;
 use super::convert::Directive;
 use super::parse::{Conversion, Flags};
+use super::rounding::{Rest, Rounding};
 use super::sink::{Output, Sink};
 
 /// Bits of an `f64`'s fraction.
@@ -59,9 +60,10 @@ pub(super) fn decimal<S: Sink + ?Sized>(output: &mut Output<'_, S>, directive: &
         Conversion::Exponent => Cut::Digits(precision + 1),
         _ => Cut::Digits(precision.max(1)),
     };
-    match quick(mantissa, exponent, cut) {
+    let rounding = Rounding::current(value.is_sign_negative());
+    match quick(mantissa, exponent, cut, rounding) {
         Some(quick) => layout(output, directive, sign, precision, &quick.decimal()),
-        None => slow(output, directive, sign, precision, mantissa, exponent, cut),
+        None => slow(output, directive, sign, precision, (mantissa, exponent), (cut, rounding)),
     }
 }
 
@@ -72,13 +74,12 @@ fn slow<S: Sink + ?Sized>(
     directive: &Directive,
     sign: Option<u8>,
     precision: u32,
-    mantissa: u64,
-    exponent: i32,
-    cut: Cut,
+    (mantissa, exponent): (u64, i32),
+    (cut, rounding): (Cut, Rounding),
 ) {
     let mut big = Big::ZERO;
     big.set(mantissa, exponent);
-    big.round(cut);
+    big.round(cut, rounding);
     layout(output, directive, sign, precision, &big.decimal());
 }
 
@@ -281,7 +282,7 @@ impl Quick {
 }
 
 /// Rounds `mantissa` · 2^`exponent` where 128 bits hold every intermediate result exactly; `None` where they may not.
-fn quick(mantissa: u64, exponent: i32, cut: Cut) -> Option<Quick> {
+fn quick(mantissa: u64, exponent: i32, cut: Cut, rounding: Rounding) -> Option<Quick> {
     if mantissa == 0 {
         return Some(Quick { limbs: [0; 5], scale: 0 });
     }
@@ -289,8 +290,8 @@ fn quick(mantissa: u64, exponent: i32, cut: Cut) -> Option<Quick> {
     let zeros = mantissa.trailing_zeros();
     let (mantissa, exponent) = (mantissa >> zeros, exponent + zeros.cast_signed());
     match cut {
-        Cut::Places(places) => quick_places(mantissa, exponent, places),
-        Cut::Digits(digits) => quick_digits(mantissa, exponent, digits),
+        Cut::Places(places) => quick_places(mantissa, exponent, places, rounding),
+        Cut::Digits(digits) => quick_digits(mantissa, exponent, digits, rounding),
     }
 }
 
@@ -306,21 +307,19 @@ fn split(mantissa: u64, exponent: i32) -> Option<(u64, u64)> {
     Some((whole, fraction))
 }
 
-/// Divides by 2^`shift`, 1 ≤ `shift` ≤ 127: the quotient, and how the remainder compares with one half.
-fn halve(product: u128, shift: u32) -> (u64, core::cmp::Ordering) {
+/// Divides by 2^`shift`, 1 ≤ `shift` ≤ 127: the quotient, and what is left.
+fn halve(product: u128, shift: u32) -> (u64, Rest) {
     let remainder = product & ((1 << shift) - 1);
-    ((product >> shift) as u64, remainder.cmp(&(1 << (shift - 1))))
-}
-
-/// Whether to round up, given how the remainder compares with one half.
-fn rounds_up(remainder: core::cmp::Ordering, odd: bool) -> bool {
-    remainder.is_gt() || remainder.is_eq() && odd
+    ((product >> shift) as u64, Rest { half: remainder.cmp(&(1 << (shift - 1))), zero: remainder == 0 })
 }
 
 /// Rounds to `places` ≤ 18 digits after the point.
-fn quick_places(mantissa: u64, exponent: i32, places: u32) -> Option<Quick> {
+fn quick_places(mantissa: u64, exponent: i32, places: u32, rounding: Rounding) -> Option<Quick> {
     let unit = *POWERS_OF_TEN.get(places as usize)?;
     let (mut whole, fraction) = split(mantissa, exponent)?;
+    if fraction != 0 && exponent <= -128 && rounding == Rounding::Away {
+        return None;
+    }
     // With 128 or more bits behind the point the value is below 2^-75, and so below half of any last digit here.
     if fraction == 0 || exponent <= -128 {
         return Some(Quick::fixed(whole, 0));
@@ -328,7 +327,7 @@ fn quick_places(mantissa: u64, exponent: i32, places: u32) -> Option<Quick> {
     // Below 2^53 · 10^18. The quotient is below `unit`, as the fraction is below 1.
     let (mut digits, remainder) = halve(u128::from(fraction) * u128::from(unit), exponent.unsigned_abs());
     let odd = if places == 0 { whole & 1 == 1 } else { digits & 1 == 1 };
-    digits += u64::from(rounds_up(remainder, odd));
+    digits += u64::from(rounding.rounds_up(remainder, odd));
     if digits == unit {
         digits = 0;
         // There is a fraction, so this is below 2^53.
@@ -338,7 +337,7 @@ fn quick_places(mantissa: u64, exponent: i32, places: u32) -> Option<Quick> {
 }
 
 /// Rounds to `digits` ≤ 18 significant digits.
-fn quick_digits(mantissa: u64, exponent: i32, digits: u32) -> Option<Quick> {
+fn quick_digits(mantissa: u64, exponent: i32, digits: u32, rounding: Rounding) -> Option<Quick> {
     let above = *POWERS_OF_TEN.get(digits as usize)?;
     let least = *POWERS_OF_TEN.get((digits as usize).checked_sub(1)?)?;
     let bits = i64::from(mantissa.ilog2()) + i64::from(exponent);
@@ -352,36 +351,37 @@ fn quick_digits(mantissa: u64, exponent: i32, digits: u32) -> Option<Quick> {
         } else if number < least {
             lead -= 1;
         } else {
-            number += u64::from(rounds_up(remainder, number & 1 == 1));
+            number += u64::from(rounding.rounds_up(remainder, number & 1 == 1));
             return Some(Quick::scaled(number, scale));
         }
     }
     None
 }
 
-/// ⌊`mantissa` · 2^`exponent` · 10^`scale`⌋, where that is below 10^20, and how the rest compares with one half; `None` where it
+/// ⌊`mantissa` · 2^`exponent` · 10^`scale`⌋, where that is below 10^20, and what is left; `None` where it
 /// takes more than 128 bits.
-fn scaled(mantissa: u64, exponent: i32, scale: i64) -> Option<(u64, core::cmp::Ordering)> {
+fn scaled(mantissa: u64, exponent: i32, scale: i64) -> Option<(u64, Rest)> {
     if scale >= 0 {
         let scale = usize::try_from(scale).ok()?;
         // Below 2^53 · 2^63.
         let product = u128::from(mantissa) * u128::from(*POWERS_OF_FIVE.get(scale)?);
         let exponent = exponent + scale as i32;
         return match exponent {
-            0.. => Some((u64::try_from(product.checked_shl(exponent.unsigned_abs())?).ok()?, LESS)),
+            0.. => Some((u64::try_from(product.checked_shl(exponent.unsigned_abs())?).ok()?, NOTHING)),
             -127..0 => Some(halve(product, exponent.unsigned_abs())),
             _ => None,
         };
     }
     let unit = *POWERS_OF_TEN.get(usize::try_from(-scale).ok()?)?;
     let (whole, fraction) = split(mantissa, exponent)?;
-    let remainder = whole.checked_rem(unit)?.cmp(&(unit / 2));
+    let remainder = whole.checked_rem(unit)?;
+    let half = remainder.cmp(&(unit / 2));
     // What is behind the point breaks a tie.
-    let remainder = if fraction == 0 { remainder } else { remainder.then(core::cmp::Ordering::Greater) };
-    Some((whole.checked_div(unit)?, remainder))
+    let half = if fraction == 0 { half } else { half.then(core::cmp::Ordering::Greater) };
+    Some((whole.checked_div(unit)?, Rest { half, zero: remainder == 0 && fraction == 0 }))
 }
 
-const LESS: core::cmp::Ordering = core::cmp::Ordering::Less;
+const NOTHING: Rest = Rest { half: core::cmp::Ordering::Less, zero: true };
 
 /// `%a` and `%A`, with glibc's choice of digits: the first is 1, or 0 for zero and subnormals, before rounding.
 pub(super) fn hexadecimal<S: Sink + ?Sized>(output: &mut Output<'_, S>, directive: &Directive, value: f64) {
@@ -399,7 +399,8 @@ pub(super) fn hexadecimal<S: Sink + ?Sized>(output: &mut Output<'_, S>, directiv
     };
     if kept < NIBBLES {
         let (digits, remainder) = halve(u128::from(mantissa), 4 * (NIBBLES - kept));
-        mantissa = (digits + u64::from(rounds_up(remainder, digits & 1 == 1))) << (4 * (NIBBLES - kept));
+        let up = Rounding::current(value.is_sign_negative()).rounds_up(remainder, digits & 1 == 1);
+        mantissa = (digits + u64::from(up)) << (4 * (NIBBLES - kept));
     }
     let zeros = u64::from(directive.precision.unwrap_or(0).saturating_sub(NIBBLES));
 

@@ -37,6 +37,7 @@ mod error;
 mod float;
 mod integer;
 mod parse;
+mod rounding;
 mod sink;
 mod text;
 

@@ -14,6 +14,7 @@
 //! | standard streams of a redirected program | the position is the one that the program, its shell and its children share, as in C. io_uring has no `lseek(2)`: a host thread makes it, so that `fseek` and `ftell` there cost a wake-up of it, and reading on a stream so opened is never ahead of the lock |
 //! | a session that ends | leaves a redirected standard input where its reader stands, as `exit(3)` does; glibc only if the reader has ever filled its buffer by reading |
 //! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
+//! | rounding direction | `printf` follows it on CPU lanes, as glibc's does; it is the OS thread's, which lanes share, as `errno` is. A GPU has none: to nearest, ties to even. Rust's `write!` always rounds to nearest |
 //! | `printf` from C | a format ends within 4,096 bytes, `GPUFS_FORMAT_BYTES`, or is `EINVAL`: it has lost its NUL (C reads on). With its length, `gpufs_fprintf_arguments`, it may be longer |
 //! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
 //! | `write!` of a text longer than about 4 MiB | `ENOMEM`: a text is formatted as a whole before the stream is touched |
