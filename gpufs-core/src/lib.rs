@@ -27,8 +27,11 @@
 //!    the *head step* is passed, and only then delivers the copies to their slots; it waits for nothing meanwhile. It gives the lock back
 //!    when it has delivered its own copies: those that other lanes of its warp still deliver lie before `drained`, and their slots are in use.
 //! 7. *A completion is delivered by one exchange* of the slot's word from "generation g in flight" to "generation g done".
-//! 8. *Operations nobody waits for* (write-behind of stream blocks, reads ahead of lines) are never more than the session's stream
-//!    buffers, and every ring has more slots than those.
+//! 8. *What may never end holds a slot that was set aside for it.* Operations on stream buffers (write-behind of stream blocks, reads ahead of
+//!    lines, fills of streams that read) are never more than the session's stream buffers, one each. Besides these, only a poll of a file
+//!    may be in flight without an end, and a ring has at most as many as [`Queue::begin_wait`] admits. Every ring has more slots than both
+//!    together, two more at least. Any other operation on a file that may have to wait for another party (a pipe, a FIFO, a socket, a
+//!    terminal: [`session::OpenFile::may_wait`]) is told not to wait, or is cancelled after a while; an open of a FIFO is told not to wait.
 //! 9. *A ring that has failed says so by its CQ tail.* Where whoever serves a ring has stopped for good, the host stores
 //!    [`Queue::failed_tail`] there, 2³¹ past the CQ head that it sees, and again if a completion of what was in flight overwrites it. A poller
 //!    that finds the tail more than *CQ entries* past `drained` takes nothing and gives the lock back; whoever waits then gives up.
@@ -84,8 +87,10 @@
 //! (d) for a stream block, (e) for a stream's or file's lock. Every waiting loop drains. The publisher, the poller and a warp between
 //! reserving and committing stream space wait for nothing, so they finish. An operation that was committed is published (above), the
 //! kernel completes it, and any waiter of its ring delivers it: (a) ends. Slots are held by operations somebody waits for, which end
-//! by (a), and by what nobody waits for, which leaves some free by rule 8: (b) ends. Staging buffers are held only across (b) and (a): (c)
-//! ends. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
+//! by (a), and by what may never end, which leaves some free by rule 8: (b) ends; who needs two slots at once holds neither while it
+//! waits. Staging buffers are held only across (b) and (a) of operations that end by themselves: (c) ends. What is not ready (a pipe that is
+//! empty or full, a FIFO that nobody reads) is waited for with no staging buffer, slot or lock but those that rule 8 sets aside: by a poll
+//! that was admitted, else by naps and polls that are cancelled at once. So it keeps nothing from who would make it ready. A stream block is busy while it is filled (no wait), while its write waits for a slot (b) or completes (a), or until
 //! its predecessor in a serial stream is written (the same, by induction); of those that wait for it one at a time reaps it, which
 //! waits for nothing, and then lets the others: (d) ends, or reports the write's error. A stream that grows is held under its lock, with
 //! its blocks written (the same waits), and then takes what is spare, which waits for nothing (rule 11). Who has taken room of a stream
@@ -93,9 +98,11 @@
 //! for who starts or frees a block, when it takes back what could not be written (rule 10). A block of lines that are read ahead
 //! ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
 //! nothing, and the lock's holder waits for those steps and for reads in flight (a). The locks are
-//! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (An operation that the kernel
-//! itself cannot finish, such as a read of a pipe that nobody writes, holds its slot and its lock as long as it would hold a thread
-//! on a CPU.)
+//! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (What is left: a stream that
+//! waits for its file, such as a read of a pipe that nobody writes, holds its lock, its own buffers, and for each operation on these a slot,
+//! as on a CPU `FILE` is locked meanwhile. A lane that opens a FIFO for writing holds its entry of the file table; and lanes that make one
+//! call together return together. An operation that the kernel can neither try nor cancel, such as one on a file system that is gone, holds
+//! its slot, its staging buffers, and in the mode of host threads its thread.)
 //!
 //! # What comes round
 //!
@@ -110,6 +117,7 @@
 //! | a slot's generation | the slot's word | 31 | 3 hours of operations of 5 µs, one after the other in one slot | 1 follows. A token that somebody kept so long would name the new operation: nobody keeps one beyond its completion but a lane that is held up between a look and its exchange for all that time | `tests/model` |
 //! | ... in a kept result | [`journal`] | 31 | the same | a result is compared only with the token in the place's record in force, which names the slot's last operation | `journal.rs::a_kept_result_outlives_its_queue` |
 //! | an operation's counters ([`Counters`]), bytes and lines counted | [`Counters`] | 64 | never | – | – |
+//! | waits without an end | `waits` | 32 | – | lanes that are present: each counts itself once, and is taken off again | `waits.rs` |
 //! | tickets of a [`session::TicketLock`] | streams, files | 32 | 7 minutes | they run free: fewer than 2³² lanes wait, of whom each draws one | `session.rs::a_ticket_lock_comes_round` |
 //! | a stream's position | its cursor, `end`, `granted` | 48 | 94 minutes | behind [`stream::Stream::SPENT`], 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and begins anew with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_anew` |
 //! | a stream's room | `room` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |

@@ -144,6 +144,7 @@ pub struct Line<T>(pub T);
 /// | `published` | runs free, monotonic, at most the next ticket | the publisher |
 /// | `poller` | 0, 1 | whoever drains |
 /// | `drained` | runs free, at most the CQ tail | the poller |
+/// | `waits` | see there | whoever begins or ends a wait without an end |
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct QueueWords {
@@ -165,6 +166,18 @@ pub struct QueueWords {
     pub drained: Line<DeviceWord>,
     /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
     pub counters: Line<Counters>,
+    /// Waits without an end (rule 8).
+    pub waits: Line<Waits>,
+}
+
+/// How many operations that may never end are in flight.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Waits {
+    /// As many as there may be. Constant while kernels run.
+    most: DeviceWord,
+    /// Those begun and not ended, and attempts to begin one that have not been taken back yet.
+    begun: DeviceWord,
 }
 
 /// What a queue counts. Each only grows.
@@ -790,6 +803,36 @@ impl Queue {
             #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
             Outcome::Done((word as u32).cast_signed())
         }
+    }
+
+    /// Says how many waits without an end there may be at once. While no kernel runs.
+    pub fn limit_waits(&self, most: u32) {
+        // ORDERING: relaxed: the next launch publishes it.
+        self.words().waits.0.most.set(most);
+    }
+    /// Begins a wait without an end, unless there are as many as may be; whether it did. One lane, before it claims the slot for it; then it
+    /// says [`Queue::end_wait`] when it has released the slot. Rule 8.
+    #[must_use]
+    pub fn begin_wait(&self) -> bool {
+        let waits = &self.words().waits.0;
+        // ORDERING: relaxed: constant.
+        let most = waits.most.peek();
+        // ORDERING: relaxed look first, so that those who wait for it do not fight over the word; then acquire and release, device, partner
+        // `end_wait`: the slot of the wait before was free by then.
+        if waits.begun.peek() >= most {
+            return false;
+        }
+        let admitted = waits.begun.add(1) < most;
+        if !admitted {
+            waits.begun.sub(1);
+        }
+        admitted
+    }
+    /// Lets another begin.
+    pub fn end_wait(&self) {
+        // ORDERING: acquire and release, device, partner `begin_wait`.
+        let before = self.words().waits.0.begun.sub(1);
+        debug_assert!(before > 0);
     }
 
     /// Gives slots back. One lane, after every operation in them is done and its outcome was read.

@@ -128,6 +128,17 @@ impl OpenFile {
     /// The rings have it registered under its index.
     pub const FIXED: u32 = 1 << 8;
 
+    /// Its calls do not wait (`O_NONBLOCK`).
+    pub const NONBLOCK: u32 = 1 << 10;
+    /// A FIFO that device code opened: its descriptor does not wait, and whether a writer has come is for a poll to say.
+    pub const FIFO: u32 = 1 << 11;
+
+    /// Whether a transfer may have to wait for another party, for ever perhaps: a pipe, a FIFO, a socket, a terminal.
+    #[must_use]
+    pub const fn may_wait(flags: u32) -> bool {
+        flags & (Self::SEEKABLE | Self::POSITIONLESS) == 0
+    }
+
     /// How an SQE names the file.
     #[must_use]
     pub fn target(&self, index: FileIndex) -> Target {

@@ -7,9 +7,11 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::{Call, Claim, Errno};
 
-use super::{Descriptor, O_APPEND, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX};
+use super::{
+    Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX,
+};
 use crate::Fs;
-use crate::io::{StagingArea, slot_hint, staged, transact, transact_open};
+use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact, transact_open};
 use crate::warp::Lanes;
 
 /// Paths are relative to the process's working directory.
@@ -20,6 +22,7 @@ const STATX_BASIC_STATS: u32 = 0x7ff;
 const EMPTY_PATH_AT: u32 = 512;
 
 const S_IFMT: u16 = 0o170_000;
+const S_IFIFO: u16 = 0o010_000;
 const S_IFCHR: u16 = 0o020_000;
 const S_IFBLK: u16 = 0o060_000;
 const S_IFREG: u16 = 0o100_000;
@@ -27,6 +30,11 @@ const S_IFDIR: u16 = 0o040_000;
 
 impl Fs {
     /// Opens `path`, as `open(2)`; `mode` matters with [`super::O_CREAT`], less the process's umask.
+    ///
+    /// Of a FIFO ([fifo(7)](https://man7.org/linux/man-pages/man7/fifo.7.html)), whoever serves the rings: for writing, waits until somebody has
+    /// it open for reading, as `open(2)` does. For reading, returns at once, and the first `read` waits until a writer has come: it returns what
+    /// that writes, or 0 if it closes the FIFO without. A wait for either holds an entry of the file table, and nothing that other calls
+    /// need. With [`O_NONBLOCK`] nothing waits: `ENXIO` for writing where nobody reads; reads return 0 where nobody writes, else `EAGAIN`.
     ///
     /// # Errors
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
@@ -60,45 +68,89 @@ pub(crate) fn open(
         },
         Err(errno) => Err(errno),
     };
-    let wanted = match (outcome, request) {
+    let mut wanted = match (outcome, request) {
         (Ok(_), Ok((path, ..))) => Some(path.to_bytes_with_nul().len() as u64),
         _ => None,
     };
-    let waited = staged(session, lanes, wanted, |stage| {
-        let mut sqe = None;
-        if let (Some(stage), Ok((path, flags, mode))) = (stage, request) {
-            stage.put(0, path.to_bytes_with_nul());
-            sqe = Some(Sqe::openat(AT_FDCWD, stage.address, flags, mode));
-        }
-        let index = outcome.map_or(0, |index| index.0);
-        let result = Errno::check(transact_open(session, lanes, sqe, index));
-        // What kind of file it is decides about positions and buffering.
-        let mut stat = None;
-        if let (Some(stage), Ok(number)) = (stage, result) {
-            stat = Some(statx_entry(number.cast_signed(), stage));
-        }
-        let stat_result = Errno::check(transact(session, lanes, stat));
-        if let (Some(stage), Ok(index), Ok((_, flags, _))) = (stage, outcome, request) {
-            match (result, stat_result) {
-                (Ok(number), Ok(_)) => {
-                    let stat: Statx = stage.read(0);
-                    fill_entry(session, index, number, entry_flags(flags, &stat));
-                }
-                (Ok(number), Err(_)) => {
-                    fill_entry(session, index, number, entry_flags(flags, &Statx::default()));
-                }
-                (Err(errno), _) => {
-                    session.files_free.release(Claim::single(index.0));
-                    outcome = Err(errno);
+    let mut rests = Rests::new(session, ring_of_warp(session));
+    // Ends: each round opens files or fails, but of FIFOs that nobody reads yet. Between rounds nothing is held that others need.
+    loop {
+        let mut again = false;
+        let waited = staged(session, lanes, wanted, |stage| {
+            let request = request.ok().filter(|_| stage.is_some());
+            let seen = look_at(session, lanes, stage, request);
+            let is_fifo = seen.is_some_and(|stat| stat.stx_mode & S_IFMT == S_IFIFO);
+            let mut sqe = None;
+            if let (Some(stage), Some((path, flags, mode))) = (stage, request) {
+                stage.put(0, path.to_bytes_with_nul());
+                let more = if is_fifo { O_NONBLOCK } else { 0 };
+                sqe = Some(Sqe::openat(AT_FDCWD, stage.address, flags | more, mode));
+            }
+            let index = outcome.map_or(0, |index| index.0);
+            let result = Errno::check(transact_open(session, lanes, sqe, index));
+            // What kind of file it is decides about positions and buffering.
+            let known = seen.filter(|stat| matches!(stat.stx_mode & S_IFMT, S_IFREG | S_IFDIR | S_IFBLK));
+            let mut stat = None;
+            if let (Some(stage), Ok(number), None) = (stage, result, known) {
+                stat = Some(statx_entry(number.cast_signed(), stage));
+            }
+            let stat_result = Errno::check(transact(session, lanes, stat));
+            if let (Some(stage), Ok(index), Some((_, flags, _))) = (stage, outcome, request) {
+                match (result, stat_result) {
+                    (Ok(number), Ok(_)) => {
+                        let stat = known.unwrap_or_else(|| stage.read(0));
+                        fill_entry(session, index, number, entry_flags(flags, &stat));
+                    }
+                    (Ok(number), Err(_)) => {
+                        fill_entry(session, index, number, entry_flags(flags, &Statx::default()));
+                    }
+                    // Nobody reads it yet.
+                    (Err(Errno::NXIO), _) if is_fifo => again = true,
+                    (Err(errno), _) => {
+                        session.files_free.release(Claim::single(index.0));
+                        outcome = Err(errno);
+                    }
                 }
             }
+        });
+        if !again {
+            wanted = None;
         }
-    });
-    if let (Err(errno), Ok(index)) = (waited, outcome) {
-        session.files_free.release(Claim::single(index.0));
-        return Err(errno);
+        let waited = match waited {
+            Ok(()) if !lanes.any(again) => return outcome,
+            Ok(()) => rests.rest(lanes, u64::from(outcome.map_or(0, |index| index.0))),
+            given_up => given_up,
+        };
+        if let (Err(errno), Ok(index)) = (waited, outcome) {
+            session.files_free.release(Claim::single(index.0));
+            return Err(errno);
+        }
     }
-    outcome
+}
+
+/// What the path of each lane's request names, where to open it could mean to wait; `None` too where it cannot be told. Convergent; called by
+/// `lanes`.
+fn look_at(
+    session: &Session,
+    lanes: Lanes,
+    stage: Option<StagingArea>,
+    request: Option<(&CStr, u32, u32)>,
+) -> Option<Statx> {
+    /// Flags with which no open waits for another party.
+    const WAIT_FOR_NOBODY: [u32; 3] = [O_NONBLOCK, O_DIRECTORY, O_CREAT | O_EXCL];
+    let mut look = None;
+    if let (Some(stage), Some((path, flags, _))) = (stage, request)
+        && !WAIT_FOR_NOBODY.into_iter().any(|some| flags & some == some)
+    {
+        stage.put(0, path.to_bytes_with_nul());
+        // The system takes the path in before it writes the result, which may therefore lie at the same place.
+        look = Some(Sqe::statx(AT_FDCWD, stage.address, 0, STATX_BASIC_STATS, stage.address));
+    }
+    let looked = Errno::check(transact(session, lanes, look));
+    match (stage, look, looked) {
+        (Some(stage), Some(_), Ok(_)) => Some(stage.read(0)),
+        _ => None,
+    }
 }
 
 /// `close` of every lane that has a descriptor. Convergent; called by `lanes`.
@@ -169,7 +221,11 @@ fn entry_flags(flags: u32, stat: &Statx) -> u32 {
     if flags & O_APPEND != 0 {
         entry |= OpenFile::APPEND;
     }
+    if flags & O_NONBLOCK != 0 {
+        entry |= OpenFile::NONBLOCK;
+    }
     match stat.stx_mode & S_IFMT {
+        S_IFIFO => entry |= OpenFile::FIFO,
         S_IFREG | S_IFBLK | S_IFDIR => entry |= OpenFile::SEEKABLE,
         S_IFCHR => match (stat.stx_rdev_major, stat.stx_rdev_minor) {
             // /dev/null, /dev/zero, /dev/full, /dev/random, /dev/urandom (null_lseek, noop_llseek)

@@ -9,7 +9,7 @@ use super::open::size;
 use super::shared::seek_shared;
 use super::{Descriptor, Whence};
 use crate::Fs;
-use crate::io::{Patience, Request, drain, ring_of_warp, transfer};
+use crate::io::{Patience, Request, Waiting, drain, ring_of_warp, transfer, transfer_waiting};
 use crate::warp::{Lanes, Machine, Warp};
 
 impl Fs {
@@ -75,6 +75,19 @@ impl Fs {
         bytes: u64,
     ) -> Result<usize, Errno> {
         let session = self.session();
+        // What may wait for another party has no position, and is waited for without the lock: who would end the wait may need the same
+        // file, a socket say.
+        let flags = session.file_and_flags(descriptor).map_or(0, |(_, flags)| flags);
+        let may_wait = bytes > 0 && flags != 0 && OpenFile::may_wait(flags);
+        let waiting = lanes.ballot(may_wait);
+        if may_wait {
+            let waiting = lanes.subset(waiting);
+            return waiting.grouped(u64::from(lanes.lane()), |alone| {
+                let count = transfer_waiting(session, alone, Waiting { descriptor, writing, memory, bytes })?;
+                Ok(usize::try_from(count).unwrap_or(usize::MAX))
+            });
+        }
+        let lanes = lanes.subset(lanes.mask().without(waiting));
         self.one_by_one(lanes, descriptor, |lanes, file| {
             let flags = file.flags.peek();
             let position = file.position.peek();

@@ -242,7 +242,7 @@ pub(crate) fn transfer(
 }
 
 /// Counts bytes that were moved.
-fn count(counters: &Counters, writing: bool, bytes: u64) {
+pub(super) fn count(counters: &Counters, writing: bool, bytes: u64) {
     // ORDERING: relaxed: a counter.
     if writing { &counters.bytes_written } else { &counters.bytes_read }.tally(bytes);
 }
@@ -355,7 +355,13 @@ impl Told {
 }
 
 /// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane` and uses `ring`. Waits for it.
-fn claim_alone(session: &Session, ring: u32, pool: Pool, lane: Lanes, bytes: u64) -> Result<Staged, Errno> {
+pub(super) fn claim_alone(
+    session: &Session,
+    ring: u32,
+    pool: Pool,
+    lane: Lanes,
+    bytes: u64,
+) -> Result<Staged, Errno> {
     let mut patience = Patience::new(session);
     // Ends: a buffer comes (last proof of the core, (c)).
     loop {

@@ -1,14 +1,15 @@
 //! The read path: the first block's buffer holds a piece of the file, and lanes take from it in lane order under the lock.
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
+use gpufs_core::abi::{POLLIN, Sqe};
 use gpufs_core::session::{OpenFile, Session};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 use gpufs_core::{Call, Errno};
 
 use super::lock::{Held, with_lock};
 use super::{File, Transfer};
-use crate::io::{abandoned, copy_lanes, ring_of_warp, transact_one};
-use crate::warp::Lanes;
+use crate::io::{abandoned, await_ready, copy_lanes, ring_of_warp, transact_one, try_now};
+use crate::warp::{LaneMask, Lanes};
 
 impl Held {
     /// Makes the stream ready to give bytes: access and direction.
@@ -119,7 +120,14 @@ impl Held {
         let outcome = loop {
             let pool = &self.session.stream_buffers;
             let sqe = Session::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
-            match transact_one(self.session, self.lanes, sqe) {
+            let flags = self.file_flags();
+            let plain = !OpenFile::may_wait(flags) || flags & (OpenFile::NONBLOCK | OpenFile::FIFO) == 0;
+            let result = if plain {
+                transact_one(self.session, self.lanes, sqe)
+            } else {
+                self.refill_ready(flags, sqe)
+            };
+            match result {
                 Err(Errno::INTR) => {}
                 other => break other,
             }
@@ -144,6 +152,27 @@ impl Held {
                 self.fail(errno)
             }
         }
+    }
+
+    /// The read of a refill where the stream's file is a FIFO, whose first writer is waited for, or must not be waited for (`EAGAIN`). On any
+    /// other file the read may wait as long as it likes: the buffer and the slot are the stream's own (rule 8). Convergent.
+    fn refill_ready(&self, flags: u32, sqe: Sqe) -> Result<u32, Errno> {
+        let (session, lanes) = (self.session, self.lanes);
+        let word = lanes.lead(|| {
+            let leader = lanes.subset(LaneMask(1 << lanes.leader()));
+            let result = if flags & OpenFile::NONBLOCK == 0 {
+                await_ready(session, leader, self.target(), POLLIN)
+                    .and_then(|()| transact_one(session, leader, sqe))
+            } else {
+                try_now(session, leader, sqe)
+            };
+            match result {
+                Ok(count) => u64::from(count),
+                Err(errno) => u64::from((-errno.number()).cast_unsigned()),
+            }
+        });
+        #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
+        Errno::check((word as u32).cast_signed())
     }
 
     /// Takes `count` bytes: they were copied out.

@@ -358,8 +358,8 @@ unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errn
         return go(CURRENT_POSITION, 0, u32::MAX).map(Step::Done);
     }
     let result = match go(CURRENT_POSITION, RWF_NOWAIT, u32::MAX) {
-        // A terminal, or a FIFO, which only its descriptor can tell not to wait: it is asked once it is ready.
-        Err(Errno::OPNOTSUPP) if ready => {
+        // A terminal, or a FIFO, which only its descriptor can tell not to wait: else it is asked once it is ready.
+        Err(Errno::OPNOTSUPP) if ready || is_nonblocking(file.raw()) => {
             go(CURRENT_POSITION, 0, if reads { u32::MAX } else { WRITTEN_AT_A_TIME })
         }
         other => other,
@@ -387,4 +387,12 @@ fn may_wait(fd: RawFd) -> Result<bool, Errno> {
     // - filled by the kernel, and all-zero is valid besides
     let kind = unsafe { status.assume_init() }.st_mode & libc::S_IFMT;
     Ok(!matches!(kind, libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR))
+}
+
+/// Whether calls on `fd` do not wait.
+fn is_nonblocking(fd: RawFd) -> bool {
+    // SAFETY:
+    // - this `fcntl` takes a number and touches no memory
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_NONBLOCK != 0
 }

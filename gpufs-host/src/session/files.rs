@@ -93,6 +93,9 @@ pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
     if status & libc::O_APPEND != 0 {
         flags |= OpenFile::APPEND;
     }
+    if status & libc::O_NONBLOCK != 0 {
+        flags |= OpenFile::NONBLOCK;
+    }
     // SAFETY:
     // - `stat` is plain numbers, and fstat fills it
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };

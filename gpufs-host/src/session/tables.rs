@@ -460,6 +460,8 @@ impl Tables {
             queue.release_all();
             // What proved the ring has gone through it.
             queue.begin_at(ring.tails().0);
+            // Half of the slots that stream buffers leave: the others stay for what ends (rule 8).
+            queue.limit_waits(queue.capacity().saturating_sub(stream_buffers.buffers) / 2);
         }
         for stream in host.streams() {
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();

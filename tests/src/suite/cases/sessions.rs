@@ -180,13 +180,13 @@ pub fn statistics_add_up(bench: &Bench) -> Outcome {
         let before = total(&rig);
         assert_eq!((before.operations, before.bytes_read, before.bytes_written), (0, 0, 0));
         rig.must(vec![open(0, &name, O_RDWR | O_CREAT)]);
-        // An open and a statx.
-        assert_eq!(total(&rig).operations, 2);
+        // A look at the path, the open, and where there was no file, a look at what that made.
+        assert_eq!(total(&rig).operations, if rings == 1 { 3 } else { 2 });
         transfer_all(&mut rig, 0, Grid { blocks: 4, threads: 64 }, 1000);
         let after = total(&rig);
         assert_eq!((after.bytes_read, after.bytes_written), (256_000, 256_000));
         // Neighbouring lanes' chunks go out together, as many as there is staging memory for.
-        assert!((2 + 8..=2 + 512).contains(&after.operations), "{after:?}");
+        assert!((2 + 8..=3 + 512).contains(&after.operations), "{after:?}");
         printing(10).run_to(&mut rig, &text);
         let length = u64::try_from(scratch.read("text").len()).unwrap();
         let total = total(&rig);

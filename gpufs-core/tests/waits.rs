@@ -1,0 +1,96 @@
+//! Rule 8 by accounts: whatever waits for ever, in whatever order it began, who would end such waits finds slots.
+#![cfg(not(loom))]
+#![allow(unsafe_code, reason = "the rig's unsafe steps")]
+
+mod rig;
+
+use gpufs_core::Claim;
+use proptest::prelude::*;
+use rig::{Rig, Shape};
+
+/// What a lane is at.
+#[derive(Debug)]
+enum Lane {
+    /// A poll without an end: wants to be admitted, then a slot, then waits for ever.
+    Poll { admitted: bool, slot: Option<Claim> },
+    /// An operation on a stream buffer: wants a slot, then waits for ever.
+    Stream { slot: Option<Claim> },
+    /// An operation that ends once it has its `wanted` slots, 1 or 2, of which it holds none while it waits for the other.
+    Ends { wanted: usize, done: bool },
+}
+
+impl Lane {
+    /// One step.
+    fn step(&mut self, rig: &Rig) {
+        let queue = &rig.queue;
+        match self {
+            Self::Poll { admitted, slot } => {
+                if !*admitted {
+                    *admitted = queue.begin_wait();
+                } else if slot.is_none() {
+                    *slot = queue.claim(1, 0);
+                }
+            }
+            Self::Stream { slot } => {
+                if slot.is_none() {
+                    *slot = queue.claim(1, 0);
+                }
+            }
+            Self::Ends { wanted, done } => {
+                if !*done {
+                    let claims: Vec<Claim> = (0..*wanted).map_while(|_| queue.claim(1, 0)).collect();
+                    *done = claims.len() == *wanted;
+                    claims.into_iter().for_each(|claim| queue.release(claim));
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    /// As many polls as like to, streams up to the stream buffers, and others, stepped in any order; then those that end do, whatever the
+    /// rest hold. And when polls end, as many may begin as before.
+    #[test]
+    fn what_ends_finds_slots(
+        (buffers, most, spare) in (0_u32..40, 0_u32..40, 2_u32..10),
+        polls in 0_usize..100,
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..600),
+    ) {
+        let capacity = buffers + most + spare;
+        let entries = capacity.next_power_of_two();
+        let rig = Rig::new(Shape { capacity, ..Shape::square(entries) });
+        rig.queue.limit_waits(most);
+        let mut lanes: Vec<Lane> = (0..polls).map(|_| Lane::Poll { admitted: false, slot: None }).collect();
+        lanes.extend((0..buffers).map(|_| Lane::Stream { slot: None }));
+        lanes.extend([1, 2, 2].map(|wanted| Lane::Ends { wanted, done: false }));
+        for index in &order {
+            let lane = index.index(lanes.len());
+            lanes[lane].step(&rig);
+        }
+        // All that waits for ever gets as far as it can.
+        for lane in &mut lanes {
+            if !matches!(lane, Lane::Ends { .. }) {
+                lane.step(&rig);
+                lane.step(&rig);
+            }
+        }
+        for lane in &mut lanes {
+            lane.step(&rig);
+            let ended = !matches!(lane, Lane::Ends { done: false, .. });
+            prop_assert!(ended, "no slots are left for what would end: {} free", rig.queue.free_slots());
+            let held = matches!(lane, Lane::Poll { admitted: false, .. } | Lane::Poll { slot: Some(_), .. }
+                | Lane::Stream { slot: Some(_) } | Lane::Ends { .. });
+            prop_assert!(held, "what was admitted, or has a stream buffer, has a slot: {lane:?}");
+        }
+        let admitted = lanes.iter().filter(|lane| matches!(lane, Lane::Poll { admitted: true, .. })).count();
+        prop_assert_eq!(admitted, polls.min(most as usize), "no fewer are admitted than may be");
+        for lane in lanes {
+            if let Lane::Poll { slot: Some(slot), .. } = lane {
+                rig.queue.release(slot);
+                rig.queue.end_wait();
+            }
+        }
+        let again = (0..=most).take_while(|_| rig.queue.begin_wait()).count();
+        prop_assert_eq!(again, most as usize);
+    }
+}

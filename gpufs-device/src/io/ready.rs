@@ -1,0 +1,330 @@
+//! Files whose transfers may have to wait for another party, for ever perhaps: pipes, FIFOs, sockets, terminals (rule 8).
+//!
+//! A transfer is tried without waiting. Where the file is not ready, the lane gives its staging buffer and its slot back, and waits with a
+//! poll, which needs no buffer. A ring admits so many such polls that others always find slots; a lane that is not admitted naps, holds
+//! nothing, and polls for an instant now and then. Files that the kernel cannot try without waiting (terminals, FIFOs, what knows no
+//! `RWF_NOWAIT`) are asked once they are ready, and the operation is cancelled should it wait all the same.
+//!
+//! All functions here are called by one lane alone, whose [`Lanes`] they get.
+#![allow(unsafe_code, reason = "hands buffers to the kernel")]
+
+use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
+use gpufs_core::pool::Pool;
+use gpufs_core::session::{FileIndex, OpenFile, Session, Stage, Target};
+use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
+
+use super::staging::{claim_alone, count};
+use super::{Drained, Patience, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
+use crate::warp::{Lanes, Machine, Warp};
+
+/// How long an operation on a file that was ready may take before it is cancelled; each time, the next may take twice as long.
+const HOLD_NS: (u64, u64) = (5_000_000, 1_000_000_000);
+/// The same for a call that is not to wait: an operation that could go on has by then.
+const INSTANT_NS: u64 = 1_000_000;
+/// Rests between two looks at what is not ready.
+const REST_NS: (u64, u64) = (20_000, 20_000_000);
+/// The most naps of one rest, should the clock stand still.
+const NAPS_OF_A_REST: u32 = 100_000;
+/// What is written at a time where the kernel cannot be told not to wait: a pipe that is ready takes it (`PIPE_BUF`).
+const WRITTEN_AT_A_TIME: u64 = 4096;
+
+/// A wait for something that tells nobody when it comes: rests that grow. It holds nothing.
+pub(crate) struct Rests<'a> {
+    session: &'a Session,
+    ring: u32,
+    patience: Patience<'a>,
+    rest_ns: u64,
+}
+
+impl<'a> Rests<'a> {
+    pub(crate) const fn new(session: &'a Session, ring: u32) -> Self {
+        Self { session, ring, patience: Patience::new(session), rest_ns: REST_NS.0 }
+    }
+    /// Rests once, longer than the last time. Convergent; called by `lanes`.
+    ///
+    /// # Errors
+    /// As [`Patience::wait`]; what others complete meanwhile is no progress of this wait.
+    ///
+    /// # Panics
+    /// As [`Patience::wait`].
+    pub(crate) fn rest(&mut self, lanes: Lanes, object: u64) -> Result<(), Errno> {
+        let started = Machine::clock();
+        // Ends: the time is up, or a count.
+        for _ in 0..NAPS_OF_A_REST {
+            let drained = match drain(self.session, lanes, self.ring) {
+                Drained::Failed => Drained::Failed,
+                _ => Drained::Nothing,
+            };
+            self.patience.wait(drained, Stage::Completion, self.ring, object)?;
+            let over = Machine::clock().saturating_sub(started) >= self.rest_ns;
+            if lanes.any(lanes.is_leader() && over) {
+                break;
+            }
+        }
+        self.rest_ns = (self.rest_ns + self.rest_ns / 2).min(REST_NS.1);
+        Ok(())
+    }
+}
+
+/// Puts one entry into the ring, through a slot that the lane has claimed.
+fn submit(queue: &Queue, slot: Slot, entry: Sqe) -> Operation {
+    let operation = queue.arm(slot);
+    let batch = queue.reserve(1);
+    // SAFETY:
+    // - the ticket was just drawn, for this lane alone
+    // - the caller keeps what the entry refers to until it has seen the completion
+    unsafe { queue.fill(batch.first, entry.with_user_data(operation.token())) };
+    // SAFETY:
+    // - one ticket, drawn and filled above
+    unsafe { queue.commit(batch) };
+    operation
+}
+
+/// Does `entry`, but for no longer than `hold_ns`: then it is cancelled, as a rule with `ECANCELED`. 0 cancels it right behind its submission,
+/// which for a poll is a look without waiting.
+///
+/// What the entry refers to must stay valid until the return.
+fn operate_briefly(session: &Session, ring: u32, lane: Lanes, entry: Sqe, hold_ns: u64) -> i32 {
+    let queue = &{ session.queues()[ring as usize] };
+    let hint = slot_hint(ring);
+    let mut patience = Patience::new(session);
+    // Ends: two slots come (last proof of the core, (b)); one alone is not held meanwhile.
+    let (claim, spare) = loop {
+        if let Some(claim) = queue.claim(1, hint) {
+            if let Some(spare) = queue.claim(1, hint) {
+                break (claim, spare);
+            }
+            queue.release(claim);
+        }
+        let drained = drain(session, lane, ring);
+        if let Err(errno) = patience.wait(drained, Stage::Slot, ring, 0) {
+            return -errno.number();
+        }
+    };
+    let operation = submit(queue, Slot(claim.item(0)), entry);
+    let started = Machine::clock();
+    let mut cancel: Option<Operation> = None;
+    let mut result = None;
+    // Ends: the operation ends by itself or is cancelled, a cancellation ends by itself, and this loop drains.
+    let result = loop {
+        if result.is_none()
+            && cancel.is_none()
+            && (hold_ns == 0 || Machine::clock().saturating_sub(started) >= hold_ns)
+        {
+            cancel = Some(submit(queue, Slot(spare.item(0)), Sqe::async_cancel(operation.token())));
+        }
+        let drained = drain(session, lane, ring);
+        if result.is_none()
+            && let Outcome::Done(value) = queue.outcome(operation)
+        {
+            result = Some(value);
+        }
+        let answered = cancel.is_none_or(|cancel| matches!(queue.outcome(cancel), Outcome::Done(_)));
+        if let (Some(result), true) = (result, answered) {
+            break result;
+        }
+        if let Err(errno) = patience.wait_for_completion(drained, Stage::Completion, ring, operation.token())
+        {
+            // A thread of the host's gives up. What is still in flight keeps its slot.
+            if cancel.is_none() {
+                queue.release(spare);
+            }
+            return match abandon::cancel(ring, queue, operation) {
+                Some(result) => {
+                    queue.release(claim);
+                    result
+                }
+                None => -errno.number(),
+            };
+        }
+    };
+    queue.release(claim);
+    queue.release(spare);
+    result
+}
+
+fn poll_entry(target: Target, events: u32) -> Sqe {
+    let entry = Sqe::poll_add(target.fd, events);
+    if target.fixed { entry.with_fixed_file() } else { entry }
+}
+
+/// Waits until a file is ready for one of `events`, or has failed or been hung up.
+pub(crate) fn await_ready(session: &Session, lane: Lanes, target: Target, events: u32) -> Result<(), Errno> {
+    let ring = ring_of_warp(session);
+    let queue = &session.queues()[ring as usize];
+    let mut rests = Rests::new(session, ring);
+    // Ends: with the wait for the other party, which this holds up in nothing.
+    loop {
+        if queue.begin_wait() {
+            let result = transact_on(session, ring, lane, Some(poll_entry(target, events)));
+            queue.end_wait();
+            return Errno::check(result).map(|_| ());
+        }
+        rests.rest(lane, u64::from(target.fd.cast_unsigned()))?;
+        if is_ready(session, lane, target, events)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a file is ready for one of `events`, or has failed or been hung up.
+fn is_ready(session: &Session, lane: Lanes, target: Target, events: u32) -> Result<bool, Errno> {
+    match Errno::check(operate_briefly(session, ring_of_warp(session), lane, poll_entry(target, events), 0)) {
+        Ok(_) => Ok(true),
+        Err(Errno::CANCELED) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A transfer on a file whose calls do not wait: `EAGAIN` where it would.
+///
+/// What the entry refers to must stay valid until the return.
+pub(crate) fn try_now(session: &Session, lane: Lanes, entry: Sqe) -> Result<u32, Errno> {
+    let ring = ring_of_warp(session);
+    let result = transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT)));
+    match Errno::check(result) {
+        Err(Errno::OPNOTSUPP) => {
+            match Errno::check(operate_briefly(session, ring, lane, entry, INSTANT_NS)) {
+                Err(Errno::CANCELED) => Err(Errno::AGAIN),
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
+/// What a transfer on a file that may wait is of.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) descriptor: FileIndex,
+    pub(crate) writing: bool,
+    /// The caller's memory: its address and length in bytes.
+    pub(crate) memory: u64,
+    pub(crate) bytes: u64,
+}
+
+/// How a piece of a transfer is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// With `RWF_NOWAIT`.
+    Try,
+    /// Without, of a file that was ready.
+    Brief,
+}
+
+/// `read(2)` or `write(2)` of one lane on a file of [`OpenFile::may_wait`]: a read of what there is, a write of everything. Takes no lock:
+/// such a file has no position.
+#[inline(never)]
+pub(crate) fn transfer_waiting(session: &Session, lane: Lanes, waiting: Waiting) -> Result<u64, Errno> {
+    let Waiting { descriptor, writing, bytes, .. } = waiting;
+    let (file, flags) = session.file_and_flags(descriptor)?;
+    let (access, events) = if writing { (OpenFile::WRITABLE, POLLOUT) } else { (OpenFile::READABLE, POLLIN) };
+    if flags & access == 0 {
+        return Err(Errno::BADF);
+    }
+    let target = file.target_of(flags, descriptor);
+    let waits = flags & OpenFile::NONBLOCK == 0;
+    let mut way = if flags & (OpenFile::FIFO | OpenFile::TERMINAL) == 0 { Way::Try } else { Way::Brief };
+    let mut hold_ns = if waits { HOLD_NS.0 } else { INSTANT_NS };
+    let (mut ready, mut done) = (false, 0);
+    // Ends: each round moves bytes, or waits for the other party, or takes the other way, once, or is the last.
+    let outcome = loop {
+        if way == Way::Brief && waits && !ready {
+            if let Err(errno) = await_ready(session, lane, target, events) {
+                break Err(errno);
+            }
+            ready = true;
+        }
+        // Closed while this lane waited: the number may be another file's by now.
+        match session.file_and_flags(descriptor) {
+            Ok((file, now)) if now == flags && file.target_of(now, descriptor) == target => {}
+            _ => break Err(Errno::BADF),
+        }
+        let (asked, result) = piece(session, lane, target, waiting, done, (way, hold_ns));
+        match result {
+            Ok(count) => {
+                done += count;
+                // A terminal's line, a datagram, what a FIFO holds: a read takes one.
+                let ends = !writing && (count < asked || way == Way::Brief);
+                if done == bytes || count == 0 || ends {
+                    break Ok(done);
+                }
+                ready = false;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP) if way == Way::Try => way = Way::Brief,
+            Err(Errno::AGAIN | Errno::CANCELED) => {
+                if !waits || (done > 0 && !writing) {
+                    break Err(Errno::AGAIN);
+                }
+                if way == Way::Try && !ready {
+                    if let Err(errno) = await_ready(session, lane, target, events) {
+                        break Err(errno);
+                    }
+                    ready = true;
+                } else if way == Way::Try {
+                    // Ready, and yet it would wait: a file whose content the kernel has to fetch first.
+                    way = Way::Brief;
+                } else {
+                    hold_ns = (hold_ns * 2).min(HOLD_NS.1);
+                    ready = false;
+                }
+            }
+            Err(errno) => break Err(errno),
+        }
+    };
+    let counters = session.queues()[ring_of_warp(session) as usize].counters();
+    count(counters, writing, done);
+    // An error after some bytes shows in the next call, as POSIX has it.
+    if done > 0 { Ok(done) } else { outcome }
+}
+
+/// One operation of a transfer that has come as far as `done`: how many bytes were asked for, and how many moved.
+fn piece(
+    session: &Session,
+    lane: Lanes,
+    target: Target,
+    Waiting { writing, memory, bytes, .. }: Waiting,
+    done: u64,
+    (way, hold_ns): (Way, u64),
+) -> (u64, Result<u64, Errno>) {
+    let ring = ring_of_warp(session);
+    let (memory, left) = (memory + done, bytes - done);
+    let most = if writing && way == Way::Brief { WRITTEN_AT_A_TIME } else { u64::from(u32::MAX / 2) };
+    let left = left.min(most);
+    let operate = |index: Option<u32>, address: u64, bytes: u64| {
+        #[allow(clippy::cast_possible_truncation, reason = "at most half of 2³²")]
+        let entry = Session::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
+        let result = match way {
+            Way::Try => transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT))),
+            Way::Brief => operate_briefly(session, ring, lane, entry, hold_ns),
+        };
+        Errno::check(result).map(u64::from)
+    };
+    if let Some(region) = session.region_of(memory, left) {
+        return (left, operate(Some(region), memory, left));
+    }
+    let pool = session.staging;
+    let index = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+    let buffers = match claim_alone(session, ring, pool, lane, left) {
+        Ok(buffers) => buffers,
+        Err(errno) => return (left, Err(errno)),
+    };
+    let before = abandoned(session, ring);
+    let asked = left.min(u64::from(buffers.bytes));
+    if writing {
+        // SAFETY:
+        // - the staging memory is this lane's, and the other end what its caller gave, who waits for the result
+        unsafe { copy_raw(buffers.address, memory, asked) };
+    }
+    let result = operate(index, buffers.address, asked);
+    if let (Ok(count), false) = (result, writing) {
+        // SAFETY:
+        // - as above; the kernel has moved no more than was asked for
+        unsafe { copy_raw(memory, buffers.address, count) };
+    }
+    if abandoned(session, ring) == before {
+        pool.free.release(buffers.claim);
+    }
+    (asked, result)
+}
