@@ -24,7 +24,9 @@
 #define GPUFS_O_CLOEXEC 02000000
 
 /* Opens a file (open(2)); `mode` matters with GPUFS_O_CREAT, less the process's umask. A descriptor, or -1: EMFILE too where the session's file
- * table is full. */
+ * table is full. Of a FIFO, whoever serves the rings: for writing, waits until somebody has it open for reading; for reading, returns at once, and
+ * the first read waits until a writer has come. With GPUFS_O_NONBLOCK nothing waits: ENXIO for writing where nobody reads; reads give 0 where
+ * nobody writes, else EAGAIN. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_open(gpufs_session *session, const char *path, int flags, uint32_t mode) {
     return gpufs_int_(gpufs_raw_open(session, path, flags, mode));
 }
