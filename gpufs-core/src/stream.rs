@@ -872,8 +872,11 @@ impl Stream {
             }
         })
     }
-    /// Counts in what was reserved and never committed, because the lanes that were to do so are gone: in its place the file gets
-    /// what the block held before, and what other calls put around it is not lost. While no kernel runs, of a writing stream.
+    /// Hands on blocks whose last committer is gone: FILLING and all counted in. While no kernel runs, of a writing stream.
+    ///
+    /// Lanes are unwound where code of the program runs, or where they wait, alone or for each other's being unwound. Between reserving and
+    /// committing neither happens (decision 13), so that what is reserved is counted in. Should it not be, it is counted in here, so that
+    /// what other calls put around it is not lost.
     pub fn count_in_abandoned(&self, session: &Session) {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         for block in self.blocks.iter().take(self.block_count.peek() as usize) {
