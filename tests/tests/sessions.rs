@@ -59,10 +59,11 @@ impl Has {
         }
         before
     }
-    /// Whether this is no more than `earlier`, but for what the C library's allocator and the threads' stacks come to.
+    /// Whether this is no more than `earlier`, but for what the C library's allocator and the threads' stacks come to: an arena that
+    /// a thread gets because others are taken reserves 64 MiB of addresses.
     fn is_like(self, earlier: Self) -> bool {
         self.resident_kib <= earlier.resident_kib + 1024
-            && self.addresses_kib <= earlier.addresses_kib + 16 * 1024
+            && self.addresses_kib <= earlier.addresses_kib + 4 * 64 * 1024
             && self.locked_kib <= earlier.locked_kib
             && self.threads <= earlier.threads
             && self.mappings <= earlier.mappings + 8
