@@ -3,20 +3,23 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::Session;
-use gpufs_device::Errno;
 use gpufs_device::file::Descriptor;
+use gpufs_device::{Call, Errno};
 
 use crate::stdio::whence;
-use crate::{count, done, readable, result, session, writable};
+use crate::{count, counted_with, done, readable, result, session, writable};
 
 fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
-    u32::try_from(number).map(Descriptor).map_err(|_| Errno::BADF)
+    // A negative one is in no table: the call says so.
+    Ok(Descriptor(number.cast_unsigned()))
 }
 
 /// An offset or length, of which the negative ones are `EINVAL`.
 fn offset(offset: i64) -> Result<u64, Errno> {
-    u64::try_from(offset).map_err(|_| Errno::INVAL)
+    // A negative one is beyond the largest: the call says so.
+    Ok(offset.cast_unsigned())
 }
 
 /// `open(2)`: a descriptor.
@@ -33,7 +36,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), crate::path(path)) };
-    match checked {
+    match counted_with(Call::Open, checked) {
         (Ok(fs), Ok(path)) => {
             result(fs.open(path, flags.cast_unsigned(), mode).map(|descriptor| descriptor.0))
         }
@@ -67,7 +70,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_read(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), writable(into, bytes)) };
-    count(match checked {
+    count(match counted_with(Call::Read, checked) {
         (Ok(fs), Ok(into)) => descriptor(number).and_then(|number| fs.read(number, into)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
@@ -87,7 +90,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_write(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), readable(from, bytes)) };
-    count(match checked {
+    count(match counted_with(Call::Write, checked) {
         (Ok(fs), Ok(from)) => descriptor(number).and_then(|number| fs.write(number, from)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
@@ -108,7 +111,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pread(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), writable(into, bytes)) };
-    count(match checked {
+    count(match counted_with(Call::Pread, checked) {
         (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.pread(descriptor(number)?, into, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
@@ -129,7 +132,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), readable(from, bytes)) };
-    count(match checked {
+    count(match counted_with(Call::Pwrite, checked) {
         (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwrite(descriptor(number)?, from, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
@@ -149,7 +152,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    result(fs.and_then(|fs| fs.lseek(descriptor(number)?, distance, whence(from)?)))
+    result(fs.and_then(|fs| {
+        fs.lseek(descriptor(number)?, distance, counted(fs.session(), Call::Lseek, whence(from))?)
+    }))
 }
 
 /// `fsync(2)`.

@@ -23,7 +23,7 @@ pub mod thread;
 use core::ffi::{CStr, c_char, c_void};
 
 use gpufs_core::session::Session;
-use gpufs_device::{Errno, File, Fs};
+use gpufs_device::{Call, Errno, File, Fs};
 
 /// A result as C gets it: a value, or a negated errno.
 fn result<T: Into<u64>>(outcome: Result<T, Errno>) -> i64 {
@@ -68,6 +68,45 @@ unsafe fn stream(file: *const c_void) -> Result<File, Errno> {
     // SAFETY:
     // - this function's contract
     unsafe { File::from_handle(file.expose_provenance() as u64) }
+}
+
+/// [`stream`], of whose refusal the session of a closed stream is told.
+///
+/// # Errors
+/// As [`stream`].
+///
+/// # Safety
+/// As [`stream`].
+unsafe fn stream_for(file: *const c_void, call: Call) -> Result<File, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { File::from_handle_in(file.expose_provenance() as u64, call) }
+}
+
+/// What belongs to a session.
+trait Owned: Copy {
+    fn tables(self) -> &'static Session;
+}
+impl Owned for Fs {
+    fn tables(self) -> &'static Session {
+        self.session()
+    }
+}
+impl Owned for File {
+    fn tables(self) -> &'static Session {
+        self.fs().session()
+    }
+}
+
+/// Counts an argument that is refused before the call is made.
+fn counted_with<O: Owned, T>(
+    call: Call,
+    (owner, argument): (Result<O, Errno>, Result<T, Errno>),
+) -> (Result<O, Errno>, Result<T, Errno>) {
+    if let (Ok(owner), Err(errno)) = (&owner, &argument) {
+        owner.tables().note_failure(call, *errno);
+    }
+    (owner, argument)
 }
 
 /// Bytes within which a path ends: `GPUFS_PATH_BYTES`, Linux's `PATH_MAX`.

@@ -2,11 +2,11 @@
 
 use core::ffi::{c_char, c_void};
 
-use gpufs_device::Errno;
 use gpufs_device::format::{Argument, Kind, snprintf};
+use gpufs_device::{Call, Errno};
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
-use crate::{count, readable, stream, writable};
+use crate::{count, counted_with, readable, stream_for, writable};
 
 /// `gpufs_argument`: an [`Argument`] whose kind is not checked yet.
 ///
@@ -95,8 +95,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (stream(file), Given::new((format, format_bytes), (arguments, arguments_count))) };
-    match checked {
+    let checked = unsafe {
+        (stream_for(file, Call::Fprintf), Given::new((format, format_bytes), (arguments, arguments_count)))
+    };
+    match counted_with(Call::Fprintf, checked) {
         (Ok(file), Ok(given)) => count(file.fprintf(given.format, given.arguments)),
         (Err(errno), _) | (_, Err(errno)) => count(Err(errno)),
     }

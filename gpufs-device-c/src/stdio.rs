@@ -2,11 +2,12 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use gpufs_core::failures::counted;
 use gpufs_core::session::Session;
-use gpufs_device::Errno;
 use gpufs_device::stdio::{Buffering, Transfer, Whence};
+use gpufs_device::{Call, Errno};
 
-use crate::{done, readable, result, session, stream, text, writable};
+use crate::{counted_with, done, readable, result, session, stream, stream_for, text, writable};
 
 /// What `fgetc` and `ungetc` give where C has `EOF` without an error: no byte.
 const NO_BYTE: u64 = 256;
@@ -69,6 +70,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), crate::path(path), crate::mode(mode)) };
+    if let (Ok(fs), Err(errno), _) | (Ok(fs), Ok(_), Err(errno)) = checked {
+        fs.session().note_failure(Call::Fopen, errno);
+    }
     let (fs, path, mode) = match checked {
         (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
         (Err(errno), ..) | (_, Err(errno), _) | (.., Err(errno)) => return done(Err(errno)),
@@ -84,7 +88,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
 pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream(file) }.and_then(gpufs_device::File::fclose))
+    done(unsafe { stream_for(file, Call::Fclose) }.and_then(gpufs_device::File::fclose))
 }
 
 /// `fflush(3)`.
@@ -95,7 +99,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
 pub unsafe extern "C-unwind" fn gpufs_raw_fflush(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream(file) }.and_then(gpufs_device::File::fflush))
+    done(unsafe { stream_for(file, Call::Fflush) }.and_then(gpufs_device::File::fflush))
 }
 
 /// `fflush(NULL)`: every open stream of the session.
@@ -122,8 +126,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fread(
 ) -> u64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (stream(file), whole(item_bytes, items).and_then(|bytes| writable(into, bytes))) };
-    let outcome = match checked {
+    let checked = unsafe {
+        (stream_for(file, Call::Fread), whole(item_bytes, items).and_then(|bytes| writable(into, bytes)))
+    };
+    let outcome = match counted_with(Call::Fread, checked) {
         (Ok(file), Ok(into)) => Ok(file.fread_counted(into)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     };
@@ -143,8 +149,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fwrite(
 ) -> u64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (stream(file), whole(item_bytes, items).and_then(|bytes| readable(from, bytes))) };
-    let outcome = match checked {
+    let checked = unsafe {
+        (stream_for(file, Call::Fwrite), whole(item_bytes, items).and_then(|bytes| readable(from, bytes)))
+    };
+    let outcome = match counted_with(Call::Fwrite, checked) {
         (Ok(file), Ok(from)) => Ok(file.fwrite_counted(from)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     };
@@ -161,8 +169,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fgets(into: *mut c_char, bytes: c_int,
     let bytes = usize::try_from(bytes).unwrap_or(0);
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (stream(file), writable(into.cast(), bytes)) };
-    match checked {
+    let checked = unsafe { (stream_for(file, Call::Fgets), writable(into.cast(), bytes)) };
+    match counted_with(Call::Fgets, checked) {
         (Ok(file), Ok(into)) => result(file.fgets(into).map(|line| u64::from(line.is_some()))),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
     }
@@ -176,8 +184,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fgets(into: *mut c_char, bytes: c_int,
 pub unsafe extern "C-unwind" fn gpufs_raw_fputs(string: *const c_char, file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    let checked = unsafe { (stream(file), text(string)) };
-    match checked {
+    let checked = unsafe { (stream_for(file, Call::Fputs), text(string)) };
+    match counted_with(Call::Fputs, checked) {
         (Ok(file), Ok(string)) => done(file.fputs(string)),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
     }
@@ -192,7 +200,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const Session, string: *
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), text(string)) };
-    match checked {
+    match counted_with(Call::Puts, checked) {
         (Ok(fs), Ok(string)) => done(fs.puts(string)),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
     }
@@ -207,7 +215,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const Session, string: *
 pub unsafe extern "C-unwind" fn gpufs_raw_fputc(byte: c_int, file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    result(unsafe { stream(file) }.and_then(|file| file.fputc(byte as u8)))
+    result(unsafe { stream_for(file, Call::Fputc) }.and_then(|file| file.fputc(byte as u8)))
 }
 
 /// `fgetc(3)`: a byte, or 256 at the end of the file.
@@ -218,7 +226,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fputc(byte: c_int, file: *const c_void
 pub unsafe extern "C-unwind" fn gpufs_raw_fgetc(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    let outcome = unsafe { stream(file) }.and_then(gpufs_device::File::fgetc);
+    let outcome = unsafe { stream_for(file, Call::Fgetc) }.and_then(gpufs_device::File::fgetc);
     result(outcome.map(|byte| byte.map_or(NO_BYTE, u64::from)))
 }
 
@@ -231,7 +239,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fgetc(file: *const c_void) -> i64 {
 pub unsafe extern "C-unwind" fn gpufs_raw_ungetc(byte: c_int, file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    let file = unsafe { stream(file) };
+    let file = unsafe { stream_for(file, Call::Ungetc) };
     let outcome = if byte == -1 { file.map(|_| None) } else { file.and_then(|file| file.ungetc(byte as u8)) };
     result(outcome.map(|byte| byte.map_or(NO_BYTE, u64::from)))
 }
@@ -244,8 +252,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ungetc(byte: c_int, file: *const c_voi
 pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64, from: c_int) -> i64 {
     // SAFETY:
     // - this function's contract
-    let file = unsafe { stream(file) };
-    done(file.and_then(|file| file.fseek(offset, whence(from)?)))
+    let file = unsafe { stream_for(file, Call::Fseek) };
+    done(file.and_then(|file| file.fseek(offset, counted(file.fs().session(), Call::Fseek, whence(from))?)))
 }
 
 /// `ftello(3)`.
@@ -256,7 +264,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64
 pub unsafe extern "C-unwind" fn gpufs_raw_ftell(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    result(unsafe { stream(file) }.and_then(gpufs_device::File::ftell))
+    result(unsafe { stream_for(file, Call::Ftell) }.and_then(gpufs_device::File::ftell))
 }
 
 /// `rewind(3)`. The result says only whether there is such a stream.
@@ -267,7 +275,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ftell(file: *const c_void) -> i64 {
 pub unsafe extern "C-unwind" fn gpufs_raw_rewind(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream(file) }.map(gpufs_device::File::rewind))
+    done(unsafe { stream_for(file, Call::Rewind) }.map(gpufs_device::File::rewind))
 }
 
 /// `setvbuf(3)`; `mode` is `_IOFBF` (0), `_IOLBF` (1) or `_IONBF` (2), as Linux's C libraries number them.
@@ -284,8 +292,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_i
     };
     // SAFETY:
     // - this function's contract
-    let file = unsafe { stream(file) };
-    done(file.and_then(|file| file.setvbuf(buffering?, bytes)))
+    let file = unsafe { stream_for(file, Call::Setvbuf) };
+    done(file.and_then(|file| file.setvbuf(counted(file.fs().session(), Call::Setvbuf, buffering)?, bytes)))
 }
 
 /// `feof(3)`: 0 or 1.
@@ -318,5 +326,5 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ferror(file: *const c_void) -> i64 {
 pub unsafe extern "C-unwind" fn gpufs_raw_clearerr(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream(file) }.map(gpufs_device::File::clearerr))
+    done(unsafe { stream_for(file, Call::Clearerr) }.map(gpufs_device::File::clearerr))
 }

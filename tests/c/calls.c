@@ -374,13 +374,14 @@ int main(void) {
     gpufs_failure failures[64];
     const int kinds = gpufs_host_failures(host, failures, 64);
     CHECK(kinds > 3 && kinds <= 64 && gpufs_host_failures(host, NULL, 64) == kinds && gpufs_host_failures(host, failures, 1) == kinds);
-    uint64_t failed = 0, missing = 0;
+    uint64_t failed = 0, missing = 0, refused = 0;
     for (int index = 0; index < kinds; ++index) {
         CHECK(failures[index].count > 0 && failures[index].error > 0);
         failed += failures[index].count;
+        refused += strcmp(failures[index].call, "fopen") == 0 && failures[index].error == EFAULT ? failures[index].count : 0;
         missing += strcmp(failures[index].call, "fopen") == 0 && failures[index].error == ENOENT ? failures[index].count : 0;
     }
-    CHECK(failed == statistics.failed_calls && missing >= 1);
+    CHECK(failed == statistics.failed_calls && missing >= 1 && refused >= 2);
     CHECK_FAILS(gpufs_host_failures(NULL, failures, 64), -1, EINVAL);
 
     /* Errors of the kernel's output come with the synchronization, and what was wrong stays theirs. */

@@ -17,9 +17,10 @@
 //! `gpufs-core` says how long that takes).
 #![allow(unsafe_code, reason = "finds a session by the address of a stream's entry")]
 
-use gpufs_core::Errno;
+use gpufs_core::failures::counted;
 use gpufs_core::session::Session;
 use gpufs_core::stream::Stream;
+use gpufs_core::{Call, Errno};
 use static_assertions::const_assert;
 
 use super::File;
@@ -59,6 +60,32 @@ const fn unpack(handle: u64) -> Option<(u64, u64)> {
     Some(((body & ((1 << OPENING_SHIFT) - 1)) * ENTRY, body >> OPENING_SHIFT))
 }
 
+/// The address and the tables of a handle's session.
+///
+/// # Errors
+/// `EBADF` if the word is no handle.
+///
+/// # Safety
+/// As [`File::from_handle`].
+unsafe fn session_of(handle: u64) -> Result<(u64, &'static Session), Errno> {
+    let (address, _) = unpack(handle).ok_or(Errno::BADF)?;
+    // SAFETY:
+    // - the address of an entry of a session's table, by this function's contract
+    let stream = unsafe { &*core::ptr::with_exposed_provenance::<Stream>(address as usize) };
+    let home = stream.home.peek();
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    if home == 0 {
+        // The tables of a closed session, or a forked child's.
+        return Err(Errno::BADF);
+    }
+    let session = address - u64::from(home);
+    // SAFETY:
+    // - that entry's `home` leads to its session, which has not been closed
+    let tables: &'static Session =
+        unsafe { &*core::ptr::with_exposed_provenance::<Session>(session as usize) };
+    Ok((session, tables))
+}
+
 impl File {
     /// The stream as one word. Never 0, and never an address.
     #[must_use]
@@ -81,22 +108,24 @@ impl File {
     /// Where the word came from [`File::to_handle`], its session has not been closed since. (A word made up to pass the check would have
     /// an address read that nobody vouches for.)
     pub unsafe fn from_handle(handle: u64) -> Result<Self, Errno> {
-        let (address, _) = unpack(handle).ok_or(Errno::BADF)?;
         // SAFETY:
-        // - the address of an entry of a session's table, by this function's contract
-        let stream = unsafe { &*core::ptr::with_exposed_provenance::<Stream>(address as usize) };
-        let home = stream.home.peek();
-        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
-        if home == 0 {
-            // The tables of a closed session, or a forked child's.
-            return Err(Errno::BADF);
-        }
-        let session = address - u64::from(home);
-        // SAFETY:
-        // - that entry's `home` leads to its session, which has not been closed
-        let tables: &'static Session =
-            unsafe { &*core::ptr::with_exposed_provenance::<Session>(session as usize) };
+        // - this function's contract
+        let (session, tables) = unsafe { session_of(handle)? };
         Self::from_handle_at(handle, session, tables)
+    }
+
+    /// [`File::from_handle`] for a call, which counts as failed in the session of a stream that was closed.
+    ///
+    /// # Errors
+    /// As [`File::from_handle`].
+    ///
+    /// # Safety
+    /// As [`File::from_handle`].
+    pub unsafe fn from_handle_in(handle: u64, call: Call) -> Result<Self, Errno> {
+        // SAFETY:
+        // - this function's contract
+        let (session, tables) = unsafe { session_of(handle)? };
+        counted(tables, call, Self::from_handle_at(handle, session, tables))
     }
 
     /// The stream of a handle that a device gave, which sees the session `tables` at `session`. Touches nothing but the tables.
