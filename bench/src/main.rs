@@ -216,6 +216,9 @@ fn main() -> ExitCode {
 fn run() -> Result<bool, Failure> {
     let Some(options) = Options::read()? else {
         print!("{}", options::HELP);
+        if let Some(warning) = options::BUILD {
+            println!("\n{warning}");
+        }
         return Ok(true);
     };
     let wanted: Vec<Subcommand> = SUBCOMMANDS
@@ -223,6 +226,9 @@ fn run() -> Result<bool, Failure> {
         .filter(|(name, _)| options.subcommand == *name || options.subcommand == "all")
         .chain(OTHERS.into_iter().filter(|(name, _)| options.subcommand == *name))
         .collect();
+    if let Some(warning) = options::BUILD {
+        eprintln!("gpufs-bench: {warning}");
+    }
     if wanted.is_empty() {
         return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());
     }

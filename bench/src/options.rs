@@ -8,6 +8,13 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::Failure;
 use crate::sample::Effort;
 
+/// What to say of a build whose figures mean nothing.
+pub(crate) const BUILD: Option<&str> = if cfg!(debug_assertions) {
+    Some("this is a debug build, and its figures are not gpufs's: build with --release")
+} else {
+    None
+};
+
 pub(crate) const HELP: &str = "\
 gpufs-bench [OPTION …] SUBCOMMAND
 

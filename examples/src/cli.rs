@@ -214,7 +214,12 @@ impl Options {
             Device::Auto => {
                 match self.program().and_then(|program| self.open_gpu(&prepare, program, Builder::cuda)) {
                     Ok(opened) => return Ok(opened),
-                    Err(reason) => Plan { passed_over: Some(reason.to_string()), ..self.plan(false) },
+                    Err(reason) => {
+                        if std::env::var_os("GPUFS_QUIET").is_none_or(|value| value.is_empty()) {
+                            eprintln!("runs on CPU lanes, not on a GPU: {reason}");
+                        }
+                        Plan { passed_over: Some(reason.to_string()), ..self.plan(false) }
+                    }
                 }
             }
         };

@@ -45,7 +45,7 @@ pub struct Options {
     pub threads: u32,
     /// Bytes of a lane's stack, or of a GPU thread's.
     pub stack_bytes: u64,
-    /// 1: failed calls are not told of on the standard error.
+    /// 1: failed calls, and modes that are refused, are not told of on the standard error.
     pub quiet: u32,
     /// 0.
     pub reserved: u32,
@@ -206,7 +206,7 @@ pub(crate) unsafe fn builder(given: *const Options) -> Result<(Builder, CpuOptio
     }
     builder = match (options.quiet, options.reserved) {
         (0, 0) => builder,
-        (1, 0) => builder.report_failures(false),
+        (1, 0) => builder.report_failures(false).report_fallback(false),
         (0 | 1, _) => return Err(Failure::new(libc::EINVAL, "gpufs_options: reserved is not 0")),
         (other, _) => {
             return Err(Failure::new(libc::EINVAL, format!("gpufs_options: quiet is {other}, not 0 or 1")));

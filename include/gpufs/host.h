@@ -57,7 +57,7 @@ typedef struct gpufs_host gpufs_host;
 #endif
 
 /* Who serves the rings. */
-#define GPUFS_MODE_BEST 0    /* the best of the following that works here */
+#define GPUFS_MODE_BEST 0    /* the best of the following that works here; on CPU lanes with fewer than eight cores from ENTER on */
 #define GPUFS_MODE_SQPOLL 1  /* the kernel's own thread */
 #define GPUFS_MODE_ENTER 2   /* a host thread calls io_uring_enter(2) */
 #define GPUFS_MODE_THREADS 3 /* host threads, without io_uring */
@@ -87,7 +87,8 @@ typedef struct gpufs_options {
     uint32_t warp_width;          /* CPU lanes: lanes of a warp, a power of two up to 64; default 32 */
     uint32_t threads;             /* CPU lanes: OS threads; default as many as there are cores */
     uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
-    uint32_t quiet;               /* 1: do not tell of failed calls on the standard error (see gpufs_host_failures) */
+    uint32_t quiet;               /* 1: do not tell of failed calls (see gpufs_host_failures), nor once that the best mode is refused, on the
+                                   * standard error; GPUFS_QUIET in the environment does without the latter */
     uint32_t reserved;            /* 0 */
 } gpufs_options;
 

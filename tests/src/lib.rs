@@ -5,7 +5,10 @@ pub mod closures;
 pub mod differential;
 pub mod documents;
 pub mod random;
+mod seccomp;
 pub mod suite;
+
+pub use seccomp::refuse_call;
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};

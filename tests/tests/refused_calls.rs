@@ -2,7 +2,6 @@
 //! does without them, or an error that names what is refused. Never silence.
 //!
 //! A filter stays until its process ends, so each case is a process of its own: this program again, with the case in its environment.
-#![allow(unsafe_code, reason = "installs seccomp filters")]
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -14,7 +13,7 @@ use gpufs_device::{Fs, fprintf};
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{Grid, Session};
-use gpufs_tests::{Scratch, skip, small};
+use gpufs_tests::{Scratch, refuse_call, skip, small};
 
 /// No case takes nearly as long.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -22,29 +21,6 @@ const CASE: &str = "GPUFS_REFUSED_CALLS_CASE";
 const SETUP: i64 = libc::SYS_io_uring_setup;
 const ENTER: i64 = libc::SYS_io_uring_enter;
 const REGISTER: i64 = libc::SYS_io_uring_register;
-
-/// Makes a system call fail with `errno` in all threads of the process; with 0, do nothing and return 0.
-fn refuse(call: i64, errno: i32) -> Result<(), String> {
-    let statement =
-        |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap(), jt: 0, jf: 0, k };
-    let jump = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, u32::try_from(call).unwrap());
-    let mut filter = [
-        // The system call's number is the first word of `struct seccomp_data`.
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
-        libc::sock_filter { jf: 1, ..jump },
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()),
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
-    // SAFETY:
-    // - the first call takes numbers; the second reads the program and its filter, which are alive
-    let refused = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        let (operation, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-        libc::syscall(libc::SYS_seccomp, operation, flags, &raw const program)
-    };
-    if refused == 0 { Ok(()) } else { Err(format!("no seccomp filter: {}", std::io::Error::last_os_error())) }
-}
 
 /// What a case does.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +70,7 @@ fn child() {
     let case = Case::decode(&case);
     let scratch = Scratch::new("refused-calls");
     if !case.late
-        && let Err(reason) = refuse(case.call, case.errno)
+        && let Err(reason) = refuse_call(case.call, case.errno)
     {
         return println!("\nskip={reason}");
     }
@@ -116,7 +92,7 @@ fn child() {
     if case.late {
         println!("\nbefore={:?}", write_lines(&mut session, &scratch, "before").ok());
         std::thread::sleep(Duration::from_millis(50));
-        if let Err(reason) = refuse(case.call, case.errno) {
+        if let Err(reason) = refuse_call(case.call, case.errno) {
             return println!("\nskip={reason}");
         }
     }

@@ -39,6 +39,7 @@ pub struct Builder {
     pub(super) gpu_stack_bytes: usize,
     pub(super) survives: Option<bool>,
     pub(super) report_failures: bool,
+    pub(super) report_fallback: bool,
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
     pub(super) read_ahead: Option<usize>,
@@ -71,6 +72,7 @@ impl Default for Builder {
             gpu_stack_bytes: 8 << 10,
             survives: None,
             report_failures: true,
+            report_fallback: true,
             gpu_registers: None,
             assembly: None,
             read_ahead: None,
@@ -135,7 +137,8 @@ impl Builder {
         self.ring_entries = Some(entries);
         self
     }
-    /// Who serves the rings, and no other. Default: the best that works here, from `sqpoll` on.
+    /// Who serves the rings, and no other. Default: the best that works here, from `sqpoll` on; on CPU lanes with fewer than eight cores from
+    /// `enter` on, since a thread that polls takes a core of the lanes'.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -235,6 +238,14 @@ impl Builder {
     #[must_use]
     pub fn report_failures(mut self, report: bool) -> Self {
         self.report_failures = report;
+        self
+    }
+
+    /// Whether a line on the standard error says, once in a process, that the best way to serve the rings is refused here, and why. Default:
+    /// yes, unless the environment variable `GPUFS_QUIET` is set and not empty.
+    #[must_use]
+    pub fn report_fallback(mut self, report: bool) -> Self {
+        self.report_fallback = report;
         self
     }
 

@@ -25,6 +25,7 @@ mod flush;
 mod handle;
 mod limits;
 mod live;
+mod modes;
 mod placed;
 mod recover;
 mod seeker;
@@ -223,13 +224,15 @@ impl Body {
         let (ordinary, source) =
             (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
         let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
-        let modes = if builder.exact_mode { vec![builder.mode] } else { Mode::BEST_FIRST.to_vec() };
         let own_memory = !matches!(backend, Backend::Cpu(_));
+        let wanted = builder.exact_mode.then_some(builder.mode);
+        let modes = modes::to_try(wanted, own_memory, modes::cores());
         let plan = builder.plan(own_memory);
         let config = builder.ring_config(&plan, &source);
         let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories);
         let ring::Chosen { mode, memory, rings, refused, refused_memory } =
             chosen.map_err(OpenError::Ring)?;
+        modes::report(mode, &refused, builder.report_fallback);
         let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
 
         let pool_split = builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize;

@@ -1,0 +1,56 @@
+//! Which modes a session tries, and what it says where the best of them is refused.
+
+use std::io::Write as _;
+use std::sync::Once;
+
+use crate::ring::{Mode, RingError};
+
+/// Cores from which on CPU lanes leave some for SQPOLL threads. Each of those keeps a core busy, and lanes all that there are.
+const CORES_FOR_SQPOLL: usize = 8;
+/// Set, and not empty, it has nobody told of fallbacks.
+const QUIET: &str = "GPUFS_QUIET";
+
+/// The modes to try, best first: `wanted` alone, if the program has chosen. `cores` are those that the process may use.
+pub(super) fn to_try(wanted: Option<Mode>, on_gpu: bool, cores: usize) -> Vec<Mode> {
+    match wanted {
+        Some(mode) => vec![mode],
+        None if on_gpu || cores >= CORES_FOR_SQPOLL => Mode::BEST_FIRST.to_vec(),
+        None => vec![Mode::Enter, Mode::Threads],
+    }
+}
+
+/// Cores that the process may use: by its affinity and its cgroup's quota.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Says once in a process that sessions are not served in the best mode.
+pub(super) fn report(mode: Mode, refused: &[(Mode, RingError)], wanted: bool) {
+    static SAID: Once = Once::new();
+    let Some((better, reason)) = refused.first() else { return };
+    if !wanted || std::env::var_os(QUIET).is_some_and(|value| !value.is_empty()) {
+        return;
+    }
+    SAID.call_once(|| {
+        // Who closed the standard error does not want to know.
+        let _ = writeln!(
+            std::io::stderr(),
+            "gpufs: the rings are served by {mode}, which is slower, not by {better}: {reason}"
+        );
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, to_try};
+
+    #[test]
+    fn few_cores_are_not_for_polling() {
+        assert_eq!(to_try(None, false, 2), [Mode::Enter, Mode::Threads]);
+        assert_eq!(to_try(None, false, 64), Mode::BEST_FIRST);
+        assert_eq!(to_try(None, true, 2), Mode::BEST_FIRST);
+        for mode in Mode::BEST_FIRST {
+            assert_eq!(to_try(Some(mode), false, 1), [mode], "what was asked for");
+        }
+    }
+}
