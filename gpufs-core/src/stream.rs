@@ -703,8 +703,8 @@ impl Stream {
         // ORDERING: acquire and release, device, partner `is_freeing`.
         self.freeing.sub(1);
         if serial {
-            // Pairs with the fence in `commit`: either the committer of the next block sees `serial_next`, or this sees FULL.
-            device_fence();
+            // The fence in `grant`, which comes behind `serial_next`, pairs with the one in `commit`: either the committer of the next block
+            // sees `serial_next`, or this sees FULL.
             // Where no slot is free now, the next waiter or flush starts it.
             let (Progress::Done | Progress::Wait(_) | Progress::NoSlot | Progress::Failed(_)) =
                 self.start(session, ring, number + 1);

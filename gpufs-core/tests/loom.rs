@@ -26,6 +26,7 @@
 //! | delivery before the CQ head is stored | `advance_deliver` |
 //! | delivery whatever the generation | `drain_drain` |
 //! | delivery by a relaxed store; `outcome` loads relaxed | `outcome_deliver` |
+//! | `release_fence` does nothing | `outcome_deliver advance_deliver` |
 //! | slots are claimed, or released, relaxed | `claim_claim release_claim` |
 //! | a claim that lost a race gives up | `claim_claim lap` |
 //! | `wake_fence` is acquire and release only | `sleep_fenced park_attendant` |

@@ -1,4 +1,4 @@
-//! The words under loom, which explores the interleavings and weak-memory results of the tests in `tests/loom.rs`.
+//! The words under loom, which explores the interleavings and weak-memory results of the tests in `tests/loom*.rs`.
 #![allow(clippy::disallowed_types, reason = "this file is the one that wraps them")]
 #![allow(unsafe_code, reason = "the entry cells")]
 
@@ -117,20 +117,20 @@ macro_rules! device_word {
             pub fn release_bits(&self, bits: $int) {
                 self.0.fetch_or(bits, Ordering::Release);
             }
-            /// Stores `value`. Behind [`release_fence`], a release.
+            /// Relaxed store. Behind [`release_fence`], a release.
             #[inline]
             pub fn publish_fenced(&self, value: $int) {
-                self.publish(value);
+                self.set(value);
             }
             /// Puts `new` where `current` is, acquire; whether it was.
             #[inline]
             pub fn acquire(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
             }
-            /// Puts `new` where `current` is; whether it was. Behind [`release_fence`], a release.
+            /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
             #[inline]
             pub fn exchange(&self, current: $int, new: $int) -> bool {
-                self.replace(current, new).is_ok()
+                self.0.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             }
             /// Puts `new` where `current` is, acquire and release.
             ///
@@ -199,9 +199,11 @@ pub fn device_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Makes the exchanges and the fenced stores that follow releases. They are by themselves here.
+/// Makes the relaxed changes of device words that follow releases: as on NVPTX, whose words these are made like where back ends differ.
 #[inline]
-pub fn release_fence() {}
+pub fn release_fence() {
+    fence(Ordering::AcqRel);
+}
 
 /// Orders the stores before it against the loads after it: publish, fence, then look whether the other side sleeps. The one
 /// place where a sequentially consistent fence is needed; release and acquire alone let the load pass the store.

@@ -1,0 +1,141 @@
+//! Single orderings that the larger models do not tell, explored by loom: each model has nothing else that would stand in for them.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p gpufs-core --test loom_orders --release`
+//!
+//! Bounded as `loom.rs` is.
+//!
+//! Tried by hand, one at a time:
+//!
+//! | mutation | models that catch it |
+//! |---|---|
+//! | `TicketLock::release` stores, or `is_served` loads, relaxed | `ticket_lock` |
+//! | the exchange FULL → CLAIMED is relaxed | `full_start` |
+//! | no fence in `commit`; no fence in `grant`, which `free_block` relies on | `serial_start` |
+//!
+//! `lanes_drain` was seen to catch none of those tried.
+#![cfg(loom)]
+#![allow(unsafe_code, reason = "entries and cells")]
+
+mod rig;
+
+use gpufs_core::abi::Cqe;
+use gpufs_core::session::TicketLock;
+use gpufs_core::stream::Reservation;
+use gpufs_core::word::EntryCell;
+use gpufs_core::{Delivery, Outcome, Slot};
+use loom::thread;
+use rig::models::{self, spawn};
+use rig::streams::{BLOCK, Byte, World};
+use rig::{Rig, Shape};
+
+/// First come, first served, alone, and behind what the holder before did.
+#[test]
+fn ticket_lock() {
+    let make = || (TicketLock::default(), EntryCell::new(0_u64));
+    models::explore(3, make, |shared| {
+        let turn = |(lock, count): &(TicketLock, EntryCell<u64>)| {
+            let ticket = lock.draw();
+            for _ in 0..3 {
+                if lock.is_served(ticket) {
+                    // SAFETY:
+                    // - the lock is held: what is tested
+                    let before = unsafe { count.read() };
+                    assert_eq!(before, u64::from(ticket));
+                    // SAFETY:
+                    // - as above
+                    unsafe { count.write(before + 1) };
+                    lock.release();
+                    return;
+                }
+                thread::yield_now();
+            }
+        };
+        let others = [(); 2].map(|()| spawn(shared, turn));
+        turn(shared);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
+/// One makes a block full, another starts it and is the kernel that reads it.
+#[test]
+fn full_start() {
+    models::explore(3, World::new, |world| {
+        assert_eq!(world.write(1), Some(0));
+        let writer = spawn(world, |world| {
+            let Reservation::At(position) = world.stream.try_reserve(1, 1) else { panic!("there is room") };
+            // SAFETY:
+            // - the position was reserved by this thread alone
+            unsafe { world.byte(position).write(Byte(position, 1)) };
+            let layout = world.stream.layout(&world.session);
+            let spot = world.stream.spot(&layout, 0);
+            assert!(world.stream.commit(&world.session, &layout, spot, (1, 1), 0).full);
+        });
+        let _ = world.stream.start(&world.session, 0, 0);
+        // What it reads it has only by the exchange in `start`.
+        world.serve_once(|sqe| sqe.len.cast_signed());
+        writer.join().unwrap();
+    });
+}
+
+/// A serial stream: a block is freed while the next one becomes full. One of the two starts it.
+#[test]
+fn serial_start() {
+    models::explore(3, World::new, |world| {
+        let (stream, session) = (&world.stream, &world.session);
+        stream.serial.set(1);
+        for position in 0..=BLOCK {
+            assert_eq!(world.write(1), Some(position));
+        }
+        // SAFETY:
+        // - the tail is beyond the first ticket; the kernel's entries are free
+        unsafe {
+            let sqe = world.rig.sqe(0).read();
+            world.rig.cqe(0).write(Cqe { user_data: sqe.user_data, res: BLOCK as i32, flags: 0 });
+        }
+        world.rig.cq_tail().publish(1);
+        world.rig.queue.drain_alone(1);
+        let writer = spawn(world, |world| world.write(1));
+        let _ = stream.reap(session, 0);
+        assert_eq!(writer.join().unwrap(), Some(BLOCK + 1));
+        assert_eq!(world.rig.sq_tail().peek(), 2, "nobody started the next block");
+    });
+}
+
+/// A drain of two lanes, of which the leader gives the lock back while the other still delivers, and another poller.
+#[test]
+fn lanes_drain() {
+    models::explore(
+        2,
+        || Rig::new(Shape::square(4)),
+        |rig| {
+            let operations = [0, 1, 2].map(|slot| rig.queue.arm(Slot(slot)));
+            let post = |index: u32| {
+                let cqe = Cqe { user_data: operations[index as usize].token(), res: index as i32, flags: 0 };
+                // SAFETY:
+                // - the entry is free
+                unsafe { rig.cqe(index).write(cqe) };
+                // ORDERING: release, partner `begin_drain`.
+                rig.cq_tail().publish(index + 1);
+            };
+            post(0);
+            post(1);
+            let drain = rig.queue.begin_drain(2).unwrap();
+            // Each thread stands for a lane between two barriers.
+            let lane = spawn(rig, move |rig| rig.queue.entry(drain, 1));
+            let mine = rig.queue.entry(drain, 0);
+            let theirs = lane.join().unwrap();
+            rig.queue.advance(drain);
+            let other = spawn(rig, |rig| rig.queue.drain_alone(2));
+            let lane = spawn(rig, move |rig| rig.queue.deliver(theirs));
+            assert_eq!(rig.queue.deliver(mine), Delivery::Delivered);
+            rig.queue.end_drain(drain);
+            post(2);
+            assert_eq!(lane.join().unwrap(), Delivery::Delivered);
+            let drained = other.join().unwrap() + rig.queue.drain_alone(2);
+            assert_eq!(drained, 1);
+            let outcomes = operations.map(|operation| rig.queue.outcome(operation));
+            assert_eq!(outcomes, [0, 1, 2].map(Outcome::Done));
+            assert_eq!(rig.queue.counters().stale.peek(), 0);
+        },
+    );
+}
