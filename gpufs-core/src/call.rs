@@ -54,6 +54,7 @@ calls! {
     Ftruncate "ftruncate",
     Nop "nop",
     Fopen "fopen",
+    FopenShared "fopen_shared",
     Fclose "fclose",
     Fread "fread",
     Fwrite "fwrite",

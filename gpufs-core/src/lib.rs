@@ -37,7 +37,7 @@
 //!    that finds the tail more than *CQ entries* past `drained` takes nothing and gives the lock back; whoever waits then gives up.
 //! 10. *A stream becomes another at rest.* Its blocks' buffers, its file, and where and in which size its blocks lie change only under its lock,
 //!     while each block is FILLING and nobody is about to free one (`stream::rest`): all is written, or was taken back.
-//! 11. *A stream has a stream buffer of its own*, the one of its index, so that it can be opened and written whatever the others hold.
+//! 11. *Each entry for a stream has a stream buffer of its own*, so that it can be opened and written whatever the others hold.
 //!     The buffers beyond, the *spare* ones, are claimed by streams that write much ([`stream::Stream::grow`]) and by lines that are read ahead,
 //!     and come back when the stream is closed, or the lines are. Who finds none goes on with what it has: nobody waits for a spare buffer.
 //!
@@ -151,6 +151,7 @@ mod position;
 mod queue;
 pub mod seek;
 pub mod session;
+pub mod shared;
 mod sqe;
 pub mod stream;
 pub mod word;

@@ -4,6 +4,7 @@
 //! Session ── queues[]   one per ring
 //!         ── files[]    descriptors that device code opened or the host registered
 //!         ── streams[]  FILEs; 0, 1, 2 are stdin, stdout, stderr
+//!         ── shared     which of them all share who open the same path
 //!         ── staging    pool: bounce buffers of calls in progress, paths, statx results
 //!         ── stream_buffers  pool: the blocks of open streams
 //!         ── regions[]  memory the host registered, used in place
@@ -303,11 +304,13 @@ pub enum Stage {
     StreamFill,
     /// A file's lock.
     FileLock,
+    /// A stream that others are opening or closing for all who share it.
+    SharedOpen,
 }
 
 impl Stage {
     /// All of them, in order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Slot,
         Self::Staging,
         Self::Completion,
@@ -315,6 +318,7 @@ impl Stage {
         Self::StreamLock,
         Self::StreamFill,
         Self::FileLock,
+        Self::SharedOpen,
     ];
 }
 
@@ -336,6 +340,8 @@ pub struct Session {
     pub streams: *const Stream,
     /// Free entries of `streams`.
     pub streams_free: FreeSet,
+    /// Streams that all who open the same path share.
+    pub shared: crate::shared::Table,
     /// Entries of `streams`.
     pub stream_count: u32,
     /// Entries of `regions`.

@@ -109,8 +109,8 @@ pub struct Block {
     pub written: DeviceWord,
     /// The epoch in force of the block's place in the journal. Changed by who owns the block, with nobody committing.
     pub epoch: DeviceWord64,
-    /// The buffer of the session's `stream_buffers`: the stream's own in the first place, spare ones in the others. Constant while the
-    /// stream has the place.
+    /// The buffer of the session's `stream_buffers`: in the first place the stream's own, which the host gives to each entry before the first
+    /// launch; spare ones in the others. Constant while the stream has the place.
     pub buffer: DeviceWord,
 }
 
@@ -263,6 +263,8 @@ pub struct Stream {
     pub read_end: DeviceWord,
     /// Bytes from the session's own address to this entry's, alike on every device. Constant.
     pub home: DeviceWord,
+    /// Of a stream that is shared ([`crate::shared`]): its entry's epoch, and the entry's index and 1. 0 of another. Constant while open.
+    pub shared: DeviceWord64,
     /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants. On a
     /// line of its own, since many look at it while they wait.
     pub room: Line<DeviceWord64>,
@@ -910,12 +912,8 @@ impl Stream {
             return true;
         }
         let Some(claim) = session.stream_buffers.free.claim(1, 0) else { return false };
-        let buffer = claim.item(0);
-        self.blocks[0].buffer.set(buffer);
-        if let Some(place) = session.journal.place(buffer) {
-            // ORDERING: relaxed: acquired with the buffer.
-            self.blocks[0].epoch.set(place.epoch.peek());
-        }
+        // It is the stream's own from now on.
+        self.blocks[0].give(session, claim.item(0));
         true
     }
     /// Begins writing at `offset` of the file. The lock's holder, with every block at rest (`rest`): after a flush that came to `Done`,
@@ -1072,6 +1070,7 @@ impl Stream {
         self.serial.set(u32::from(serial));
         self.error.set(0);
         self.file.set(file);
+        self.shared.set(0);
         self.base.set(0);
         self.serial_next.set(0);
         self.direction.set(Direction::Idle as u32);
@@ -1088,7 +1087,7 @@ impl Stream {
             block.committed.set(0);
             block.written.set(0);
         }
-        self.blocks[0].give(session, self.index_in(session));
+        self.blocks[0].give(session, self.blocks[0].buffer.peek());
         // ORDERING: release (and acquire), device, partner whoever uses the handle made from the new generation.
         self.generation.add(1);
     }

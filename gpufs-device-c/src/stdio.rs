@@ -80,6 +80,26 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
     result(fs.fopen(path, mode).map(gpufs_device::File::to_handle))
 }
 
+/// A shared open: `fopen(3)` of a stream that all share who open the same path in the same mode, or a negated errno.
+///
+/// # Safety
+/// As [`gpufs_raw_fopen`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
+    tables: *const Session,
+    path: *const c_char,
+    mode: *const c_char,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { (session(tables), crate::path(path), crate::mode(mode)) };
+    let (fs, path, mode) = match checked {
+        (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
+        (Err(errno), ..) | (_, Err(errno), _) | (.., Err(errno)) => return done(Err(errno)),
+    };
+    result(fs.fopen_shared(path, mode).map(gpufs_device::File::to_handle))
+}
+
 /// `fclose(3)`.
 ///
 /// # Safety

@@ -108,6 +108,7 @@ typedef struct gpufs_argument {
 
 GPUFS_BOTH uint64_t gpufs_raw_standard_stream(gpufs_session *session, int number);
 GPUFS_BOTH int64_t gpufs_raw_fopen(gpufs_session *session, const char *path, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_fopen_shared(gpufs_session *session, const char *path, const char *mode);
 GPUFS_BOTH int64_t gpufs_raw_fclose(gpufs_file *file);
 GPUFS_BOTH int64_t gpufs_raw_fflush(gpufs_file *file);
 GPUFS_BOTH int64_t gpufs_raw_fflush_all(gpufs_session *session);

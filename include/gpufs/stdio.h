@@ -52,6 +52,23 @@ GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, cons
     int error = gpufs_error_of_(raw);
     GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
 }
+
+/* A shared open, the way to open a file inside a kernel of many threads: all that open the same path in the same mode by this call, in any
+ * warp and kernel of the session, get one stream. The first opens it; gpufs_fclose closes it when it has been called as often as this.
+ *
+ *     gpufs_file *out = gpufs_fopen_shared(fs, "report.txt", "w");    in every thread
+ *     gpufs_fprintf(out, "thread %llu\n", (unsigned long long)gpufs_thread());
+ *     gpufs_fclose(out);
+ *
+ * The path is compared as it is written, the mode by what it does: "r" and "rb" are the same, "w" and "w+" are not. "w" truncates when the
+ * stream is opened: not for those who find it open, and again for the first after its last close. Where threads come and go, open with "a", or
+ * keep it open. What a kernel leaves open counts as open for the next. gpufs_fopen of the same path is another stream.
+ * Null on error, as gpufs_fopen: all that waited for an open that failed get its error, and the next call tries again. */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen_shared(gpufs_session *session, const char *path, const char *mode) {
+    int64_t raw = gpufs_raw_fopen_shared(session, path, mode);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
 /* Flushes and closes (fclose(3)): one thread does, once. 0, or EOF with what flushing or closing met, EBADF if it is closed already. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_raw_fclose(file)); }
 /* Writes what is buffered (fflush(3)); of a stream that is reading, forgets what was read ahead. 0 or EOF. */
@@ -203,6 +220,9 @@ GPUFS_BOTH inline Result<int> snprintf(char *into, size_t bytes, const char *for
 /* The standard names. */
 GPUFS_BOTH inline Result<File *> fopen(Session session, const char *path, const char *mode) {
     return gpufs_fopen(session, path, mode);
+}
+GPUFS_BOTH inline Result<File *> fopen_shared(Session session, const char *path, const char *mode) {
+    return gpufs_fopen_shared(session, path, mode);
 }
 GPUFS_BOTH inline Result<int> fclose(File *file) { return gpufs_fclose(file); }
 GPUFS_BOTH inline Result<int> fflush(File *file) { return gpufs_fflush(file); }

@@ -52,6 +52,8 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(out && out != nullptr && out.error() == 0);
     gpufs::File *file = fopen(tables, "other", "w+");
     CHECK(file != nullptr);
+    gpufs::File *mine = fopen_shared(fs, "shared", "w"), *ours = fopen_shared(tables, "shared", "wb");
+    CHECK(mine != nullptr && mine == ours && fclose(mine) == 0 && fclose(ours) == 0 && fclose(ours).error() == EBADF);
     const int printed = fprintf(out, "%s %s %zu %hd %d %d %p %5.1f %c %s\n", "literal", array, size, small, yes, red, static_cast<void *>(nullptr),
                                 1.5f, 'c', bytes);
     CHECK(printed == 43);

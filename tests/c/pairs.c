@@ -33,6 +33,7 @@ struct mine {
     /* Refused before Linux 6.9. */                                                                   \
     CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
+    CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
     CALL(fflush, gpufs_fflush(m->file) == 0)                                                          \
     CALL(fflush_all, gpufs_fflush_all(m->fs) == 0)                                                    \

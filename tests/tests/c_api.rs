@@ -221,6 +221,15 @@ fn linked_by_hand_as_documented() {
     }
 }
 
+/// One stream for all threads of a grid that open a file.
+#[test]
+fn a_shared_open() {
+    let Some(name) = c_compilers().into_iter().next() else {
+        return skip("a_shared_open", "no C compiler");
+    };
+    runs(name, "c11", &root().join("tests/c/shared_open.c"), true);
+}
+
 #[test]
 fn every_standard_name_in_cpp() {
     let source = root().join("tests/c/overloads.cpp");

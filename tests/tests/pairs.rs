@@ -85,6 +85,7 @@ macro_rules! perform {
             Call::Ftruncate => fs.ftruncate(*descriptor, 5).or(Ok(())).map(|()| 0),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
+            Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::Fclose => Some(*file).map(File::fclose).unwrap().map(|()| 0),
             Call::Fread => file.fread(&mut bytes).map(|_| u64::from_le_bytes(bytes)),
             Call::Fwrite => file.fwrite(b"abcd").map(|count| count as u64),

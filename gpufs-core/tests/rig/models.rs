@@ -3,6 +3,7 @@
 use gpufs_core::journal::Journal;
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::shared::Table;
 use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord64;
 use gpufs_core::{FreeSet, Queue};
@@ -58,6 +59,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Ses
         files_free: pool.free,
         streams: stream,
         streams_free: pool.free,
+        shared: Table { entries: std::ptr::null(), lock: std::ptr::null(), paths: 0, count: 0 },
         stream_count: 1,
         region_count: 0,
         regions: std::ptr::null(),

@@ -7,11 +7,14 @@ use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
 use super::lock::with_lock;
+use super::shared_open::{Closing, leave};
 use crate::file;
 use crate::warp::Lanes;
 
 impl File {
-    /// Flushes and closes, as `fclose(3)`. The stream is closed whatever is returned; one lane closes it, once.
+    /// Flushes and closes, as `fclose(3)`. The stream is closed whatever is returned; one lane closes it, once. One that was opened by
+    /// [`crate::Fs::fopen_shared`] is closed as often as it was opened, and the last time is what this says: before, nothing is written, and
+    /// there is no error but `EBADF`.
     ///
     /// # Errors
     /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
@@ -23,8 +26,13 @@ impl File {
     /// [`File::fclose`] of every lane. Convergent; called by `lanes`.
     fn close(self, lanes: Lanes) -> Result<(), Errno> {
         let session = self.session;
+        let part = leave(self, lanes);
+        let closes = matches!(part, Closing::Alone | Closing::Last(_));
         // One lane at a time: of several that name the same stream, the first closes it and the others meet EBADF.
         let closed = lanes.grouped(u64::from(lanes.lane()), |alone| {
+            if !closes {
+                return Err(Errno::BADF);
+            }
             with_lock(self, alone, |held| {
                 let flushed = held.flush().and_then(|()| held.leave_input());
                 if let Err(errno) = flushed {
@@ -48,8 +56,15 @@ impl File {
         });
         let descriptor = closed.as_ref().ok().map(|(_, file)| *file);
         let result = file::close(self.fs(), lanes, descriptor);
-        let (flushed, _) = closed?;
-        session.streams_free.release(Claim::single(self.index));
-        flushed.and(result)
+        if closed.is_ok() {
+            session.streams_free.release(Claim::single(self.index));
+        }
+        match part {
+            Closing::Left => return Ok(()),
+            Closing::Last(entry) if closed.is_ok() => session.shared.entry(entry).closed(),
+            Closing::Last(entry) => session.shared.entry(entry).kept_open(),
+            Closing::Alone | Closing::NotOpen => {}
+        }
+        closed?.0.and(result)
     }
 }

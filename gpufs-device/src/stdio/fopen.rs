@@ -26,48 +26,40 @@ impl Fs {
     /// `EINVAL` for a mode that begins otherwise; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
     /// call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        counted(
-            self.session(),
-            Call::Fopen,
-            self.open_stream(Lanes::calling(self.session(), Call::Fopen), path, mode),
-        )
-    }
-
-    /// [`Fs::fopen`] of every lane. Convergent; called by `lanes`.
-    fn open_stream(self, lanes: Lanes, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        let session = self.session();
-        let flags = open_flags(mode.to_bytes());
-        let claimed = flags.and_then(|_| claim(session));
-        let request = match (flags, &claimed) {
-            (Ok(flags), Ok(_)) => Ok((path, flags, MODE)),
-            (Err(errno), _) => Err(errno),
-            (_, Err(errno)) => Err(*errno),
-        };
-        let opened = file::open(self, lanes, request);
-        // A stream that only appends stands at the end from the start.
-        let at_end = matches!(flags, Ok(flags) if flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
-        let appending = match opened {
-            Ok(descriptor) if at_end => {
-                Some(session.files()[descriptor.0 as usize].descriptor.peek().cast_signed())
-            }
-            _ => None,
-        };
-        let end = file::size(session, lanes, appending);
-        // From here on each lane is on its own.
-        let index = claimed?;
-        let descriptor = match opened {
-            Ok(descriptor) => descriptor,
-            Err(errno) => {
-                session.streams_free.release(Claim::single(index));
-                return Err(errno);
-            }
-        };
-        Ok(stream_on(session, index, descriptor, end.unwrap_or(0)))
+        let lanes = Lanes::calling(self.session(), Call::Fopen);
+        let request = open_flags(mode.to_bytes()).map(|flags| (path, flags));
+        counted(self.session(), Call::Fopen, open_stream(self, lanes, request))
     }
 }
 
+/// A stream for every lane that has a path and flags; the error of a lane that has none is handed back. Convergent; called by `lanes`.
+pub(super) fn open_stream(fs: Fs, lanes: Lanes, request: Result<(&CStr, u32), Errno>) -> Result<File, Errno> {
+    let session = fs.session();
+    let claimed = request.and_then(|(path, flags)| Ok((claim(session)?, path, flags)));
+    let opened = file::open(fs, lanes, claimed.map(|(_, path, flags)| (path, flags, MODE)));
+    // A stream that only appends stands at the end from the start.
+    let at_end = matches!(request, Ok((_, flags)) if flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
+    let appending = match opened {
+        Ok(descriptor) if at_end => {
+            Some(session.files()[descriptor.0 as usize].descriptor.peek().cast_signed())
+        }
+        _ => None,
+    };
+    let end = file::size(session, lanes, appending);
+    // From here on each lane is on its own.
+    let (index, ..) = claimed?;
+    let descriptor = match opened {
+        Ok(descriptor) => descriptor,
+        Err(errno) => {
+            session.streams_free.release(Claim::single(index));
+            return Err(errno);
+        }
+    };
+    Ok(stream_on(session, index, descriptor, end.unwrap_or(0)))
+}
+
 /// The system call's flags for a mode (C11 7.21.5.3, and glibc's letters).
-fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
+pub(super) fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
     let mut flags = match mode.first() {
         Some(b'r') => O_RDONLY,
         Some(b'w') => O_WRONLY | O_CREAT | O_TRUNC,

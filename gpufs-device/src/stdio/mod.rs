@@ -42,6 +42,7 @@ mod printf;
 mod seek;
 mod setvbuf;
 mod shared;
+mod shared_open;
 mod text;
 
 use gpufs_core::Errno;

@@ -671,6 +671,9 @@ impl Body {
     fn close_tables(&self) {
         let tables = self.tables.host;
         while tables.streams_free.claim(64, 0).is_some() {}
+        for entry in tables.shared.entries() {
+            entry.kill();
+        }
         while tables.files_free.claim(64, 0).is_some() {}
         // A lane formats before it asks whether its stream is open.
         while tables.records.free.claim(64, 0).is_some() {}

@@ -127,6 +127,7 @@ impl fmt::Display for StalledAt {
             Stage::StreamLock => write!(f, "the lock of stream {object}"),
             Stage::StreamFill => write!(f, "other lanes' bytes on their way into a stream, up to {object}"),
             Stage::FileLock => write!(f, "a file's lock, with ticket {object}"),
+            Stage::SharedOpen => write!(f, "a shared stream that others open or close (entry {object})"),
         }?;
         write!(
             f,

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Region, Session, Stall};
+use gpufs_core::session::{OpenFile, Region, Session, Stall, TicketLock};
+use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
 use gpufs_core::{FreeSet, Queue, QueueParts, QueueWords};
@@ -279,7 +280,7 @@ impl Cutter {
     fn view(
         &mut self,
         contents: &Contents<'_>,
-        (assembly, texts, records): (u64, u64, u64),
+        (assembly, texts, records, paths): (u64, u64, u64, Option<u64>),
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (Session, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
@@ -297,6 +298,12 @@ impl Cutter {
             files_free: self.free_set(files),
             streams: self.streams(streams),
             streams_free: self.free_set(streams),
+            shared: shared::Table {
+                entries: self.table::<shared::Entry>(streams),
+                lock: self.table::<TicketLock>(1),
+                paths: paths.unwrap_or_else(|| self.table::<[DeviceWord64; PATH_BYTES / 8]>(streams) as u64),
+                count: streams,
+            },
             stream_count: streams,
             region_count: regions,
             regions: self.table::<Region>(regions),
@@ -338,6 +345,8 @@ pub(super) struct Tables {
     texts: Assembly,
     /// The memory of long records, likewise, where it is not the session's own.
     records: Assembly,
+    /// The memory of shared streams' paths, where the device has memory of its own.
+    paths: Assembly,
 }
 
 /// Memory of a pool that the kernel never sees.
@@ -399,7 +408,7 @@ impl Tables {
         let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes, texts };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
-        let _ = measure.view(&contents, (0, 0, 0), Ring::parts);
+        let _ = measure.view(&contents, (0, 0, 0, keepsake.stall.map(|_| 0)), Ring::parts);
         let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
 
         let device = allocate(bytes + IMAGE_ALIGN)?.map(|whole| -> Box<dyn DeviceMemory> {
@@ -410,7 +419,12 @@ impl Tables {
         let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
         let text_memory = Assembly::new(text_bytes, &allocate)?;
         let records = Assembly::new(if records_at == 0 { RECORD_BYTES } else { 0 }, &allocate)?;
-        let shared = (assembly.shared(), text_memory.shared(), records_at.max(records.shared()));
+        // Not in the image where that is copied.
+        let separate = keepsake.stall.is_some();
+        let path_bytes = if separate { sizes.streams as usize * PATH_BYTES } else { 0 };
+        let paths = Assembly::new(path_bytes, &allocate)?;
+        let at = records_at.max(records.shared());
+        let shared = (assembly.shared(), text_memory.shared(), at, separate.then_some(0));
         let view_at = |image: &Image| {
             Cutter { base: image.memory.as_ptr() as u64, next: 0 }.view(&contents, shared, Ring::parts)
         };
@@ -422,7 +436,8 @@ impl Tables {
         let image = image.memory;
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
-            let own = (assembly.address(), text_memory.address(), records_at.max(records.address()));
+            let at = records_at.max(records.address());
+            let own = (assembly.address(), text_memory.address(), at, Some(paths.address()));
             cutter.view(&contents, own, Ring::device_parts)
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
@@ -456,6 +471,9 @@ impl Tables {
         // Each stream has its own (rule 11).
         host.stream_buffers.free.withhold(sizes.streams);
         host.open_failures();
+        for entry in host.shared.entries() {
+            entry.make_free();
+        }
         for (queue, ring) in host.queues().iter().zip(rings) {
             queue.release_all();
             // What proved the ring has gone through it.
@@ -463,7 +481,8 @@ impl Tables {
             // Half of the slots that stream buffers leave: the others stay for what ends (rule 8).
             queue.limit_waits(queue.capacity().saturating_sub(stream_buffers.buffers) / 2);
         }
-        for stream in host.streams() {
+        for (index, stream) in (0..).zip(host.streams()) {
+            stream.blocks[0].buffer.set(index);
             let home = core::ptr::from_ref(stream).addr() - image.as_ptr().addr();
             stream.home.set(u32::try_from(home).map_err(io::Error::other)?);
         }
@@ -479,6 +498,7 @@ impl Tables {
             assembly,
             texts: text_memory,
             records,
+            paths,
         })
     }
 
@@ -489,6 +509,7 @@ impl Tables {
             + of(&self.assembly)
             + of(&self.texts)
             + of(&self.records)
+            + of(&self.paths)
     }
 
     /// Closes every table of the host's, and gives its memory back; the image stays for the next session. Nobody uses the tables rightly any

@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// staging buffers.
 pub(super) fn let_go(session: &'static Session, staging: u32) {
     let quiet = settle(session);
+    session.shared.lock().reset();
+    for entry in session.shared.entries() {
+        entry.let_go();
+    }
     for file in session.files() {
         file.lock.reset();
     }

@@ -1,0 +1,283 @@
+//! A shared open: one stream for all that open a path in a mode, counted (`gpufs_core::shared` has the rules).
+
+use core::ffi::CStr;
+
+use gpufs_core::failures::counted;
+use gpufs_core::session::{Session, Stage};
+use gpufs_core::shared::{Left, Seen, State, Table};
+use gpufs_core::{Call, Errno};
+
+use super::File;
+use super::fopen::{open_flags, open_stream};
+use crate::Fs;
+use crate::file::{O_CLOEXEC, PATH_MAX};
+use crate::io::{Patience, drain, ring_of_warp};
+use crate::warp::{LaneMask, Lanes, Machine, Warp};
+
+impl Fs {
+    /// Opens a stream that all share who open the same path in the same mode by this call, in any warp and kernel of the session: the first
+    /// opens it, the others get the same stream, and it is closed when [`File::fclose`] has been called as often as this. It is the way to open a
+    /// file inside a kernel of many threads: one system call for all of them, one stream, and one buffer.
+    ///
+    /// ```
+    /// use gpufs_device::{Errno, Fs, fprintf};
+    ///
+    /// /// Every thread of a grid calls it.
+    /// fn report(fs: Fs, thread: u64) -> Result<(), Errno> {
+    ///     let out = fs.fopen_shared(c"report.txt", c"w")?;
+    ///     fprintf!(out, c"thread %lu\n", thread)?;
+    ///     out.fclose()
+    /// }
+    /// ```
+    ///
+    /// The path is compared as it is written: `a` and `./a` are two streams, and so are a path before and after somebody renamed what it
+    /// names, but only once the stream was closed in between. Modes are compared by what they do: `"r"` and `"rb"` are the same, `"w"` and
+    /// `"w+"` are not. A file is truncated by `"w"`, or refused by `"x"`, when the stream is opened: not for those who find it open, and again for
+    /// the first after its last close. So where threads come and go, `"w"` keeps what was written since nobody had it open; open with `"a"`,
+    /// or keep it open, where all of it should stay. What a kernel leaves open counts as open for the next. [`Fs::fopen`] of the same
+    /// path is another stream.
+    ///
+    /// # Errors
+    /// As [`Fs::fopen`]; of an open that failed, all that waited for it get the error, and the next call tries again. `ENAMETOOLONG` for a
+    /// path of 4,096 bytes or more, `EMFILE` also where one stream was opened 2²⁹ times.
+    pub fn fopen_shared(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
+        let session = self.session();
+        let lanes = Lanes::calling(session, Call::FopenShared);
+        let bytes = path.to_bytes();
+        let checked = match open_flags(mode.to_bytes()) {
+            Ok(_) if bytes.len() >= PATH_MAX => Err(Errno::NAMETOOLONG),
+            Ok(_) if session.shared.paths == 0 => Err(Errno::NOSYS),
+            other => other,
+        };
+        let flags = checked.unwrap_or(0);
+        let wanted = Wanted {
+            path,
+            flags,
+            same_flags: flags & !O_CLOEXEC,
+            key: Table::key_of(bytes, flags & !O_CLOEXEC),
+        };
+        let mut outcome = checked.err().map(Err);
+        // Ends: each round serves a lane at least.
+        while lanes.any(outcome.is_none()) {
+            // A key is never 0.
+            let key = if outcome.is_none() { wanted.key } else { 0 };
+            let served =
+                lanes.grouped(key, |group| if key == 0 { None } else { open_group(self, group, &wanted) });
+            outcome = outcome.or(served);
+        }
+        counted(session, Call::FopenShared, outcome.unwrap_or(Err(Errno::INVAL)))
+    }
+}
+
+/// What a lane wants to open.
+struct Wanted<'a> {
+    path: &'a CStr,
+    flags: u32,
+    /// The flags that make another stream.
+    same_flags: u32,
+    key: u64,
+}
+
+/// Where a group's stream is.
+#[derive(Clone, Copy)]
+struct Place {
+    index: u32,
+    seen: Seen,
+    /// The lanes that want this one, the leader among them.
+    same: LaneMask,
+}
+
+/// The stream that the leader wants, opened if it must be, for all lanes of the group that want the same; `None` in others. Convergent.
+fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, Errno>> {
+    let session = fs.session();
+    let table = &session.shared;
+    let mut patience = Patience::of_many(session);
+    let ring = ring_of_warp(session);
+    // Ends: each round joins or begins an entry, or waits for one that is being opened or closed, which comes to an end, or for others that
+    // have just joined or left (rule 5 of `gpufs_core::shared`).
+    loop {
+        if let Some(Place { index, seen, same }) = find(group, table, wanted) {
+            if group.lead(|| u64::from(table.entry(index).join(seen, same.count()))) == 1 {
+                return settled(fs, group, index, same);
+            }
+            if seen.count() + u64::from(same.count()) >= MOST_OPENS {
+                return same.contains(group.lane()).then_some(Err(Errno::MFILE));
+            }
+            // Somebody else came first, or the entry has to be freed.
+            let drained = drain(session, group, ring);
+            if let Err(errno) = patience.wait(drained, Stage::SharedOpen, ring, u64::from(index)) {
+                return Some(Err(errno));
+            }
+            continue;
+        }
+        if let Err(errno) = lock(session, group) {
+            return Some(Err(errno));
+        }
+        if find(group, table, wanted).is_some() {
+            unlock(group, table);
+            continue;
+        }
+        let Some(index) = find_free(group, table) else {
+            unlock(group, table);
+            return group.is_leader().then_some(Err(Errno::MFILE));
+        };
+        if group.is_leader() {
+            table.prepare(index, wanted.key, wanted.path.to_bytes(), wanted.same_flags);
+        }
+        group.sync();
+        let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
+        let epoch = group.lead(|| u64::from(table.begin(index, same.count())));
+        unlock(group, table);
+        let request = if group.is_leader() { Ok((wanted.path, wanted.flags)) } else { Err(Errno::AGAIN) };
+        let opened = open_stream(fs, group, request);
+        if group.is_leader() {
+            match opened {
+                Ok(file) => {
+                    // ORDERING: release, device, partner `leave`: who sees this sees the stream's generation.
+                    file.stream().shared.publish(epoch << 32 | u64::from(index + 1));
+                    table.entry(index).opened(file.index, file.generation);
+                }
+                Err(errno) => table.entry(index).failed(errno),
+            }
+        }
+        group.sync();
+        return settled(fs, group, index, same);
+    }
+}
+
+/// Opens of one stream at a time.
+const MOST_OPENS: u64 = (1 << 29) - 1;
+
+/// What came of an entry that `same` of the group have joined. Convergent; `None` in the others.
+fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<File, Errno>> {
+    let session = fs.session();
+    let entry = session.shared.entry(index);
+    let mut patience = Patience::of_many(session);
+    let ring = ring_of_warp(session);
+    // Ends: who opens waits for the kernel.
+    let seen = loop {
+        let seen = Seen::from_word(group.lead(|| entry.seen().word()));
+        if seen.state() != State::Opening {
+            break seen;
+        }
+        let drained = drain(session, group, ring);
+        // A thread of the host's may give up.
+        if let Err(errno) = patience.wait(drained, Stage::SharedOpen, ring, u64::from(index))
+            && entry.withdraw(same.count())
+        {
+            return Some(Err(errno));
+        }
+    };
+    let outcome = if seen.state() == State::Open {
+        let (index, generation) = entry.stream();
+        Ok(File { session, index, generation })
+    } else {
+        Err(entry.errno())
+    };
+    group.sync();
+    if outcome.is_err() && group.is_leader() {
+        entry.leave_failed(same.count());
+    }
+    same.contains(group.lane()).then_some(outcome)
+}
+
+/// The entry that the leader wants, if there is one that is not free. Convergent.
+fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
+    // Ends: over the entries, one for each lane at a time.
+    for first in (0..table.count).step_by(group.count() as usize) {
+        let mine = first + group.rank();
+        let hits = group.ballot(mine < table.count && table.hits(mine, wanted.key));
+        for lane in hits.iter() {
+            #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
+            let index = group.broadcast(u64::from(mine), lane) as u32;
+            let seen = Seen::from_word(group.lead(|| table.entry(index).seen().word()));
+            let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
+            let taken = !matches!(seen.state(), State::Free | State::Dead);
+            if taken && same.contains(group.leader()) {
+                return Some(Place { index, seen, same });
+            }
+        }
+    }
+    None
+}
+
+/// A free entry. Convergent; the lock's holder.
+fn find_free(group: Lanes, table: &Table) -> Option<u32> {
+    // Ends: over the entries, one for each lane at a time.
+    for first in (0..table.count).step_by(group.count() as usize) {
+        let mine = first + group.rank();
+        let free = group.ballot(mine < table.count && table.entry(mine).seen().state() == State::Free);
+        if !free.is_empty() {
+            #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
+            return Some(group.broadcast(u64::from(mine), free.first()) as u32);
+        }
+    }
+    None
+}
+
+/// Takes the table's lock. Convergent.
+fn lock(session: &Session, group: Lanes) -> Result<(), Errno> {
+    let table_lock = session.shared.lock();
+    let ring = ring_of_warp(session);
+    let ticket = if group.is_leader() && !Machine::is_host() { table_lock.draw() } else { 0 };
+    // A thread of the host's may give up.
+    let is_mine = || if Machine::is_host() { table_lock.try_take() } else { table_lock.is_served(ticket) };
+    let mut patience = Patience::new(session);
+    // Ends: first come first served, and a holder waits for nothing.
+    while !group.any(group.is_leader() && is_mine()) {
+        let drained = drain(session, group, ring);
+        patience.wait(drained, Stage::SharedOpen, ring, u64::from(u32::MAX))?;
+    }
+    Ok(())
+}
+
+fn unlock(group: Lanes, table: &Table) {
+    group.sync();
+    if group.is_leader() {
+        table.lock().release();
+    }
+}
+
+/// What a lane's `fclose` has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Close a stream that nobody shares, or whose handle is old.
+    Alone,
+    /// Close the stream of this entry, which nobody has open any more.
+    Last(u32),
+    /// Nothing: others have it open.
+    Left,
+    /// Nothing: it is not open.
+    NotOpen,
+}
+
+/// Leaves the lanes' streams, where they are shared. Convergent.
+pub(super) fn leave(file: File, lanes: Lanes) -> Closing {
+    lanes.grouped(file.key(), |group| {
+        let stream = file.stream();
+        let word = group.lead(|| {
+            // ORDERING: acquire, device, partner `open_group`: were it a later stream's, the generation would be, too. It is no earlier one's,
+            // since who has the handle has acquired its own.
+            let word = stream.shared.observe();
+            if stream.generation.peek() == file.generation { word } else { 0 }
+        });
+        if word == 0 {
+            return Closing::Alone;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+        let (epoch, index) = ((word >> 32) as u32, word as u32 - 1);
+        /// Answers that are no number of lanes.
+        const LEFT: u64 = u64::MAX;
+        let left = group.lead(|| match file.session.shared.entry(index).leave(epoch, group.count()) {
+            Left::Others => LEFT,
+            Left::Last(count) => count,
+            Left::NotOpen => 0,
+        });
+        match u64::from(group.rank()) {
+            _ if left == LEFT => Closing::Left,
+            0 if left > 0 => Closing::Last(index),
+            rank if rank < left => Closing::Left,
+            _ => Closing::NotOpen,
+        }
+    })
+}

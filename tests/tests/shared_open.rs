@@ -1,0 +1,263 @@
+//! The shared open: one stream for all threads that open a path in a mode, from the first open to the last close.
+
+use std::ffi::CString;
+use std::fs;
+use std::time::Duration;
+
+use gpufs_core::word::DeviceWord;
+use gpufs_device::{Errno, Fs, fprintf, warp};
+use gpufs_host::ring::Mode;
+use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small};
+
+fn session() -> Builder {
+    Session::builder().mode(Mode::Enter).deadline(Duration::from_secs(60))
+}
+
+/// Streams and files that are free.
+fn free(session: &Session) -> (u32, u32, u32) {
+    let tables = session.tables();
+    (tables.streams_free.free(), tables.files_free.free(), tables.stream_buffers.free.free())
+}
+
+/// Every thread opens, prints and closes `rounds` times: one of three shared streams, two of which are of one mode in other letters, or, some of
+/// them, a plain one. Every line is there once.
+fn storm(session: &mut Session, grid: Grid, rounds: u32, plain: bool) {
+    let scratch = Scratch::new("shared-storm");
+    let names = [scratch.c("even"), scratch.c("odd"), scratch.c("both")];
+    let threads = u64::from(grid.blocks) * u64::from(grid.threads);
+    // Some open a file of their own, by the other call.
+    let is_plain = |thread: u64| plain && thread.is_multiple_of(1600);
+    let own: Vec<CString> =
+        (0..threads).step_by(1600).map(|thread| scratch.c(&format!("own{thread}"))).collect();
+    let before = free(session);
+    session
+        .run(grid, |tables| {
+            let fs = Fs::new(tables);
+            let thread = warp::global_thread();
+            for round in 0..rounds {
+                let kind = (thread + u64::from(round)) % 5;
+                let file = match kind {
+                    _ if is_plain(thread) => fs.fopen(&own[thread as usize / 1600], c"a"),
+                    0 | 1 => fs.fopen_shared(&names[0], c"a"),
+                    2 => fs.fopen_shared(&names[0], c"ab"),
+                    3 => fs.fopen_shared(&names[1], c"a"),
+                    _ => fs.fopen_shared(&names[2], c"a+"),
+                };
+                let file = file.unwrap();
+                fprintf!(file, c"thread %lu round %u\n", thread, round).unwrap();
+                file.fclose().unwrap();
+            }
+        })
+        .unwrap();
+    let mut lines: Vec<String> = fs::read_dir(scratch.dir())
+        .unwrap()
+        .flat_map(|entry| {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut wanted: Vec<String> = (0..threads)
+        .flat_map(|thread| (0..rounds).map(move |round| format!("thread {thread} round {round}")))
+        .collect();
+    lines.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(lines.len(), wanted.len());
+    assert!(lines == wanted);
+    assert_eq!(free(session), before, "everything was closed");
+}
+
+#[test]
+fn a_grid_opens_prints_and_closes() {
+    let mut session = session().cpu().unwrap();
+    storm(&mut session, Grid { blocks: 132, threads: 256 }, 3, true);
+}
+
+#[test]
+fn at_each_width_and_in_each_mode() {
+    for width in [1, 32, 64] {
+        for mode in MODES {
+            let options = CpuOptions { width, ..CpuOptions::default() };
+            match small().mode(mode).cpu_with(options) {
+                Ok(mut session) => storm(&mut session, Grid { blocks: 3, threads: 200 }, 2, false),
+                Err(error) => skip("at_each_width_and_in_each_mode", error),
+            }
+        }
+    }
+}
+
+#[test]
+fn under_many_schedules() {
+    for seed in 0..40 {
+        let options = CpuOptions {
+            width: [1, 32, 64][seed as usize % 3],
+            schedule: Schedule::Seeded(seed),
+            ..CpuOptions::default()
+        };
+        let mut session = small().mode(Mode::Enter).cpu_with(options).unwrap();
+        storm(&mut session, Grid { blocks: 2, threads: 48 }, 2, false);
+    }
+}
+
+/// All that open get one stream, which is open until the last has closed; the next open is of another.
+#[test]
+fn one_stream_for_all_and_the_last_close_closes() {
+    let scratch = Scratch::new("shared-one");
+    let name = scratch.c("log");
+    let mut session = session().cpu().unwrap();
+    let before = free(&session);
+    let handles = each(&mut session, 1000, |fs, _| fs.fopen_shared(&name, c"w").unwrap().to_handle());
+    assert!(handles.iter().all(|handle| *handle == handles[0]));
+    let (streams, files, _) = free(&session);
+    assert_eq!((before.0 - streams, before.1 - files), (1, 1), "one stream and one descriptor");
+    // It stays open from kernel to kernel. The same mode in other letters, and other modes.
+    let (same, other, plain) = once(&mut session, |fs| {
+        (
+            fs.fopen_shared(&name, c"wb").unwrap(),
+            fs.fopen_shared(&name, c"w+").unwrap(),
+            fs.fopen(&name, c"a").unwrap(),
+        )
+    });
+    assert_eq!(same.to_handle(), handles[0]);
+    assert_ne!(other.to_handle(), handles[0]);
+    assert_eq!(free(&session).0, streams - 2);
+    once(&mut session, |_| {
+        assert_eq!((other.fclose(), plain.fclose()), (Ok(()), Ok(())));
+        assert_eq!(other.fclose(), Err(Errno::BADF));
+    });
+    // 1,001 opens, 1,005 closes at once.
+    let closes = each(&mut session, 1005, |_, thread| {
+        let printed = thread < 1000 && fprintf!(same, c"%lu\n", thread).is_ok();
+        (printed, same.fclose())
+    });
+    assert_eq!(closes.iter().filter(|(_, closed)| closed.is_ok()).count(), 1001);
+    assert_eq!(closes.iter().filter(|(_, closed)| *closed == Err(Errno::BADF)).count(), 4);
+    assert_eq!(free(&session), before);
+    assert_eq!(once(&mut session, |_| fprintf!(same, c"late\n")), Err(Errno::BADF));
+    let printed = closes.iter().filter(|(printed, _)| *printed).count();
+    assert_eq!(fs::read_to_string(scratch.path("log")).unwrap().lines().count(), printed);
+    // "w" truncates for the first of those who come next.
+    once(&mut session, |fs| {
+        let file = fs.fopen_shared(&name, c"w").unwrap();
+        assert_ne!(file.to_handle(), handles[0]);
+        file.fclose().unwrap();
+    });
+    assert_eq!(scratch.read("log"), b"");
+}
+
+/// While somebody keeps it open, `"w"` truncates once.
+#[test]
+fn who_finds_it_open_does_not_truncate() {
+    let scratch = Scratch::new("shared-kept");
+    let name = scratch.c("log");
+    let mut session = session().cpu().unwrap();
+    let kept = once(&mut session, |fs| fs.fopen_shared(&name, c"w").unwrap());
+    each(&mut session, 5000, |fs, thread| {
+        let file = fs.fopen_shared(&name, c"w").unwrap();
+        fprintf!(file, c"thread %lu\n", thread).unwrap();
+        file.fclose().unwrap();
+    });
+    once(&mut session, |_| kept.fclose().unwrap());
+    assert_eq!(fs::read_to_string(scratch.path("log")).unwrap().lines().count(), 5000);
+}
+
+/// An open that fails gives its error to all that waited; the next tries again. The system is asked once for many.
+#[test]
+fn an_open_that_fails_fails_for_all() {
+    let scratch = Scratch::new("shared-failed");
+    let name = scratch.c("missing/log");
+    let mut session = session().cpu().unwrap();
+    let before = free(&session);
+    let operations = |session: &Session| -> u64 {
+        session.tables().queues().iter().map(|queue| u64::from(queue.progress().tickets)).sum()
+    };
+    let asked = operations(&session);
+    session
+        .run(Grid { blocks: 132, threads: 256 }, |tables| {
+            assert_eq!(Fs::new(tables).fopen_shared(&name, c"w").err(), Some(Errno::NOENT));
+        })
+        .unwrap();
+    // Once for a wave; never more than for each warp.
+    assert!(operations(&session) - asked <= 132 * 8, "{}", operations(&session) - asked);
+    assert_eq!(free(&session), before);
+    fs::create_dir(scratch.path("missing")).unwrap();
+    once(&mut session, |fs| fs.fopen_shared(&name, c"w").unwrap().fclose().unwrap());
+    // What is refused before the system is asked.
+    let long = CString::new("x".repeat(4096)).unwrap();
+    let longest = CString::new(format!("{}x", "./".repeat(2047))).unwrap();
+    assert_eq!(longest.as_bytes().len(), 4095);
+    each(&mut session, 40, |fs, thread| match thread % 4 {
+        0 => assert_eq!(fs.fopen_shared(&long, c"w").err(), Some(Errno::NAMETOOLONG)),
+        1 => assert_eq!(fs.fopen_shared(&name, c"q").err(), Some(Errno::INVAL)),
+        2 => assert_eq!(fs.fopen_shared(c"", c"r").err(), Some(Errno::NOENT)),
+        // `open(2)` is the judge; nothing is cut off.
+        _ => assert_eq!(fs.fopen_shared(&longest, c"r").err(), Some(Errno::NOENT)),
+    });
+    assert_eq!(free(&session), before);
+}
+
+/// Paths that differ in one byte, in any place, are different.
+#[test]
+fn every_byte_of_a_path_counts() {
+    let scratch = Scratch::new("shared-paths");
+    let names: Vec<CString> =
+        (0..29).map(|number| scratch.c(&format!("{}{number:02}", "n".repeat(number)))).collect();
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    let files: Vec<u64> = each(&mut session, 290, |fs, thread| {
+        let file = fs.fopen_shared(&names[thread as usize % 29], c"w").unwrap();
+        fprintf!(file, c"%lu\n", thread % 29).unwrap();
+        file.to_handle()
+    });
+    assert_eq!(files.iter().collect::<std::collections::BTreeSet<_>>().len(), 29);
+    // As many streams as there are.
+    assert_eq!(once(&mut session, |fs| fs.fopen_shared(c"/dev/null", c"w").err()), Some(Errno::MFILE));
+    drop(session);
+    for number in 0..29 {
+        let text = fs::read_to_string(scratch.path(&format!("{}{number:02}", "n".repeat(number)))).unwrap();
+        assert_eq!(text, format!("{number}\n").repeat(10));
+    }
+}
+
+/// Lanes that panic with the stream open, or while others open it, leave it to the others and to the next kernel.
+#[test]
+fn lanes_that_panic_hold_nobody_up() {
+    let scratch = Scratch::new("shared-panic");
+    let name = scratch.c("log");
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    for round in 0..5 {
+        let opened = DeviceWord::new(0);
+        let outcome = session.run(Grid { blocks: 1, threads: 96 }, |tables| {
+            let thread = warp::global_thread();
+            assert!(thread % 17 != round, "before it opens");
+            let file = Fs::new(tables).fopen_shared(&name, c"a").unwrap();
+            opened.draw(1);
+            fprintf!(file, c"round %lu\n", round).unwrap();
+            assert!(thread % 13 != round, "before it closes");
+            file.fclose().unwrap();
+        });
+        assert!(outcome.is_err());
+        each(&mut session, 64, |fs, _| {
+            let file = fs.fopen_shared(&name, c"a").unwrap();
+            fprintf!(file, c"after\n").unwrap();
+            file.fclose().unwrap();
+        });
+    }
+    drop(session);
+    let text = fs::read_to_string(scratch.path("log")).unwrap();
+    assert_eq!(text.lines().filter(|line| *line == "after").count(), 5 * 64);
+}
+
+/// A handle that outlives its session names nothing, and opens nothing.
+#[test]
+fn a_closed_session_opens_nothing() {
+    let scratch = Scratch::new("shared-closed");
+    let name = scratch.c("log");
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    let (fs_late, file) = once(&mut session, |fs| (fs, fs.fopen_shared(&name, c"w").unwrap()));
+    drop(session);
+    assert_eq!(fs_late.fopen_shared(&name, c"w").err(), Some(Errno::MFILE));
+    assert_eq!((file.fwrite(b"late"), file.fclose()), (Err(Errno::BADF), Err(Errno::BADF)));
+    // Nor of the next session, which may have its tables.
+    let mut next = small().mode(Mode::Enter).cpu().unwrap();
+    assert_eq!(once(&mut next, |_| file.fclose()), Err(Errno::BADF));
+}
