@@ -11,8 +11,9 @@
 //! | `TicketLock::release` stores, or `is_served` loads, relaxed | `ticket_lock` |
 //! | the exchange FULL → CLAIMED is relaxed | `full_start` |
 //! | no fence in `commit`; no fence in `grant`, which `free_block` relies on | `serial_start` |
+//! | `advance` does not store `drained` | `lanes_drain` |
 //!
-//! `lanes_drain` was seen to catch none of those tried.
+//! `lanes_drain` tells no single ordering: there `advance` and the lock stand in for each other.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "entries and cells")]
 
