@@ -82,3 +82,18 @@ fn a_full_device_is_an_error() {
     // It has no length to settle before.
     assert_eq!(errors(&output), "copy: /dev/full: Invalid argument\n");
 }
+
+#[test]
+fn says_that_it_runs_without_a_gpu() {
+    let tree = Tree::new("copy-cpu");
+    tree.file("source", "text");
+    for (device, quiet, lines) in [("auto", "", 1), ("auto", "1", 0), ("cpu", "", 0)] {
+        let mut command = std::process::Command::new(COPY);
+        // No device program there.
+        command.current_dir(tree.path()).env("GPUFS_PROGRAMS", tree.path()).env("GPUFS_QUIET", quiet);
+        let output = command.args(["--device", device, "source", "target"]).output().unwrap();
+        let told =
+            errors(&output).lines().filter(|line| line.contains("on CPU lanes, not on a GPU:")).count();
+        assert_eq!((output.status.success(), told), (true, lines), "{device} {quiet}: {}", errors(&output));
+    }
+}

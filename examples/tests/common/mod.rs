@@ -41,13 +41,15 @@ pub(crate) fn has(tool: &str, test: &str) -> bool {
     there
 }
 
-/// Runs a program in a directory, in the C locale.
+/// Runs a program in a directory, in the C locale. It does not say that there is no GPU.
 pub(crate) fn run<A: AsRef<OsStr>>(
     program: &str,
     directory: &Path,
     arguments: impl IntoIterator<Item = A>,
 ) -> Output {
-    Command::new(program).current_dir(directory).env("LC_ALL", "C").args(arguments).output().unwrap()
+    let mut command = Command::new(program);
+    command.current_dir(directory).env("LC_ALL", "C").env("GPUFS_QUIET", "1").args(arguments);
+    command.output().unwrap()
 }
 
 /// An output's standard error.
