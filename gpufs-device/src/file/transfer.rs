@@ -66,7 +66,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Call::Fsync, Ok(descriptor), |number| Sqe::fsync(number, 0))
+        let lanes = Lanes::calling(self.session(), Call::Fsync);
+        self.simple(lanes, Call::Fsync, Ok(descriptor), |number| Sqe::fsync(number, 0))
     }
 
     /// Waits until the file's data, and what of its metadata is needed to read it, is on its device, as `fdatasync(2)`.
@@ -74,7 +75,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        self.simple(Call::Fdatasync, Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
+        let lanes = Lanes::calling(self.session(), Call::Fdatasync);
+        self.simple(lanes, Call::Fdatasync, Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
     }
 
     /// Cuts or extends the file to `length` bytes, as `ftruncate(2)`. Needs Linux 6.9.
@@ -83,17 +85,18 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
         let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
-        self.simple(Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
+        let lanes = Lanes::calling(self.session(), Call::Ftruncate);
+        self.simple(lanes, Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
     }
 
     fn simple(
         self,
+        lanes: Lanes,
         call: Call,
         descriptor: Result<Descriptor, Errno>,
         entry: impl Fn(i32) -> Sqe,
     ) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, call);
         let file = descriptor.and_then(|descriptor| session.file(descriptor));
         let sqe = file.ok().map(|file| entry(file.descriptor.peek().cast_signed()));
         let result = Errno::check(transact(session, lanes, sqe));
