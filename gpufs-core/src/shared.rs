@@ -33,7 +33,8 @@ use crate::word::{DeviceWord, DeviceWord64};
 
 /// Bytes that a path has room for, its NUL included.
 pub const PATH_BYTES: usize = 4096;
-const PATH_WORDS: usize = PATH_BYTES / 8;
+/// Loom's words are large and many of them slow.
+const PATH_WORDS: usize = if cfg!(loom) { 1 } else { PATH_BYTES / 8 };
 
 /// The state:
 ///
@@ -296,7 +297,7 @@ impl Table {
     }
     fn path(&self, index: u32) -> &[DeviceWord64; PATH_WORDS] {
         assert!(index < self.count && self.paths != 0, "an entry with a path");
-        let address = self.paths + u64::from(index) * PATH_BYTES as u64;
+        let address = self.paths + u64::from(index) * size_of::<[DeviceWord64; PATH_WORDS]>() as u64;
         // SAFETY:
         // - so many words for each entry, aligned, by the host's construction
         // - words that are shared by design
