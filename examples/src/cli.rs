@@ -253,7 +253,9 @@ impl Options {
         Plan { is_gpu, grid: Grid { blocks, threads }, width, passed_over: None }
     }
 
-    fn with_rings(&self, mut builder: Builder) -> Builder {
+    /// With what the command line says of the rings. The programs look at every error and say what it means, so the session need not.
+    fn with_rings(&self, builder: Builder) -> Builder {
+        let mut builder = builder.report_failures(false);
         if let Some(rings) = self.rings {
             builder = builder.rings(rings);
         }

@@ -149,8 +149,6 @@ fn lanes_that_call_together_get_what_the_model_says() {
                             random.pick(&[Buffering::Full, Buffering::None]),
                             random.pick(&[16, 64, 256, 4096]),
                         );
-                        model.position = model.position.saturating_sub(model.pushed.len());
-                        model.pushed.clear();
                         once(&mut session, |_| file.setvbuf(buffering, size)).unwrap();
                         reads_bytes = buffering == Buffering::None;
                     }
