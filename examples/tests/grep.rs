@@ -240,10 +240,12 @@ fn output_that_fails() {
 #[test]
 fn says_what_is_wrong() {
     let tree = Tree::new("grep-wrong");
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 6] = [
         (&[], "grep: no PATTERN was given; see grep --help\n"),
         (&["foo"], "grep: no FILE was named; name some, or a list of them with --files-from\n"),
         (&["foo", "--files-from", "missing"], "grep: missing: No such file or directory\n"),
+        (&["--piece", "0", "foo", "file"], "grep: --piece: 1 to 16777216 bytes\n"),
+        (&["--output", "100", "foo", "file"], "grep: --output: 4096 to 16777216 bytes\n"),
         (&["a\nb", "file"], "grep: PATTERN holds a newline: one string at a time, please\n"),
     ];
     for (arguments, message) in cases {
@@ -314,9 +316,15 @@ fn all_lines_match() {
             expected.push(b'\n');
         }
     }
-    for piece in ["5000", "98304", "288K"] {
-        let output = run(GREP, tree.path(), ["-n", "--mode", "enter", "--piece", piece, "ab", "lines"]);
-        assert!(output.stdout == expected, "--piece {piece}");
+    for (piece, output) in
+        [("5000", "64K"), ("98304", "256K"), ("288K", "4096"), ("288K", "432K"), ("1M", "2M")]
+    {
+        let ours = ["-n", "--mode", "enter", "--piece", piece, "--output", output, "ab", "lines"];
+        assert!(run(GREP, tree.path(), ours).stdout == expected, "--piece {piece} --output {output}");
+    }
+    // What fits is put out whole; what almost does is not.
+    for output in ["5000", "100000", "300K", "1152K"] {
+        compare(&tree, &["-F"], &["--mode", "enter", "--output", output], "b", &files);
     }
 }
 

@@ -10,7 +10,7 @@ use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
 use gpufs_examples::cli::{self, Failure, Options, Plan};
 use gpufs_examples::kernels::Parts;
-use gpufs_examples::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide};
+use gpufs_examples::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
 use gpufs_examples::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
@@ -28,7 +28,10 @@ Prints the lines of the files that hold PATTERN, in the order of the files, as L
   --class        PATTERN is a class of bytes, such as [a-z0-9] or [^a]
   --files-from LIST
                  search the files named in LIST too, one on each line; - is the standard input
-  --piece BYTES  what a warp searches at once of a long file (default 288K: a multiple of the 96K that grep judges at once)
+  --piece BYTES  what a warp searches at once of a long file: a multiple of the 96K that grep judges at once (default on CPU lanes 288K,
+                 on a GPU 96K to 1152K, the more the longer the files are)
+  --output BYTES what a warp keeps of its output until the output before it is printed (default on CPU lanes 64K, on a GPU as much as
+                 a piece or more)
 
 Exit status: 0 if a line matched, 1 if none did, 2 if there was trouble.
 ";
@@ -44,10 +47,24 @@ const MOST_RINGS: u32 = 8;
 /// Threads that look how long files are, and the least that is worth one.
 const MOST_THREADS: usize = 8;
 const LEAST_SHARE: usize = 512;
+/// Memory of a GPU's for the warps' texts and output, at most, and the least that is tried where there is not so much.
+const GPU_MEMORY: usize = 2 << 30;
+const LEAST_GPU_MEMORY: usize = 64 << 20;
+/// Output that a warp on a GPU keeps until its turn, at least, and beyond a piece's text.
+const GPU_OUTPUT: u32 = 256 << 10;
+const OUTPUT_BESIDE: u32 = 4096;
+/// The most: a longer piece, which only --piece makes, may have to wait for its turn.
+const MOST_OUTPUT: u32 = 2 << 20;
 /// Bytes of a piece, by default and at most.
 #[allow(clippy::cast_possible_truncation, reason = "a constant that fits")]
 const PIECE: u32 = grep::PIECE_BYTES as u32;
+#[allow(clippy::cast_possible_truncation, reason = "as above")]
+const STRETCH: u32 = grep::STRETCH_BYTES as u32;
+#[allow(clippy::cast_possible_truncation, reason = "as above")]
+const OUTPUT: u32 = grep::OUTPUT_BYTES as u32;
 const MOST_PIECE: u32 = 16 << 20;
+/// The least that is kept of the output.
+const LEAST_OUTPUT: u32 = 4096;
 
 /// What the command line says.
 struct Command {
@@ -56,8 +73,10 @@ struct Command {
     numbered: bool,
     named: Option<bool>,
     is_class: bool,
-    /// Bytes of a piece of a long file.
-    piece: u32,
+    /// Bytes of a piece of a long file, if that was said.
+    piece: Option<u32>,
+    /// Bytes of output that a warp keeps, if that was said.
+    output: Option<u32>,
     pattern: OsString,
     files: Vec<OsString>,
 }
@@ -74,7 +93,7 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     // Eight warps: memory for their texts stays near the cores, and there is always one that does not wait.
     // A GPU's warp does one thing after the other and waits for each: it takes many to keep the bus busy.
     let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
-    let mut piece = PIECE;
+    let (mut piece, mut output) = (None, None);
     let (mut counts, mut names) = (false, false);
     let (mut numbered, mut named, mut is_class) = (false, None, false);
     let (mut operands, mut lists) = (Vec::new(), Vec::new());
@@ -92,7 +111,12 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
             Short('F') => is_class = false,
             Long("class") => is_class = true,
             Long("files-from") => lists.push(parser.value()?),
-            Long("piece") => piece = u32::try_from(cli::size("piece", &mut parser)?).unwrap_or(u32::MAX),
+            Long("piece") => {
+                piece = Some(u32::try_from(cli::size("piece", &mut parser)?).unwrap_or(u32::MAX));
+            }
+            Long("output") => {
+                output = Some(u32::try_from(cli::size("output", &mut parser)?).unwrap_or(u32::MAX));
+            }
             Value(value) => operands.push(value),
             Long(name) => {
                 let name = name.to_owned();
@@ -114,15 +138,18 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     if files.is_empty() && lists.is_empty() {
         return Err("no FILE was named; name some, or a list of them with --files-from".into());
     }
-    if !(1..=MOST_PIECE).contains(&piece) {
+    if piece.is_some_and(|piece| !(1..=MOST_PIECE).contains(&piece)) {
         return Err(format!("--piece: 1 to {MOST_PIECE} bytes").into());
+    }
+    if output.is_some_and(|output| !(LEAST_OUTPUT..=MOST_PIECE).contains(&output)) {
+        return Err(format!("--output: {LEAST_OUTPUT} to {MOST_PIECE} bytes").into());
     }
     let show = match (names, counts) {
         (true, _) => Show::Names,
         (_, true) => Show::Counts,
         _ => Show::Lines,
     };
-    Ok(Some(Command { options, show, numbered, named, is_class, piece, pattern, files }))
+    Ok(Some(Command { options, show, numbered, named, is_class, piece, output, pattern, files }))
 }
 
 /// The names in a list.
@@ -286,37 +313,104 @@ fn most_together(plan: &Plan) -> u32 {
     if plan.is_gpu { GPU_TOGETHER } else { plan.width }
 }
 
+/// What a warp works with.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Bytes of a piece.
+    piece: u32,
+    /// Bytes of output that it keeps.
+    output: u32,
+    /// Bytes of its memory.
+    part: usize,
+}
+
+/// Sizes for `total` bytes of text, so that all warps have their memory in `most` bytes if they can.
+fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize) -> Sizes {
+    let of = |piece: u32| {
+        let is_prefixed = command.numbered || command.named.unwrap_or(command.files.len() > 1);
+        let wanted = piece + if is_prefixed { piece / 2 } else { OUTPUT_BESIDE };
+        let output = match (command.output, plan.is_gpu, command.show) {
+            (Some(output), ..) => output,
+            (None, true, Show::Lines) => wanted.clamp(GPU_OUTPUT, MOST_OUTPUT),
+            // Not much at a time, or at most a line for each file.
+            _ => OUTPUT,
+        };
+        Sizes { piece, output, part: grep::part_bytes(piece, reach, output) }
+    };
+    if let Some(piece) = command.piece {
+        return of(piece);
+    }
+    if !plan.is_gpu {
+        return of(PIECE);
+    }
+    let mut piece = u32::try_from(piece_for(total, plan.warps())).unwrap_or(PIECE);
+    // Ends: `piece` shrinks.
+    while piece > STRETCH && of(piece).part.saturating_mul(plan.warps() as usize) > most {
+        piece -= STRETCH;
+    }
+    of(piece)
+}
+
+/// Divides the files, and gets memory for as many warps as there is work for: the tables, the warps' memory, and their sizes.
+fn divided(
+    session: &mut Session,
+    command: &Command,
+    plan: &Plan,
+    (lengths, reach): (&[u64], u32),
+) -> Result<(Units, Parts, Sizes), Failure> {
+    // As many as the files that may be open are enough for.
+    let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(FILES_BESIDE) / plan.warps().max(1);
+    let total = lengths.iter().fold(0, |sum: u64, length| sum.saturating_add(*length));
+    let mut most = if plan.is_gpu { GPU_MEMORY } else { usize::MAX };
+    // Ends: `most` shrinks, down to `LEAST_GPU_MEMORY`.
+    loop {
+        let sizes = sizes(command, plan, (total, reach), most);
+        let piece = u64::from(sizes.piece);
+        let shape = Shape {
+            piece,
+            short: piece.min(grep::SHORT_BYTES as u64),
+            together: most_together(plan).min(allowed.saturating_sub(1)).max(1),
+            text: grep::text_bytes(sizes.piece, reach) as u64,
+        };
+        // No more warps than there is work. Those without memory leave it to the others.
+        let work = divide(lengths, shape).take(plan.warps() as usize).count();
+        let parts = work.min(most / sizes.part).max(1);
+        match plan.scratch(session, sizes.part * parts) {
+            Ok(memory) => {
+                #[allow(unsafe_code, reason = "memory that the kernel uses")]
+                // SAFETY:
+                // - the session's, and nobody touches it here
+                let memory = unsafe { Parts::new(memory, sizes.part * parts, sizes.part) };
+                return Ok((units(session, lengths, shape)?, memory, sizes));
+            }
+            Err(_) if plan.is_gpu && parts > 1 && most > LEAST_GPU_MEMORY => most /= 2,
+            Err(error) => {
+                let kib = sizes.part.div_ceil(1024);
+                return Err(format!(
+                    "no memory for {parts} warps of {kib} KiB: {error}; choose fewer --blocks, or a shorter --piece"
+                )
+                .into());
+            }
+        }
+    }
+}
+
 fn search(command: &Command) -> Result<ExitCode, Failure> {
     let options = &command.options;
     let needle = needle(command)?;
     let lengths = lengths(&command.files);
     let (mut session, plan) = open(options)?;
-    let (piece, reach) = (command.piece, needle.reach());
-    let part_bytes = grep::part_bytes(piece, reach);
-    // As many as the files that may be open are enough for.
-    let allowed = cli::allow_files(files_wanted(&plan)).saturating_sub(FILES_BESIDE) / plan.warps().max(1);
-    let shape = Shape {
-        piece: piece.into(),
-        short: u64::from(piece).min(grep::SHORT_BYTES as u64),
-        together: most_together(&plan).min(allowed.saturating_sub(1)).max(1),
-        text: grep::text_bytes(piece, reach) as u64,
-    };
-    let units = units(&mut session, &lengths, shape)?;
-    // No more warps than there is work.
-    let parts = plan.warps().min(units.count()).max(1) as usize;
-    let memory = plan.scratch(&mut session, part_bytes * parts)?;
-    #[allow(unsafe_code, reason = "memory that the kernel uses")]
-    // SAFETY:
-    // - the session's, and nobody touches it here
-    let memory = unsafe { Parts::new(memory, part_bytes * parts, part_bytes) };
+    let reach = needle.reach();
+    let (units, memory, sizes) = divided(&mut session, command, &plan, (&lengths, reach))?;
     let job = grep::Job {
         names: names(&mut session, &command.files, &lengths)?,
         show: command.show,
         numbered: u32::from(command.numbered),
         named: u32::from(command.named.unwrap_or(command.files.len() > 1)),
         units,
-        piece,
+        piece: sizes.piece,
         reach,
+        output: sizes.output,
         memory,
         next: DeviceWord::new(0),
         matched: DeviceWord::new(0),

@@ -160,7 +160,7 @@ impl<'a> Warp<'a> {
         let mut carry = Carry::default();
         let whole = self.survey(text, 0, text.len());
         let found = self.advance(&source, &whole, &mut carry);
-        self.emit(&source, Carry::default(), found, &carry);
+        self.emit(&source, Carry::default(), &found, &carry);
         self.conclude(name, &carry);
         if found.is_binary && self.job.show == Show::Lines { Remark::BinaryMatches } else { Remark::Nothing }
     }

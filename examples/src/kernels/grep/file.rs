@@ -10,11 +10,9 @@ use gpufs_device::file::Descriptor;
 use super::output::Line;
 use super::survey::{Carry, Place, Slice};
 use super::text::{Decimal, Matches};
-use super::{OUTPUT_BYTES, Remark, STRETCH_BYTES, Show, Warp};
+use super::{Remark, STRETCH_BYTES, Show, Warp};
 
-/// Text whose lines are put out at once, so that they fit the buffer even if all match.
-const RANGE_BYTES: usize = 32 << 10;
-/// The same where many short lines have long names.
+/// Text whose lines are put out at once, at least: where many short lines have long names.
 const LEAST_RANGE_BYTES: usize = 512;
 
 /// A text and where it comes from.
@@ -43,6 +41,10 @@ pub(super) struct Found {
     is_closing: bool,
     /// Whether a line matches that is not printed, as it belongs to a binary file.
     pub(super) is_binary: bool,
+    /// The caller's slice of the text up to `cut`, and its place.
+    slice: Slice,
+    /// As above.
+    place: Place,
 }
 
 impl Found {
@@ -100,11 +102,11 @@ impl<'a> Warp<'a> {
     /// Goes from what was known of the file before a text to what is known behind it; `whole` is the caller's slice of all of it.
     pub(super) fn advance(&self, source: &Source<'a>, whole: &Slice, carry: &mut Carry) -> Found {
         let lanes = self.lanes;
-        let mut found = Found { cut: source.own, ..Found::default() };
+        let mut found = Found { cut: source.own, slice: *whole, ..Found::default() };
         let nul = lanes.ballot(whole.nul.is_some());
         let before = carry.matches;
         if nul.is_empty() || carry.is_binary {
-            self.settle(carry, whole, source.offset);
+            found.place = self.settle(carry, whole, source.offset);
             found.has_lines = !carry.is_binary && carry.matches > before;
             found.is_binary = carry.is_binary && carry.matches > before;
         } else {
@@ -112,7 +114,8 @@ impl<'a> Warp<'a> {
             let at = source.offset + lanes.broadcast(whole.nul.unwrap_or(0) as u64, nul.first());
             let cut = (at - at % STRETCH_BYTES as u64).saturating_sub(source.offset);
             found.cut = usize::try_from(cut).unwrap_or(usize::MAX);
-            self.settle(carry, &self.survey(source.text, 0, found.cut), source.offset);
+            found.slice = self.survey(source.text, 0, found.cut);
+            found.place = self.settle(carry, &found.slice, source.offset);
             found.has_lines = carry.matches > before;
             let before = carry.matches;
             carry.is_binary = true;
@@ -137,19 +140,25 @@ impl<'a> Warp<'a> {
     }
 
     /// Puts out the lines of a text that match, between what was known before it and what is known behind it.
-    pub(super) fn emit(&mut self, source: &Source<'a>, before: Carry, found: Found, after: &Carry) {
+    pub(super) fn emit(&mut self, source: &Source<'a>, before: Carry, found: &Found, after: &Carry) {
         if self.job.show != Show::Lines {
             return;
         }
-        let (mut carry, mut from, mut step) = (before, 0, RANGE_BYTES);
         let cut = if found.has_lines { found.cut } else { 0 };
+        let most = self.job.output_bytes();
+        let (mut carry, mut from, mut step) = (before, 0, LEAST_RANGE_BYTES.max(most / 2));
+        // All of it at once if its lines fit, as they do without prefixes even if all match. It has been surveyed.
+        if 0 < cut && cut <= most && self.emit_range(source, &before, &found.slice, &found.place, true) {
+            from = cut;
+        }
         // Ends: `from` grows, or `step` shrinks, which it does until it is `LEAST_RANGE_BYTES`.
         while from < cut && !self.is_stopped() {
             let to = cut.min(from + step);
             let slice = self.survey(source.text, from, to);
             let mut next = carry;
             let place = self.settle(&mut next, &slice, source.offset);
-            if next.matches > carry.matches && !self.emit_range(source, &carry, &slice, &place, step) {
+            let may_refuse = step > LEAST_RANGE_BYTES;
+            if next.matches > carry.matches && !self.emit_range(source, &carry, &slice, &place, may_refuse) {
                 step = LEAST_RANGE_BYTES.max(step / 4);
                 continue;
             }
@@ -162,7 +171,7 @@ impl<'a> Warp<'a> {
     }
 
     /// Puts out the matching lines of a range of a text, of which `slice` and `place` are the caller's; `false` if they are too many for
-    /// the buffer, and nothing was put out.
+    /// the buffer, and nothing was put out. Only if it `may_refuse`.
     #[inline(never)]
     fn emit_range(
         &mut self,
@@ -170,7 +179,7 @@ impl<'a> Warp<'a> {
         before: &Carry,
         slice: &Slice,
         place: &Place,
-        step: usize,
+        may_refuse: bool,
     ) -> bool {
         let (job, lanes) = (self.job, self.lanes);
         let name = job.is_named().then_some(source.name.to_bytes());
@@ -199,8 +208,8 @@ impl<'a> Warp<'a> {
             }
         };
         let sizes = self.measure(each_line);
-        let fits = sizes.2 <= OUTPUT_BYTES;
-        if !fits && step > LEAST_RANGE_BYTES {
+        let fits = sizes.2 <= job.output_bytes();
+        if !fits && may_refuse {
             return false;
         }
         let split = lanes.ballot(is_split);
@@ -292,7 +301,7 @@ impl<'a> Warp<'a> {
             let whole = self.survey(source.text, 0, source.own);
             let before = carry;
             let found = self.advance(&source, &whole, &mut carry);
-            self.emit(&source, before, found, &carry);
+            self.emit(&source, before, &found, &carry);
             if found.is_binary && self.job.show == Show::Lines {
                 return (Remark::BinaryMatches, carry);
             }

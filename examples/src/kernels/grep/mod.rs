@@ -54,8 +54,8 @@ pub const STRETCH_BYTES: usize = 96 << 10;
 pub const PIECE_BYTES: usize = 3 * STRETCH_BYTES;
 /// Shorter files are searched several at a time.
 pub const SHORT_BYTES: usize = 32 << 10;
-/// What a warp finds until it has to wait for its turn.
-const OUTPUT_BYTES: usize = 64 << 10;
+/// What a warp finds until it has to wait for its turn, by default: on CPU lanes few run at a time, and memory near the cores is fast.
+pub const OUTPUT_BYTES: usize = 64 << 10;
 /// The least memory for texts: for the room of a short file at least.
 const LEAST_TEXT_BYTES: usize = 64 << 10;
 
@@ -93,6 +93,8 @@ portable! {
         pub piece: u32,
         /// Bytes of a match beyond its first.
         pub reach: u32,
+        /// Bytes of output that a warp keeps until its turn. Longer output waits for the turn, and the rest of the search with it.
+        pub output: u32,
         /// A part of [`part_bytes`] for each warp. Warps for which there is none leave the work to the others.
         pub memory: Parts,
         /// The next unit to draw, or more.
@@ -122,6 +124,9 @@ impl Job {
     const fn wanted_bytes(&self) -> usize {
         wanted_bytes(self.piece, self.reach)
     }
+    const fn output_bytes(&self) -> usize {
+        self.output as usize
+    }
     /// Memory for texts.
     const fn text_bytes(&self) -> usize {
         text_bytes(self.piece, self.reach)
@@ -141,8 +146,9 @@ pub const fn text_bytes(piece: u32, reach: u32) -> usize {
 
 /// Memory for one warp, in bytes.
 #[must_use]
-pub const fn part_bytes(piece: u32, reach: u32) -> usize {
-    text_bytes(piece, reach) + OUTPUT_BYTES
+pub const fn part_bytes(piece: u32, reach: u32, output: u32) -> usize {
+    // Whole words, so that all parts are aligned if the first is.
+    text_bytes(piece, reach) + (output as usize).next_multiple_of(16)
 }
 
 /// A warp at work, the same in all its lanes.

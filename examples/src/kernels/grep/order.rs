@@ -7,23 +7,48 @@ use gpufs_device::warp::nap;
 
 use super::Warp;
 use super::survey::Carry;
+use super::units::Record;
 
-/// Shortest and longest nap of a warp that waits, in nanoseconds.
-const NAP_NS: (u32, u32) = (100, 2_000);
+/// Whether a GPU runs this. There a warp that naps costs others little. A CPU's thread that never naps long takes the cores of those it
+/// waits for.
+const IS_GPU: bool = cfg!(any(target_arch = "nvptx64", target_arch = "amdgpu"));
+/// Shortest nap of a warp that waits, in nanoseconds, and longest.
+const NAP_NS: (u32, u32) = if IS_GPU { (50, 500) } else { (100, 2_000) };
+/// Longest nap of the one that is next to print: all behind it wait for it.
+const NEXT_NAP_NS: u32 = if IS_GPU { 100 } else { NAP_NS.1 };
+
+/// What a warp sees of what it waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Far,
+    Near,
+    Here,
+}
 
 impl Warp<'_> {
     /// Waits until it is so, as the leader sees; `false` if nothing can be printed any more.
     pub(super) fn wait_until(&self, is_so: impl Fn() -> bool) -> bool {
+        self.wait(|| if is_so() { Sight::Here } else { Sight::Far })
+    }
+
+    /// As [`Warp::wait_until`], with shorter naps when it is near.
+    fn wait(&self, look: impl Fn() -> Sight) -> bool {
+        let lanes = self.lanes;
         let mut nap_ns = NAP_NS.0;
         // Ends: as the callers say, or a write to the standard output has failed.
-        while self.lanes.any(self.lanes.is_leader() && !is_so()) {
+        loop {
+            let seen = lanes.from_leader(if lanes.is_leader() { look() as u64 } else { 0 });
+            if seen == Sight::Here as u64 {
+                return true;
+            }
             if self.is_stopped() {
                 return false;
             }
+            let most = if seen == Sight::Near as u64 { NEXT_NAP_NS } else { NAP_NS.1 };
+            nap_ns = nap_ns.min(most);
             nap(nap_ns);
-            nap_ns = (2 * nap_ns).min(NAP_NS.1);
+            nap_ns *= 2;
         }
-        true
     }
 
     /// Waits for what the unit before leaves; `None` if nothing can be printed any more.
@@ -79,7 +104,15 @@ impl Warp<'_> {
             let record = self.job.units.record(before);
             // Ends: who has that unit waits for output of lower ones only, and for the standard output.
             // ORDERING: acquire, device, partner `end_turn`.
-            let _ = self.wait_until(|| record.printed.observe() == 1);
+            let _ = self.wait(|| match record.printed.observe() {
+                Record::PRINTED => Sight::Here,
+                Record::PRINTING => Sight::Near,
+                _ => Sight::Far,
+            });
+        }
+        if self.lanes.is_leader() {
+            // ORDERING: relaxed: it only says how long to nap.
+            self.job.units.record(self.unit).printed.set(Record::PRINTING);
         }
     }
 
@@ -91,7 +124,7 @@ impl Warp<'_> {
         self.print_pending();
         if self.lanes.is_leader() {
             // ORDERING: release, device, partner `take_turn`.
-            self.job.units.record(self.unit).printed.publish(1);
+            self.job.units.record(self.unit).printed.publish(Record::PRINTED);
         }
     }
 }

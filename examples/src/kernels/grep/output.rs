@@ -4,8 +4,8 @@
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Errno, File};
 
+use super::Warp;
 use super::text::Decimal;
-use super::{OUTPUT_BYTES, Warp};
 
 /// The least of a file that is worth a read of its own, where there is more.
 const LEAST_READ: usize = 4096;
@@ -80,10 +80,10 @@ impl<'a> Warp<'a> {
     /// Copies bytes that all lanes have to the end of the buffer; prints them at once where they are too many.
     #[inline(never)]
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        if self.pending + bytes.len() > OUTPUT_BYTES {
+        if self.pending + bytes.len() > self.job.output_bytes() {
             self.print_pending();
         }
-        if bytes.len() > OUTPUT_BYTES {
+        if bytes.len() > self.job.output_bytes() {
             self.print(bytes);
             return;
         }
@@ -104,10 +104,10 @@ impl<'a> Warp<'a> {
         // Ends: each round takes bytes of the file, or is the last.
         while from < to && !self.is_stopped() {
             let left = usize::try_from(to - from).unwrap_or(usize::MAX);
-            if OUTPUT_BYTES - self.pending < left.min(LEAST_READ) {
+            if self.job.output_bytes() - self.pending < left.min(LEAST_READ) {
                 self.print_pending();
             }
-            let wanted = left.min(OUTPUT_BYTES - self.pending);
+            let wanted = left.min(self.job.output_bytes() - self.pending);
             match self.load(descriptor, self.output_start() + self.pending, from, wanted) {
                 // The file was cut. An error shows where it is read for the search.
                 Ok(0) | Err(_) => return,
@@ -130,13 +130,13 @@ impl<'a> Warp<'a> {
         (before as usize, bytes, total as usize)
     }
 
-    /// Puts every lane's lines, in lane order, into the buffer. They come to at most [`OUTPUT_BYTES`]: to what [`Warp::measure`] says.
+    /// Puts every lane's lines, in lane order, into the buffer. They come to at most [`super::Job::output_bytes`]: to what [`Warp::measure`] says.
     pub(super) fn put<'t>(
         &mut self,
         (before, bytes, total): (usize, usize, usize),
         each_line: impl Fn(&mut dyn FnMut(Line<'t>)),
     ) {
-        if self.pending + total > OUTPUT_BYTES {
+        if self.pending + total > self.job.output_bytes() {
             self.print_pending();
         }
         let start = self.output_start() + self.pending + before;

@@ -59,7 +59,7 @@ impl<'a> Warp<'a> {
             Show::Names => carry.is_decided,
         };
         self.leave(&carry, is_loud || has_grown || !matches!(remark, Remark::Nothing));
-        self.emit(&source, before, found, &carry);
+        self.emit(&source, before, &found, &carry);
         if has_grown {
             let next = source.offset + source.own as u64;
             (remark, carry) = self.search_rest(name, descriptor, next, carry);

@@ -44,7 +44,7 @@ impl Carry {
 }
 
 /// What a lane found in its slice of a text. Places are in the text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
     /// Where the first and the last line end that end in it.
     pub(super) ends: Option<(usize, usize)>,
@@ -60,7 +60,7 @@ pub(super) struct Slice {
 }
 
 /// What a lane knows about its slice by what the others found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
     /// Where in the file the first line begins that ends in the slice. Of meaning if one does.
     pub(super) start: u64,

@@ -8,6 +8,8 @@ use core::slice;
 use gpufs_core::word::{DeviceWord, DeviceWord64};
 use gpufs_device::portable;
 
+use super::STRETCH_BYTES;
+
 portable! {
     /// What a warp searches at once.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,7 @@ portable! {
     pub struct Record {
         /// 1 once all words below stand.
         pub known: DeviceWord,
-        /// 1 once the unit's output, and so all output before it, is in the standard output's buffer. Only of units that have some.
+        /// One of the constants below, in their order. Only of units that have output.
         pub printed: DeviceWord,
         /// The last unit that has output, this one or one before it, plus 1; 0: none has.
         pub loud: DeviceWord,
@@ -44,6 +46,13 @@ portable! {
         /// As above.
         pub matches: DeviceWord64,
     }
+}
+
+impl Record {
+    /// Who has the unit has turned to printing: nobody else prints.
+    pub const PRINTING: u32 = 1;
+    /// The unit's output, and so all output before it, is in the standard output's buffer.
+    pub const PRINTED: u32 = 2;
 }
 
 portable! {
@@ -144,6 +153,20 @@ pub struct Shape {
     pub text: u64,
 }
 
+/// Pieces of long files for each warp at least, as far as the files are long enough: so that all warps are busy to the end.
+const PIECES_PER_WARP: u64 = 4;
+/// The most stretches in a piece of a large input: what a piece costs beside its text is little then.
+const MOST_STRETCHES: u64 = 12;
+
+/// Bytes of a piece where `warps` share `total` bytes: whole stretches. The larger the pieces, the fewer turns to print.
+#[must_use]
+pub fn piece_for(total: u64, warps: u32) -> u64 {
+    let stretch = STRETCH_BYTES as u64;
+    (total / (PIECES_PER_WARP * u64::from(warps.max(1))))
+        .next_multiple_of(stretch)
+        .clamp(stretch, MOST_STRETCHES * stretch)
+}
+
 /// Memory that a short file gets: a byte more than it had, so that it shows when it has grown.
 #[must_use]
 pub const fn room(length: u64) -> u64 {
@@ -181,7 +204,7 @@ pub fn divide(lengths: &[u64], shape: Shape) -> impl Iterator<Item = Unit> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shape, Unit, divide, room};
+    use super::{PIECES_PER_WARP, STRETCH_BYTES, Shape, Unit, divide, piece_for, room};
 
     #[test]
     fn every_byte_is_in_one_unit() {
@@ -208,6 +231,21 @@ mod tests {
             }
         }
         assert_eq!(file, lengths.len());
+    }
+
+    #[test]
+    fn pieces_grow_with_the_input() {
+        let stretch = STRETCH_BYTES as u64;
+        assert_eq!((piece_for(0, 0), piece_for(1, 528)), (stretch, stretch));
+        assert_eq!(piece_for(u64::MAX, 1), 12 * stretch);
+        // All warps get their pieces, and one more byte makes no piece longer by a stretch.
+        for warps in [1, 8, 528] {
+            let shares = PIECES_PER_WARP * u64::from(warps);
+            for stretches in 1..=12 {
+                assert_eq!(piece_for(stretches * stretch * shares, warps), stretches * stretch);
+                assert_eq!(piece_for((stretches * stretch - 1) * shares, warps), stretches * stretch);
+            }
+        }
     }
 
     #[test]
