@@ -304,8 +304,8 @@ fn texts(prefix: &Path) -> Result<(), String> {
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&root.join(licence), &prefix.join("share/licenses/gpufs").join(licence))?;
     }
-    for kind in ["cuda", "hip", "openmp"] {
-        copy_folder(&root.join("examples").join(kind), &prefix.join("share/gpufs/examples").join(kind))?;
+    for folder in ["common", "cuda", "hip", "openmp"] {
+        copy_folder(&root.join("examples").join(folder), &prefix.join("share/gpufs/examples").join(folder))?;
     }
     for (text, place) in [
         (include_str!("gpufs-config.cmake"), "lib/cmake/gpufs/gpufs-config.cmake"),
