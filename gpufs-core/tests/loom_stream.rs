@@ -16,8 +16,9 @@
 //! | a grant is stored, not exchanged; no fence before granting; two free a block | `tend_tend` |
 //! | two start a block | `start_start` |
 //!
-//! No model catches: the cursor added to relaxed; `is_quiet` without its look at the cursor, or at the room, which `open_cursor` makes again;
-//! `turn`, the granted room or the generation stored relaxed. Here other orders stand in for each.
+//! The cursor's addition, `turn` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
+//! at the room, which `open_cursor` makes again, or with a relaxed one; `granted` exchanged relaxed; the generation added to relaxed. Who writes has acquired
+//! the room, to which `begin_writing` adds behind what the generation publishes.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a session of pointers, and the cells")]
 
