@@ -39,7 +39,7 @@
 //! ```
 //!
 //! A commit of at least [`Journal::BYTES_PER_ENTRY`] bytes has the entry of its place in the block, since no other that long begins so
-//! near; a shorter one draws its index, from the table's second half. Only entries of the epoch in force count. An entry is never stored late,
+//! near; a shorter one draws its index, from the rest of the table. Only entries of the epoch in force count. An entry is never stored late,
 //! over one of a later epoch: a switch needs all commits of the epoch counted in, and each stored
 //! its entry before. (This is why the index is drawn by an addition of its own. One addition for index and bytes would
 //! allow the block to be filled, written and reused between it and the store.) A commit for which no entry is left is followed by a
@@ -170,13 +170,18 @@ impl Journal {
     pub const OPEN: u64 = 1 << 32;
     /// A file's word holds a token.
     pub const OPENING: u64 = 1 << 63;
-    /// Bytes of a buffer for each entry in one half of its table.
+    /// Bytes of a buffer for each entry that commits have by their place.
     pub const BYTES_PER_ENTRY: u32 = 64;
+    /// Bytes of a buffer for each entry that shorter commits draw: fewer, since who finds none left only takes the lock once.
+    pub const BYTES_PER_DRAWN_ENTRY: u32 = 256;
 
-    /// Entries that a buffer of so many bytes has: a half by place, a half to draw.
+    const fn entries_by_place(buffer_bytes: u32) -> u32 {
+        buffer_bytes / Self::BYTES_PER_ENTRY
+    }
+    /// Entries that a buffer of so many bytes has: those by place, and those to draw.
     #[must_use]
     pub const fn entries_for(buffer_bytes: u32) -> u32 {
-        2 * (buffer_bytes / Self::BYTES_PER_ENTRY)
+        Self::entries_by_place(buffer_bytes) + buffer_bytes / Self::BYTES_PER_DRAWN_ENTRY
     }
     /// The entry of a commit by its place, the block's byte that it begins at, if it has `bytes` enough.
     #[must_use]
@@ -188,7 +193,7 @@ impl Journal {
     #[must_use]
     #[inline]
     pub const fn entry_drawn(&self, index: u32) -> u32 {
-        (self.entries_per_buffer / 2).saturating_add(index)
+        Self::entries_by_place(1 << self.shift).saturating_add(index)
     }
 
     /// Whether output survives.

@@ -340,8 +340,6 @@ pub struct Session {
     pub streams: *const Stream,
     /// Free entries of `streams`.
     pub streams_free: FreeSet,
-    /// Streams that all who open the same path share.
-    pub shared: crate::shared::Table,
     /// Entries of `streams`.
     pub stream_count: u32,
     /// Entries of `regions`.
@@ -357,11 +355,6 @@ pub struct Session {
     /// Device memory for the text of lines that are read ahead ([`crate::lines`]): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
     pub texts: Pool,
-    /// Memory of the device for records that a lane formats before it reserves room for them, and that its scratch memory does not hold.
-    /// Who holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
-    pub records: Pool,
-    /// How often memory of `records` was given back by a text that had ended. In device memory.
-    pub records_ended: *const DeviceWord,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
@@ -370,10 +363,18 @@ pub struct Session {
     pub stall: *const Stall,
     /// 1 once a wait has given up: its lane writes `stall`. In device memory.
     pub stalled: *const DeviceWord,
-    /// How often which call failed with which number ([`crate::failures`]). Null where nobody counts.
-    pub failures: *const DeviceWord64,
     /// What outlives the device. Its tables are in host memory.
     pub journal: Journal,
+    // What few calls look at comes last, so that the others find what they need together.
+    /// Streams that all who open the same path share.
+    pub shared: crate::shared::Table,
+    /// Memory of the device for records that a lane formats before it reserves room for them, and that its scratch memory does not hold.
+    /// Who holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
+    pub records: Pool,
+    /// How often memory of `records` was given back by a text that had ended. In device memory.
+    pub records_ended: *const DeviceWord,
+    /// How often which call failed with which number ([`crate::failures`]). Null where nobody counts.
+    pub failures: *const DeviceWord64,
 }
 
 // SAFETY:

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! (0: the session is closed)
-//! FREE ──begin (table's lock)──► OPENING(n) ──opened──► OPEN(n) ──the last close──► CLOSING ──closed──► FREE, epoch + 1
+//! FREE ──begin (table's lock)──► OPENING(n) ──opened──► OPEN(n) ──the last close──► CLOSING ──closed──► FREE, epoch + 1, or REMEMBERED
 //!                                 │  ▲ join               ▲ │ join, leave
 //!                                 │  └─ OPENING(n + k)    └─┘ OPEN(n ± k)
 //!                                 └──failed──► FAILED(n) ──leave──► FAILED(n − k) … ──the last──► FREE, epoch + 1
@@ -22,6 +22,11 @@
 //!    is not FREE before all who joined have left.
 //! 5. *Who holds the table's lock waits for nothing*, and who opens or closes holds nothing of another entry. So who waits for an entry
 //!    that is OPENING, CLOSING or FAILED waits for the kernel at most, and for lanes that only have to leave.
+//!
+//! 6. *A stream that emptied its file when it was opened is remembered*: its entry is FREE for `begin`, and keeps its key and path, which are read
+//!    under the table's lock alone. Whoever opens them again before the kernels have ended, or before the entry was needed for another path, is told
+//!    so, and goes on at the end of the file in place of emptying it: threads that come and go do not undo each other's output. The host forgets
+//!    all of them when no kernel runs.
 //!
 //! A stream knows its entry and the epoch ([`crate::stream::Stream::shared`]). A close by a handle whose stream is another now, or
 //! after the last close, finds another epoch or another state: `EBADF`.
@@ -223,10 +228,34 @@ impl Entry {
             }
         }
     }
-    /// CLOSING → FREE. Who left last, when the stream is closed.
-    pub fn closed(&self) {
+    /// CLOSING → FREE. Who left last, when the stream is closed; `remembered`: rule 6.
+    pub fn closed(&self, remembered: bool) {
         // ORDERING: relaxed: nobody else changes it.
-        self.free(Seen(self.state.peek()));
+        let seen = Seen(self.state.peek());
+        if remembered {
+            self.set_free(seen);
+        } else {
+            self.free(seen);
+        }
+    }
+    /// Whether a FREE entry is remembered, and not needed for another path yet.
+    #[must_use]
+    pub fn is_remembered(&self) -> bool {
+        // ORDERING: relaxed: under the table's lock, or no kernel runs.
+        self.seen().state() == State::Free && self.key.peek() != 0
+    }
+    /// Makes an entry that was remembered like any other that is free. While no kernel runs.
+    pub fn forget(&self) {
+        if self.is_remembered() {
+            // ORDERING: relaxed: no kernel runs.
+            self.key.set(0);
+        }
+    }
+    /// The flags that it was begun with. Who owns a transition, or has joined.
+    #[must_use]
+    pub fn flags(&self) -> u32 {
+        // ORDERING: relaxed: constant while the entry is in use, and acquired with its state.
+        self.flags.peek()
     }
     /// CLOSING → OPEN, once. Who left last, where it gave up and the stream stays open.
     pub fn kept_open(&self) {
@@ -238,6 +267,9 @@ impl Entry {
     fn free(&self, seen: Seen) {
         // ORDERING: relaxed: a hint.
         self.key.set(0);
+        self.set_free(seen);
+    }
+    fn set_free(&self, seen: Seen) {
         // ORDERING: release, device, partner `begin`: the looks at key and path come before.
         self.state.publish(Seen::new(seen.epoch().wrapping_add(1), State::Free, 0).0);
     }

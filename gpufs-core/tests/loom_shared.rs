@@ -160,7 +160,7 @@ impl World {
                 // - nobody has it open any more: what is tested
                 unsafe { stream.write(Stream::default()) };
                 self.open.lock().unwrap().retain(|open| *open != path[0]);
-                entry.closed();
+                entry.closed(false);
             }
             Left::NotOpen => panic!("the caller had it open"),
         }

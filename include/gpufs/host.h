@@ -1,16 +1,7 @@
 /* Sessions, for C (C99) and C++ programs: link libgpufs.
  *
- * CUDA, three lines around a kernel of your own:
- *
- *     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, NULL);
- *     gpufs_host_begin(host); kernel<<<blocks, threads>>>(gpufs_host_session(host));
- *     if (gpufs_host_close(host) != 0) fprintf(stderr, "%s\n", gpufs_last_error());
- *
- * CPU lanes:
- *
- *     gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, NULL);
- *     gpufs_host_launch(host, blocks, threads, kernel, argument);
- *     if (gpufs_host_close(host) != 0) fprintf(stderr, "%s\n", gpufs_last_error());
+ * On a GPU: gpufs_host_open, gpufs_host_begin, a kernel of your own launched with gpufs_host_session(), gpufs_host_synchronize, gpufs_host_close.
+ * On CPU lanes: gpufs_host_open, gpufs_host_launch, gpufs_host_synchronize, gpufs_host_close. include/README.md has whole programs.
  *
  * What gpufs_host_session and gpufs_host_fopen give for a GPU are the GPU's: they are for kernels, and the calls of <gpufs/stdio.h> and
  * <gpufs/file.h> must not be made with them on the host. For CPU lanes the host may make them, too.
@@ -76,7 +67,7 @@ typedef struct gpufs_options {
     uint32_t ring_entries;        /* operations in flight of a ring: a power of two to 32768; default 64 more than stream buffers, at least 1024 */
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
-    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 16 MiB for calls, 64 MiB for streams */
+    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 8 MiB for calls, 43 MiB for streams */
     uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less where streams are many */
     uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8 or 16; default 16 */
     uint32_t files;               /* open at once, the three standard ones too; default 1024 */

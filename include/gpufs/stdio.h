@@ -60,9 +60,10 @@ GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, cons
  *     gpufs_fprintf(out, "thread %llu\n", (unsigned long long)gpufs_thread());
  *     gpufs_fclose(out);
  *
- * The path is compared as it is written, the mode by what it does: "r" and "rb" are the same, "w" and "w+" are not. "w" truncates when the
- * stream is opened: not for those who find it open, and again for the first after its last close. Where threads come and go, open with "a", or
- * keep it open. What a kernel leaves open counts as open for the next. gpufs_fopen of the same path is another stream.
+ * The path is compared as it is written, the mode by what it does: "r" and "rb" are the same, "w" and "w+" are not. "w" truncates when the file is
+ * opened first: not for threads that find the stream open, nor for those that open it again after its last close, which go on at its end, until
+ * the host synchronizes (or a kernel has opened more files in this way than the session has streams). What a kernel leaves open counts as open
+ * for the next. gpufs_fopen of the same path is another stream.
  * Null on error, as gpufs_fopen: all that waited for an open that failed get its error, and the next call tries again. */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen_shared(gpufs_session *session, const char *path, const char *mode) {
     int64_t raw = gpufs_raw_fopen_shared(session, path, mode);

@@ -99,6 +99,50 @@ fn under_many_schedules() {
     }
 }
 
+/// Threads that come and go with `"w"` and its kin do not undo each other's output; the next kernels begin anew.
+#[test]
+fn a_file_is_emptied_once_for_all_that_come_and_go() {
+    let scratch = Scratch::new("shared-emptied");
+    let many: Vec<CString> = (0..20).map(|index| scratch.c(&format!("many{index}"))).collect();
+    for mode in [c"w", c"w+", c"wb", c"wx"] {
+        // Few warps at a time, one after the other: each time the last of them closes.
+        let options = CpuOptions { threads: 1, resident_warps: 1, ..CpuOptions::default() };
+        let mut session = small().mode(Mode::Enter).cpu_with(options).unwrap();
+        let before = free(&session);
+        let name = scratch.c("log");
+        for launch in 0..2 {
+            if mode == c"wx" {
+                let _ = fs::remove_file(scratch.path("log"));
+            }
+            session
+                .run(Grid { blocks: 100, threads: 32 }, |tables| {
+                    let (fs, thread) = (Fs::new(tables), warp::global_thread());
+                    for round in 0..3 {
+                        let file = fs.fopen_shared(&name, mode).unwrap();
+                        fprintf!(file, c"launch %d thread %lu round %d\n", launch, thread, round).unwrap();
+                        file.fclose().unwrap();
+                    }
+                    // Others want entries, too, but not all of them.
+                    let other = &many[thread as usize % many.len()];
+                    let file = fs.fopen_shared(other, c"w").unwrap();
+                    fprintf!(file, c"launch %d thread %lu\n", launch, thread).unwrap();
+                    file.fclose().unwrap();
+                })
+                .unwrap();
+            let text = String::from_utf8(scratch.read("log")).unwrap();
+            let mut lines: Vec<_> = text.lines().collect();
+            lines.sort_unstable();
+            lines.dedup();
+            assert_eq!((lines.len(), text.lines().count()), (9600, 9600), "{mode:?}, launch {launch}");
+            assert!(lines.iter().all(|line| line.starts_with(&format!("launch {launch} "))), "{mode:?}");
+            let others = (0..many.len()).map(|index| scratch.read(&format!("many{index}")));
+            let lines: usize = others.map(|text| text.iter().filter(|byte| **byte == b'\n').count()).sum();
+            assert_eq!(lines, 3200, "{mode:?}, launch {launch}");
+        }
+        assert_eq!(free(&session), before, "everything was closed");
+    }
+}
+
 /// All that open get one stream, which is open until the last has closed; the next open is of another.
 #[test]
 fn one_stream_for_all_and_the_last_close_closes() {

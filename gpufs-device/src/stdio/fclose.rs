@@ -7,7 +7,7 @@ use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
 use super::lock::with_lock;
-use super::shared_open::{Closing, leave};
+use super::shared_open::{Closing, EMPTIES, leave};
 use crate::file;
 use crate::warp::Lanes;
 
@@ -61,7 +61,10 @@ impl File {
         }
         match part {
             Closing::Left => return Ok(()),
-            Closing::Last(entry) if closed.is_ok() => session.shared.entry(entry).closed(),
+            Closing::Last(entry) if closed.is_ok() => {
+                let entry = session.shared.entry(entry);
+                entry.closed(entry.flags() & EMPTIES != 0);
+            }
             Closing::Last(entry) => session.shared.entry(entry).kept_open(),
             Closing::Alone | Closing::NotOpen => {}
         }

@@ -28,17 +28,24 @@ impl Fs {
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
         let lanes = Lanes::calling(self.session(), Call::Fopen);
         let request = open_flags(mode.to_bytes()).map(|flags| (path, flags));
-        counted(self.session(), Call::Fopen, open_stream(self, lanes, request))
+        counted(self.session(), Call::Fopen, open_stream(self, lanes, request, false))
     }
 }
 
-/// A stream for every lane that has a path and flags; the error of a lane that has none is handed back. Convergent; called by `lanes`.
-pub(super) fn open_stream(fs: Fs, lanes: Lanes, request: Result<(&CStr, u32), Errno>) -> Result<File, Errno> {
+/// A stream for every lane that has a path and flags, which begins at the end of the file if `goes_on`; the error of a lane that has none is handed
+/// back. Convergent; called by `lanes`.
+pub(super) fn open_stream(
+    fs: Fs,
+    lanes: Lanes,
+    request: Result<(&CStr, u32), Errno>,
+    goes_on: bool,
+) -> Result<File, Errno> {
     let session = fs.session();
     let claimed = request.and_then(|(path, flags)| Ok((claim(session)?, path, flags)));
     let opened = file::open(fs, lanes, claimed.map(|(_, path, flags)| (path, flags, MODE)));
     // A stream that only appends stands at the end from the start.
-    let at_end = matches!(request, Ok((_, flags)) if flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
+    let at_end =
+        matches!(request, Ok((_, flags)) if goes_on || flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
     let appending = match opened {
         Ok(descriptor) if at_end => {
             Some(session.files()[descriptor.0 as usize].descriptor.peek().cast_signed())

@@ -10,7 +10,7 @@ use gpufs_core::{Call, Errno};
 use super::File;
 use super::fopen::{open_flags, open_stream};
 use crate::Fs;
-use crate::file::{O_CLOEXEC, PATH_MAX};
+use crate::file::{O_CLOEXEC, O_EXCL, O_TRUNC, PATH_MAX};
 use crate::io::{Patience, drain, ring_of_warp};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
@@ -32,9 +32,10 @@ impl Fs {
     ///
     /// The path is compared as it is written: `a` and `./a` are two streams, and so are a path before and after somebody renamed what it
     /// names, but only once the stream was closed in between. Modes are compared by what they do: `"r"` and `"rb"` are the same, `"w"` and
-    /// `"w+"` are not. A file is truncated by `"w"`, or refused by `"x"`, when the stream is opened: not for those who find it open, and again for
-    /// the first after its last close. So where threads come and go, `"w"` keeps what was written since nobody had it open; open with `"a"`,
-    /// or keep it open, where all of it should stay. What a kernel leaves open counts as open for the next. [`Fs::fopen`] of the same
+    /// `"w+"` are not. A file is truncated by `"w"`, or refused by `"x"`, when it is opened first: not for those who find the stream open, nor for
+    /// those who open it again in the same kernels after its last close, which go on at its end. So threads that come and go may open with
+    /// `"w"`. That is forgotten when the host synchronizes, and where a kernel opens more files in this way than the session has streams. What
+    /// a kernel leaves open counts as open for the next. [`Fs::fopen`] of the same
     /// path is another stream.
     ///
     /// # Errors
@@ -68,6 +69,9 @@ impl Fs {
         counted(session, Call::FopenShared, outcome.unwrap_or(Err(Errno::INVAL)))
     }
 }
+
+/// Flags that must not be obeyed when threads of the same kernels open a path again: what was written would be lost, or refused.
+pub(super) const EMPTIES: u32 = O_TRUNC | O_EXCL;
 
 /// What a lane wants to open.
 struct Wanted<'a> {
@@ -117,19 +121,21 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
             unlock(group, table);
             continue;
         }
-        let Some(index) = find_free(group, table) else {
+        let remembered = find_remembered(group, table, wanted);
+        let Some(index) = remembered.or_else(|| find_free(group, table)) else {
             unlock(group, table);
             return group.is_leader().then_some(Err(Errno::MFILE));
         };
-        if group.is_leader() {
+        if remembered.is_none() && group.is_leader() {
             table.prepare(index, wanted.key, wanted.path.to_bytes(), wanted.same_flags);
         }
         group.sync();
         let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
         let epoch = group.lead(|| u64::from(table.begin(index, same.count())));
         unlock(group, table);
-        let request = if group.is_leader() { Ok((wanted.path, wanted.flags)) } else { Err(Errno::AGAIN) };
-        let opened = open_stream(fs, group, request);
+        let flags = if remembered.is_some() { wanted.flags & !EMPTIES } else { wanted.flags };
+        let request = if group.is_leader() { Ok((wanted.path, flags)) } else { Err(Errno::AGAIN) };
+        let opened = open_stream(fs, group, request, remembered.is_some());
         if group.is_leader() {
             match opened {
                 Ok(file) => {
@@ -201,15 +207,35 @@ fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
     None
 }
 
-/// A free entry. Convergent; the lock's holder.
+/// The entry that remembers that the leader's path was emptied by these flags (rule 6). Convergent; the lock's holder.
+fn find_remembered(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<u32> {
+    if !group.any(group.is_leader() && wanted.flags & EMPTIES != 0) {
+        return None;
+    }
+    let key = group.from_leader(wanted.key);
+    first_entry(group, table, |index| table.hits(index, key) && table.entry(index).is_remembered()).filter(
+        |index| {
+            group.any(group.is_leader() && table.is_for(*index, wanted.path.to_bytes(), wanted.same_flags))
+        },
+    )
+}
+
+/// A free entry, one that remembers nothing if there is such. Convergent; the lock's holder.
 fn find_free(group: Lanes, table: &Table) -> Option<u32> {
+    let is_free = |index| table.entry(index).seen().state() == State::Free;
+    first_entry(group, table, |index| is_free(index) && !table.entry(index).is_remembered())
+        .or_else(|| first_entry(group, table, is_free))
+}
+
+/// The first entry that is so, as the lane sees it that looks at it. Convergent.
+fn first_entry(group: Lanes, table: &Table, is_so: impl Fn(u32) -> bool) -> Option<u32> {
     // Ends: over the entries, one for each lane at a time.
     for first in (0..table.count).step_by(group.count() as usize) {
         let mine = first + group.rank();
-        let free = group.ballot(mine < table.count && table.entry(mine).seen().state() == State::Free);
-        if !free.is_empty() {
+        let found = group.ballot(mine < table.count && is_so(mine));
+        if !found.is_empty() {
             #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
-            return Some(group.broadcast(u64::from(mine), free.first()) as u32);
+            return Some(group.broadcast(u64::from(mine), found.first()) as u32);
         }
     }
     None

@@ -74,7 +74,7 @@ use estate::Lease;
 use failures::Told;
 use live::Gate;
 use seeker::Seeker;
-use tables::{Keepsake, PoolMemory, RECORD_BYTES, Sizes, Tables};
+use tables::{Keepsake, PoolMemory, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl Body {
         };
         let records_at = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
         // A device with memory of its own has the long records there.
-        let bytes = records_at + if own_memory { 0 } else { RECORD_BYTES };
+        let bytes = records_at + if own_memory { 0 } else { plan.record_bytes(own_memory) };
         let (pool_source, address) = allocate_pool(Arc::clone(&source), bytes).map_err(OpenError::System)?;
         let runtime_pool = !Arc::ptr_eq(&pool_source, &source);
         let source = if runtime_pool { Arc::clone(&pool_source) } else { ordinary };
@@ -266,6 +266,7 @@ impl Body {
             streams: plan.streams,
             regions: builder.regions,
             blocks_per_stream: builder.blocks_per_stream,
+            record_bytes: plan.record_bytes(own_memory),
             deadline_ns: builder
                 .deadline
                 .map_or(0, |deadline| u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)),
@@ -531,6 +532,9 @@ impl Body {
         }
         let _attention = self.attendant.as_ref().map(Attendant::attention);
         let flushed = flush::flush_streams(self.tables.host);
+        for entry in self.tables.host.shared.entries() {
+            entry.forget();
+        }
         if let Some(failure) = self.ring_failure() {
             // Lanes that gave up on it, and streams that could not be written, are its consequences.
             return Err(SyncError::Ring { failure, stream: flushed.err() });

@@ -2,12 +2,18 @@
 
 use super::builder::Builder;
 
-/// What streams have by default for their buffers: twice as many of these as streams.
-const STREAM_BYTES: usize = 64 << 20;
+/// What streams have by default for their buffers: one of these each, and 88 for those that write much. With the calls' memory, the lines' and the
+/// journal's a default session stays below 64 MiB.
+const STREAM_BYTES: usize = 43 << 20;
 const STREAM_BUFFER_BYTES: usize = 128 << 10;
 const LEAST_STREAM_BUFFER_BYTES: usize = 4 << 10;
 const MOST_STREAM_BUFFER_BYTES: usize = 1 << 20;
 const STREAMS: u32 = 256;
+/// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
+const RECORD_BYTES: usize = 4 << 20;
+/// The same where streams have less than so much for their buffers.
+const SMALL_RECORD_BYTES: usize = 256 << 10;
+const SMALL_STREAM_BYTES: usize = 8 << 20;
 /// Submission entries of a ring: by default, and at most.
 const RING_ENTRIES: u32 = 1024;
 pub(super) const MOST_RING_ENTRIES: u32 = 32_768;
@@ -36,11 +42,16 @@ impl Plan {
     pub(super) const fn all_stream_buffers(&self) -> u32 {
         self.stream_buffers + self.texts
     }
+    /// Bytes for long records: less in a small session of a device that has memory of its own for them.
+    pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
+        let streams = self.stream_buffers as usize * self.stream_buffer_bytes as usize;
+        if own_memory && streams < SMALL_STREAM_BYTES { SMALL_RECORD_BYTES } else { RECORD_BYTES }
+    }
 }
 
 /// Streams that `buffers` stream buffers suffice for with some to spare.
 fn streams_for(buffers: u32) -> u32 {
-    (buffers - buffers / 3).max(buffers.min(8))
+    (buffers - buffers / 4).max(buffers.min(8))
 }
 
 impl Builder {
@@ -103,7 +114,7 @@ mod tests {
     const DEFAULT: Plan = Plan {
         ring_entries: 1024,
         stream_buffer_bytes: 128 << 10,
-        stream_buffers: 512,
+        stream_buffers: 344,
         streams: 256,
         texts: 0,
     };
@@ -126,7 +137,7 @@ mod tests {
                 },
             ),
             // Little memory is for fewer streams, unless their number was chosen.
-            (builder().buffers(48 << 20), Plan { stream_buffers: 192, streams: 128, ..DEFAULT }),
+            (builder().buffers(48 << 20), Plan { stream_buffers: 192, streams: 144, ..DEFAULT }),
             (
                 builder().buffers(48 << 20).streams(256),
                 Plan { stream_buffers: 384, stream_buffer_bytes: 64 << 10, ..DEFAULT },
@@ -135,9 +146,9 @@ mod tests {
                 builder().streams(4096),
                 Plan {
                     streams: 4096,
-                    stream_buffers: 8192,
+                    stream_buffers: 5504,
                     stream_buffer_bytes: 8 << 10,
-                    ring_entries: 16_384,
+                    ring_entries: 8192,
                     ..DEFAULT
                 },
             ),
@@ -148,18 +159,18 @@ mod tests {
             // Small rings serve few buffers.
             (
                 builder().ring_entries(256),
-                Plan { ring_entries: 256, stream_buffers: 192, streams: 128, ..DEFAULT },
+                Plan { ring_entries: 256, stream_buffers: 192, streams: 144, ..DEFAULT },
             ),
             // Everything chosen, and too little.
             (
                 builder().buffers(128 << 10).stream_buffer(4096).streams(32),
-                Plan { stream_buffers: 16, streams: 11, stream_buffer_bytes: 4096, ..DEFAULT },
+                Plan { stream_buffers: 16, streams: 12, stream_buffer_bytes: 4096, ..DEFAULT },
             ),
             (
                 builder().streams(u32::MAX),
                 Plan {
                     stream_buffers: 32_704,
-                    streams: 21_803,
+                    streams: 24_528,
                     stream_buffer_bytes: 4096,
                     ring_entries: 32_768,
                     ..DEFAULT

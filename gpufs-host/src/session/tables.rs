@@ -36,6 +36,8 @@ pub(super) struct Sizes {
     pub(super) regions: u32,
     pub(super) blocks_per_stream: u32,
     pub(super) deadline_ns: u64,
+    /// Bytes for long records.
+    pub(super) record_bytes: usize,
 }
 
 /// A pool's memory and how it is cut.
@@ -283,7 +285,7 @@ impl Cutter {
         (assembly, texts, records, paths): (u64, u64, u64, Option<u64>),
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (Session, Vec<Queue>) {
-        let Sizes { files, streams, regions, blocks_per_stream, deadline_ns } = contents.sizes;
+        let Sizes { files, streams, regions, blocks_per_stream, deadline_ns, .. } = contents.sizes;
         self.table::<Session>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
         // What follows is given back without what comes before.
@@ -311,7 +313,7 @@ impl Cutter {
             stream_buffers: self.pool(contents.stream_buffers),
             assembly: self.assembly(contents.assembly_bytes, assembly),
             texts: self.texts(contents, texts),
-            records: self.assembly(RECORD_BYTES, records),
+            records: self.assembly(contents.sizes.record_bytes, records),
             records_ended: self.table::<DeviceWord>(1),
             deadline_ns,
             blocks_per_stream,
@@ -385,8 +387,6 @@ impl Assembly {
 
 /// Bytes of an assembly buffer: the lines of a warp mostly fit.
 const ASSEMBLY_BUFFER_BYTES: u32 = 4096;
-/// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
-pub(super) const RECORD_BYTES: usize = 4 << 20;
 
 // SAFETY:
 // - the image is reached through the session's own rules, and copied only while no kernel runs
@@ -418,7 +418,7 @@ impl Tables {
         let assembly = Assembly::new(assembly_bytes, &allocate)?;
         let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
         let text_memory = Assembly::new(text_bytes, &allocate)?;
-        let records = Assembly::new(if records_at == 0 { RECORD_BYTES } else { 0 }, &allocate)?;
+        let records = Assembly::new(if records_at == 0 { sizes.record_bytes } else { 0 }, &allocate)?;
         // Not in the image where that is copied.
         let separate = keepsake.stall.is_some();
         let path_bytes = if separate { sizes.streams as usize * PATH_BYTES } else { 0 };
@@ -460,7 +460,10 @@ impl Tables {
             (&host.staging.free, staging.buffers),
             (&host.stream_buffers.free, stream_buffers.buffers),
             (&host.texts.free, texts),
-            (&host.records.free, (RECORD_BYTES / ASSEMBLY_BUFFER_BYTES as usize) as u32),
+            (
+                &host.records.free,
+                u32::try_from(sizes.record_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
+            ),
             (
                 &host.assembly.free,
                 u32::try_from(assembly_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
