@@ -328,6 +328,39 @@ fn all_lines_match() {
     }
 }
 
+/// Few lines of much text, some of them close together; pieces whose text is longer than the output buffer, and whose output is shorter.
+#[test]
+fn few_lines_match() {
+    if !has("grep", "few_lines_match") {
+        return;
+    }
+    let tree = Tree::new("grep-sparse");
+    let mut random = Random::new(37);
+    let (mut few, mut close) = (Vec::new(), Vec::new());
+    for _ in 0..20_000 {
+        let line = random.text(40, 80, b"abc d");
+        for (text, one_in) in [(&mut few, 1_000), (&mut close, 3_000)] {
+            text.extend_from_slice(&line);
+            if random.below(one_in) == 0 {
+                // As many as a lane keeps, one fewer, and more.
+                let lines = if one_in == 1_000 { 1 } else { 1 + random.below(12) };
+                for _ in 0..lines {
+                    text.extend_from_slice(b" needle needle\nmore\n");
+                }
+            }
+            text.push(b'\n');
+        }
+    }
+    tree.file("few", few);
+    tree.file("close", close);
+    let files = names(["few", "close"]);
+    for output in ["4096", "64K", "2M"] {
+        compare(&tree, &["-F"], &["--mode", "enter", "--output", output], "needle", &files);
+        let ours = ["--mode", "enter", "--output", output, "--device", "cpu", "--width", "4"];
+        compare(&tree, &["-F"], &ours, "needle", &files);
+    }
+}
+
 /// The string lies across each border of pieces, at every place in it; strings of many lengths.
 #[test]
 fn strings_across_borders() {

@@ -295,7 +295,8 @@ fn open(options: &Options) -> Result<(Session, Plan), Failure> {
         let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(FILES_BESIDE);
         plan.limit_lanes(allowed / LEAST_FILES * plan.width.min(plan.grid.threads));
         let files = files_wanted(plan).min(allowed.saturating_add(FILES_BESIDE));
-        let builder = Session::builder().files(files);
+        // A fault of the device ends the search, with what was printed until then.
+        let builder = Session::builder().files(files).survives(false);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // What one thread of the system copies from the page cache is a fraction of the bus.
         let rings = u32::try_from(cores / 2).unwrap_or(MOST_RINGS).clamp(1, MOST_RINGS);

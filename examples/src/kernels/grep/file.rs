@@ -7,9 +7,10 @@ use core::ffi::CStr;
 use gpufs_device::Errno;
 use gpufs_device::file::Descriptor;
 
+use super::lines::Lines;
 use super::output::Line;
 use super::survey::{Carry, Place, Slice};
-use super::text::{Decimal, Matches};
+use super::text::Decimal;
 use super::{Remark, STRETCH_BYTES, Show, Warp};
 
 /// Text whose lines are put out at once, at least: where many short lines have long names.
@@ -147,8 +148,8 @@ impl<'a> Warp<'a> {
         let cut = if found.has_lines { found.cut } else { 0 };
         let most = self.job.output_bytes();
         let (mut carry, mut from, mut step) = (before, 0, LEAST_RANGE_BYTES.max(most / 2));
-        // All of it at once if its lines fit, as they do without prefixes even if all match. It has been surveyed.
-        if 0 < cut && cut <= most && self.emit_range(source, &before, &found.slice, &found.place, true) {
+        // All of it at once if its lines fit, as they do where few match. It has been surveyed.
+        if 0 < cut && self.emit_range(source, &before, &found.slice, &found.place, true) {
             from = cut;
         }
         // Ends: `from` grows, or `step` shrinks, which it does until it is `LEAST_RANGE_BYTES`.
@@ -183,28 +184,17 @@ impl<'a> Warp<'a> {
     ) -> bool {
         let (job, lanes) = (self.job, self.lanes);
         let name = job.is_named().then_some(source.name.to_bytes());
-        let numbered = |number: u64| job.is_numbered().then_some(number);
         // One line at most begins before the text.
         let is_split = place.matches && place.start < source.offset;
         let searcher = super::Searcher::new(&job.needle);
-        let text = source.text;
-        let (place, ends) = (*place, slice.ends);
+        let (text, ends) = (source.text, slice.ends);
+        #[allow(clippy::cast_possible_truncation, reason = "within the text")]
+        let start = (place.matches && !is_split).then(|| (place.start - source.offset) as usize);
+        let lines = Lines::new((&searcher, text), (slice, place), start, job.is_numbered());
         let each_line = |each: &mut dyn FnMut(Line<'a>)| {
-            let Some((first, last)) = ends else { return };
-            if place.matches && !is_split {
-                #[allow(clippy::cast_possible_truncation, reason = "within the text")]
-                let start = (place.start - source.offset) as usize;
-                each(Line { name, number: numbered(place.newlines + 1), text: &text[start..first] });
-            }
-            // Behind the end of the first line.
-            let (mut newlines, mut counted) = (place.newlines + 1, 0);
-            let rest = &text[first + 1..=last];
-            for (start, end) in (Matches { searcher: &searcher, text: rest, next: 0 }) {
-                if job.is_numbered() {
-                    newlines += super::text::newlines_and_nul(&rest[counted..start]).0;
-                    counted = start;
-                }
-                each(Line { name, number: numbered(newlines + 1), text: &rest[start..end] });
+            for (start, end, number) in lines {
+                let number = job.is_numbered().then_some(number);
+                each(Line { name, number, text: &text[start..end] });
             }
         };
         let sizes = self.measure(each_line);

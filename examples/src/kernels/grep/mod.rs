@@ -11,6 +11,7 @@
 //! | `order.rs` | what one unit leaves for the next, and turns |
 //! | `piece.rs`, `batch.rs` | a unit: of a long file, of short ones |
 //! | `file.rs` | a text in memory: reading it, lines that are put out |
+//! | `lines.rs` | the lines that a lane puts out |
 //! | `survey.rs` | what lanes see in a text, and how that is put together |
 //! | `text.rs`, `rare.rs`, `wide.rs` | what one lane does alone |
 //! | `output.rs` | the output buffer |
@@ -23,6 +24,7 @@
 
 mod batch;
 mod file;
+mod lines;
 mod names;
 mod needle;
 mod order;

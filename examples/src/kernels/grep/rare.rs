@@ -2,6 +2,7 @@
 //!
 //! A text full of the rare byte takes as many comparisons as it has bytes.
 
+use super::text::line_around;
 use super::wide;
 
 /// A string to look for.
@@ -22,13 +23,36 @@ impl<'a> RareFinder<'a> {
     }
     /// Where it first occurs.
     pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        if self.needle.is_empty() {
+            return Some(0);
+        }
+        self.find_where(text, |_| true)
+    }
+    /// Hands out the lines that hold it, which is not empty, in order, as (start, end), as long as `each` says so. The text begins with a
+    /// line and ends with a line's end.
+    #[inline]
+    pub(super) fn lines(&self, text: &[u8], mut each: impl FnMut(usize, usize) -> bool) {
+        // Where the next line begins.
+        let mut next = 0;
+        self.find_where(text, |at| {
+            if at < next {
+                return false;
+            }
+            let (start, end) = line_around(text, next, at);
+            next = end + 1;
+            !each(start, end)
+        });
+    }
+    /// The first place where it occurs, not being empty, that `accepts` takes.
+    #[inline]
+    fn find_where(&self, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
         let last = text.len().checked_sub(self.needle.len())?;
-        let Some(&rare) = self.needle.get(self.rare_at) else { return Some(0) };
+        let &rare = self.needle.get(self.rare_at)?;
         // Where the rare byte may stand: found there, the string begins at the same index of the whole text.
         wide::find(rare, &text[self.rare_at..=last + self.rare_at], |start| {
             let place = &text[start..start + self.needle.len()];
             // Byte by byte: most differ in the first ones.
-            place.iter().zip(self.needle).all(|(one, other)| one == other)
+            place.iter().zip(self.needle).all(|(one, other)| one == other) && accepts(start)
         })
     }
 }
@@ -62,6 +86,41 @@ mod tests {
             let finder = RareFinder::new(needle.as_bytes(), needle.rare_at());
             assert_eq!(finder.find(&text), memmem::find(&text, &string), "{string:?} in {text:?}");
             assert_eq!(finder.needle(), string);
+        }
+    }
+
+    #[test]
+    fn lines_that_hold_it() {
+        // xorshift64 (Marsaglia, 2003).
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut below = |limit: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % limit).unwrap()
+        };
+        for _ in 0..20_000 {
+            let letters = [&b"a\n"[..], b"ab\n", b"abcdef\n\0", b"aaaaaaaabbbbbbbb\n"][below(4)];
+            let mut text: Vec<u8> = (0..below(400)).map(|_| letters[below(letters.len() as u64)]).collect();
+            text.push(b'\n');
+            let string = &b"abab"[below(2)..][..1 + below(3)];
+            let needle = Needle::fixed(string).unwrap();
+            let finder = RareFinder::new(needle.as_bytes(), needle.rare_at());
+            let most = below(6);
+            let mut expected: Vec<(usize, usize)> = Vec::new();
+            let mut start = 0;
+            for line in text.split_inclusive(|byte| matches!(byte, b'\n' | 0)) {
+                if memmem::find(line, string).is_some() && expected.len() <= most {
+                    expected.push((start, start + line.len() - 1));
+                }
+                start += line.len();
+            }
+            let mut lines = Vec::new();
+            finder.lines(&text, |start, end| {
+                lines.push((start, end));
+                lines.len() <= most
+            });
+            assert_eq!(lines, expected, "{string:?} in {text:?}");
         }
     }
 

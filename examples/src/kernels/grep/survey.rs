@@ -5,7 +5,7 @@
 
 use gpufs_device::warp::LaneMask;
 
-use super::text::{Matches, first_end, last_end, newlines_and_nul};
+use super::text::{first_end, last_end, newlines_and_nul};
 use super::{Show, Warp};
 
 /// What the text up to a place in a file leaves for what follows.
@@ -43,6 +43,39 @@ impl Carry {
     }
 }
 
+/// The first lines that match in a slice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Few {
+    lines: [(u32, u32); Few::MOST],
+    count: u32,
+}
+
+impl Few {
+    /// So many are kept. Where most lines do not match, it is all of them.
+    pub(super) const MOST: usize = 4;
+
+    /// Keeps a line of a text, as (start, end); whether there is room for another.
+    #[allow(clippy::cast_possible_truncation, reason = "within a piece, which is shorter than 4 GiB")]
+    fn push(&mut self, start: usize, end: usize) -> bool {
+        self.lines[self.count as usize] = (start as u32, end as u32);
+        self.count += 1;
+        !self.is_full()
+    }
+    /// Whether there may be more lines.
+    pub(super) const fn is_full(&self) -> bool {
+        self.count as usize == Self::MOST
+    }
+    /// The line with this index, as (start, end).
+    pub(super) fn get(&self, index: usize) -> Option<(usize, usize)> {
+        let lines = &self.lines[..self.count as usize];
+        lines.get(index).map(|&(start, end)| (start as usize, end as usize))
+    }
+    /// The lines, as (start, end).
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..Self::MOST).map_while(|index| self.get(index))
+    }
+}
+
 /// What a lane found in its slice of a text. Places are in the text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
@@ -52,11 +85,57 @@ pub(super) struct Slice {
     head: bool,
     /// Whether a match begins behind the last of them, or anywhere if there is none.
     tail: bool,
-    /// Lines between the two that match; where lines are not counted, 1 for any number.
+    /// Lines between the two that match; where lines are not counted, some number above 0 for any.
     inner: u64,
+    /// The first of them, where lines are shown.
+    pub(super) lines: Few,
     pub(super) newlines: u64,
+    marks: Marks,
     /// The first NUL.
     pub(super) nul: Option<usize>,
+}
+
+impl Slice {
+    /// Newlines of the slice before a place in it.
+    pub(super) fn newlines_before(&self, text: &[u8], place: usize) -> u64 {
+        let (mark, counted) = self.marks.nearest(place);
+        counted + newlines_and_nul(&text[mark..place]).0
+    }
+}
+
+/// How many newlines come before some places in a slice: so that a line gets its number without a look at all that is before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// Where the slice begins.
+    start: usize,
+    /// Bytes between two.
+    step: usize,
+    newlines: [u32; Self::MOST],
+}
+
+impl Marks {
+    const MOST: usize = 16;
+
+    /// Marks in `mine`, which begins at `start` of a text; how many newlines it holds, and whether it holds a NUL.
+    #[allow(clippy::cast_possible_truncation, reason = "within a piece, which is shorter than 4 GiB")]
+    fn new(start: usize, mine: &[u8]) -> (Self, u64, bool) {
+        // Whole words, and some of them at once.
+        let step = mine.len().div_ceil(Self::MOST).max(1).next_multiple_of(64);
+        let mut marks = Self { start, step, newlines: [0; Self::MOST] };
+        let (mut newlines, mut has_nul) = (0, false);
+        for (mark, part) in marks.newlines.iter_mut().zip(mine.chunks(step)) {
+            *mark = newlines as u32;
+            let (more, nul) = newlines_and_nul(part);
+            newlines += more;
+            has_nul |= nul;
+        }
+        (marks, newlines, has_nul)
+    }
+    /// The last before a place in the slice, and how many newlines come before that.
+    fn nearest(&self, place: usize) -> (usize, u64) {
+        let index = ((place - self.start) / self.step).min(Self::MOST - 1);
+        (self.start + index * self.step, u64::from(self.newlines[index]))
+    }
 }
 
 /// What a lane knows about its slice by what the others found.
@@ -84,7 +163,7 @@ impl Warp<'_> {
     pub(super) fn survey(&self, text: &[u8], from: usize, to: usize) -> Slice {
         let (start, end) = self.slice(from, to);
         let mine = &text[start..end];
-        let (newlines, has_nul) = newlines_and_nul(mine);
+        let (marks, newlines, has_nul) = Marks::new(start, mine);
         let nul = if has_nul { memchr::memchr(0, mine).map(|at| start + at) } else { None };
         let ends = match (first_end(mine), last_end(mine)) {
             (Some(first), Some(last)) => Some((start + first, start + last)),
@@ -92,24 +171,31 @@ impl Warp<'_> {
         };
         // A match that begins in the slice ends here at the latest.
         let behind = text.len().min(end + self.searcher.reach());
-        let found = self.searcher.find(&text[start..behind]).map(|at| start + at);
-        let everywhere = self.searcher.is_in_every_line();
+        let searcher = &self.searcher;
+        let everywhere = searcher.is_in_every_line();
         let (mut head, mut tail, mut inner) = (everywhere, everywhere, 0);
-        match (ends, found) {
-            (Some((first, last)), Some(found)) => {
-                head |= found < first;
-                if first < last && found <= last {
-                    let text = &text[first + 1..=last];
-                    let mut lines = Matches { searcher: &self.searcher, text, next: 0 };
-                    let is_counted = self.job.show == Show::Counts;
-                    inner = if is_counted { lines.count() as u64 } else { u64::from(lines.next().is_some()) };
+        let mut lines = Few::default();
+        match ends {
+            Some((first, last)) => {
+                // No match holds a line's end.
+                head |= searcher.is_in(&text[start..first]);
+                tail |= searcher.is_in(&text[last + 1..behind]);
+                if first < last {
+                    let show = self.job.show;
+                    searcher.lines(&text[first + 1..=last], |start, end| {
+                        inner += 1;
+                        match show {
+                            Show::Lines => lines.push(first + 1 + start, first + 1 + end),
+                            Show::Counts => true,
+                            Show::Names => false,
+                        }
+                    });
                 }
-                tail |= found > last || self.searcher.is_in(&text[last + 1..behind]);
             }
-            (None, Some(_)) => (head, tail) = (true, true),
-            (_, None) => {}
+            None if searcher.is_in(&text[start..behind]) => (head, tail) = (true, true),
+            None => {}
         }
-        Slice { ends, head, tail, inner, newlines, nul }
+        Slice { ends, head, tail, inner, lines, newlines, marks, nul }
     }
 
     /// Goes from what was known before a text to what is known behind it, by the lanes' slices of it; the text begins at `offset` in the

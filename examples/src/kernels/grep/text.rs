@@ -46,6 +46,7 @@ impl<'a> Searcher<'a> {
         }
     }
     /// Where the first match begins. In an empty text there is none, even of the empty string: it has no line.
+    #[inline(never)]
     pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
         match self {
             _ if text.is_empty() => None,
@@ -57,6 +58,30 @@ impl<'a> Searcher<'a> {
     }
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
         self.find(text).is_some()
+    }
+    /// Hands out the lines of a text that match, in order, as (start, end), ends not included, as long as `each` says so. The text begins
+    /// with a line and ends with a line's end.
+    #[inline]
+    pub(super) fn lines(&self, text: &[u8], mut each: impl FnMut(usize, usize) -> bool) {
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        if let Self::Fixed(finder) = self
+            && !finder.needle().is_empty()
+        {
+            // In one pass: lanes that find much do not keep the others waiting at each line.
+            finder.lines(text, each);
+            return;
+        }
+        let mut next = 0;
+        // Ends: over the lines.
+        while let Some(rest) = text.get(next..)
+            && let Some(found) = self.find(rest)
+        {
+            let (start, end) = line_around(text, next, next + found);
+            if !each(start, end) {
+                return;
+            }
+            next = end + 1;
+        }
     }
     /// Whether every line matches, an empty one too.
     pub(super) fn is_in_every_line(&self) -> bool {
@@ -81,25 +106,11 @@ pub(super) fn last_end(text: &[u8]) -> Option<usize> {
     memrchr2(b'\n', 0, text)
 }
 
-/// The lines of a text that match, as (start, end), ends not included. The text begins with a line and ends with a line's end.
-pub(super) struct Matches<'t> {
-    pub(super) searcher: &'t Searcher<'t>,
-    pub(super) text: &'t [u8],
-    /// Where the next line begins.
-    pub(super) next: usize,
-}
-
-impl Iterator for Matches<'_> {
-    type Item = (usize, usize);
-
-    fn next(&mut self) -> Option<(usize, usize)> {
-        let rest = self.text.get(self.next..)?;
-        let found = self.searcher.find(rest)?;
-        let start = self.next + last_end(&rest[..found]).map_or(0, |end| end + 1);
-        let end = self.next + found + first_end(&rest[found..]).unwrap_or(rest.len() - found);
-        self.next = end + 1;
-        Some((start, end))
-    }
+/// The line around `at`, as (start, end), its end not included; `from`: where this line begins, or one before it.
+pub(super) fn line_around(text: &[u8], from: usize, at: usize) -> (usize, usize) {
+    let start = from + last_end(&text[from..at]).map_or(0, |end| end + 1);
+    let end = first_end(&text[at..]).map_or(text.len(), |end| at + end);
+    (start, end)
 }
 
 /// A number in decimal.
