@@ -67,7 +67,7 @@ typedef struct gpufs_options {
     uint32_t ring_entries;        /* operations in flight of a ring: a power of two to 32768; default 64 more than stream buffers, at least 1024 */
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
-    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 8 MiB for calls, 43 MiB for streams */
+    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 16 MiB for calls, 40 MiB for streams */
     uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less where streams are many */
     uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8 or 16; default 16 */
     uint32_t files;               /* open at once, the three standard ones too; default 1024 */

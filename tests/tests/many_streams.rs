@@ -105,14 +105,14 @@ fn sizes_that_somebody_chose() {
     let sessions = [
         // Neither needs anything else to be chosen.
         (default_session().buffers(256 << 20), STREAMS, 20),
-        (default_session().buffers(8 << 20), 21, 20),
+        (default_session().buffers(8 << 20), 23, 20),
         (default_session().buffers(8 << 20).streams(100), 97, 20),
         (default_session().streams(600).files(700), 597, 4),
-        (default_session().ring_entries(256), 141, 10),
+        (default_session().ring_entries(256), 151, 10),
         // One for each and none to spare.
         (small().buffers(256 << 10), 29, 4),
-        // Fewer than streams: three quarters of them are streams' own.
-        (small().buffers(128 << 10), 9, 4),
+        // Fewer than streams: four fifths of them are streams' own.
+        (small().buffers(128 << 10), 10, 4),
         (small().blocks_per_stream(1), 29, 4),
     ];
     for (builder, count, calls) in sessions {

@@ -5,10 +5,10 @@ use crate::free_set::Claim;
 use crate::session::Session;
 
 /// What a stream leaves to the others of the buffers that are spare, for each that it takes.
-const SHARE: u32 = 4;
+const SHARE: u32 = 2;
 
 /// Blocks that a stream of `count` blocks may have, where `most` are enough and `spare` buffers are free: a power of two. It takes no more
-/// than a quarter of what is spare, so that streams that grow first leave some for later ones, but one buffer if there is one.
+/// than half of what is spare, so that streams that grow first leave some for later ones, but one buffer if there is one.
 const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
     let most_more = if spare < SHARE { if spare == 0 { 0 } else { 1 } } else { spare / SHARE };
     let mut blocks = count;
@@ -89,17 +89,17 @@ mod tests {
     fn a_stream_grows_to_its_share() {
         for (count, most, spare, blocks) in [
             (1, 16, 256, 16),
-            (1, 16, 60, 16),
-            (1, 16, 59, 8),
-            (1, 16, 12, 4),
-            (1, 16, 11, 2),
+            (1, 16, 30, 16),
+            (1, 16, 29, 8),
+            (1, 16, 6, 4),
+            (1, 16, 5, 2),
             (1, 16, 1, 2),
             (1, 16, 0, 1),
             (1, 1, 1000, 1),
-            (2, 4, 8, 4),
-            (2, 4, 7, 2),
-            (8, 16, 31, 8),
-            (8, 16, 32, 16),
+            (2, 4, 4, 4),
+            (2, 4, 3, 2),
+            (8, 16, 15, 8),
+            (8, 16, 16, 16),
             (16, 16, 1000, 16),
         ] {
             assert_eq!(blocks_for(count, most, spare), blocks, "{count} {most} {spare}");

@@ -61,7 +61,7 @@ impl Default for Builder {
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
-            staging_bytes: 8 << 20,
+            staging_bytes: 16 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
             blocks_per_stream: 16,
@@ -157,8 +157,8 @@ impl Builder {
         self.idle = idle;
         self
     }
-    /// Pinned memory for data in all, in bytes: half for calls in progress, half for the buffers of streams. Default 8 MiB for calls and
-    /// 43 MiB for streams, or what the streams asked for need with the stream buffers asked for.
+    /// Pinned memory for data in all, in bytes: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and
+    /// 40 MiB for streams, or what the streams asked for need with the stream buffers asked for.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;
@@ -189,7 +189,7 @@ impl Builder {
         self
     }
     /// Buffers that a stream has that writes much: 1, 2, 4, 8 or 16. It begins with one, and takes the others, when that one is full, from
-    /// those that are left beside one for each stream; not more at once than a quarter of those. Default 16.
+    /// those that are left beside one for each stream; not more at once than half of those. Default 16.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;

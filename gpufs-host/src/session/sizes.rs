@@ -2,9 +2,9 @@
 
 use super::builder::Builder;
 
-/// What streams have by default for their buffers: one of these each, and 88 for those that write much. With the calls' memory, the lines' and the
-/// journal's a default session stays below 64 MiB.
-const STREAM_BYTES: usize = 43 << 20;
+/// What streams have by default for their buffers: one of these each, and 64 for those that write much, of which lines that are read ahead take
+/// some on a GPU. With the calls' memory and the journal's a default session stays below 64 MiB.
+const STREAM_BYTES: usize = 40 << 20;
 const STREAM_BUFFER_BYTES: usize = 128 << 10;
 const LEAST_STREAM_BUFFER_BYTES: usize = 4 << 10;
 const MOST_STREAM_BUFFER_BYTES: usize = 1 << 20;
@@ -51,7 +51,7 @@ impl Plan {
 
 /// Streams that `buffers` stream buffers suffice for with some to spare.
 fn streams_for(buffers: u32) -> u32 {
-    (buffers - buffers / 4).max(buffers.min(8))
+    (buffers - buffers / 5).max(buffers.min(8))
 }
 
 impl Builder {
@@ -83,15 +83,20 @@ impl Builder {
         if self.ring_entries.is_none() || self.stream_bytes.is_none() {
             buffers = buffers.min(most);
         }
-        let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
-        let streams = match self.streams {
-            Some(streams) if streams <= buffers => streams,
-            streams => streams.unwrap_or(STREAMS).min(streams_for(buffers)),
-        };
+        let mut buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
         let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
         let slots = self.ring_entries.unwrap_or(MOST_RING_ENTRIES);
         let texts = u32::try_from(self.read_ahead.unwrap_or(default) / (2 * each)).unwrap_or(u32::MAX);
+        if self.stream_bytes.is_none() && self.streams.is_none() {
+            // What lines are read ahead into is spare for all.
+            buffers -= texts.min(buffers / 10);
+        }
         let texts = texts.min(slots.saturating_sub(SLOTS_BESIDE_STREAMS).saturating_sub(buffers));
+        let streams = match self.streams {
+            Some(streams) if streams <= buffers => streams,
+            None if self.stream_bytes.is_none() => STREAMS.min(streams_for(buffers + texts)).min(buffers),
+            streams => streams.unwrap_or(STREAMS).min(streams_for(buffers)),
+        };
         let ring_entries = self.ring_entries.unwrap_or_else(|| {
             let slots = (SLOTS_BESIDE_STREAMS + texts).saturating_add(buffers).min(MOST_RING_ENTRIES);
             slots.next_power_of_two().max(RING_ENTRIES)
@@ -114,7 +119,7 @@ mod tests {
     const DEFAULT: Plan = Plan {
         ring_entries: 1024,
         stream_buffer_bytes: 128 << 10,
-        stream_buffers: 344,
+        stream_buffers: 320,
         streams: 256,
         texts: 0,
     };
@@ -123,7 +128,7 @@ mod tests {
     fn what_nobody_chose_follows_from_what_somebody_did() {
         let builder = Session::builder;
         assert_eq!(builder().plan(false), DEFAULT);
-        assert_eq!(builder().plan(true), Plan { texts: 32, ..DEFAULT });
+        assert_eq!(builder().plan(true), Plan { stream_buffers: 288, texts: 32, ..DEFAULT });
         for (builder, plan) in [
             // Much memory needs larger rings, and at some point larger buffers.
             (builder().buffers(512 << 20), Plan { stream_buffers: 2048, ring_entries: 4096, ..DEFAULT }),
@@ -137,7 +142,7 @@ mod tests {
                 },
             ),
             // Little memory is for fewer streams, unless their number was chosen.
-            (builder().buffers(48 << 20), Plan { stream_buffers: 192, streams: 144, ..DEFAULT }),
+            (builder().buffers(48 << 20), Plan { stream_buffers: 192, streams: 154, ..DEFAULT }),
             (
                 builder().buffers(48 << 20).streams(256),
                 Plan { stream_buffers: 384, stream_buffer_bytes: 64 << 10, ..DEFAULT },
@@ -146,7 +151,7 @@ mod tests {
                 builder().streams(4096),
                 Plan {
                     streams: 4096,
-                    stream_buffers: 5504,
+                    stream_buffers: 5120,
                     stream_buffer_bytes: 8 << 10,
                     ring_entries: 8192,
                     ..DEFAULT
@@ -159,18 +164,18 @@ mod tests {
             // Small rings serve few buffers.
             (
                 builder().ring_entries(256),
-                Plan { ring_entries: 256, stream_buffers: 192, streams: 144, ..DEFAULT },
+                Plan { ring_entries: 256, stream_buffers: 192, streams: 154, ..DEFAULT },
             ),
             // Everything chosen, and too little.
             (
                 builder().buffers(128 << 10).stream_buffer(4096).streams(32),
-                Plan { stream_buffers: 16, streams: 12, stream_buffer_bytes: 4096, ..DEFAULT },
+                Plan { stream_buffers: 16, streams: 13, stream_buffer_bytes: 4096, ..DEFAULT },
             ),
             (
                 builder().streams(u32::MAX),
                 Plan {
                     stream_buffers: 32_704,
-                    streams: 24_528,
+                    streams: 26_164,
                     stream_buffer_bytes: 4096,
                     ring_entries: 32_768,
                     ..DEFAULT
