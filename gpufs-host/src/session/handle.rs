@@ -258,7 +258,7 @@ impl Session {
     /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
     ///
     /// # Errors
-    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`](HostSession::register_file).
+    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`].
     pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
         self.live.enter()?.unregister_file(index)
     }

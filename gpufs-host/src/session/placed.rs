@@ -10,7 +10,7 @@ use gpufs_core::kernel::{Portable, Shared};
 
 use super::Body;
 
-/// A value in the device's memory. Kernels get its [`Placed::handle`]; the host reads it with [`Session::fetch`].
+/// A value in the device's memory. Kernels get its [`Placed::handle`]; the host reads it with [`Session::fetch`](super::Session::fetch).
 #[derive(Debug)]
 pub struct Placed<T: 'static> {
     handle: Shared<T>,
