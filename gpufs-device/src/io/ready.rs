@@ -19,8 +19,9 @@ use crate::warp::{Lanes, Machine, Warp};
 
 /// How long an operation on a file that was ready may take before it is cancelled; each time, the next may take twice as long.
 const HOLD_NS: (u64, u64) = (5_000_000, 1_000_000_000);
-/// The same for a call that is not to wait: an operation that could go on has by then.
-const INSTANT_NS: u64 = 1_000_000;
+/// The same for a call that is not to wait: an operation that could go on has by then, unless the kernel's worker thread got no core for so long.
+/// Then the call says `EAGAIN`, too, and the next one asks anew.
+const INSTANT_NS: u64 = 10_000_000;
 /// Rests between two looks at what is not ready.
 const REST_NS: (u64, u64) = (20_000, 20_000_000);
 /// The most naps of one rest, should the clock stand still.
