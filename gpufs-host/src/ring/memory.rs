@@ -216,14 +216,20 @@ impl Region {
         // SAFETY:
         // - reserved for this, or at an address of the kernel's choice
         let mapped = unsafe { map(place, bytes, flags, descriptor.as_raw_fd(), offset.cast_signed()) };
-        let host = match (mapped, place) {
-            (Ok(host), _) => host,
+        let (host, place) = match (mapped, place) {
+            (Ok(host), place) => (host, place),
             (Err(error), None) => return Err(error),
             (Err(error), Some(place)) => {
                 // SAFETY:
                 // - reserved above, and nobody has it
                 unsafe { source.give_back_place(place, bytes) };
-                return Err(error);
+                if error.raw_os_error() != Some(libc::EINVAL) {
+                    return Err(error);
+                }
+                // The kernel maps its rings where it likes, and nowhere else (io_uring/memmap.c): for most programs where it did before.
+                // SAFETY:
+                // - at an address of the kernel's choice
+                (unsafe { map(None, bytes, flags, descriptor.as_raw_fd(), offset.cast_signed()) }?, None)
             }
         };
         let origin = if place.is_some() { Origin::Placed } else { Origin::Mapping };
