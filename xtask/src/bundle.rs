@@ -9,11 +9,11 @@ use crate::checks::{cargo, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
 
-/// The examples' device program, where they look for it.
-pub(crate) const EXAMPLES_PTX: &str = "examples.ptx";
-/// Programs of the examples, of the tests, and the benchmark.
+/// The device program of `apps/`, where they look for it.
+pub(crate) const APPS_PTX: &str = "apps.ptx";
+/// Programs of `apps/`, of the tests, and the benchmark.
 const PROGRAMS: &[&str] =
-    &["hello", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
+    &["greet", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
 /// What else the checks on a GPU machine take, and where it goes: the script that makes them, and the C part's sources.
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
@@ -29,11 +29,8 @@ const FILES: &[(&str, &str)] = &[
     ("tests/c/units/idle.cu", "c/units/idle.cu"),
 ];
 /// Packages of kernels, and their device programs.
-const DEVICE_PROGRAMS: &[(&str, &str)] = &[
-    ("gpufs-test-kernels", "kernels.ptx"),
-    ("gpufs-examples", EXAMPLES_PTX),
-    ("gpufs-bench-kernels", "bench.ptx"),
-];
+const DEVICE_PROGRAMS: &[(&str, &str)] =
+    &[("gpufs-test-kernels", "kernels.ptx"), ("gpufs-apps", APPS_PTX), ("gpufs-bench-kernels", "bench.ptx")];
 /// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
 /// loaded for the first time, which takes a minute or more.
 const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
@@ -48,7 +45,7 @@ pub(crate) fn run(amd: bool) -> bool {
         eprintln!("{}: {error}", bundle.display());
         return false;
     }
-    let build = "build --release -p gpufs-tests -p gpufs-examples -p gpufs-bench --bins";
+    let build = "build --release -p gpufs-tests -p gpufs-apps -p gpufs-bench --bins";
     let mut reports = Vec::new();
     for (package, file) in DEVICE_PROGRAMS {
         let program = bundle.join(file);
@@ -66,7 +63,7 @@ pub(crate) fn run(amd: bool) -> bool {
     // A bundle for NVIDIA GPUs is whole without them.
     if amd {
         reports.extend(device::code_objects_of("gpufs-test-kernels", "kernels", &bundle));
-        reports.extend(device::code_objects_of("gpufs-examples", "examples", &bundle));
+        reports.extend(device::code_objects_of("gpufs-apps", "apps", &bundle));
     }
     let whole = step::summarize(&reports) && whole;
     if whole {

@@ -142,11 +142,11 @@ fn hip() -> Vec<Report> {
     };
     let clippy =
         "clippy -p gpufs-host -p gpufs-c --features gpufs-host/hip,gpufs-c/hip --all-targets -- -D warnings";
-    let examples = "clippy -p gpufs-examples --features hip --all-targets -- -D warnings";
+    let apps = "clippy -p gpufs-apps --features hip --all-targets -- -D warnings";
     let tests = "test -p gpufs-host --features hip --test gpu -- --show-output";
     vec![
         step::run("HIP runtime, clippy", cargo(clippy).env("HIP_PATH", &path), minutes(10)),
-        step::run("examples with HIP, clippy", cargo(examples).env("HIP_PATH", &path), minutes(10)),
+        step::run("apps with HIP, clippy", cargo(apps).env("HIP_PATH", &path), minutes(10)),
         step::run("HIP runtime, tests", cargo(tests).env("HIP_PATH", &path), minutes(10)),
     ]
 }

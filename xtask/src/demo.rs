@@ -1,4 +1,4 @@
-//! The main job on real input: builds the examples and runs their `demo` on this machine.
+//! The main job on real input: builds the programs of `apps/` and runs their `demo` on this machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +8,9 @@ use crate::checks::{cargo, root, target_directory};
 
 /// Runs the demonstration with these options; whether every program's result was right.
 pub(crate) fn run(options: &[String]) -> bool {
-    let built = cargo("build --release -p gpufs-examples --bins").status();
+    let built = cargo("build --release -p gpufs-apps --bins").status();
     if !built.is_ok_and(|status| status.success()) {
-        eprintln!("the examples could not be built");
+        eprintln!("the programs of apps/ could not be built");
         return false;
     }
     let programs = target_directory().join("release");
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &[String]) -> bool {
 }
 
 fn device_program(programs: &Path) -> bool {
-    let report = bundle::device_program("gpufs-examples", &programs.join(bundle::EXAMPLES_PTX));
+    let report = bundle::device_program("gpufs-apps", &programs.join(bundle::APPS_PTX));
     report.passed() || {
         eprintln!("the device program could not be built: {:?}", report.outcome);
         false

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  demo           run the examples on this machine and say what they did; takes options, such as --device cuda
+  demo           run the programs of apps/ on this machine and say what they did; takes options, such as --device cuda
                  (cargo xtask demo --help)
   test           every check below, with a summary of what passed, failed and was skipped
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use gpufs_apps::cli::{self, Failure, ONE, Options};
+use gpufs_apps::kernels::follow::{self, keep_log, open_log};
+use gpufs_apps::records::Checker;
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::kernel::Handoff;
-use gpufs_examples::cli::{self, Failure, ONE, Options};
-use gpufs_examples::kernels::follow::{self, keep_log, open_log};
-use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 

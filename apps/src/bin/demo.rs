@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gpufs_examples::cli::{self, Failure};
+use gpufs_apps::cli::{self, Failure};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Usage: demo [--work DIRECTORY] [--made N] [--copy-size BYTES] [--rounds N] [--limit SECONDS]
             [--device D] [--gpu N] [--program FILE] [--rings N] [--mode M]
 
-Runs hello, grep, copy and follow, which lie beside this program, compares what they do with what the system's tools do, and prints
+Runs greet, grep, copy and follow, which lie beside this program, compares what they do with what the system's tools do, and prints
 a table last. At least 10,000 files are searched: texts of this machine, and made ones where there are too few.
 
   --work DIRECTORY
@@ -29,7 +29,7 @@ a table last. At least 10,000 files are searched: texts of this machine, and mad
                  of the device program, which can take a minute or two
   --help         print this
 
-The other options are the programs' own; see hello --help.
+The other options are the programs' own; see greet --help.
 ";
 
 /// The least number of files that `grep` searches.
@@ -110,7 +110,7 @@ impl Demo {
             println!("{}: {}", verdict.program, if verdict.is_right { "ok" } else { "WRONG" });
             verdict
         };
-        Ok([said(self.hello()?), said(self.grep()?), said(self.copy()?), said(self.follow()?)])
+        Ok([said(self.greet()?), said(self.grep()?), said(self.copy()?), said(self.follow()?)])
     }
 
     /// A program, killed should it hang.
@@ -121,12 +121,12 @@ impl Demo {
         command
     }
 
-    fn hello(&self) -> io::Result<Verdict> {
-        let file = self.work.join("hello.txt");
-        let output = self.program("hello").args(["--check", "--lines", "10"]).arg(&file).output()?;
+    fn greet(&self) -> io::Result<Verdict> {
+        let file = self.work.join("greet.txt");
+        let output = self.program("greet").args(["--check", "--lines", "10"]).arg(&file).output()?;
         let printed = sorted(&output.stdout);
         let same = fs::read(&file).is_ok_and(|text| sorted(&text) == printed);
-        let checked = said(&output).lines().find_map(|line| line.strip_prefix("hello: ").map(str::to_owned));
+        let checked = said(&output).lines().find_map(|line| line.strip_prefix("greet: ").map(str::to_owned));
         let text = format!(
             "{} lines on the standard output, {} those in the file; {}",
             printed.len(),
@@ -134,7 +134,7 @@ impl Demo {
             checked.unwrap_or_else(|| trouble(&output))
         );
         let is_right = output.status.success() && same && !printed.is_empty();
-        Ok(Verdict { program: "hello", is_right, ran: ran(&output), text })
+        Ok(Verdict { program: "greet", is_right, ran: ran(&output), text })
     }
 
     fn grep(&self) -> io::Result<Verdict> {

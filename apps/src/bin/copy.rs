@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use gpufs_apps::cli::{self, Failure, Options};
+use gpufs_apps::kernels::Parts;
+use gpufs_apps::kernels::copy::{self, copy_pieces};
 use gpufs_core::word::DeviceWord64;
 use gpufs_device::kernel::Handoff;
-use gpufs_examples::cli::{self, Failure, Options};
-use gpufs_examples::kernels::Parts;
-use gpufs_examples::kernels::copy::{self, copy_pieces};
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The device's half of the examples: kernels that get an [`Fs`](gpufs_device::Fs) and a job that the host placed in the device's
+//! The device's half of the programs: kernels that get an [`Fs`](gpufs_device::Fs) and a job that the host placed in the device's
 //! memory. No `std`, no allocation.
 //!
 //! | memory | for |
@@ -8,8 +8,8 @@
 
 pub mod copy;
 pub mod follow;
+pub mod greet;
 pub mod grep;
-pub mod hello;
 mod parts;
 
 pub use parts::{Part, Parts};

@@ -1,14 +1,14 @@
-//! What the example programs share: their kernels, which need no `std` and run on CPU lanes and on a GPU as they are, and the host's side of
-//! them.
+//! What the programs share: their kernels, which need no `std` and run on CPU lanes and on a GPU as they are, and the host's side of them.
+//! Shorter programs, each in one file, are in `examples/`.
 //!
 //! | program | kernel | what it shows |
 //! |---|---|---|
-//! | `hello` | [`kernels::hello`] | thousands of lanes print to one stream |
+//! | `greet` | [`kernels::greet`] | thousands of lanes print to one stream |
 //! | `grep` | [`kernels::grep`] | many files opened and read by the device, output in order |
 //! | `copy` | [`kernels::copy`] | registered buffers: large transfers without a copy |
 //! | `follow` | [`kernels::follow`] | a log that is read while the kernel that writes it runs |
 //!
-//! Without the feature `host` this library is the kernels alone, and with `runtime` it is the device program, `examples.ptx`:
+//! Without the feature `host` this library is the kernels alone, and with `runtime` it is the device program, `apps.ptx`:
 //! `cargo xtask bundle` builds it, and the programs, given `--device cuda`, run it.
 #![cfg_attr(not(feature = "host"), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Tree, errors, run};
-use gpufs_examples::records::Checker;
+use gpufs_apps::records::Checker;
 
 const FOLLOW: &str = env!("CARGO_BIN_EXE_follow");
 

@@ -1,17 +1,17 @@
-//! `hello FILE`: thousands of lanes print to the standard output and to one file.
+//! `greet FILE`: thousands of lanes print to the standard output and to one file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use gpufs_apps::cli::{self, Failure, Options};
+use gpufs_apps::kernels::greet::say_hello;
+use gpufs_apps::records::Checker;
 use gpufs_device::kernel::Handoff;
-use gpufs_examples::cli::{self, Failure, Options};
-use gpufs_examples::kernels::hello::say_hello;
-use gpufs_examples::records::Checker;
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
-Usage: hello [--lines N] [--check] FILE
+Usage: greet [--lines N] [--check] FILE
 
 Thousands of lanes each print a few lines to the standard output and to FILE.
 
@@ -20,10 +20,10 @@ Thousands of lanes each print a few lines to the standard output and to FILE.
 ";
 
 fn main() -> ExitCode {
-    cli::main("hello", 1, hello_main)
+    cli::main("greet", 1, greet_main)
 }
 
-fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
+fn greet_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
     let mut options = Options::new(Grid { blocks: 16, threads: 256 }, Grid { blocks: 132, threads: 256 });
     let (mut lines, mut check, mut path) = (4, false, None);
     while let Some(argument) = parser.next()? {
@@ -38,13 +38,13 @@ fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
             Long(name) => {
                 let name = name.to_owned();
                 if !options.take(&name, &mut parser)? {
-                    return Err(format!("--{name}: no such option; see hello --help").into());
+                    return Err(format!("--{name}: no such option; see greet --help").into());
                 }
             }
             other => return Err(other.unexpected().into()),
         }
     }
-    let path = path.ok_or("no FILE to print to was named; see hello --help")?;
+    let path = path.ok_or("no FILE to print to was named; see greet --help")?;
     let (mut session, plan) = options.open(|_| Session::builder())?;
     let file = session.fopen(&path, "w").map_err(|error| cli::about(&path, error.errno().text()))?;
     let failed = session.place(Handoff::default())?;
@@ -59,7 +59,7 @@ fn hello_main(mut parser: lexopt::Parser) -> Result<ExitCode, Failure> {
         let text = std::fs::read(&path).map_err(|error| cli::about(&path, cli::reason(&error)))?;
         let records =
             Checker::new(plan.all_lanes(), lines).text(&text).map_err(|wrong| cli::about(&path, wrong))?;
-        eprintln!("hello: {}: {records} whole records in order, in {ran:.2?}", cli::show(&path));
+        eprintln!("greet: {}: {records} whole records in order, in {ran:.2?}", cli::show(&path));
     }
     Ok(ExitCode::SUCCESS)
 }

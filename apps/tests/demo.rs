@@ -32,7 +32,7 @@ fn all_programs_are_right_on_a_gpu() {
         return;
     }
     let tree = Tree::new("demo-gpu");
-    let tried = run(env!("CARGO_BIN_EXE_hello"), tree.path(), ["--device", "cuda", "--lines", "1", "out"]);
+    let tried = run(env!("CARGO_BIN_EXE_greet"), tree.path(), ["--device", "cuda", "--lines", "1", "out"]);
     let lacking = ["libcuda.so was not found", "there is no GPU", "builds the device program"];
     if lacking.iter().any(|text| errors(&tried).contains(text)) {
         println!("SKIP {TEST}: {}", errors(&tried).trim());

@@ -24,7 +24,7 @@ Where the kernel runs:
   --device D     cpu: CPU lanes; cuda: an NVIDIA GPU; hip: an AMD GPU;
                  auto, the default: an NVIDIA GPU if there is one and the device program is found, else the CPU
   --gpu N        the GPU's number, from 0 (default 0)
-  --program FILE the device program; always for hip. Default: examples.ptx, in the folder that the environment variable GPUFS_PROGRAMS
+  --program FILE the device program; always for hip. Default: apps.ptx, in the folder that the environment variable GPUFS_PROGRAMS
                  names, or beside this program; 'cargo xtask bundle' builds it
 
 How it runs:
@@ -41,7 +41,7 @@ How it runs:
 /// Names the folder that holds device programs.
 const PROGRAMS: &str = "GPUFS_PROGRAMS";
 /// The device program for NVIDIA GPUs.
-const PTX: &str = "examples.ptx";
+const PTX: &str = "apps.ptx";
 /// Lanes in a block at most: the kernels use up to 255 registers, and a GPU has 65,536 for a block.
 const MOST_GPU_LANES: u32 = 256;
 
@@ -202,7 +202,8 @@ impl Options {
             Device::Cuda => return self.open_gpu(&prepare, self.program()?, Builder::cuda),
             #[cfg(feature = "hip")]
             Device::Hip => {
-                let wanted = "--device hip wants --program FILE: the examples as a code object for that GPU";
+                let wanted =
+                    "--device hip wants --program FILE: the device program as a code object for that GPU";
                 return self.open_gpu(&prepare, self.program.clone().ok_or(wanted)?, Builder::hip);
             }
             #[cfg(not(feature = "hip"))]

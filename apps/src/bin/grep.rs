@@ -6,12 +6,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpufs_apps::cli::{self, Failure, Options, Plan};
+use gpufs_apps::kernels::Parts;
+use gpufs_apps::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
+use gpufs_apps::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
-use gpufs_examples::cli::{self, Failure, Options, Plan};
-use gpufs_examples::kernels::Parts;
-use gpufs_examples::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
-use gpufs_examples::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
 use gpufs_host::{Grid, Session};
 use lexopt::prelude::*;
 
