@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::checks::{cargo, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
+use crate::workspace::{cargo, root, target_directory};
 
 /// The device program of `apps/`, where they look for it.
 pub(crate) const APPS_PTX: &str = "apps.ptx";

@@ -1,75 +1,117 @@
-//! Every check of the project as a named step.
+//! Every check of the project as a named step, and the sets of them: `quick`, `test` and `nightly`.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::device;
 use crate::dist;
 use crate::step::{self, Report};
+use crate::workspace::{cargo, hip_path, minutes, root};
 
-/// The command that runs a set of checks, and the set.
-type Check = (&'static str, fn() -> Vec<Report>);
+/// In which sets a check is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Set {
+    /// First in `test` and `nightly`, where the rest does not run if it fails.
+    Lint,
+    /// In `test` and `nightly`.
+    Test,
+    /// In `nightly`.
+    Nightly,
+}
+
+/// The command that runs a check, the set that it is in, and its steps.
+struct Check(&'static str, Set, fn() -> Vec<Report>);
 
 /// All of them, cheapest first.
 const CHECKS: &[Check] = &[
-    ("lint", lint),
-    ("suites", suites),
-    ("loom", loom),
-    ("device", device::check),
-    ("hip", hip),
-    ("c", dist::check),
-    ("sanitize", sanitize),
-    ("miri", miri),
-    ("differential", differential),
+    Check("lint", Set::Lint, lint),
+    Check("tests", Set::Test, tests),
+    Check("loom", Set::Test, loom),
+    Check("device-code", Set::Test, device::check),
+    Check("hip-runtime", Set::Test, hip_runtime),
+    Check("abi", Set::Test, dist::check),
+    Check("sanitize", Set::Test, sanitize),
+    Check("miri", Set::Test, miri),
+    Check("differential", Set::Test, differential),
+    Check("long", Set::Nightly, long),
 ];
 
-/// Runs everything; whether nothing failed.
-pub(crate) fn all() -> bool {
-    step::summarize(&CHECKS.iter().flat_map(|(_, check)| check()).collect::<Vec<_>>())
+/// What can be known of a change in two minutes; whether nothing failed.
+fn quick() -> bool {
+    let mut reports = vec![format(), clippy()];
+    reports.push(step::run(
+        "tests of the core and xtask",
+        &mut cargo("test -p gpufs-core -p xtask --lib --bins --tests --no-fail-fast"),
+        minutes(10),
+    ));
+    reports.push(step::run(
+        "examples in the documentation",
+        &mut cargo("test -p gpufs-core -p gpufs-device -p gpufs-host --doc --no-fail-fast"),
+        minutes(10),
+    ));
+    step::summarize(&reports)
 }
 
-/// Runs the checks of this name; whether nothing failed, or `None` if there is no such name.
-pub(crate) fn one(name: &str) -> Option<bool> {
-    CHECKS.iter().find(|(known, _)| *known == name).map(|(_, check)| step::summarize(&check()))
+/// Every check that is not for the night; whether nothing failed. If a lint fails, the rest does not run unless it is to `keep_going`.
+pub(crate) fn test(keep_going: bool) -> bool {
+    in_turn(&[Set::Lint, Set::Test], keep_going)
 }
 
-const fn minutes(minutes: u64) -> Duration {
-    Duration::from_secs(60 * minutes)
+/// Every check; whether nothing failed.
+fn nightly() -> bool {
+    in_turn(&[Set::Lint, Set::Test, Set::Nightly], true)
 }
 
-/// The workspace's root.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+fn in_turn(sets: &[Set], keep_going: bool) -> bool {
+    let mut reports = Vec::new();
+    let mut clean = true;
+    for Check(name, set, check) in CHECKS.iter().filter(|Check(_, set, _)| sets.contains(set)) {
+        if clean || keep_going {
+            let made = check();
+            clean &= *set != Set::Lint || !made.iter().any(Report::failed);
+            reports.extend(made);
+        } else {
+            reports.push(Report::skipped(name, "a lint failed (cargo xtask test --keep-going runs it)"));
+        }
+    }
+    step::summarize(&reports)
 }
 
-/// Where cargo builds.
-pub(crate) fn target_directory() -> PathBuf {
-    // Relative to the root, as for cargo, which runs there.
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root().join("target"), |directory| root().join(directory))
+/// What runs the set or the check of this name, and says whether nothing failed; `None` if there is no such name.
+pub(crate) fn named(name: &str) -> Option<Box<dyn Fn() -> bool>> {
+    match name {
+        "quick" => Some(Box::new(quick)),
+        "nightly" => Some(Box::new(nightly)),
+        _ => {
+            let Check(_, _, check) = CHECKS.iter().find(|Check(known, ..)| *known == name)?;
+            Some(Box::new(|| step::summarize(&check())))
+        }
+    }
 }
 
-/// `cargo` with these arguments, in the workspace's root.
-pub(crate) fn cargo(arguments: &str) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments.split_whitespace()).current_dir(root());
-    command
+/// The checks' names.
+#[cfg(test)]
+pub(crate) fn names() -> Vec<&'static str> {
+    CHECKS.iter().map(|Check(name, ..)| *name).collect()
 }
 
 fn lint() -> Vec<Report> {
-    vec![
-        step::run("rustfmt", &mut cargo("fmt --all --check"), minutes(2)),
-        step::run("clippy", &mut cargo("clippy --workspace --all-targets -- -D warnings"), minutes(10)),
-        step::run(
-            "rustdoc",
-            cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
-            minutes(10),
-        ),
-    ]
+    let rustdoc = step::run(
+        "rustdoc",
+        cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
+        minutes(10),
+    );
+    vec![format(), clippy(), rustdoc]
 }
 
-fn suites() -> Vec<Report> {
+fn format() -> Report {
+    step::run("rustfmt", &mut cargo("fmt --all --check"), minutes(2))
+}
+
+fn clippy() -> Report {
+    step::run("clippy", &mut cargo("clippy --workspace --all-targets -- -D warnings"), minutes(10))
+}
+
+fn tests() -> Vec<Report> {
     vec![step::run(
         "unit and whole-stack tests",
         &mut cargo("test --workspace --release --no-fail-fast -- --show-output"),
@@ -123,19 +165,8 @@ fn sanitize() -> Vec<Report> {
     vec![address, step::run(name, &mut thread, minutes(10))]
 }
 
-/// Under which directory `include/hip/hip_runtime_api.h` lies; what to do, where it is nowhere.
-pub(crate) fn hip_path() -> Result<PathBuf, String> {
-    let has_headers = |path: &Path| path.join("include/hip/hip_runtime_api.h").exists();
-    let named = ["HIP_PATH", "ROCM_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let found = named.chain(["/opt/rocm", "/usr"].map(PathBuf::from)).find(|path| has_headers(path));
-    found.ok_or_else(|| {
-        "libamdhip64 and its headers are not here (Debian: libamdhip64-dev), or HIP_PATH must say where"
-            .to_owned()
-    })
-}
-
 /// The runtime for AMD GPUs: it compiles, links, and says that there is no GPU.
-fn hip() -> Vec<Report> {
+fn hip_runtime() -> Vec<Report> {
     let path = match hip_path() {
         Ok(path) => path,
         Err(reason) => return vec![Report::skipped("HIP runtime", reason)],
@@ -158,4 +189,47 @@ fn miri() -> Vec<Report> {
         return vec![Report::skipped("Miri", reason)];
     }
     vec![step::run("Miri", &mut cargo("miri test -p gpufs-core"), minutes(20))]
+}
+
+/// The checks that have a length, longer, and from seeds that another day does not have.
+fn long() -> Vec<Report> {
+    let day = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400);
+    let seed = (day * 1_000_000).to_string();
+    let environment: &[(&str, &str)] = &[
+        ("GPUFS_SEED", &seed),
+        ("GPUFS_FIRST_SEED", &seed),
+        ("GPUFS_CASES", "100000000"),
+        ("GPUFS_KERNEL_CASES", "1000000"),
+        ("GPUFS_SEQUENCES", "50000"),
+        ("GPUFS_SEEDS", "20000"),
+        ("GPUFS_SHARED", "500"),
+        ("GPUFS_STRESS", "50"),
+        ("PROPTEST_CASES", "20000"),
+    ];
+    let long = |name, command: &str, limit: Duration| {
+        step::run(name, cargo(command).envs(environment.iter().copied()), limit)
+    };
+    let deeper = "test -p gpufs-core --test loom* --release --target-dir target/loom";
+    let mut deeper = cargo(deeper);
+    deeper.env("RUSTFLAGS", "--cfg loom").env("GPUFS_LOOM_SWITCHES", "1").env("GPUFS_LOOM_SECONDS", "300");
+    vec![
+        step::run("loom, a switch more, five minutes a model", &mut deeper, minutes(300)),
+        long("core, longer", "test -p gpufs-core --release --no-fail-fast", minutes(60)),
+        long("formats in Rust, longer", "test -p gpufs-device --release --no-fail-fast", minutes(60)),
+        long(
+            "printf, 100 million cases",
+            "test -p gpufs-tests --release --test snprintf_differential -- --nocapture",
+            minutes(120),
+        ),
+        long(
+            "streams and descriptors, 50,000 sequences",
+            "test -p gpufs-tests --release --test suite -- --nocapture --test-threads=1",
+            minutes(180),
+        ),
+        long(
+            "lines, 50,000 sequences",
+            "test -p gpufs-tests --release --test fgets -- --nocapture",
+            minutes(180),
+        ),
+    ]
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bundle;
-use crate::checks::{cargo, root, target_directory};
+use crate::workspace::{cargo, root, target_directory};
 
 /// Runs the demonstration with these options; whether every program's result was right.
 pub(crate) fn run(options: &[String]) -> bool {

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::checks::{self, root};
 use crate::step::{self, Outcome, Report};
+use crate::workspace::{self, root};
 
 /// A GPU target.
 struct Target {
@@ -122,7 +122,7 @@ fn toolchain() -> Result<Toolchain, String> {
 }
 
 fn target_directory(target: &Target) -> PathBuf {
-    checks::target_directory().join(format!("device-{}", target.cpu))
+    workspace::target_directory().join(format!("device-{}", target.cpu))
 }
 
 /// Where the build leaves the emitted code.

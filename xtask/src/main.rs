@@ -3,11 +3,12 @@
 //! | file | what |
 //! |---|---|
 //! | `bundle.rs` | what runs on a GPU machine, in one folder |
-//! | `checks.rs` | every check as a named step; `test` runs them all, each also runs alone |
+//! | `checks.rs` | every check as a named step, and the three sets of checks: `quick`, `test`, `nightly` |
 //! | `demo.rs` | the main job on real input |
 //! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
+//! | `workspace.rs` | where the workspace lies, and cargo's commands in it |
 
 mod bundle;
 mod checks;
@@ -15,63 +16,157 @@ mod demo;
 mod device;
 mod dist;
 mod step;
+mod workspace;
 
 use std::process::ExitCode;
+
+use lexopt::{Arg, Parser, ValueExt};
 
 const HELP: &str = "\
 cargo xtask <command>
 
+Sets of checks, each with a summary of what passed, failed and was skipped:
+  quick          rustfmt, clippy, the core's tests, examples in the documentation: two minutes, where cargo has built before
+  test           every check below but the nightly ones; if a lint fails, the rest does not run (--keep-going: it does)
+  nightly        every check, and the longer runs of those that have a length: hours
+
+Checks, each alone:
+  lint           rustfmt, clippy and rustdoc, warnings denied
+  tests          unit, property, whole-stack and documentation tests
+  loom           the ring protocol under loom
+  device-code    device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
+  hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
+  abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
+  sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
+  miri           the core's tests under Miri, where it is installed
+  differential   printf against the system's (10 million cases), streams against the system's stdio (8,000 sequences)
+  long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
+
+What is built and run:
   demo           run the programs of apps/ on this machine and say what they did; takes options, such as --device cuda
                  (cargo xtask demo --help)
-  test           every check below, with a summary of what passed, failed and was skipped
-
   bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
   dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
-
-  lint           rustfmt, clippy and rustdoc, warnings denied
-  suites         unit, property, whole-stack and documentation tests
-  loom           the ring protocol under loom
-  differential   printf against the system's (10 million cases), streams against the system's stdio (8,000 sequences)
-  sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
-  miri           the core's tests under Miri, where it is installed
-  device         device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
-  c              device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
-  hip            the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
 ";
 
+/// Commands by the names that they had, and have now.
+const RENAMED: &[(&str, &str)] =
+    &[("c", "abi"), ("hip", "hip-runtime"), ("device", "device-code"), ("suites", "tests")];
+
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let command = arguments.next().unwrap_or_default();
-    if command == "dist" {
-        let Some(prefix) = arguments.next() else {
-            eprintln!("cargo xtask dist DIR: DIR is missing");
-            return ExitCode::from(2);
-        };
-        let whole = dist::run(&prefix, &arguments.collect::<Vec<_>>());
-        return if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    let options: Vec<_> = arguments.collect();
-    let only_cuda = command == "bundle" && options == ["cuda"];
-    if let (Some(extra), false) = (options.first(), command == "demo" || only_cuda) {
-        eprintln!("cargo xtask {command} takes no argument, but there is '{extra}'");
-        return ExitCode::from(2);
-    }
-    let passed = match command.as_str() {
-        "demo" => demo::run(&options),
-        "test" => checks::all(),
-        "bundle" => bundle::run(!only_cuda),
-        "help" | "--help" | "-h" => {
-            print!("{HELP}");
-            true
+    match run(Parser::from_env()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo xtask: {error}");
+            ExitCode::from(2)
         }
-        other => match checks::one(other) {
-            Some(passed) => passed,
-            None => {
-                eprint!("there is no command '{other}'\n\n{HELP}");
-                return ExitCode::from(2);
-            }
-        },
+    }
+}
+
+/// Runs the command that `parser` holds; whether all went well, or what is wrong with the command line.
+fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
+    let command = match parser.next()? {
+        Some(Arg::Value(command)) => command.string()?,
+        Some(Arg::Long("help") | Arg::Short('h')) => "help".to_owned(),
+        Some(option) => return Err(option.unexpected()),
+        None => return Err(format!("there is no command\n\n{HELP}").into()),
     };
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match command.as_str() {
+        "help" => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        "demo" => {
+            let options = parser.raw_args()?.map(|option| option.string()).collect::<Result<Vec<_>, _>>()?;
+            Ok(demo::run(&options))
+        }
+        "test" => {
+            let mut keep_going = false;
+            while let Some(argument) = parser.next()? {
+                match argument {
+                    Arg::Long("keep-going") => keep_going = true,
+                    other => return Err(other.unexpected()),
+                }
+            }
+            Ok(checks::test(keep_going))
+        }
+        "bundle" => {
+            let chosen = values(&mut parser)?;
+            match chosen.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                [] => Ok(bundle::run(true)),
+                ["cuda"] => Ok(bundle::run(false)),
+                _ => Err("bundle takes nothing, or 'cuda'".into()),
+            }
+        }
+        "dist" => match values(&mut parser)?.split_first() {
+            Some((prefix, chosen)) => Ok(dist::run(prefix, chosen)),
+            None => Err("dist DIR: DIR is missing".into()),
+        },
+        name => {
+            if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
+                return Err(format!("the command '{old}' is now '{new}'").into());
+            }
+            let Some(check) = checks::named(name) else {
+                return Err(format!("there is no command '{name}'\n\n{HELP}").into());
+            };
+            if let Some(argument) = parser.next()? {
+                return Err(argument.unexpected());
+            }
+            Ok(check())
+        }
+    }
+}
+
+/// What is left of the command line, where it has no options.
+fn values(parser: &mut Parser) -> Result<Vec<String>, lexopt::Error> {
+    let mut values = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Value(value) => values.push(value.string()?),
+            option => return Err(option.unexpected()),
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(arguments: &[&str]) -> String {
+        run(Parser::from_args(arguments)).expect_err("the command line is wrong").to_string()
+    }
+
+    #[test]
+    fn old_names_say_the_new_ones() {
+        assert_eq!(refused(&["suites"]), "the command 'suites' is now 'tests'");
+        assert!(
+            RENAMED.iter().all(|(old, new)| checks::named(old).is_none() && checks::named(new).is_some())
+        );
+    }
+
+    #[test]
+    fn wrong_command_lines_are_named() {
+        assert!(refused(&[]).starts_with("there is no command\n"));
+        assert!(refused(&["lints"]).starts_with("there is no command 'lints'\n"));
+        assert!(refused(&["lint", "--fast"]).contains("'--fast'"));
+        assert!(refused(&["test", "core"]).contains("core"));
+        assert!(refused(&["bundle", "hip"]).contains("'cuda'"));
+        assert!(refused(&["dist"]).contains("DIR is missing"));
+    }
+
+    /// Each check is in the help text, and nothing else is.
+    #[test]
+    fn help_names_every_check() {
+        let listed: Vec<_> = HELP
+            .lines()
+            .skip_while(|line| !line.starts_with("Checks"))
+            .skip(1)
+            .take_while(|line| !line.is_empty())
+            .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()))
+            .collect();
+        assert_eq!(listed, checks::names());
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) name: &'static str,
@@ -36,6 +36,10 @@ impl Report {
     /// Whether it ran, and all is well.
     pub(crate) fn passed(&self) -> bool {
         self.outcome == Outcome::Passed
+    }
+    /// Whether it ran, and something is wrong.
+    pub(crate) fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_))
     }
 }
 
@@ -126,7 +130,7 @@ pub(crate) fn summarize(reports: &[Report]) -> bool {
     }
     let count =
         |wanted: fn(&Outcome) -> bool| reports.iter().filter(|report| wanted(&report.outcome)).count();
-    let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let failed = reports.iter().filter(|report| report.failed()).count();
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)))
         + reports.iter().map(|report| report.skips.len()).sum::<usize>();
     let passed = count(|outcome| *outcome == Outcome::Passed);

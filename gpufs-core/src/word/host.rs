@@ -1,7 +1,7 @@
 //! The words on a CPU, where one coherent memory serves device, kernel and host, and on AMD GPUs: `core` atomics and plain cells.
 //!
 //! On AMDGCN an atomic of `core` has system scope, with the waits and cache actions of LLVM's memory model for it (looked at for
-//! gfx90a and gfx942 by `cargo xtask device`). Device words would do with less: what they cost beyond that is a write-back of
+//! gfx90a and gfx942 by `cargo xtask device-code`). Device words would do with less: what they cost beyond that is a write-back of
 //! the second-level cache, and that `claim_bits`, `return_bits` and `release_bits` become loops of compare-and-swap, as PCIe has no atomic
 //! *and* and *or*.
 #![allow(clippy::disallowed_types, reason = "this file is the one that wraps them")]

@@ -1,5 +1,7 @@
 //! What loom's models have in common: how they are explored, threads that share what they are about, and a session around one ring.
 
+use std::time::Duration;
+
 use gpufs_core::journal::Journal;
 use gpufs_core::pool::Pool;
 use gpufs_core::session::{OpenFile, Session};
@@ -10,14 +12,17 @@ use gpufs_core::{FreeSet, Queue};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
-/// Explores `model` of what `make` makes, with at most `preemptions` involuntary switches in one run.
+/// Explores `model` of what `make` makes, with at most `preemptions` involuntary switches in one run. `GPUFS_LOOM_SWITCHES` in the environment
+/// adds to these, and `GPUFS_LOOM_SECONDS` says after how long an exploration that finds nothing ends.
 pub(crate) fn explore<W: 'static>(
     preemptions: usize,
     make: impl Fn() -> W + Sync + Send + 'static,
     model: impl Fn(&Arc<W>) + Sync + Send + 'static,
 ) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    let setting = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
+    builder.preemption_bound = Some(preemptions + setting("GPUFS_LOOM_SWITCHES").unwrap_or(0));
+    builder.max_duration = setting("GPUFS_LOOM_SECONDS").map(|seconds| Duration::from_secs(seconds as u64));
     // The places of lines that are read ahead, most of them unused, are many words.
     builder.max_branches = 20_000;
     builder.check(move || model(&Arc::new(make())));

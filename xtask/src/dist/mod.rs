@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::checks::{cargo, hip_path, root, target_directory};
 use crate::device;
 use crate::step::{self, Outcome, Report};
+use crate::workspace::{cargo, hip_path, root, target_directory};
 
 /// Device code that a prefix holds, by the names that choose it.
 const DEVICES: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Device code to look at. `cargo xtask device` builds it for each GPU target and compares what the compiler emitted.
+//! Device code to look at. `cargo xtask device-code` builds it for each GPU target and compares what the compiler emitted.
 //!
 //! | module | what |
 //! |---|---|
