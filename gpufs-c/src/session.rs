@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gpufs_core::session::Session as Tables;
+use gpufs_core::session::SessionTables;
 use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
 
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Tables {
+pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const SessionTables {
     guarded(core::ptr::null(), || {
         // SAFETY:
         // - this function's contract
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Tabl
 }
 
 /// A kernel for CPU lanes.
-pub type Kernel = unsafe extern "C-unwind" fn(*const Tables, *mut c_void);
+pub type Kernel = unsafe extern "C-unwind" fn(*const SessionTables, *mut c_void);
 
 /// What every lane calls.
 #[derive(Clone, Copy)]
@@ -167,7 +167,7 @@ unsafe impl Send for Call {}
 unsafe impl Sync for Call {}
 
 impl Call {
-    fn make(&self, tables: &'static Tables) {
+    fn make(&self, tables: &'static SessionTables) {
         // SAFETY:
         // - the contract of `gpufs_host_launch`
         unsafe { (self.kernel)(tables, self.argument) };

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use crate::session::Session;
+use crate::session::SessionTables;
 
 /// Declares [`Call`], its table and its names, so that none of the three can lack a call.
 macro_rules! calls {
@@ -76,7 +76,7 @@ calls! {
 }
 
 // An address within the session for each call.
-const _: () = assert!(Call::ALL.len() <= size_of::<Session>());
+const _: () = assert!(Call::ALL.len() <= size_of::<SessionTables>());
 
 impl Call {
     /// The call's number, below the length of [`Call::ALL`].
@@ -87,7 +87,7 @@ impl Call {
 
     /// What tells this call of `session` from every other one, of this session or another: an address within the session.
     #[must_use]
-    pub fn identity(self, session: &Session) -> usize {
+    pub fn identity(self, session: &SessionTables) -> usize {
         core::ptr::from_ref(session).addr() + self.index()
     }
 

@@ -1,7 +1,7 @@
 //! Failed calls, counted by call and error number: a table of the session in device memory. Lanes that succeed never look at it.
 #![allow(unsafe_code, reason = "a table behind a pointer that the host made")]
 
-use crate::session::Session;
+use crate::session::SessionTables;
 use crate::word::DeviceWord64;
 use crate::{Call, Errno};
 
@@ -22,7 +22,7 @@ pub struct FailureCount {
     pub count: u64,
 }
 
-impl Session {
+impl SessionTables {
     /// The table; empty in a session without one.
     fn failure_table(&self) -> &[DeviceWord64] {
         if self.failures.is_null() {
@@ -73,7 +73,7 @@ impl Session {
 
 /// Counts the error of a call that is about to return.
 #[inline]
-pub fn counted<T>(session: &Session, call: Call, outcome: Result<T, Errno>) -> Result<T, Errno> {
+pub fn counted<T>(session: &SessionTables, call: Call, outcome: Result<T, Errno>) -> Result<T, Errno> {
     if let Err(errno) = &outcome {
         session.note_failure(call, *errno);
     }

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use core::marker::PhantomData;
 
 use crate::Errno;
-use crate::session::{FileIndex, Session, StreamIndex};
+use crate::session::{FileIndex, SessionTables, StreamIndex};
 use crate::word::{DeviceWord, DeviceWord64};
 
 /// One kernel: how the host starts it, on CPU lanes by calling it, on a GPU by its name in the device program.
@@ -15,7 +15,7 @@ pub trait Kernel {
     /// What a launch hands to every thread, by value: plain data and handles, laid out as C would.
     type Arguments: Copy + Send + Sync + 'static;
     /// The kernel's body, for one thread.
-    fn run(session: &'static Session, arguments: Self::Arguments);
+    fn run(session: &'static SessionTables, arguments: Self::Arguments);
 }
 
 /// Data that means the same on the host and on every device: `gpufs_device::portable!` declares structures of such data.
@@ -72,7 +72,7 @@ impl<T: Portable> Shared<T> {
     /// # Panics
     /// If it was placed for another session.
     #[must_use]
-    pub fn get(self, fs: impl Into<&'static Session>) -> &'static T {
+    pub fn get(self, fs: impl Into<&'static SessionTables>) -> &'static T {
         assert!(core::ptr::from_ref(fs.into()) as u64 == self.session, "a value that another session placed");
         // SAFETY:
         // - this is code of that session, so the value is there (`new`)

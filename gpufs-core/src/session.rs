@@ -1,14 +1,14 @@
 //! What a session is to the device: tables of fixed size that the host makes before the first launch.
 //!
 //! ```text
-//! Session ── queues[]   one per ring
-//!         ── files[]    descriptors that device code opened or the host registered
-//!         ── streams[]  FILEs; 0, 1, 2 are stdin, stdout, stderr
-//!         ── shared     which of them all share who open the same path
-//!         ── staging    pool: bounce buffers of calls in progress, paths, statx results
-//!         ── stream_buffers  pool: the blocks of open streams
-//!         ── regions[]  memory the host registered, used in place
-//!         ── journal    what outlives the device, in host memory
+//! SessionTables ── queues[]   one per ring
+//!               ── files[]    descriptors that device code opened or the host registered
+//!               ── streams[]  FILEs; 0, 1, 2 are stdin, stdout, stderr
+//!               ── shared     which of them all share who open the same path
+//!               ── staging    pool: bounce buffers of calls in progress, paths, statx results
+//!               ── stream_buffers  pool: the blocks of open streams
+//!               ── regions[]  memory the host registered, used in place
+//!               ── journal    what outlives the device, in host memory
 //! ```
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
@@ -325,7 +325,7 @@ impl Stage {
 /// The session as the device sees it. Constant while kernels run, but for what the tables' own rules say.
 #[derive(Debug, PartialEq)]
 #[repr(C)]
-pub struct Session {
+pub struct SessionTables {
     /// `queue_count` rings.
     pub queues: *const Queue,
     /// Rings: at least 1.
@@ -379,12 +379,12 @@ pub struct Session {
 
 // SAFETY:
 // - the tables are shared by design; each entry's rules say who touches what
-unsafe impl Sync for Session {}
+unsafe impl Sync for SessionTables {}
 // SAFETY:
 // - as for `Sync`: nothing in a session belongs to a thread
-unsafe impl Send for Session {}
+unsafe impl Send for SessionTables {}
 
-impl Session {
+impl SessionTables {
     /// The rings.
     #[must_use]
     pub const fn queues(&self) -> &[Queue] {
@@ -439,7 +439,7 @@ impl Session {
         // - valid, by the host's construction
         unsafe { &*self.records_ended }
     }
-    /// Whether the calling lane is the first that gives up, and writes [`Session::stall`].
+    /// Whether the calling lane is the first that gives up, and writes [`SessionTables::stall`].
     #[must_use]
     pub fn claim_stall(&self) -> bool {
         // SAFETY:
@@ -472,7 +472,7 @@ impl Session {
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {
         region_among(self.regions(), address, bytes)
     }
-    /// A read or write SQE of a pool's memory. See [`Session::transfer`].
+    /// A read or write SQE of a pool's memory. See [`SessionTables::transfer`].
     #[must_use]
     pub fn pool_transfer(pool: &Pool, writing: bool, target: Target, memory: (u64, u32), offset: u64) -> Sqe {
         let index = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
@@ -499,7 +499,7 @@ impl Session {
     }
 }
 
-/// [`Session::region_of`], in a table that is filled from its start.
+/// [`SessionTables::region_of`], in a table that is filled from its start.
 ///
 /// Selects instead of returning early, and stands alone: lanes of a warp leave it together, and what it looks at stays in registers.
 #[inline(never)]

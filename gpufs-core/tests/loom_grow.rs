@@ -18,7 +18,7 @@
 mod rig;
 
 use gpufs_core::abi::Cqe;
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Mutex;
@@ -39,7 +39,7 @@ struct World {
     stream: Box<Stream>,
     _file: Box<OpenFile>,
     free: Box<DeviceWord64>,
-    session: Session,
+    session: SessionTables,
     /// The buffers' memory, by address.
     bytes: Vec<EntryCell<Byte>>,
     /// The file, by offset, and how many submissions the kernel has read.
@@ -51,7 +51,7 @@ impl World {
         let (rig, stream, file) =
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = Session {
+        let session = SessionTables {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: 2,
             ..models::session_of(&rig.queue, &file, &stream)

@@ -31,7 +31,7 @@ use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
 use gpufs_core::lines::{Taking, Work};
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::stream::{Buffering, Progress, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Arc;
@@ -57,7 +57,7 @@ struct Number(u64, u64);
 struct World {
     rig: Box<Rig>,
     stream: Box<Stream>,
-    session: Session,
+    session: SessionTables,
     _file: Box<OpenFile>,
     _texts: Vec<u128>,
     _free: Vec<DeviceWord64>,
@@ -77,7 +77,7 @@ impl World {
         // SAFETY:
         // - one word each, in a vector that is never resized and lives as long as the session
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
-        let session = Session {
+        let session = SessionTables {
             stream_buffers: Pool { free: sets[0], ..models::no_pool(BLOCK as u32) },
             texts: Pool { base: memory.as_ptr() as u64, free: sets[1], ..models::no_pool(2 * BLOCK as u32) },
             blocks_per_stream: PLACES,

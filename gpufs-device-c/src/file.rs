@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Call, Errno};
 
@@ -28,7 +28,7 @@ fn offset(offset: i64) -> Result<u64, Errno> {
 /// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_open(
-    tables: *const Session,
+    tables: *const SessionTables,
     path: *const c_char,
     flags: c_int,
     mode: u32,
@@ -49,7 +49,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open(
 /// # Safety
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_close(tables: *const Session, number: c_int) -> i64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_close(tables: *const SessionTables, number: c_int) -> i64 {
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
@@ -62,7 +62,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_close(tables: *const Session, number: 
 /// `tables` is null or a session's on this device; `into` is null or has room for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_read(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     into: *mut c_void,
     bytes: usize,
@@ -82,7 +82,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_read(
 /// `tables` is null or a session's on this device; `from` is null or holds `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_write(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     from: *const c_void,
     bytes: usize,
@@ -102,7 +102,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_write(
 /// As [`gpufs_raw_read`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_pread(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     into: *mut c_void,
     bytes: usize,
@@ -123,7 +123,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pread(
 /// As [`gpufs_raw_write`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     from: *const c_void,
     bytes: usize,
@@ -144,7 +144,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     distance: i64,
     from: c_int,
@@ -162,7 +162,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
 /// # Safety
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_fsync(tables: *const Session, number: c_int) -> i64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_fsync(tables: *const SessionTables, number: c_int) -> i64 {
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
@@ -174,7 +174,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fsync(tables: *const Session, number: 
 /// # Safety
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_fdatasync(tables: *const Session, number: c_int) -> i64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_fdatasync(tables: *const SessionTables, number: c_int) -> i64 {
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
@@ -187,7 +187,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fdatasync(tables: *const Session, numb
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_ftruncate(
-    tables: *const Session,
+    tables: *const SessionTables,
     number: c_int,
     length: i64,
 ) -> i64 {

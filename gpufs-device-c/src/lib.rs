@@ -22,7 +22,7 @@ pub mod thread;
 
 use core::ffi::{CStr, c_char, c_void};
 
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_device::{Call, Errno, File, Fs};
 
 /// A result as C gets it: a value, or a negated errno.
@@ -51,7 +51,7 @@ fn count(outcome: Result<usize, Errno>) -> i64 {
 ///
 /// # Safety
 /// Null, or a session's tables on this device, of a session that is not closed while the result is used.
-unsafe fn session(tables: *const Session) -> Result<Fs, Errno> {
+unsafe fn session(tables: *const SessionTables) -> Result<Fs, Errno> {
     // SAFETY:
     // - by this function's contract
     unsafe { tables.as_ref() }.map(Fs::new).ok_or(Errno::INVAL)
@@ -85,15 +85,15 @@ unsafe fn stream_for(file: *const c_void, call: Call) -> Result<File, Errno> {
 
 /// What belongs to a session.
 trait Owned: Copy {
-    fn tables(self) -> &'static Session;
+    fn tables(self) -> &'static SessionTables;
 }
 impl Owned for Fs {
-    fn tables(self) -> &'static Session {
+    fn tables(self) -> &'static SessionTables {
         self.session()
     }
 }
 impl Owned for File {
-    fn tables(self) -> &'static Session {
+    fn tables(self) -> &'static SessionTables {
         self.fs().session()
     }
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_device::stdio::{Buffering, Transfer, Whence};
 use gpufs_device::{Call, Errno};
 
@@ -45,7 +45,10 @@ fn whole(item_bytes: usize, items: usize) -> Result<usize, Errno> {
 /// # Safety
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_standard_stream(tables: *const Session, number: c_int) -> u64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_standard_stream(
+    tables: *const SessionTables,
+    number: c_int,
+) -> u64 {
     // SAFETY:
     // - this function's contract
     let Ok(fs) = (unsafe { session(tables) }) else { return 0 };
@@ -63,7 +66,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_standard_stream(tables: *const Session
 /// `tables` is null or a session's on this device; the strings are null or end with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
-    tables: *const Session,
+    tables: *const SessionTables,
     path: *const c_char,
     mode: *const c_char,
 ) -> i64 {
@@ -86,7 +89,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
 /// As [`gpufs_raw_fopen`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
-    tables: *const Session,
+    tables: *const SessionTables,
     path: *const c_char,
     mode: *const c_char,
 ) -> i64 {
@@ -127,7 +130,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fflush(file: *const c_void) -> i64 {
 /// # Safety
 /// `tables` is null or a session's on this device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_fflush_all(tables: *const Session) -> i64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_fflush_all(tables: *const SessionTables) -> i64 {
     // SAFETY:
     // - this function's contract
     done(unsafe { session(tables) }.and_then(gpufs_device::Fs::fflush_all))
@@ -216,7 +219,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fputs(string: *const c_char, file: *co
 /// # Safety
 /// `tables` is null or a session's on this device; `string` is null or ends with a NUL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const Session, string: *const c_char) -> i64 {
+pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const SessionTables, string: *const c_char) -> i64 {
     // SAFETY:
     // - this function's contract
     let checked = unsafe { (session(tables), text(string)) };

@@ -1,7 +1,7 @@
 //! The session as a kernel holds it.
 
 use gpufs_core::abi::Sqe;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::{Call, Errno};
 
 use crate::io::transact;
@@ -10,18 +10,18 @@ use crate::warp::Lanes;
 /// A session, as a kernel's argument. Its calls are in [`mod@crate::file`] and [`crate::stdio`].
 #[derive(Clone, Copy, Debug)]
 pub struct Fs {
-    session: &'static Session,
+    session: &'static SessionTables,
 }
 
 impl Fs {
     /// The session behind a reference that the host gave to the launch.
     #[must_use]
-    pub const fn new(session: &'static Session) -> Self {
+    pub const fn new(session: &'static SessionTables) -> Self {
         Self { session }
     }
     /// The tables.
     #[must_use]
-    pub const fn session(self) -> &'static Session {
+    pub const fn session(self) -> &'static SessionTables {
         self.session
     }
 
@@ -36,13 +36,13 @@ impl Fs {
     }
 }
 
-impl From<&'static Session> for Fs {
-    fn from(session: &'static Session) -> Self {
+impl From<&'static SessionTables> for Fs {
+    fn from(session: &'static SessionTables) -> Self {
         Self::new(session)
     }
 }
 
-impl From<Fs> for &'static Session {
+impl From<Fs> for &'static SessionTables {
     fn from(fs: Fs) -> Self {
         fs.session
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gpufs_core::session::Session as Tables;
+use gpufs_core::session::SessionTables;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File, Fs, warp};
@@ -183,7 +183,7 @@ fn lanes_that_call_together_get_what_the_model_says() {
 }
 
 /// Whether some open stream's lines are read ahead.
-fn are_lines_open(tables: &Tables) -> bool {
+fn are_lines_open(tables: &SessionTables) -> bool {
     // Of an entry that was never used the words mean nothing.
     tables.streams().iter().any(|stream| stream.generation.peek() % 2 == 1 && stream.lines.is_open())
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Mutex;
 
 use gpufs_core::lines::Lines;
-use gpufs_core::session::Session as Tables;
+use gpufs_core::session::SessionTables;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, warp};
@@ -16,7 +16,7 @@ use gpufs_tests::closures::check_records;
 use gpufs_tests::{Scratch, once, record, small};
 
 /// The one stream that the test opened.
-fn opened(tables: &'static Tables) -> &'static Stream {
+fn opened(tables: &'static SessionTables) -> &'static Stream {
     let streams = tables.streams().iter().skip(3);
     streams.filter(|stream| stream.generation.peek() % 2 == 1).last().expect("a stream is open")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpufs_core::journal::Journal;
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::shared::Table;
 use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord64;
@@ -54,9 +54,9 @@ pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> Pool {
 }
 
 /// A session of one ring, one file and one stream, which outlive it, and of nothing else.
-pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Session {
+pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> SessionTables {
     let (pool, null) = (no_pool(4096), std::ptr::null());
-    Session {
+    SessionTables {
         queues: queue,
         queue_count: 1,
         file_count: 1,

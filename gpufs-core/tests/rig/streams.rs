@@ -3,7 +3,7 @@
 
 use super::{Rig, Shape, models};
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::thread;
@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub(crate) stream: Box<Stream>,
     pub(crate) file: Box<OpenFile>,
     _free: Box<DeviceWord64>,
-    pub(crate) session: Session,
+    pub(crate) session: SessionTables,
     pub(crate) bytes: Vec<EntryCell<Byte>>,
 }
 
@@ -34,7 +34,7 @@ impl World {
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         // One buffer to spare, beside the stream's own.
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = Session {
+        let session = SessionTables {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: BLOCKS as u32,
             ..models::session_of(&rig.queue, &file, &stream)

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use gpufs_core::abi::{Sqe, Statx};
 use gpufs_core::failures::counted;
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::{Call, Claim, Errno};
 
 use super::{
@@ -131,7 +131,7 @@ pub(crate) fn open(
 /// What the path of each lane's request names, where to open it could mean to wait; `None` too where it cannot be told. Convergent; called by
 /// `lanes`.
 fn look_at(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     stage: Option<StagingArea>,
     request: Option<(&CStr, u32, u32)>,
@@ -187,7 +187,7 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
 }
 
 /// The size of each lane's file, in bytes. Convergent; called by `lanes`; a lane without a descriptor gets 0.
-pub(crate) fn size(session: &Session, lanes: Lanes, descriptor: Option<i32>) -> Result<u64, Errno> {
+pub(crate) fn size(session: &SessionTables, lanes: Lanes, descriptor: Option<i32>) -> Result<u64, Errno> {
     let mut outcome = Ok(0);
     staged(session, lanes, descriptor.map(|_| 1024), |stage| {
         let sqe = match (stage, descriptor) {
@@ -239,10 +239,10 @@ fn entry_flags(flags: u32, stat: &Statx) -> u32 {
     entry
 }
 
-fn fill_entry(session: &Session, index: Descriptor, number: u32, flags: u32) {
+fn fill_entry(session: &SessionTables, index: Descriptor, number: u32, flags: u32) {
     let file = &session.files()[index.0 as usize];
     file.descriptor.set(number);
     file.position.set(0);
-    // ORDERING: release, device, partner `Session::file`.
+    // ORDERING: release, device, partner `SessionTables::file`.
     file.flags.publish(flags);
 }

@@ -3,7 +3,7 @@
 use gpufs_core::Errno;
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::seek::SeekRequest;
-use gpufs_core::session::{OpenFile, Session, Stage};
+use gpufs_core::session::{OpenFile, SessionTables, Stage};
 
 use super::Whence;
 use crate::io::{Patience, drain, ring_of_warp, staged, transact_one};
@@ -18,7 +18,7 @@ const ANSWER_AT: u32 = 64;
 /// # Errors
 /// As `lseek(2)`: `EINVAL` before the start, and beyond what the file's system allows.
 pub(crate) fn seek_shared(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     file: &OpenFile,
     offset: i64,
@@ -50,7 +50,7 @@ pub(crate) fn seek_shared(
 }
 
 /// A transfer of one message, asked again where a signal interrupted it. Convergent.
-fn whole(session: &Session, lanes: Lanes, bytes: u32, entry: impl Fn() -> Sqe) -> Result<(), Errno> {
+fn whole(session: &SessionTables, lanes: Lanes, bytes: u32, entry: impl Fn() -> Sqe) -> Result<(), Errno> {
     // Ends: the kernel interrupts a transfer once for each signal.
     loop {
         match transact_one(session, lanes, entry()) {
@@ -68,7 +68,7 @@ fn whole(session: &Session, lanes: Lanes, bytes: u32, entry: impl Fn() -> Sqe) -
 /// # Errors
 /// As [`seek_shared`].
 pub(crate) fn seek_shared_file(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     file: &OpenFile,
     offset: i64,

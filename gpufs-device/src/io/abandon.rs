@@ -3,7 +3,7 @@
 //! Lanes do not come here: their kernel ends instead ([`super::Patience`]).
 
 use gpufs_core::abi::Sqe;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 
 use super::slot_hint;
@@ -70,7 +70,7 @@ fn timed_out_if_cancelled(value: i32) -> i32 {
 /// How many operations of a ring were given up and are in flight, as far as the caller may have done so: memory that was theirs when the
 /// number was smaller may still be.
 #[inline]
-pub(crate) fn abandoned(session: &Session, ring: u32) -> u64 {
+pub(crate) fn abandoned(session: &SessionTables, ring: u32) -> u64 {
     // ORDERING: relaxed: the caller's own thread counts; what others count only keeps memory that could be given back.
     if Machine::is_host() { session.queues()[ring as usize].counters().abandoned.peek() } else { 0 }
 }

@@ -8,7 +8,7 @@ mod staging;
 mod wait;
 
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::session::{Session, Stage};
+use gpufs_core::session::{SessionTables, Stage};
 use gpufs_core::stream::RING_SHIFT;
 use gpufs_core::{Claim, Drain, Errno, Look, Operation, Outcome, Queue, Slot, Ticket};
 use static_assertions::const_assert;
@@ -22,7 +22,7 @@ pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Patience;
 
 /// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.
-pub(crate) fn ring_of_warp(session: &Session) -> u32 {
+pub(crate) fn ring_of_warp(session: &SessionTables) -> u32 {
     let place = position();
     let warps = place.block_threads.div_ceil(Machine::width());
     (place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())) % session.queue_count
@@ -50,12 +50,12 @@ pub(crate) enum Drained {
 ///
 /// Of those who wait for something else than a completion. Not inlined: what it keeps would be spilled all over its callers.
 #[inline(never)]
-pub(crate) fn drain(session: &Session, lanes: Lanes, ring: u32) -> Drained {
+pub(crate) fn drain(session: &SessionTables, lanes: Lanes, ring: u32) -> Drained {
     drain_after(session, ring, &session.queues()[ring as usize], lanes, 1)
 }
 
 /// [`drain`] of each ring that some lane names in `waiting`, once. Convergent; called by `lanes`; valid in all.
-pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u32>) -> Drained {
+pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Option<u32>) -> Drained {
     let mut drained = Drained::Nothing;
     // Ends: each round takes a ring.
     loop {
@@ -78,7 +78,7 @@ pub(crate) fn drain_each(session: &Session, lanes: Lanes, mut waiting: Option<u3
 
 /// [`drain`], looking up to `looks` times at `queue`, which is that ring's.
 #[inline]
-fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
+fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
     /// A drain as a number: its count, above its head. Where the count is 0, the lower half says why.
     const NOTHING: u64 = 0;
     const ELSEWHERE: u64 = 1;
@@ -122,7 +122,7 @@ fn drain_after(session: &Session, ring: u32, queue: &Queue, lanes: Lanes, looks:
 /// Not inlined: it takes all registers, and what its callers keep would be spilled. With a copy of the queue: read anew behind each fence, its
 /// fields made 20 million NOPs a second 13.5.
 #[inline(never)]
-fn hand_on_several(session: &Session, ring: u32, lanes: Lanes, packed: u64) {
+fn hand_on_several(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
     let queue = &{ session.queues()[ring as usize] };
@@ -155,20 +155,20 @@ fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [O
 ///
 /// What an entry refers to must stay valid until the return.
 #[inline]
-pub(crate) fn transact(session: &Session, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+pub(crate) fn transact(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     transact_on(session, ring_of_warp(session), lanes, entry)
 }
 
 /// [`transact`] on `ring`, which [`ring_of_warp`] told the caller before it made what others might see: behind that, it would have to be
 /// looked up anew.
 #[inline(never)]
-pub(crate) fn transact_on(session: &Session, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     transact_noting(session, ring, lanes, entry, |_| 0, |_| {})
 }
 
 /// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted.
 #[inline(never)]
-pub(crate) fn transact_open(session: &Session, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {
+pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {
     let (ring, journal) = (ring_of_warp(session), &session.journal);
     let kept = if journal.is_kept() { Operation::KEPT } else { 0 };
     let armed = |operation: Operation| {
@@ -187,7 +187,7 @@ pub(crate) fn transact_open(session: &Session, lanes: Lanes, entry: Option<Sqe>,
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "what is not noted must cost nothing")]
 fn transact_noting(
-    session: &Session,
+    session: &SessionTables,
     ring: u32,
     lanes: Lanes,
     entry: Option<Sqe>,
@@ -303,7 +303,7 @@ fn first_lanes(lanes: LaneMask, count: u32) -> LaneMask {
 }
 
 /// One operation for the whole group, brought by its leader; its `res` in all lanes. Convergent; called by `lanes`.
-pub(crate) fn transact_one(session: &Session, lanes: Lanes, entry: Sqe) -> Result<u32, Errno> {
+pub(crate) fn transact_one(session: &SessionTables, lanes: Lanes, entry: Sqe) -> Result<u32, Errno> {
     let result = transact(session, lanes, lanes.is_leader().then_some(entry));
     #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
     let result = (lanes.from_leader(u64::from(result.cast_unsigned())) as u32).cast_signed();

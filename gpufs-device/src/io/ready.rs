@@ -10,7 +10,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{FileIndex, OpenFile, Session, Stage, Target};
+use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Stage, Target};
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 
 use super::staging::{claim_alone, count};
@@ -31,14 +31,14 @@ const WRITTEN_AT_A_TIME: u64 = 4096;
 
 /// A wait for something that tells nobody when it comes: rests that grow. It holds nothing.
 pub(crate) struct Rests<'a> {
-    session: &'a Session,
+    session: &'a SessionTables,
     ring: u32,
     patience: Patience<'a>,
     rest_ns: u64,
 }
 
 impl<'a> Rests<'a> {
-    pub(crate) const fn new(session: &'a Session, ring: u32) -> Self {
+    pub(crate) const fn new(session: &'a SessionTables, ring: u32) -> Self {
         Self { session, ring, patience: Patience::new(session), rest_ns: REST_NS.0 }
     }
     /// Rests once, longer than the last time. Convergent; called by `lanes`.
@@ -85,7 +85,7 @@ fn submit(queue: &Queue, slot: Slot, entry: Sqe) -> Operation {
 /// which for a poll is a look without waiting.
 ///
 /// What the entry refers to must stay valid until the return.
-fn operate_briefly(session: &Session, ring: u32, lane: Lanes, entry: Sqe, hold_ns: u64) -> i32 {
+fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, hold_ns: u64) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     let hint = slot_hint(ring);
     let mut patience = Patience::new(session);
@@ -150,7 +150,12 @@ fn poll_entry(target: Target, events: u32) -> Sqe {
 }
 
 /// Waits until a file is ready for one of `events`, or has failed or been hung up.
-pub(crate) fn await_ready(session: &Session, lane: Lanes, target: Target, events: u32) -> Result<(), Errno> {
+pub(crate) fn await_ready(
+    session: &SessionTables,
+    lane: Lanes,
+    target: Target,
+    events: u32,
+) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
     let queue = &session.queues()[ring as usize];
     let mut rests = Rests::new(session, ring);
@@ -169,7 +174,7 @@ pub(crate) fn await_ready(session: &Session, lane: Lanes, target: Target, events
 }
 
 /// Whether a file is ready for one of `events`, or has failed or been hung up.
-fn is_ready(session: &Session, lane: Lanes, target: Target, events: u32) -> Result<bool, Errno> {
+fn is_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -> Result<bool, Errno> {
     match Errno::check(operate_briefly(session, ring_of_warp(session), lane, poll_entry(target, events), 0)) {
         Ok(_) => Ok(true),
         Err(Errno::CANCELED) => Ok(false),
@@ -180,7 +185,7 @@ fn is_ready(session: &Session, lane: Lanes, target: Target, events: u32) -> Resu
 /// A transfer on a file whose calls do not wait: `EAGAIN` where it would.
 ///
 /// What the entry refers to must stay valid until the return.
-pub(crate) fn try_now(session: &Session, lane: Lanes, entry: Sqe) -> Result<u32, Errno> {
+pub(crate) fn try_now(session: &SessionTables, lane: Lanes, entry: Sqe) -> Result<u32, Errno> {
     let ring = ring_of_warp(session);
     let result = transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT)));
     match Errno::check(result) {
@@ -216,7 +221,7 @@ enum Way {
 /// `read(2)` or `write(2)` of one lane on a file of [`OpenFile::may_wait`]: a read of what there is, a write of everything. Takes no lock:
 /// such a file has no position.
 #[inline(never)]
-pub(crate) fn transfer_waiting(session: &Session, lane: Lanes, waiting: Waiting) -> Result<u64, Errno> {
+pub(crate) fn transfer_waiting(session: &SessionTables, lane: Lanes, waiting: Waiting) -> Result<u64, Errno> {
     let Waiting { descriptor, writing, bytes, .. } = waiting;
     let (file, flags) = session.file_and_flags(descriptor)?;
     let (access, events) = if writing { (OpenFile::WRITABLE, POLLOUT) } else { (OpenFile::READABLE, POLLIN) };
@@ -282,7 +287,7 @@ pub(crate) fn transfer_waiting(session: &Session, lane: Lanes, waiting: Waiting)
 
 /// One operation of a transfer that has come as far as `done`: how many bytes were asked for, and how many moved.
 fn piece(
-    session: &Session,
+    session: &SessionTables,
     lane: Lanes,
     target: Target,
     Waiting { writing, memory, bytes, .. }: Waiting,
@@ -295,7 +300,8 @@ fn piece(
     let left = left.min(most);
     let operate = |index: Option<u32>, address: u64, bytes: u64| {
         #[allow(clippy::cast_possible_truncation, reason = "at most half of 2³²")]
-        let entry = Session::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
+        let entry =
+            SessionTables::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
         let result = match way {
             Way::Try => transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT))),
             Way::Brief => operate_briefly(session, ring, lane, entry, hold_ns),

@@ -3,7 +3,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::pool::{Pool, Staged};
-use gpufs_core::session::{Session, Stage, Target};
+use gpufs_core::session::{SessionTables, Stage, Target};
 use gpufs_core::{Counters, Errno};
 
 use super::{
@@ -61,7 +61,7 @@ impl StagingArea {
 /// # Errors
 /// Of a thread of the host's, that it gave up waiting for memory; `body` was not called.
 pub(crate) fn staged(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     bytes: Option<u64>,
     mut body: impl FnMut(Option<StagingArea>),
@@ -204,7 +204,7 @@ const MOST_BYTES: u64 = 0x7fff_f000;
 /// `pread`/`pwrite` of every lane that has a request: the count, or the errno if nothing was transferred. Stops at a short
 /// transfer, as the system call does. Convergent; called by `lanes`.
 pub(crate) fn transfer(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     writing: bool,
     request: Option<Request>,
@@ -221,7 +221,7 @@ pub(crate) fn transfer(
     let entry = request.filter(|_| in_place).map(|request| {
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
         let memory = (request.memory, bytes as u32);
-        Session::transfer(region, writing, request.target, memory, request.offset)
+        SessionTables::transfer(region, writing, request.target, memory, request.offset)
     });
     // Ends: each round moves bytes of some lane, or closes it, unless a signal interrupted it.
     while lanes.any(running.open) {
@@ -253,7 +253,7 @@ pub(super) fn count(counters: &Counters, writing: bool, bytes: u64) {
 /// Not inlined, as little else that calls [`transact`]: that takes nearly all registers, and what its callers keep is spilled.
 #[inline(never)]
 fn transfer_of_one(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     writing: bool,
     request: Option<Request>,
@@ -275,7 +275,8 @@ fn transfer_of_one(
                 offset => offset + running.done,
             };
             #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
-            let entry = Session::transfer(index, writing, request.target, (address, bytes as u32), offset);
+            let entry =
+                SessionTables::transfer(index, writing, request.target, (address, bytes as u32), offset);
             running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
     let staging = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
@@ -356,7 +357,7 @@ impl Told {
 
 /// Staging memory for `bytes` of one lane, or for some of them; called by that lane, which is `lane` and uses `ring`. Waits for it.
 pub(super) fn claim_alone(
-    session: &Session,
+    session: &SessionTables,
     ring: u32,
     pool: Pool,
     lane: Lanes,
@@ -374,7 +375,7 @@ pub(super) fn claim_alone(
 }
 
 /// Copies between the `memory` of one lane and staging memory, which all lanes do if they reach it. Convergent; called by `lanes`; `staging`
-/// and `bytes` are the same in all; `together` is [`Session::copies_together`].
+/// and `bytes` are the same in all; `together` is [`SessionTables::copies_together`].
 fn copy_of_one(
     together: bool,
     lanes: Lanes,
@@ -404,7 +405,7 @@ fn copy_of_one(
 /// One round of [`transfer`] through staging memory: every open lane, or the run that it is in, gets as far as its staging memory
 /// holds. A lane with an `entry` of its own needs none: its operation goes out with the others'. Convergent; called by `lanes`.
 fn pass(
-    session: &Session,
+    session: &SessionTables,
     lanes: Lanes,
     writing: bool,
     request: Option<Request>,
@@ -440,7 +441,7 @@ fn pass(
         let asked = run.whole.min(room);
         let sqe = next.filter(|_| leads && room != 0).map(|(target, offset, _)| {
             #[allow(clippy::cast_possible_truncation, reason = "at most a staging area")]
-            Session::transfer(index, writing, target, (address, asked as u32), offset)
+            SessionTables::transfer(index, writing, target, (address, asked as u32), offset)
         });
         let own = entry.filter(|_| running.open);
         let result = transact(session, lanes, own.or(sqe));
@@ -475,7 +476,11 @@ const TOGETHER_BYTES: u64 = 512;
 ///
 /// # Safety
 /// As [`copy_raw`], for each lane, until the next barrier of all.
-pub(crate) unsafe fn copy_lanes(session: &Session, lanes: Lanes, (target, source, bytes): (u64, u64, u64)) {
+pub(crate) unsafe fn copy_lanes(
+    session: &SessionTables,
+    lanes: Lanes,
+    (target, source, bytes): (u64, u64, u64),
+) {
     let together = session.copies_together()
         && bytes >= TOGETHER_BYTES
         && !Machine::is_private(target)

@@ -2,7 +2,7 @@
 //! ends its kernel, a call of the host's own by an error.
 
 use gpufs_core::Errno;
-use gpufs_core::session::{Session, Stage};
+use gpufs_core::session::{SessionTables, Stage};
 
 use super::Drained;
 use crate::warp::{Machine, Warp};
@@ -16,7 +16,7 @@ const STALL_NAPS: u32 = 1_000;
 
 /// One wait's patience: naps that grow, and the session's deadline.
 pub(crate) struct Patience<'a> {
-    session: &'a Session,
+    session: &'a SessionTables,
     nap_ns: u32,
     longest_ns: u32,
     started_ns: Option<u64>,
@@ -24,13 +24,13 @@ pub(crate) struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     /// Patience for a wait that begins now.
-    pub(crate) const fn new(session: &'a Session) -> Self {
+    pub(crate) const fn new(session: &'a SessionTables) -> Self {
         Self { session, nap_ns: NAP_NS.0, longest_ns: NAP_NS.1, started_ns: None }
     }
 
     /// Patience for a wait in which all warps of a GPU may be at once: they look less often, or those that they wait for would find the
     /// words busy.
-    pub(crate) const fn of_many(session: &'a Session) -> Self {
+    pub(crate) const fn of_many(session: &'a SessionTables) -> Self {
         Self { session, nap_ns: NAP_OF_MANY_NS.0, longest_ns: NAP_OF_MANY_NS.1, started_ns: None }
     }
 

@@ -14,7 +14,7 @@ mod path;
 
 pub use argument::{Argument, FileHandle};
 pub use gpufs_core::kernel::{Kernel, Portable, Shared};
-pub use gpufs_core::session::Session;
+pub use gpufs_core::session::SessionTables;
 pub use handoff::Handoff;
 pub use path::Path;
 
@@ -114,7 +114,7 @@ macro_rules! kernel {
                 };
                 type Arguments = Arguments;
                 #[allow(unused_variables, reason = "a kernel may have no arguments")]
-                fn run(session: &'static $crate::kernel::Session, arguments: Arguments) {
+                fn run(session: &'static $crate::kernel::SessionTables, arguments: Arguments) {
                     let fs = $crate::Fs::new(session);
                     super::$name(fs $(, <$type as $crate::kernel::Argument>::receive(arguments.$argument, fs))*);
                 }
@@ -126,7 +126,7 @@ macro_rules! kernel {
             /// Called by a launch, with a session's tables on this device.
             #[cfg(target_arch = "nvptx64")]
             #[unsafe(export_name = concat!("gpufs_kernel_", stringify!($name)))]
-            pub unsafe extern "ptx-kernel" fn entry(session: &'static $crate::kernel::Session, arguments: Arguments) {
+            pub unsafe extern "ptx-kernel" fn entry(session: &'static $crate::kernel::SessionTables, arguments: Arguments) {
                 <Entry as $crate::kernel::Kernel>::run(session, arguments);
             }
 
@@ -138,7 +138,7 @@ macro_rules! kernel {
             #[unsafe(export_name = concat!("gpufs_kernel_", stringify!($name)))]
             #[allow(improper_gpu_kernel_arg, reason = "thin pointers, which are numbers to a launch")]
             pub unsafe extern "gpu-kernel" fn entry(
-                session: &'static $crate::kernel::Session,
+                session: &'static $crate::kernel::SessionTables,
                 arguments: &'static Arguments,
             ) {
                 <Entry as $crate::kernel::Kernel>::run(session, *arguments);

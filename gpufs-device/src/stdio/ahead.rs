@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
 use gpufs_core::lines::{self, Taking, Work};
-use gpufs_core::session::{OpenFile, Session, Stage};
+use gpufs_core::session::{OpenFile, SessionTables, Stage};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::File;
@@ -22,7 +22,7 @@ pub(super) enum Taken {
 }
 
 /// Whether the session has memory for lines.
-pub(super) const fn is_possible(session: &Session) -> bool {
+pub(super) const fn is_possible(session: &SessionTables) -> bool {
     session.texts.base != 0
 }
 
@@ -144,7 +144,7 @@ fn is_at_end(file: File) -> bool {
 
 /// Copies the lines from `first` on that the lanes have taken, each its own; its length. Convergent. Waits for nothing.
 #[inline(never)]
-fn copy_out(session: &Session, stream: &Stream, lanes: Lanes, first: u64, memory: *mut u8) -> usize {
+fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, memory: *mut u8) -> usize {
     let lines = &stream.lines;
     let (number, behind) = (first + u64::from(lanes.rank()), first + u64::from(lanes.count()));
     // The place of the lane's line, and its number there.
@@ -195,7 +195,7 @@ fn copy_out(session: &Session, stream: &Stream, lanes: Lanes, first: u64, memory
 
 /// Looks after the places of a stream that has no lines now: each lane after some, and the warp then indexes or publishes one of them.
 /// Convergent. Waits for nothing.
-fn tend(session: &Session, stream: &Stream, lanes: Lanes) -> Drained {
+fn tend(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     let lines = &stream.lines;
     if !lanes.any(lanes.is_leader() && lines.begin_tending()) {
         return Drained::Elsewhere;
@@ -234,7 +234,7 @@ fn tend(session: &Session, stream: &Stream, lanes: Lanes) -> Drained {
 
 /// Copies the text of a block that was read to its device memory and notes there where its lines end, unless another warp does; whether it
 /// did. Convergent; active.
-fn index(session: &Session, stream: &Stream, lanes: Lanes, place: u32) -> bool {
+fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> bool {
     let lines = &stream.lines;
     if !lanes.any(lanes.is_leader() && lines.claim(place, Work::Index)) {
         return false;
@@ -260,7 +260,7 @@ fn index(session: &Session, stream: &Stream, lanes: Lanes, place: u32) -> bool {
 /// Publishes the lines of the blocks that are next, as far as they are indexed and unless another warp does; whether it did. Convergent;
 /// active.
 #[inline(never)]
-fn publish_ready(session: &Session, stream: &Stream, lanes: Lanes) -> bool {
+fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool {
     /// No place.
     const NOWHERE: u64 = u64::MAX;
     let lines = &stream.lines;

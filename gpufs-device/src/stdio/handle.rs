@@ -18,7 +18,7 @@
 #![allow(unsafe_code, reason = "finds a session by the address of a stream's entry")]
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::stream::Stream;
 use gpufs_core::{Call, Errno};
 use static_assertions::const_assert;
@@ -67,7 +67,7 @@ const fn unpack(handle: u64) -> Option<(u64, u64)> {
 ///
 /// # Safety
 /// As [`File::from_handle`].
-unsafe fn session_of(handle: u64) -> Result<(u64, &'static Session), Errno> {
+unsafe fn session_of(handle: u64) -> Result<(u64, &'static SessionTables), Errno> {
     let (address, _) = unpack(handle).ok_or(Errno::BADF)?;
     // SAFETY:
     // - the address of an entry of a session's table, by this function's contract
@@ -81,8 +81,8 @@ unsafe fn session_of(handle: u64) -> Result<(u64, &'static Session), Errno> {
     let session = address - u64::from(home);
     // SAFETY:
     // - that entry's `home` leads to its session, which has not been closed
-    let tables: &'static Session =
-        unsafe { &*core::ptr::with_exposed_provenance::<Session>(session as usize) };
+    let tables: &'static SessionTables =
+        unsafe { &*core::ptr::with_exposed_provenance::<SessionTables>(session as usize) };
     Ok((session, tables))
 }
 
@@ -132,7 +132,7 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` if the word is no handle of that session, or the stream was closed.
-    pub fn from_handle_at(handle: u64, session: u64, tables: &'static Session) -> Result<Self, Errno> {
+    pub fn from_handle_at(handle: u64, session: u64, tables: &'static SessionTables) -> Result<Self, Errno> {
         let (address, opening) = unpack(handle).ok_or(Errno::BADF)?;
         let first = tables.streams().first().ok_or(Errno::BADF)?;
         let offset = address

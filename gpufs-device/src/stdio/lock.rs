@@ -1,6 +1,6 @@
 //! The stream's lock: everything but the fast path of `fwrite` runs under it, alone on the stream.
 
-use gpufs_core::session::{FileIndex, OpenFile, Session, Stage, Target};
+use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Stage, Target};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 use gpufs_core::{Errno, Queue};
 
@@ -10,7 +10,7 @@ use crate::warp::{Lanes, Machine, Warp};
 
 /// A stream held by a group of lanes that called together. Its methods are convergent, called by exactly that group.
 pub(super) struct Held {
-    pub(super) session: &'static Session,
+    pub(super) session: &'static SessionTables,
     pub(super) stream: &'static Stream,
     pub(super) lanes: Lanes,
     pub(super) ring: u32,
@@ -108,7 +108,7 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
 
 /// Whether nobody is under way in the stream without the lock; if not, on which `ring` something may be. The leader of the lock's
 /// holder.
-fn is_settled(session: &Session, stream: &Stream, ring: &mut u32) -> bool {
+fn is_settled(session: &SessionTables, stream: &Stream, ring: &mut u32) -> bool {
     if !stream.is_quiet() {
         return false;
     }

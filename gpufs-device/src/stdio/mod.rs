@@ -46,7 +46,7 @@ mod shared_open;
 mod text;
 
 use gpufs_core::Errno;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::stream::Stream;
 
 use crate::Fs;
@@ -59,7 +59,7 @@ pub use lines::NEWLINE;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct File {
-    session: &'static Session,
+    session: &'static SessionTables,
     index: u32,
     generation: u32,
 }

@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::{Session, Stage};
+use gpufs_core::session::{SessionTables, Stage};
 use gpufs_core::shared::{Left, Seen, State, Table};
 use gpufs_core::{Call, Errno};
 
@@ -242,7 +242,7 @@ fn first_entry(group: Lanes, table: &Table, is_so: impl Fn(u32) -> bool) -> Opti
 }
 
 /// Takes the table's lock. Convergent.
-fn lock(session: &Session, group: Lanes) -> Result<(), Errno> {
+fn lock(session: &SessionTables, group: Lanes) -> Result<(), Errno> {
     let table_lock = session.shared.lock();
     let ring = ring_of_warp(session);
     let ticket = if group.is_leader() && !Machine::is_host() { table_lock.draw() } else { 0 };

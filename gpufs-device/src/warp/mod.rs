@@ -19,7 +19,7 @@ pub use gpufs_core::call::CallSite;
 pub use machine::Machine;
 
 use gpufs_core::Call;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 
 /// The lanes that come here together, as [`warp::Lanes`](crate::warp::Lanes), for what a kernel's own lanes do together. Two of these are two
 /// places, also where one macro holds both. A place in a function that several others call is one place.
@@ -188,7 +188,7 @@ impl Lanes {
     /// once, with a value of its own.
     #[inline]
     #[must_use]
-    pub(crate) fn calling(session: &Session, call: Call) -> Self {
+    pub(crate) fn calling(session: &SessionTables, call: Call) -> Self {
         Self { mask: Machine::calling(call.identity(session)), lane: Machine::lane() }
     }
     /// The lanes that come to `site` together: [`calling!`](crate::calling) declares one.

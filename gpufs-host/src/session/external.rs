@@ -1,7 +1,7 @@
 //! Kernels that somebody else launches, such as the CUDA runtime on behalf of a C++ program, and calls that the host itself makes.
 
 use gpufs_core::Errno;
-use gpufs_core::session::Session as View;
+use gpufs_core::session::SessionTables;
 
 use super::{Attendant, Backend, Body, SyncError};
 
@@ -30,7 +30,10 @@ impl Body {
     }
 
     /// `Session::with_tables`.
-    pub(super) fn with_tables<T>(&mut self, calls: impl FnOnce(&'static View) -> T) -> Result<T, Errno> {
+    pub(super) fn with_tables<T>(
+        &mut self,
+        calls: impl FnOnce(&'static SessionTables) -> T,
+    ) -> Result<T, Errno> {
         if !self.gpu_launches.is_empty() || self.external {
             return Err(Errno::BUSY);
         }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use gpufs_core::failures::FailureCount;
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::{Call, Errno};
 
 /// How often a call failed with an error.
@@ -21,7 +21,7 @@ pub struct FailedCalls {
 }
 
 /// What failed so far. While no kernel runs.
-pub(super) fn failed(tables: &Session) -> Vec<FailedCalls> {
+pub(super) fn failed(tables: &SessionTables) -> Vec<FailedCalls> {
     let one = |FailureCount { call, errno, count }| FailedCalls { call, errno, count };
     tables.failures().map(one).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
-use gpufs_core::session::{FileIndex, OpenFile, Session};
+use gpufs_core::session::{FileIndex, OpenFile, SessionTables};
 use gpufs_core::{Claim, Errno};
 
 use super::{Body, Forked, allocate_shared, free_shared};
@@ -135,11 +135,11 @@ pub(super) fn position_of(descriptor: RawFd) -> u64 {
 }
 
 /// Enters a descriptor in the table at `index`, which is claimed.
-pub(super) fn enter(tables: &Session, index: u32, descriptor: RawFd, flags: u32) {
+pub(super) fn enter(tables: &SessionTables, index: u32, descriptor: RawFd, flags: u32) {
     let file = &tables.files()[index as usize];
     file.descriptor.set(descriptor.cast_unsigned());
     file.position.set(position_of(descriptor));
-    // ORDERING: release, device, partner `Session::file`.
+    // ORDERING: release, device, partner `SessionTables::file`.
     file.flags.publish(flags);
 }
 

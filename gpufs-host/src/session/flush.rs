@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 
 use gpufs_core::Errno;
-use gpufs_core::session::{FileIndex, Session};
+use gpufs_core::session::{FileIndex, SessionTables};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 
 /// A stream whose bytes could not all be written.
@@ -32,12 +32,12 @@ impl std::error::Error for StreamError {}
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the host waits for a write.
-pub(super) fn patience(session: &Session) -> Duration {
+pub(super) fn patience(session: &SessionTables) -> Duration {
     if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) }
 }
 
 /// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
-pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError> {
+pub(super) fn flush_streams(session: &'static SessionTables) -> Result<(), StreamError> {
     let mut outcome = Ok(());
     for stream in session.streams() {
         // ORDERING: acquire, device, partner `set_up`; no kernel runs, and joining its threads put all it did before.
@@ -49,7 +49,7 @@ pub(super) fn flush_streams(session: &'static Session) -> Result<(), StreamError
     outcome
 }
 
-fn flush_stream(session: &'static Session, stream: &Stream) -> Result<(), StreamError> {
+fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), StreamError> {
     // The next writer comes by the lock, and opens the fast path again or meets the error there.
     stream.close_cursor();
     stream.forget_error();
@@ -88,7 +88,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Which streams could not be had, or written.
-pub(super) fn flush_as_lane(session: &'static Session) -> Result<(), String> {
+pub(super) fn flush_as_lane(session: &'static SessionTables) -> Result<(), String> {
     let mut lost = Vec::new();
     for stream in session.streams() {
         // ORDERING: acquire, device, partner `set_up`.
@@ -102,7 +102,7 @@ pub(super) fn flush_as_lane(session: &'static Session) -> Result<(), String> {
     if lost.is_empty() { Ok(()) } else { Err(lost.join("; ")) }
 }
 
-fn flush_under_lock(session: &'static Session, stream: &Stream, until: Instant) -> Result<(), String> {
+fn flush_under_lock(session: &'static SessionTables, stream: &Stream, until: Instant) -> Result<(), String> {
     let own = stream.ring(session);
     let wait = |ring: u32| {
         if session.queues()[ring as usize].drain_alone(64) == 0 {
@@ -152,7 +152,7 @@ fn flush_under_lock(session: &'static Session, stream: &Stream, until: Instant) 
 }
 
 /// A path for messages.
-fn path_of(session: &Session, stream: &Stream) -> String {
+fn path_of(session: &SessionTables, stream: &Stream) -> String {
     let file = FileIndex(stream.file.peek());
     let descriptor = session.files()[file.0 as usize].descriptor.peek();
     fs::read_link(format!("/proc/self/fd/{descriptor}"))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gpufs_core::Errno;
 use gpufs_core::kernel::{Kernel, Portable};
-use gpufs_core::session::{FileIndex, Session as View};
+use gpufs_core::session::{FileIndex, SessionTables};
 
 use super::live::Live;
 use super::{
@@ -33,7 +33,7 @@ use crate::ring::{Failure, Mode, RingError, RingMemory};
 pub struct Session {
     /// Not dropped in a forked child.
     live: ManuallyDrop<Arc<Live>>,
-    tables: &'static View,
+    tables: &'static SessionTables,
     device_tables: u64,
     mode: Mode,
     memory: RingMemory,
@@ -79,7 +79,7 @@ impl Session {
 
     /// The tables, as kernels see them.
     #[must_use]
-    pub fn tables(&self) -> &'static View {
+    pub fn tables(&self) -> &'static SessionTables {
         self.tables
     }
 
@@ -126,7 +126,7 @@ impl Session {
     /// What is wrong with the grid or the options; the system's refusal of a thread.
     pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(&'static View) + Send + Sync + 'static,
+        F: Fn(&'static SessionTables) + Send + Sync + 'static,
     {
         self.live.enter()?.launch(grid, kernel)
     }
@@ -153,7 +153,7 @@ impl Session {
     /// As [`Session::launch`] and [`Session::synchronize`].
     pub fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(&'static View) + Sync,
+        F: Fn(&'static SessionTables) + Sync,
     {
         self.live.enter()?.run(grid, kernel)
     }
@@ -204,7 +204,7 @@ impl Session {
     ///
     /// # Errors
     /// `EBUSY` while kernels run on a GPU, whose tables are then ahead of the host's.
-    pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static View) -> T) -> Result<T, Errno> {
+    pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static SessionTables) -> T) -> Result<T, Errno> {
         self.live.enter()?.with_tables(calls)
     }
 

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gpufs_core::session::Session as View;
+use gpufs_core::session::SessionTables;
 
 use super::{Body, SyncError, flush, seeker};
 use crate::process::{Forked, Owner};
@@ -100,7 +100,7 @@ pub(crate) struct Live {
     owner: Owner,
     gate: Arc<Gate>,
     /// The tables, as lanes on the CPU see them; none of a GPU, whose lanes have others.
-    lanes: Option<&'static View>,
+    lanes: Option<&'static SessionTables>,
     /// Touched by who the phase names. None once it was dropped.
     body: UnsafeCell<Option<Body>>,
 }

@@ -47,7 +47,7 @@ use std::{fmt, mem};
 use gpufs_core::Claim;
 use gpufs_core::kernel::Kernel;
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, PanicRoute, Session as View};
+use gpufs_core::session::{OpenFile, PanicRoute, SessionTables};
 use gpufs_core::stream::Buffering;
 
 use crate::cpu::{self, CpuOptions, Grid, LaunchError, Launched};
@@ -395,7 +395,7 @@ impl Body {
     /// `Session::launch`.
     pub(super) fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(&'static View) + Send + Sync + 'static,
+        F: Fn(&'static SessionTables) + Send + Sync + 'static,
     {
         let tables = self.tables.host;
         let options = self.cpu_options()?.clone();
@@ -483,7 +483,7 @@ impl Body {
     /// `Session::run`.
     pub(super) fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(&'static View) + Sync,
+        F: Fn(&'static SessionTables) + Sync,
     {
         let tables = self.tables.host;
         let ran = self.cpu_options().and_then(|options| {
@@ -548,7 +548,7 @@ impl Body {
     }
 
     /// The tables, where lanes on the CPU have them.
-    fn lanes(&self) -> Option<&'static View> {
+    fn lanes(&self) -> Option<&'static SessionTables> {
         matches!(self.backend, Backend::Cpu(_)).then_some(self.tables.host)
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, io, ptr, thread};
 
 use gpufs_core::journal::{Journal, Record};
-use gpufs_core::session::{PanicNote, Session, Stage, Stall};
+use gpufs_core::session::{PanicNote, SessionTables, Stage, Stall};
 use gpufs_core::stream::operation_of;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
@@ -194,7 +194,7 @@ struct Held {
 ///
 /// `session` is the host's view, of which only what never changes is used.
 pub(super) fn recover(
-    session: &Session,
+    session: &SessionTables,
     buffers: u32,
     keepsake: &Keepsake,
     rings: &[Ring],
@@ -228,7 +228,7 @@ pub(super) fn recover(
 
 /// What a buffer holds, once the write in flight has ended; `None` if it is nobody's.
 fn hold(
-    session: &Session,
+    session: &SessionTables,
     buffer: u32,
     fate: &dyn Fn(u64, Option<u32>) -> Fate,
     until: Instant,

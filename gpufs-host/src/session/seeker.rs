@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
 use gpufs_core::seek::SeekRequest;
-use gpufs_core::session::{OpenFile, Session};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::stream::Direction;
 
 use crate::ring::block_signals;
@@ -40,7 +40,7 @@ impl Seeker {
     ///
     /// # Errors
     /// The system has no descriptor or thread to give.
-    pub(super) fn start(tables: &Session) -> io::Result<Self> {
+    pub(super) fn start(tables: &SessionTables) -> io::Result<Self> {
         let (mut served, mut kernels) = (Vec::new(), Vec::new());
         for file in tables.files().iter().take(3) {
             if file.flags.peek() & OpenFile::SHARED == 0 {
@@ -126,7 +126,7 @@ fn move_to(file: RawFd, offset: i64, whence: i32) -> io::Result<u64> {
 
 /// Leaves the files below standard streams that were reading where their readers stand, as exit(3) does (POSIX 2.5.1): what was read ahead
 /// is there for the next program, and read again by a kernel that runs after this. While no kernel runs.
-pub(super) fn leave_standard_streams(tables: &Session) {
+pub(super) fn leave_standard_streams(tables: &SessionTables) {
     for (stream, index) in tables.streams().iter().take(3).zip(0..) {
         let file = &tables.files()[index as usize];
         // ORDERING: acquire, device, partner `set_up`; no kernel runs.

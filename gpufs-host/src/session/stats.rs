@@ -1,6 +1,6 @@
 //! What a session has done so far.
 
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 
 use super::failures::FailedCalls;
 
@@ -55,7 +55,11 @@ impl Statistics {
     }
 }
 
-pub(super) fn gather(session: &Session, wake_ups: &[u64], failures: Option<Vec<FailedCalls>>) -> Statistics {
+pub(super) fn gather(
+    session: &SessionTables,
+    wake_ups: &[u64],
+    failures: Option<Vec<FailedCalls>>,
+) -> Statistics {
     let one = |(queue, wake_ups): (&gpufs_core::Queue, &u64)| {
         let counters = queue.counters();
         // ORDERING: relaxed: statistics.

@@ -1,10 +1,10 @@
 //! The tables that the device sees: made once for a session, of fixed size, in one stretch of memory, the *image*.
 //!
 //! Where the device has memory of its own, the image exists twice: on the device, and as the host's mirror. [`Tables::push`] and
-//! [`Tables::pull`] copy it, while no kernel runs. Pointers differ between the two, so each has its own [`Session`] and [`Queue`]s;
+//! [`Tables::pull`] copy it, while no kernel runs. Pointers differ between the two, so each has its own [`SessionTables`] and [`Queue`]s;
 //! the words that they point to have the same offset in both. On CPU lanes there is one image and one view.
 //!
-//! The host's image stays mapped. Its head, the [`Session`] and its [`Queue`]s, never changes; when the session is closed the system takes
+//! The host's image stays mapped. Its head, the [`SessionTables`] and its [`Queue`]s, never changes; when the session is closed the system takes
 //! the memory of the tables behind it and gives zeros in its place; a later session may get it (`estate.rs`). So does a `fork(2)` in the child. Zeros are tables in which everything
 //! is closed and nothing is free: a handle that was kept beyond its session, or in a child, gets `EBADF` or `EMFILE`, where it would
 //! otherwise read freed memory, or work on rings that are its parent's.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Region, Session, Stall, TicketLock};
+use gpufs_core::session::{OpenFile, Region, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
@@ -284,15 +284,15 @@ impl Cutter {
         contents: &Contents<'_>,
         (assembly, texts, records, paths): (u64, u64, u64, Option<u64>),
         parts: impl Fn(&Ring) -> RingParts,
-    ) -> (Session, Vec<Queue>) {
+    ) -> (SessionTables, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns, .. } = contents.sizes;
-        self.table::<Session>(1);
+        self.table::<SessionTables>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
         // What follows is given back without what comes before.
         self.next = self.next.next_multiple_of(PAGE);
         let each = contents.rings.iter().zip(&contents.keepsake.results);
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
-        let session = Session {
+        let session = SessionTables {
             queues: queue_table,
             queue_count: count(contents.rings),
             file_count: files,
@@ -330,7 +330,7 @@ impl Cutter {
 #[derive(Debug)]
 pub(super) struct Tables {
     /// The host's view.
-    pub(super) host: &'static Session,
+    pub(super) host: &'static SessionTables,
     /// The address of the device's view.
     pub(super) device_address: u64,
     image: NonNull<u8>,
@@ -340,7 +340,7 @@ pub(super) struct Tables {
     /// The device's copy of the image, where it has one.
     device: Option<Box<dyn DeviceMemory>>,
     /// The device's view, put in place of the host's while the image is copied.
-    device_view: Option<(Session, Vec<Queue>)>,
+    device_view: Option<(SessionTables, Vec<Queue>)>,
     /// The memory of the assembly pool: the device's, or where it shares the host's, the host's.
     assembly: Assembly,
     /// The memory of the texts' pool, likewise.
@@ -444,11 +444,11 @@ impl Tables {
         // SAFETY:
         // - the image begins with the session, is as long as the cutter says, zeroed and aligned, and never unmapped
         // - every table is zero, which is what its default is: no file, no stream, no slot in flight
-        let host: &'static Session = unsafe {
+        let host: &'static SessionTables = unsafe {
             if generations.is_empty() {
                 place(image, host_view);
             }
-            image.cast::<Session>().as_ref()
+            image.cast::<SessionTables>().as_ref()
         };
         for (stream, generation) in host.streams().iter().zip(generations) {
             // ORDERING: relaxed: nobody has this session's handles yet, and those of earlier ones find it even.
@@ -564,15 +564,15 @@ impl Tables {
 /// Bytes of the session and its queues at the image's start, whole pages: what differs between the views, and never changes.
 fn head_bytes(queues: usize) -> usize {
     let align = |bytes: usize| bytes.next_multiple_of(ALIGN as usize);
-    (align(size_of::<Session>()) + align(queues * size_of::<Queue>())).next_multiple_of(PAGE as usize)
+    (align(size_of::<SessionTables>()) + align(queues * size_of::<Queue>())).next_multiple_of(PAGE as usize)
 }
 
 /// Puts a session and its queues at the start of an image.
 ///
 /// # Safety
 /// The image is valid, aligned to `ALIGN`, and at least `head_bytes` long.
-unsafe fn place(image: NonNull<u8>, (session, queues): (Session, Vec<Queue>)) {
-    let first = size_of::<Session>().next_multiple_of(ALIGN as usize);
+unsafe fn place(image: NonNull<u8>, (session, queues): (SessionTables, Vec<Queue>)) {
+    let first = size_of::<SessionTables>().next_multiple_of(ALIGN as usize);
     for (index, queue) in queues.into_iter().enumerate() {
         // SAFETY:
         // - within the head, aligned, by this function's contract
@@ -580,18 +580,18 @@ unsafe fn place(image: NonNull<u8>, (session, queues): (Session, Vec<Queue>)) {
     }
     // SAFETY:
     // - as above
-    unsafe { image.cast::<Session>().write(session) };
+    unsafe { image.cast::<SessionTables>().write(session) };
 }
 
 /// Puts copies of a view at the start of a copied image.
-fn put_view(copy: &mut [u8], (session, queues): &(Session, Vec<Queue>)) {
-    let first = size_of::<Session>().next_multiple_of(ALIGN as usize);
+fn put_view(copy: &mut [u8], (session, queues): &(SessionTables, Vec<Queue>)) {
+    let first = size_of::<SessionTables>().next_multiple_of(ALIGN as usize);
     let mut put = |at: usize, from: *const u8, bytes: usize| {
         // SAFETY:
         // - `from` is a whole value of that size
         copy[at..at + bytes].copy_from_slice(unsafe { core::slice::from_raw_parts(from, bytes) });
     };
-    put(0, core::ptr::from_ref(session).cast(), size_of::<Session>());
+    put(0, core::ptr::from_ref(session).cast(), size_of::<SessionTables>());
     for (index, queue) in queues.iter().enumerate() {
         put(first + index * size_of::<Queue>(), core::ptr::from_ref(queue).cast(), size_of::<Queue>());
     }
@@ -606,13 +606,13 @@ unsafe fn take_image(
     estate: &Estate,
     bytes: usize,
     head: usize,
-    view_at: &dyn Fn(&Image) -> (Session, Vec<Queue>),
+    view_at: &dyn Fn(&Image) -> (SessionTables, Vec<Queue>),
 ) -> io::Result<Image> {
     let mut images = estate.images();
     let fits = |image: &Image| {
         // SAFETY:
         // - a session has written its head, which starts with itself, and nobody writes it again
-        let written = || unsafe { image.memory.cast::<Session>().as_ref() };
+        let written = || unsafe { image.memory.cast::<SessionTables>().as_ref() };
         image.bytes == bytes && image.head == head && image.is_used() && {
             let (session, queues) = view_at(image);
             *written() == session && written().queues() == queues

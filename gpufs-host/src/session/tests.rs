@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gpufs_core::kernel::Kernel;
 
-use super::{Backend, Grid, Session, SyncError, View};
+use super::{Backend, Grid, Session, SessionTables, SyncError};
 use crate::cpu::LaunchError;
 use crate::gpu::fake::{Fake, State};
 use crate::ring::{Mode, RingMemory};
@@ -18,7 +18,7 @@ struct Known;
 impl Kernel for Known {
     const NAME: &'static std::ffi::CStr = c"known";
     type Arguments = u64;
-    fn run(_: &'static View, _: u64) {}
+    fn run(_: &'static SessionTables, _: u64) {}
 }
 
 struct Missing;
@@ -26,7 +26,7 @@ struct Missing;
 impl Kernel for Missing {
     const NAME: &'static std::ffi::CStr = c"missing";
     type Arguments = ();
-    fn run(_: &'static View, (): ()) {}
+    fn run(_: &'static SessionTables, (): ()) {}
 }
 
 /// A session on threads, which work everywhere.

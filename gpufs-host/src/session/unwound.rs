@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_core::stream::Direction;
 
 /// How long operations may take whose lanes are gone, until the host no longer waits for them.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Frees what lanes that were unwound still held. Only while no kernel runs, and while somebody serves the rings. `staging` is the number of
 /// staging buffers.
-pub(super) fn let_go(session: &'static Session, staging: u32) {
+pub(super) fn let_go(session: &'static SessionTables, staging: u32) {
     let quiet = settle(session);
     session.shared.lock().reset();
     for entry in session.shared.entries() {
@@ -50,7 +50,7 @@ pub(super) fn let_go(session: &'static Session, staging: u32) {
 }
 
 /// Hands on what completes, until nothing is in flight, or for a while; whether nothing is.
-fn settle(session: &Session) -> bool {
+fn settle(session: &SessionTables) -> bool {
     let started = Instant::now();
     // Ends: a time.
     loop {

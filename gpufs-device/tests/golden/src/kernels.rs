@@ -2,13 +2,13 @@
 
 use core::ffi::CStr;
 
-use gpufs_core::session::Session;
+use gpufs_core::session::SessionTables;
 use gpufs_device::file::Descriptor;
 use gpufs_device::warp::global_thread;
 use gpufs_device::{Fs, fprintf};
 
 /// The session of a launch.
-fn fs(session: *const Session) -> Fs {
+fn fs(session: *const SessionTables) -> Fs {
     // SAFETY:
     // - the launch gives a session that outlives the kernel
     Fs::new(unsafe { &*session })
@@ -16,7 +16,7 @@ fn fs(session: *const Session) -> Fs {
 
 /// `pwrite`: 64 bytes of `from` a thread.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_pwrite(session: *const Session, descriptor: u32, from: *const u8) {
+extern "gpu-kernel" fn kernel_pwrite(session: *const SessionTables, descriptor: u32, from: *const u8) {
     let thread = global_thread();
     // SAFETY:
     // - the launch gives 64 bytes for each thread
@@ -26,7 +26,7 @@ extern "gpu-kernel" fn kernel_pwrite(session: *const Session, descriptor: u32, f
 
 /// `pread`: 64 bytes to `into` a thread.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_pread(session: *const Session, descriptor: u32, into: *mut u8) {
+extern "gpu-kernel" fn kernel_pread(session: *const SessionTables, descriptor: u32, into: *mut u8) {
     let thread = global_thread();
     // SAFETY:
     // - the launch gives 64 bytes for each thread
@@ -36,7 +36,7 @@ extern "gpu-kernel" fn kernel_pread(session: *const Session, descriptor: u32, in
 
 /// `fwrite` to the standard output: 64 bytes of `from` a thread.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_fwrite(session: *const Session, from: *const u8) {
+extern "gpu-kernel" fn kernel_fwrite(session: *const SessionTables, from: *const u8) {
     let thread = global_thread();
     // SAFETY:
     // - the launch gives 64 bytes for each thread
@@ -46,7 +46,7 @@ extern "gpu-kernel" fn kernel_fwrite(session: *const Session, from: *const u8) {
 
 /// `fread` from the standard input: 64 bytes to `into` a thread.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_fread(session: *const Session, into: *mut u8) {
+extern "gpu-kernel" fn kernel_fread(session: *const SessionTables, into: *mut u8) {
     let thread = global_thread();
     // SAFETY:
     // - the launch gives 64 bytes for each thread
@@ -56,26 +56,26 @@ extern "gpu-kernel" fn kernel_fread(session: *const Session, into: *mut u8) {
 
 /// `fprintf` without floating point.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_fprintf(session: *const Session) {
+extern "gpu-kernel" fn kernel_fprintf(session: *const SessionTables) {
     let _ = fprintf!(fs(session).stdout(), c"thread %llu\n", global_thread());
 }
 
 /// `fprintf` with floating point.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_fprintf_float(session: *const Session, value: f64) {
+extern "gpu-kernel" fn kernel_fprintf_float(session: *const SessionTables, value: f64) {
     let _ = fprintf!(fs(session).stdout(), c"thread %llu saw %g\n", global_thread(), value);
 }
 
 /// Rust's `writeln!`.
 #[cfg(feature = "writeln")]
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_writeln(session: *const Session) {
+extern "gpu-kernel" fn kernel_writeln(session: *const SessionTables) {
     let _ = fs(session).stdout().write_fmt(format_args!("thread {}\n", global_thread()));
 }
 
 /// `fopen`, `fputs`, `fclose`.
 #[unsafe(no_mangle)]
-extern "gpu-kernel" fn kernel_fopen(session: *const Session, path: *const core::ffi::c_char) {
+extern "gpu-kernel" fn kernel_fopen(session: *const SessionTables, path: *const core::ffi::c_char) {
     // SAFETY:
     // - the launch gives a path that ends with a NUL
     let path = unsafe { CStr::from_ptr(path) };
