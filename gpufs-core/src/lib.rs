@@ -161,6 +161,6 @@ pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;
 pub use queue::{
-    Batch, Counters, Delivery, Drain, Line, Look, Operation, Outcome, Queue, QueueParts, QueueProgress,
-    QueueWords, Slot, Ticket,
+    Batch, CacheAligned, Counters, Delivery, Drain, Look, Operation, Outcome, Queue, QueueParts,
+    QueueProgress, QueueWords, Slot, Ticket,
 };

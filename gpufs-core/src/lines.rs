@@ -41,7 +41,7 @@
 use crate::Errno;
 use crate::abi::CURRENT_POSITION;
 use crate::free_set::Claim;
-use crate::queue::{Line, Outcome, Slot};
+use crate::queue::{CacheAligned, Outcome, Slot};
 use crate::session::{FileIndex, SessionTables};
 use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Stream, operation_of};
 use crate::word::{DeviceWord, DeviceWord64};
@@ -121,11 +121,11 @@ pub struct Place {
 #[repr(C, align(128))]
 pub struct Lines {
     /// CLOSED, active callers, and the next line. Written by callers, and by the lock's holder.
-    cursor: Line<DeviceWord64>,
+    cursor: CacheAligned<DeviceWord64>,
     /// Lines published that nobody has taken: signed, since who takes too many gives them back.
-    room: Line<DeviceWord64>,
+    room: CacheAligned<DeviceWord64>,
     /// Tenders under way: a hint that keeps others from the places.
-    tenders: Line<DeviceWord>,
+    tenders: CacheAligned<DeviceWord>,
     /// The number of the block to be published next. Written by its publisher.
     next: DeviceWord64,
     /// Lines published. Written by publishers, in turn.

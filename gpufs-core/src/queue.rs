@@ -133,7 +133,7 @@ pub enum Look {
 /// A word on a cache line of its own, so that those who poll one do not slow those who write another.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
-pub struct Line<T>(pub T);
+pub struct CacheAligned<T>(pub T);
 
 /// The words of a queue that live in device memory.
 ///
@@ -155,19 +155,19 @@ pub struct QueueWords {
     /// 63 … 32        31 … 0
     /// next ticket    publications: 0 to twice the producers present
     /// ```
-    pub tickets: Line<DeviceWord64>,
+    pub tickets: CacheAligned<DeviceWord64>,
     /// Publications that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
-    pub orphaned: Line<DeviceWord>,
+    pub orphaned: CacheAligned<DeviceWord>,
     /// The tail, as last stored. May be stale for all but the publisher.
-    pub published: Line<DeviceWord>,
+    pub published: CacheAligned<DeviceWord>,
     /// Whether somebody drains.
-    pub poller: Line<DeviceWord>,
+    pub poller: CacheAligned<DeviceWord>,
     /// The CQ head, as last stored. May be stale for all but the poller.
-    pub drained: Line<DeviceWord>,
+    pub drained: CacheAligned<DeviceWord>,
     /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
-    pub counters: Line<Counters>,
+    pub counters: CacheAligned<Counters>,
     /// Waits without an end (rule 8).
-    pub waits: Line<Waits>,
+    pub waits: CacheAligned<Waits>,
 }
 
 /// How many operations that may never end are in flight.

@@ -54,7 +54,7 @@ use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
 use crate::lines::Lines;
 use crate::pool::Pool;
-use crate::queue::{Line, Operation, Outcome};
+use crate::queue::{CacheAligned, Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, SessionTables, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
 
@@ -217,7 +217,7 @@ pub enum Buffering {
 pub struct Stream {
     /// CLOSED, and the position: bytes reserved since `base`. Written by reservers and by the lock's holder. On a line of its own, as
     /// all reservers write it and look at what follows.
-    pub cursor: Line<DeviceWord64>,
+    pub cursor: CacheAligned<DeviceWord64>,
     /// Odd while open; grows by one at each open and close. Under the lock.
     pub generation: DeviceWord,
     /// log₂ B. Under the lock.
@@ -267,9 +267,9 @@ pub struct Stream {
     pub shared: DeviceWord64,
     /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants. On a
     /// line of its own, since many look at it while they wait.
-    pub room: Line<DeviceWord64>,
+    pub room: CacheAligned<DeviceWord64>,
     /// Lanes that found the stream busy and look after its blocks.
-    pub tended: Line<DeviceWord>,
+    pub tended: CacheAligned<DeviceWord>,
     /// Lines read ahead.
     pub lines: Lines,
     /// The blocks.
