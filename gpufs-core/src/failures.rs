@@ -46,7 +46,7 @@ impl SessionTables {
         let number = usize::try_from(errno.number()).unwrap_or(0);
         let column = if number < COLUMNS { number } else { 0 };
         if let Some(word) = rows.get(call.index() * COLUMNS + column) {
-            word.tally(1);
+            word.count(1);
         }
     }
 

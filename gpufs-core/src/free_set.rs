@@ -200,10 +200,10 @@ impl FreeSet {
     pub fn release(&self, claim: Claim) {
         // ORDERING: release, device, partner `claim`; both.
         if cfg!(debug_assertions) {
-            let before = self.word(claim.word).return_bits(claim.bits);
+            let before = self.word(claim.word).fetch_set_bits(claim.bits);
             assert_eq!(before & claim.bits, 0, "an item was released twice");
         } else {
-            self.word(claim.word).release_bits(claim.bits);
+            self.word(claim.word).set_bits(claim.bits);
         }
     }
 

@@ -235,19 +235,19 @@ impl Lines {
         }
         // ORDERING: acquire and release, device, partner `publish`: the lines' text and ends come before. And partner `is_quiet`, which waits
         // until what is taken is in the cursor or given back: until then lines stay as `admits` finds them.
-        if self.room.0.sub(count).cast_signed() < count.cast_signed() {
-            self.room.0.add(count);
+        if self.room.0.fetch_sub(count).cast_signed() < count.cast_signed() {
+            self.room.0.fetch_add(count);
             return self.without_room(count);
         }
         if !self.admits(stream, generation, most) {
-            self.room.0.add(count);
+            self.room.0.fetch_add(count);
             return Taking::Closed;
         }
         // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
-        let at = self.cursor.0.add(count + ACTIVE);
+        let at = self.cursor.0.fetch_add(count + ACTIVE);
         if at & CLOSED != 0 {
             self.leave();
-            self.room.0.add(count);
+            self.room.0.fetch_add(count);
             return Taking::Closed;
         }
         Taking::At(at & LINE)
@@ -294,7 +294,7 @@ impl Lines {
     /// The caller touches no place any more. One lane, after a barrier with those that did.
     pub fn leave(&self) {
         // ORDERING: acquire and release, device, partner `is_quiet`: all that was done comes before.
-        self.cursor.0.sub(ACTIVE);
+        self.cursor.0.fetch_sub(ACTIVE);
     }
 
     /// The lines of a place's block: the first one's number, and how many. Nothing if none is published. Any lane.
@@ -326,7 +326,7 @@ impl Lines {
         // Read before: who completes the sum frees the block.
         let whole = u64::from(place.count.peek()) | CARRIED;
         // ORDERING: acquire and release, device, partner the others that count: the last one has all copying behind it.
-        if place.taken.add(what) + what != whole {
+        if place.taken.fetch_add(what) + what != whole {
             return;
         }
         // ORDERING: relaxed: published by the operation's release.
@@ -349,18 +349,18 @@ impl Lines {
             return false;
         }
         // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
-        if self.cursor.0.add(ACTIVE) & CLOSED != 0 {
+        if self.cursor.0.fetch_add(ACTIVE) & CLOSED != 0 {
             self.leave();
             return false;
         }
         // ORDERING: relaxed: a hint.
-        self.tenders.0.draw(1);
+        self.tenders.0.fetch_add_relaxed(1);
         true
     }
     /// The other half.
     pub fn end_tending(&self) {
         // ORDERING: as in `begin_tending`.
-        self.tenders.0.sub(1);
+        self.tenders.0.fetch_sub(1);
         self.leave();
     }
 
@@ -397,7 +397,7 @@ impl Lines {
             Work::Publish => INDEXED,
         };
         // ORDERING: acquire and release, device, partner whoever left the place in that state: what it wrote comes before.
-        if place.operation.replace(state, CLAIMED).is_err() {
+        if place.operation.compare_exchange(state, CLAIMED).is_err() {
             return false;
         }
         // Since it was looked at, the place may have come to a later block.
@@ -432,7 +432,7 @@ impl Lines {
         let queue = &session.queues()[ring as usize];
         let claim = queue.claim(1, ring)?;
         // ORDERING: acquire and release, device, partner `count_taken`: all copying out of the place comes before.
-        if place.operation.replace(IDLE, CLAIMED).is_err() {
+        if place.operation.compare_exchange(IDLE, CLAIMED).is_err() {
             queue.release(claim);
             return None;
         }
@@ -480,13 +480,13 @@ impl Lines {
             Outcome::Done(result) => result,
         };
         // ORDERING: acquire and release, device: one reaper goes on; tokens never come back (generations).
-        if place.operation.replace(token, CLAIMED).is_err() {
+        if place.operation.compare_exchange(token, CLAIMED).is_err() {
             return (Work::Nothing, None);
         }
         let whole = match Errno::check(result) {
             Ok(count) => {
                 // ORDERING: relaxed: a counter.
-                queue.counters().bytes_read.tally(u64::from(count));
+                queue.counters().bytes_read.count(u64::from(count));
                 place.got.set(place.got.peek() + count);
                 // A read of nothing is the end of the file.
                 count == 0 || u64::from(place.got.peek()) == stream.block_bytes()
@@ -555,7 +555,7 @@ impl Lines {
         // ORDERING: relaxed: `published` grows before `room` does, see `is_quiet`.
         self.published.set(base + count);
         // ORDERING: acquire and release, device, partner `try_take`.
-        self.room.0.add(count);
+        self.room.0.fetch_add(count);
         if ends {
             self.stop(AT_END);
         }
@@ -680,7 +680,7 @@ impl Lines {
         // ORDERING: release, device, partner `try_take`.
         loop {
             let at = self.cursor.0.peek();
-            if self.cursor.0.replace(at, at & (CLOSED - ACTIVE) | self.end.peek()).is_ok() {
+            if self.cursor.0.compare_exchange(at, at & (CLOSED - ACTIVE) | self.end.peek()).is_ok() {
                 break;
             }
         }
@@ -695,7 +695,7 @@ impl Lines {
     /// Makes the lines of a new stream, closed. Before any handle of it is used.
     pub fn set_up(&self) {
         // ORDERING: relaxed: the stream's new generation publishes it. Lines of the entry's last stream were settled when it was closed.
-        self.cursor.0.return_bits(CLOSED);
+        self.cursor.0.fetch_set_bits(CLOSED);
         self.calls.set(0);
         self.reluctance.set(0);
     }
@@ -706,7 +706,7 @@ impl Lines {
             return;
         }
         // ORDERING: acquire and release, device, partner `try_take` and `begin_tending`: a part of the cursor's modification order.
-        let at = self.cursor.0.return_bits(CLOSED);
+        let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
             self.end.set(at & LINE);
         }
@@ -762,7 +762,7 @@ impl Lines {
         self.published.set(0);
         self.end.set(0);
         // ORDERING: acquire and release, device, partner `try_take`.
-        self.room.0.sub(published.wrapping_sub(end));
+        self.room.0.fetch_sub(published.wrapping_sub(end));
         Progress::Wait(stream.ring(session))
     }
 

@@ -423,7 +423,7 @@ impl Queue {
         let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
         if claim.is_none() {
             // ORDERING: relaxed: a counter.
-            self.counters().slot_waits.tally(1);
+            self.counters().slot_waits.count(1);
         }
         claim
     }
@@ -448,7 +448,7 @@ impl Queue {
         // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not
         // carry that: they may have been free since before those tickets were drawn. Partner `leave_or_publish`'s sub, too: who finds no
         // publications sees what the last publisher wrote.
-        let before = words.tickets.0.add(u64::from(count) * TICKET + 1);
+        let before = words.tickets.0.fetch_add(u64::from(count) * TICKET + 1);
         // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
         let published = words.published.0.peek();
         Batch { first: ticket_of(before), count, publishes: publications_of(before) == 0, published }
@@ -482,7 +482,7 @@ impl Queue {
     pub unsafe fn commit(&self, batch: Batch) {
         let Batch { first, count, publishes, published } = batch;
         // ORDERING: relaxed: a counter.
-        self.counters().operations.tally(u64::from(count));
+        self.counters().operations.count(u64::from(count));
         if publishes && published == first.0 {
             // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
             self.pass(first.0, count);
@@ -496,9 +496,9 @@ impl Queue {
             // It stands behind a ticket that is not published yet. If that is ready its committer has added to the publications.
             self.leave_or_publish(1);
         } else {
-            // ORDERING: acquire and release, device, partner `leave_or_publish`'s sub: the mark is seen by a publisher that is still at work,
-            // and a new publisher sees what the last one wrote.
-            if publications_of(self.words().tickets.0.add(1)) == 0 {
+            // ORDERING: acquire and release, device, partner `leave_or_publish`'s `fetch_sub`: the mark is seen by a publisher that is
+            // still at work, and a new publisher sees what the last one wrote.
+            if publications_of(self.words().tickets.0.fetch_add(1)) == 0 {
                 self.publish(1);
             }
         }
@@ -509,7 +509,7 @@ impl Queue {
         let orphaned = &self.words().orphaned.0;
         // ORDERING: relaxed look first; then acquire, device, partner the publisher that left.
         let left = orphaned.peek();
-        if left != 0 && orphaned.replace(left, 0).is_ok() {
+        if left != 0 && orphaned.compare_exchange(left, 0).is_ok() {
             self.publish(left);
         }
     }
@@ -535,8 +535,8 @@ impl Queue {
     fn leave_or_publish(&self, mut served: u32) {
         let words = self.words();
         for _ in 0..ROUNDS {
-            // ORDERING: acquire and release, device, partner `commit`'s add and `reserve`'s.
-            let before = publications_of(words.tickets.0.sub(u64::from(served)));
+            // ORDERING: acquire and release, device, partner `commit`'s `fetch_add` and `reserve`'s.
+            let before = publications_of(words.tickets.0.fetch_sub(u64::from(served)));
             debug_assert!(before >= served);
             if before == served {
                 return;
@@ -591,7 +591,7 @@ impl Queue {
         // their marks were acquired, or they are the caller's own.
         self.sq_tail().publish(next);
         // ORDERING: relaxed: a counter.
-        self.counters().publications.tally(1);
+        self.counters().publications.count(1);
     }
 
     // Completion.
@@ -616,7 +616,7 @@ impl Queue {
             self.adopt();
         }
         // ORDERING: acquire, device, partner `end_drain`.
-        if polled != 0 || !words.poller.0.acquire(0, 1) {
+        if polled != 0 || !words.poller.0.try_acquire(0, 1) {
             return Look::Busy;
         }
         // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
@@ -636,7 +636,7 @@ impl Queue {
             }
         }
         // ORDERING: relaxed: a counter.
-        self.counters().empty_looks.tally(u64::from(looks));
+        self.counters().empty_looks.count(u64::from(looks));
         // ORDERING: release, device, partner the next look.
         words.poller.0.publish(0);
         Look::Empty
@@ -722,7 +722,7 @@ impl Queue {
             if let (Some(cqe), Some(operation)) = (cqe, operation) {
                 let in_flight = in_flight_word(operation.generation);
                 let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
-                *delivered = self.slot(operation.slot).exchange(in_flight, done);
+                *delivered = self.slot(operation.slot).compare_exchange_fenced(in_flight, done);
             }
         }
         let mut deliveries = [None; N];
@@ -733,7 +733,7 @@ impl Queue {
             *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
             if !delivered {
                 // ORDERING: relaxed: a counter.
-                self.counters().stale.tally(1);
+                self.counters().stale.count(1);
             }
         }
         deliveries
@@ -770,7 +770,7 @@ impl Queue {
         // ORDERING: release by the fence in `deliver_all`, device, partner the next `look`.
         words.poller.0.publish_fenced(0);
         // ORDERING: relaxed: a counter.
-        self.counters().completions.tally(u64::from(drain.count));
+        self.counters().completions.count(u64::from(drain.count));
     }
 
     /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.
@@ -822,16 +822,16 @@ impl Queue {
         if waits.begun.peek() >= most {
             return false;
         }
-        let admitted = waits.begun.add(1) < most;
+        let admitted = waits.begun.fetch_add(1) < most;
         if !admitted {
-            waits.begun.sub(1);
+            waits.begun.fetch_sub(1);
         }
         admitted
     }
     /// Lets another begin.
     pub fn end_wait(&self) {
         // ORDERING: acquire and release, device, partner `begin_wait`.
-        let before = self.words().waits.0.begun.sub(1);
+        let before = self.words().waits.0.begun.fetch_sub(1);
         debug_assert!(before > 0);
     }
 

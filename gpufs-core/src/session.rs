@@ -46,7 +46,7 @@ impl TicketLock {
     #[must_use]
     pub fn draw(&self) -> u32 {
         // ORDERING: relaxed: `is_served` acquires.
-        self.next.draw(1)
+        self.next.fetch_add_relaxed(1)
     }
     /// Takes the lock if nobody holds it or waits for it. For who may give up waiting: a ticket that was drawn must be served.
     #[must_use]
@@ -54,7 +54,7 @@ impl TicketLock {
         // ORDERING: acquire, device, partner `release`.
         let ticket = self.serving.observe();
         // ORDERING: acquire and release, device; where it succeeds, the ticket drawn is the one that is served.
-        self.next.replace(ticket, ticket.wrapping_add(1)).is_ok()
+        self.next.compare_exchange(ticket, ticket.wrapping_add(1)).is_ok()
     }
     /// Whether the ticket's turn has come: then the lock is its holder's.
     #[must_use]
@@ -446,7 +446,7 @@ impl SessionTables {
         // - valid, by the host's construction
         let stalled = unsafe { &*self.stalled };
         // ORDERING: acquire and release, device; nothing else hangs on it.
-        stalled.replace(0, 1).is_ok()
+        stalled.compare_exchange(0, 1).is_ok()
     }
     /// The open file of an index.
     ///

@@ -157,7 +157,7 @@ impl Entry {
         // ORDERING: acquire and release, device: the looks at key and path come before (rule 2).
         joinable
             && seen.count() + u64::from(lanes) < COUNT
-            && self.state.replace(seen.0, seen.0 + u64::from(lanes)).is_ok()
+            && self.state.compare_exchange(seen.0, seen.0 + u64::from(lanes)).is_ok()
     }
     /// Leaves an entry that is still OPENING, for `lanes` lanes that had joined and give up; whether it was. One lane, not of those who began it.
     #[must_use]
@@ -170,7 +170,7 @@ impl Entry {
                 return false;
             }
             // ORDERING: acquire and release, device; who opens counts as well, so the count does not come to 0.
-            if self.state.replace(seen.0, seen.0 - u64::from(lanes)).is_ok() {
+            if self.state.compare_exchange(seen.0, seen.0 - u64::from(lanes)).is_ok() {
                 return true;
             }
         }
@@ -181,14 +181,14 @@ impl Entry {
         self.stream.set(stream);
         self.generation.set(generation);
         // ORDERING: acquire and release, device, partner `seen`: others join meanwhile, so it is an addition.
-        self.state.add((State::Open as u64 - State::Opening as u64) << STATE_SHIFT);
+        self.state.fetch_add((State::Open as u64 - State::Opening as u64) << STATE_SHIFT);
     }
     /// OPENING → FAILED. Who began it, which then leaves.
     pub fn failed(&self, errno: Errno) {
         // ORDERING: relaxed: the addition publishes it.
         self.errno.set(errno.number().cast_unsigned());
         // ORDERING: acquire and release, device, partner `seen`.
-        self.state.add((State::Failed as u64 - State::Opening as u64) << STATE_SHIFT);
+        self.state.fetch_add((State::Failed as u64 - State::Opening as u64) << STATE_SHIFT);
     }
     /// The stream's index and generation. Who has joined and seen OPEN.
     #[must_use]
@@ -205,7 +205,7 @@ impl Entry {
     /// Leaves an entry that FAILED, for `lanes` lanes that had joined. One lane. The last frees it.
     pub fn leave_failed(&self, lanes: u32) {
         // ORDERING: acquire and release, device: the others' looks at the errno come before.
-        let before = Seen(self.state.sub(u64::from(lanes)));
+        let before = Seen(self.state.fetch_sub(u64::from(lanes)));
         if before.count() == u64::from(lanes) {
             self.free(before);
         }
@@ -223,7 +223,7 @@ impl Entry {
             let last = count <= lanes;
             let next = if last { Seen::new(epoch, State::Closing, 0) } else { Seen(seen.0 - lanes) };
             // ORDERING: acquire and release, device, partner the others' leaving: what they did to the stream comes before it is closed.
-            if self.state.replace(seen.0, next.0).is_ok() {
+            if self.state.compare_exchange(seen.0, next.0).is_ok() {
                 return if last { Left::Last(count) } else { Left::Others };
             }
         }

@@ -326,19 +326,19 @@ impl Stream {
         }
         // ORDERING: acquire and release, device, partner `grant`: the kernel's reading of the blocks' old content comes before. And partner
         // `is_quiet`, which waits until what is taken is reserved or given back: until then the stream stays as `admits` finds it.
-        if self.room.0.sub(bytes).cast_signed() < bytes.cast_signed() {
-            self.room.0.add(bytes);
+        if self.room.0.fetch_sub(bytes).cast_signed() < bytes.cast_signed() {
+            self.room.0.fetch_add(bytes);
             return self.without_room(generation, position, bytes);
         }
         if !self.admits(generation, position, bytes) {
-            self.room.0.add(bytes);
+            self.room.0.fetch_add(bytes);
             return Reservation::Closed;
         }
         // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or this sees
         // CLOSED.
-        let at = self.cursor.0.add(bytes);
+        let at = self.cursor.0.fetch_add(bytes);
         if at & CLOSED != 0 {
-            self.room.0.add(bytes);
+            self.room.0.fetch_add(bytes);
             return Reservation::Closed;
         }
         Reservation::At(at & POSITION)
@@ -381,9 +381,9 @@ impl Stream {
                 return;
             }
             // ORDERING: acquire and release, device: one lane grants a block. `granted` grows before `room` does, see `is_quiet`.
-            if self.granted.replace(granted, granted + bytes).is_ok() {
+            if self.granted.compare_exchange(granted, granted + bytes).is_ok() {
                 // ORDERING: acquire and release, device, partner `try_reserve`.
-                self.room.0.add(bytes);
+                self.room.0.fetch_add(bytes);
             }
         }
     }
@@ -437,7 +437,7 @@ impl Stream {
         Journal::entry_at(start, bytes).unwrap_or_else(|| {
             // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
             #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
-            let index = (self.masked(number, layout.mask).committed.draw(ENTRY) >> 32) as u32;
+            let index = (self.masked(number, layout.mask).committed.fetch_add_relaxed(ENTRY) >> 32) as u32;
             journal.entry_drawn(index)
         })
     }
@@ -459,7 +459,7 @@ impl Stream {
         }
         // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
-        let committed = block.committed.add(u64::from(bytes)) as u32 + bytes;
+        let committed = block.committed.fetch_add(u64::from(bytes)) as u32 + bytes;
         debug_assert!(u64::from(committed) <= 1 << layout.shift);
         if u64::from(committed) < 1 << layout.shift {
             return Committed { full: false, unrecorded };
@@ -561,7 +561,7 @@ impl Stream {
         let queue = &session.queues()[ring as usize];
         let Some(claim) = queue.claim(1, ring) else { return Progress::NoSlot };
         // ORDERING: acquire and release, device, partner `commit`: all bytes of the block come before.
-        if block.operation.replace(FULL, CLAIMED).is_err() {
+        if block.operation.compare_exchange(FULL, CLAIMED).is_err() {
             queue.release(claim);
             return Progress::Done;
         }
@@ -633,7 +633,7 @@ impl Stream {
             Outcome::Done(result) => result,
         };
         // ORDERING: acquire and release, device: one reaper goes on; tokens never come back (generations).
-        if block.operation.replace(token, CLAIMED).is_err() {
+        if block.operation.compare_exchange(token, CLAIMED).is_err() {
             return Progress::Done;
         }
         let slot = Claim::single(operation.slot.0);
@@ -643,7 +643,7 @@ impl Stream {
             Ok(count) if count > 0 || written == committed => {
                 debug_assert!(count <= committed - written);
                 // ORDERING: relaxed: a counter.
-                queue.counters().bytes_written.tally(u64::from(count));
+                queue.counters().bytes_written.count(u64::from(count));
                 block.written.set(written + count);
                 if written + count < committed {
                     self.submit(session, ring, operation.slot.0, number);
@@ -698,12 +698,12 @@ impl Stream {
         // ORDERING: release, device, partner the next reserver's acquire of `turn` below.
         block.operation.publish(FILLING);
         // ORDERING: acquire and release, device; before `turn`, so that who sees the block free sees this, too (`is_freeing`).
-        self.freeing.add(1);
+        self.freeing.fetch_add(1);
         // ORDERING: release, device, partner `grant`.
         block.turn.publish(next);
         self.grant();
         // ORDERING: acquire and release, device, partner `is_freeing`.
-        self.freeing.sub(1);
+        self.freeing.fetch_sub(1);
         if serial {
             // The fence in `grant`, which comes behind `serial_next`, pairs with the one in `commit`: either the committer of the next block
             // sees `serial_next`, or this sees FULL.
@@ -762,16 +762,16 @@ impl Stream {
         if self.tended.0.peek() >= most {
             return false;
         }
-        let admitted = self.tended.0.add(1) < most;
+        let admitted = self.tended.0.fetch_add(1) < most;
         if !admitted {
-            self.tended.0.sub(1);
+            self.tended.0.fetch_sub(1);
         }
         admitted
     }
     /// Lets another look after the places.
     pub fn end_tending(&self) {
         // ORDERING: as in `begin_tending`.
-        self.tended.0.sub(1);
+        self.tended.0.fetch_sub(1);
     }
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
@@ -804,7 +804,7 @@ impl Stream {
     /// Closes the fast path. The lock's holder; then wait until [`Stream::is_quiet`].
     pub fn close_cursor(&self) {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
-        let at = self.cursor.0.return_bits(CLOSED);
+        let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
             self.end.set(at & POSITION);
         }
@@ -944,7 +944,7 @@ impl Stream {
         let before = self.granted.peek().wrapping_sub(self.end.peek());
         self.granted.set(granted);
         self.end.set(inside);
-        self.room.0.add((granted - inside).wrapping_sub(before));
+        self.room.0.fetch_add((granted - inside).wrapping_sub(before));
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -960,7 +960,7 @@ impl Stream {
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
         self.end.set(at + taken);
-        self.room.0.sub(taken);
+        self.room.0.fetch_sub(taken);
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -1061,7 +1061,7 @@ impl Stream {
         debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
         // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
-        self.cursor.0.return_bits(CLOSED);
+        self.cursor.0.fetch_set_bits(CLOSED);
         self.block_shift.set(session.stream_buffers.buffer_bytes.trailing_zeros());
         self.block_count.set(1);
         // What has no position forgets what it is given, in whatever order that comes.
@@ -1089,6 +1089,6 @@ impl Stream {
         }
         self.blocks[0].give(session, self.blocks[0].buffer.peek());
         // ORDERING: release (and acquire), device, partner whoever uses the handle made from the new generation.
-        self.generation.add(1);
+        self.generation.fetch_add(1);
     }
 }

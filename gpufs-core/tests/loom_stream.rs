@@ -75,7 +75,7 @@ fn reopen_write() {
         if let Some(end) = world.close(2) {
             let (stream, session) = (&world.stream, &world.session);
             stream.give_back(session);
-            stream.generation.add(1);
+            stream.generation.fetch_add(1);
             stream.set_up(session, 0, OpenFile::SEEKABLE, Buffering::Full);
             stream.grow(session);
             stream.begin_writing(session, 0);

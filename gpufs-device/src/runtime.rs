@@ -29,7 +29,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     // - 0, or the note of the session, which stays as long as the program is loaded
     if let Some(note) = unsafe { note.as_ref() } {
         // ORDERING: device: nothing but the claim itself.
-        if ROUTE.claimed.replace(0, 1).is_ok() {
+        if ROUTE.claimed.compare_exchange(0, 1).is_ok() {
             let (file, line) = info.location().map_or(("", 0), |place| (place.file(), place.line()));
             let message = info.message().as_str().unwrap_or("");
             note.note(file.bytes().chain([b':']).chain(decimal(line)).chain(*b": ").chain(message.bytes()));

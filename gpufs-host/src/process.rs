@@ -51,7 +51,7 @@ impl Process {
         }
         let made = Box::into_raw(Box::<Self>::default());
         // ORDERING: acquire and release; partner: `at`. Of several threads one is first.
-        if word.replace(0, made.expose_provenance() as u64).is_err() {
+        if word.compare_exchange(0, made.expose_provenance() as u64).is_err() {
             // SAFETY:
             // - made above, and nobody has seen it
             drop(unsafe { Box::from_raw(made) });
@@ -140,7 +140,7 @@ fn word() -> io::Result<&'static DeviceWord64> {
     if page == 0 {
         let made = forks_empty()?;
         // ORDERING: acquire and release; partner: the look above. Of several threads one is first.
-        page = match PAGE.replace(0, made as u64) {
+        page = match PAGE.compare_exchange(0, made as u64) {
             Ok(_) => made as u64,
             Err(first) => {
                 // SAFETY:

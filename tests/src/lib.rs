@@ -73,7 +73,7 @@ impl Scratch {
     #[must_use]
     pub fn new(test: &str) -> Self {
         static COUNT: DeviceWord = DeviceWord::new(0);
-        let name = format!("gpufs-{test}-{}-{}", std::process::id(), COUNT.draw(1));
+        let name = format!("gpufs-{test}-{}-{}", std::process::id(), COUNT.fetch_add_relaxed(1));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).expect("a directory for the test");
         Self(path)

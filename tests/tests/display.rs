@@ -92,7 +92,7 @@ fn failed<T>(result: Result<T, Errno>) -> Result<T, fmt::Error> {
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.times.draw(1) as usize;
+        let time = self.times.fetch_add_relaxed(1) as usize;
         let mut letters = |count: usize| {
             (0..count.div_ceil(50)).try_for_each(|at| f.write_str(&"v".repeat((count - at * 50).min(50))))
         };

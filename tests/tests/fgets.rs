@@ -198,7 +198,7 @@ fn taken_by_all(session: &mut Session, grid: Grid, file: File, room: usize) -> V
             while let Some(line) = file.fgets(&mut memory).unwrap() {
                 taken.lock().unwrap().push(line.to_bytes().to_vec());
                 let open = are_lines_open(tables);
-                opened.draw(u32::from(open));
+                opened.fetch_add_relaxed(u32::from(open));
             }
         })
         .unwrap();

@@ -41,7 +41,7 @@ fn write_at_once(session: &mut Session, count: u32, calls: u64) {
     let results = each(session, tries, |fs, thread| {
         let mode = [c"w", c"a", c"r+", c"w+"][thread as usize % 4];
         let file = fs.fopen(&names[thread as usize], mode);
-        opened.draw(1);
+        opened.fetch_add_relaxed(1);
         while opened.observe() < tries {
             warp::nap(1000);
         }
@@ -51,7 +51,7 @@ fn write_at_once(session: &mut Session, count: u32, calls: u64) {
             }
         });
         // All have written before the first closes.
-        closed.draw(1);
+        closed.fetch_add_relaxed(1);
         while closed.observe() < tries {
             warp::nap(1000);
         }

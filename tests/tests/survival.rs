@@ -31,11 +31,12 @@ fn register_lane() {
     // SAFETY:
     // - no memory is involved
     let thread = unsafe { libc::gettid() }.cast_unsigned();
-    let _ = LANE_THREADS.iter().any(|place| place.replace(0, thread).is_ok() || place.peek() == thread);
+    let _ =
+        LANE_THREADS.iter().any(|place| place.compare_exchange(0, thread).is_ok() || place.peek() == thread);
 }
 
 extern "C" fn stop(_: i32) {
-    STOPPED.add(1);
+    STOPPED.fetch_add(1);
     loop {
         // SAFETY:
         // - waits for a signal, which no one sends
@@ -509,11 +510,11 @@ fn stopped_while_opening(seed: u64) {
     session
         .launch(lanes(32), move |tables| {
             register_lane();
-            BEGUN.add(1);
+            BEGUN.fetch_add(1);
             // As many as the table has room for; then errors.
             loop {
                 if Fs::new(tables).open(&name, O_RDWR, 0).is_ok() {
-                    OPENED.add(1);
+                    OPENED.fetch_add(1);
                 }
             }
         })

@@ -65,12 +65,12 @@ fn reads_then_writes(session: &mut Session, width: u32, readers: u32, pipes: u32
         .run(Grid { blocks: end.div_ceil(width), threads: width }, |tables| {
             let (fs, lane) = (Fs::new(tables), u32::try_from(warp::global_thread()).unwrap());
             if lane < readers {
-                arrived.add(1);
+                arrived.fetch_add(1);
                 let mut byte = [0];
                 let from = Descriptor(from[(lane % pipes) as usize][(lane / pipes) as usize]);
                 assert_eq!(fs.read(from, &mut byte), Ok(1));
                 assert_eq!(byte, [b'x']);
-                read.add(1);
+                read.fetch_add(1);
             } else if (first_writer..end).contains(&lane) {
                 // As many reads as can be are under way by now.
                 while arrived.observe() < readers {
@@ -164,7 +164,7 @@ fn lanes_fill_pipes_that_others_read_later() {
             .run(Grid { blocks: 80, threads: 1 }, |tables| {
                 let (fs, lane) = (Fs::new(tables), usize::try_from(warp::global_thread()).unwrap());
                 if lane < 40 {
-                    arrived.add(1);
+                    arrived.fetch_add(1);
                     assert_eq!(fs.write(Descriptor(pipes[lane].1), &text), Ok(BYTES));
                     return;
                 }
@@ -221,7 +221,7 @@ fn fifos_wait_for_their_other_end() {
                 .run(Grid { blocks, threads: width }, |tables| {
                     let (fs, lane) = (Fs::new(tables), warp::global_thread());
                     if lane < FIFOS {
-                        arrived.add(1);
+                        arrived.fetch_add(1);
                         let name = &names[usize::try_from(lane).unwrap()];
                         if lane / u64::from(width) % 2 == 0 { read(fs, name) } else { write(fs, name) }
                     } else if let Some(lane) = lane.checked_sub(first_later).filter(|lane| *lane < FIFOS) {
@@ -366,10 +366,10 @@ fn streams_of_pipes_wait_for_each_other() {
                 let reads = lane < STREAMS;
                 let (from, to) = &names[lane % STREAMS];
                 let file = if reads { fs.fopen(from, c"r").unwrap() } else { fs.fopen(to, c"w").unwrap() };
-                if arrived.add(1) as usize == 2 * STREAMS - 1 {
+                if arrived.fetch_add(1) as usize == 2 * STREAMS - 1 {
                     // So that the streams' are the only ends.
                     drop(pipes.lock().unwrap().take());
-                    written.add(1);
+                    written.fetch_add(1);
                 }
                 while written.observe() == 0 {
                     warp::nap(10_000);

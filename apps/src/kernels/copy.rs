@@ -64,7 +64,7 @@ kernel! {
         // Ends: each round takes a piece of the file.
         loop {
             // ORDERING: relaxed: the number is the claim.
-            let at = job.next.draw(piece);
+            let at = job.next.fetch_add_relaxed(piece);
             if at >= job.bytes || job.failure.is_full() {
                 return;
             }

@@ -37,7 +37,7 @@ impl Parts {
     /// A part that nobody else has; `None` when all are given out. One lane.
     pub fn claim(&self) -> Option<Part<'_>> {
         // ORDERING: relaxed: the number is the claim.
-        let index = self.next.draw(1);
+        let index = self.next.fetch_add_relaxed(1);
         (index < self.count).then(|| {
             let base = self.base + u64::from(index) * self.bytes;
             Part { base: base as *mut u8, bytes: self.part_bytes(), memory: PhantomData }

@@ -128,7 +128,7 @@ impl Supply {
         // - the host has left such words there, for this kernel alone
         let words = unsafe { &*(self.taken as *const [DeviceWord64; Self::WORDS]) };
         // ORDERING: relaxed: who gets which is all that is decided.
-        warp.from_leader(if warp.is_leader() { words[word].draw(1) } else { 0 })
+        warp.from_leader(if warp.is_leader() { words[word].fetch_add_relaxed(1) } else { 0 })
     }
     /// The next one's number, from 0. Convergent; called by `warp`; the same in all its lanes.
     fn next(&self, warp: Lanes) -> Option<u64> {

@@ -29,7 +29,7 @@ impl Stream {
         let mut progress = Progress::Done;
         for (place, block) in (0..u64::from(self.block_count.peek())).zip(&self.blocks) {
             // ORDERING: acquire and release, device, partner `start`'s exchange, and who left it FULL.
-            if block.operation.replace(FULL, FILLING).is_ok() {
+            if block.operation.compare_exchange(FULL, FILLING).is_ok() {
                 continue;
             }
             match self.reap(session, place) {

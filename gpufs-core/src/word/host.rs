@@ -2,7 +2,7 @@
 //!
 //! On AMDGCN an atomic of `core` has system scope, with the waits and cache actions of LLVM's memory model for it (looked at for
 //! gfx90a and gfx942 by `cargo xtask device-code`). Device words would do with less: what they cost beyond that is a write-back of
-//! the second-level cache, and that `claim_bits`, `return_bits` and `release_bits` become loops of compare-and-swap, as PCIe has no atomic
+//! the second-level cache, and that `claim_bits`, `fetch_set_bits` and `set_bits` become loops of compare-and-swap, as PCIe has no atomic
 //! *and* and *or*.
 #![allow(clippy::disallowed_types, reason = "this file is the one that wraps them")]
 #![allow(unsafe_code, reason = "the entry cells")]
@@ -92,23 +92,23 @@ macro_rules! device_word {
             }
             /// Adds `value` without ordering anything (counters).
             #[inline]
-            pub fn tally(&self, value: $int) {
+            pub fn count(&self, value: $int) {
                 self.0.fetch_add(value, Ordering::Relaxed);
             }
             /// Adds `value` without ordering anything; the value before.
             #[inline]
-            pub fn draw(&self, value: $int) -> $int {
+            pub fn fetch_add_relaxed(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
             }
             /// Adds `value`, acquire and release; the value before.
             #[inline]
-            pub fn add(&self, value: $int) -> $int {
+            pub fn fetch_add(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::AcqRel)
             }
             /// Subtracts `value`, acquire and release; the value before.
             #[inline]
-            pub fn sub(&self, value: $int) -> $int {
-                // Not `fetch_sub`, which AMDGCN makes a loop of.
+            pub fn fetch_sub(&self, value: $int) -> $int {
+                // Not the `fetch_sub` of `core`, which AMDGCN makes a loop of.
                 self.0.fetch_add(value.wrapping_neg(), Ordering::AcqRel)
             }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
@@ -118,12 +118,12 @@ macro_rules! device_word {
             }
             /// Sets `bits`, release; the word before.
             #[inline]
-            pub fn return_bits(&self, bits: $int) -> $int {
+            pub fn fetch_set_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
             }
             /// Sets `bits`, release.
             #[inline]
-            pub fn release_bits(&self, bits: $int) {
+            pub fn set_bits(&self, bits: $int) {
                 self.0.fetch_or(bits, Ordering::Release);
             }
             /// Stores `value`. Behind [`release_fence`], a release.
@@ -133,20 +133,20 @@ macro_rules! device_word {
             }
             /// Puts `new` where `current` is, acquire; whether it was.
             #[inline]
-            pub fn acquire(&self, current: $int, new: $int) -> bool {
+            pub fn try_acquire(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
             }
             /// Puts `new` where `current` is; whether it was. Behind [`release_fence`], a release.
             #[inline]
-            pub fn exchange(&self, current: $int, new: $int) -> bool {
-                self.replace(current, new).is_ok()
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
+                self.compare_exchange(current, new).is_ok()
             }
             /// Puts `new` where `current` is, acquire and release.
             ///
             /// # Errors
             /// The word's value, acquired, if it is not `current`.
             #[inline]
-            pub fn replace(&self, current: $int, new: $int) -> Result<$int, $int> {
+            pub fn compare_exchange(&self, current: $int, new: $int) -> Result<$int, $int> {
                 self.0.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
             }
         }

@@ -84,22 +84,22 @@ macro_rules! device_word {
             }
             /// Adds `value` without ordering anything (counters).
             #[inline]
-            pub fn tally(&self, value: $int) {
+            pub fn count(&self, value: $int) {
                 self.0.fetch_add(value, Ordering::Relaxed);
             }
             /// Adds `value` without ordering anything; the value before.
             #[inline]
-            pub fn draw(&self, value: $int) -> $int {
+            pub fn fetch_add_relaxed(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
             }
             /// Adds `value`, acquire and release; the value before.
             #[inline]
-            pub fn add(&self, value: $int) -> $int {
+            pub fn fetch_add(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::AcqRel)
             }
             /// Subtracts `value`, acquire and release; the value before.
             #[inline]
-            pub fn sub(&self, value: $int) -> $int {
+            pub fn fetch_sub(&self, value: $int) -> $int {
                 self.0.fetch_sub(value, Ordering::AcqRel)
             }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
@@ -109,12 +109,12 @@ macro_rules! device_word {
             }
             /// Sets `bits`, release; the word before.
             #[inline]
-            pub fn return_bits(&self, bits: $int) -> $int {
+            pub fn fetch_set_bits(&self, bits: $int) -> $int {
                 self.0.fetch_or(bits, Ordering::Release)
             }
             /// Sets `bits`, release.
             #[inline]
-            pub fn release_bits(&self, bits: $int) {
+            pub fn set_bits(&self, bits: $int) {
                 self.0.fetch_or(bits, Ordering::Release);
             }
             /// Relaxed store. Behind [`release_fence`], a release.
@@ -124,12 +124,12 @@ macro_rules! device_word {
             }
             /// Puts `new` where `current` is, acquire; whether it was.
             #[inline]
-            pub fn acquire(&self, current: $int, new: $int) -> bool {
+            pub fn try_acquire(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
             }
             /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
             #[inline]
-            pub fn exchange(&self, current: $int, new: $int) -> bool {
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             }
             /// Puts `new` where `current` is, acquire and release.
@@ -137,7 +137,7 @@ macro_rules! device_word {
             /// # Errors
             /// The word's value, acquired, if it is not `current`.
             #[inline]
-            pub fn replace(&self, current: $int, new: $int) -> Result<$int, $int> {
+            pub fn compare_exchange(&self, current: $int, new: $int) -> Result<$int, $int> {
                 self.0.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
             }
         }

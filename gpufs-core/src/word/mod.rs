@@ -12,11 +12,12 @@
 //! | `peek`, `set` | relaxed | system | device |
 //! | `observe` | acquire | system | device |
 //! | `publish` | release | system | device |
-//! | `draw`, `tally` (no answer) | relaxed read-modify-write | none | device |
+//! | `fetch_add_relaxed`, `count` (no answer) | relaxed read-modify-write | none | device |
+//! | `try_acquire` | acquire compare-and-exchange | none | device |
 //! | `claim_bits` | acquire read-modify-write | none | device |
-//! | `return_bits`, `release_bits` (no answer) | release read-modify-write | none | device |
-//! | `add`, `sub`, `replace` | acquire and release | none | device |
-//! | `exchange` | release, behind `release_fence` | none | device |
+//! | `fetch_set_bits`, `set_bits` (no answer) | release read-modify-write | none | device |
+//! | `fetch_add`, `fetch_sub`, `compare_exchange` | acquire and release | none | device |
+//! | `compare_exchange_fenced` | release, behind `release_fence` | none | device |
 //!
 //! A caller's `// ORDERING:` line names the partner. Back ends:
 //!

@@ -180,7 +180,7 @@ macro_rules! device_word {
             /// Adds `value` without ordering anything (counters). An atomic operation that wants no answer is another instruction (PTX ISA,
             /// "red"), which ptxas does not choose by itself, and whose answer no fence waits for.
             #[inline]
-            pub fn tally(&self, value: $int) {
+            pub fn count(&self, value: $int) {
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
@@ -192,7 +192,7 @@ macro_rules! device_word {
             }
             /// Adds `value` without ordering anything; the value before.
             #[inline]
-            pub fn draw(&self, value: $int) -> $int {
+            pub fn fetch_add_relaxed(&self, value: $int) -> $int {
                 let before;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
@@ -206,7 +206,7 @@ macro_rules! device_word {
             }
             /// Adds `value`, acquire and release; the value before.
             #[inline]
-            pub fn add(&self, value: $int) -> $int {
+            pub fn fetch_add(&self, value: $int) -> $int {
                 let before;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
@@ -220,8 +220,8 @@ macro_rules! device_word {
             }
             /// Subtracts `value`, acquire and release; the value before.
             #[inline]
-            pub fn sub(&self, value: $int) -> $int {
-                self.add(value.wrapping_neg())
+            pub fn fetch_sub(&self, value: $int) -> $int {
+                self.fetch_add(value.wrapping_neg())
             }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
             #[inline]
@@ -239,7 +239,7 @@ macro_rules! device_word {
             }
             /// Sets `bits`, release; the word before.
             #[inline]
-            pub fn return_bits(&self, bits: $int) -> $int {
+            pub fn fetch_set_bits(&self, bits: $int) -> $int {
                 let before;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
@@ -251,9 +251,9 @@ macro_rules! device_word {
                 }
                 before
             }
-            /// Sets `bits`, release, as [`Self::tally`] adds.
+            /// Sets `bits`, release, as [`Self::count`] adds.
             #[inline]
-            pub fn release_bits(&self, bits: $int) {
+            pub fn set_bits(&self, bits: $int) {
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
@@ -270,7 +270,7 @@ macro_rules! device_word {
             }
             /// Puts `new` where `current` is, acquire; whether it was.
             #[inline]
-            pub fn acquire(&self, current: $int, new: $int) -> bool {
+            pub fn try_acquire(&self, current: $int, new: $int) -> bool {
                 let before: $int;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
@@ -284,7 +284,7 @@ macro_rules! device_word {
             }
             /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
             #[inline]
-            pub fn exchange(&self, current: $int, new: $int) -> bool {
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
                 let before: $int;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
@@ -301,7 +301,7 @@ macro_rules! device_word {
             /// # Errors
             /// The word's value, acquired, if it is not `current`.
             #[inline]
-            pub fn replace(&self, current: $int, new: $int) -> Result<$int, $int> {
+            pub fn compare_exchange(&self, current: $int, new: $int) -> Result<$int, $int> {
                 let before;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it

@@ -188,7 +188,7 @@ impl World {
     pub(crate) fn give_up(&self) {
         self.stream.give_back(&self.session);
         // ORDERING: acquire and release, partner who looks at the generation.
-        self.stream.generation.add(1);
+        self.stream.generation.fetch_add(1);
         self.file.descriptor.set(u32::MAX);
         for cell in &self.bytes {
             // SAFETY:

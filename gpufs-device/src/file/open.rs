@@ -163,7 +163,7 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
             // ORDERING: acquire and release, device: one of several that close at once goes on.
             Ok(file) => {
                 let flags = file.flags.peek();
-                if flags & OpenFile::OPEN != 0 && file.flags.replace(flags, 0).is_ok() {
+                if flags & OpenFile::OPEN != 0 && file.flags.compare_exchange(flags, 0).is_ok() {
                     if flags & OpenFile::HOST_OWNED == 0 {
                         session.journal.note_close(descriptor.0);
                         sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));

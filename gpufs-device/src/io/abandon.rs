@@ -49,7 +49,7 @@ pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation) -> Option<i
                 queue.release(claim);
             }
             // ORDERING: relaxed: a counter, read by the thread that counts.
-            queue.counters().abandoned.tally(1);
+            queue.counters().abandoned.count(1);
             return match its {
                 Outcome::Done(value) => Some(timed_out_if_cancelled(value)),
                 _ => None,

@@ -244,7 +244,7 @@ pub(crate) fn transfer(
 /// Counts bytes that were moved.
 pub(super) fn count(counters: &Counters, writing: bool, bytes: u64) {
     // ORDERING: relaxed: a counter.
-    if writing { &counters.bytes_written } else { &counters.bytes_read }.tally(bytes);
+    if writing { &counters.bytes_written } else { &counters.bytes_read }.count(bytes);
 }
 
 /// [`transfer`] where at most one lane has a request, that of `requests`: it does by itself what takes one lane, and all copy. Convergent;

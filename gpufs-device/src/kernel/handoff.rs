@@ -75,7 +75,7 @@ impl<T: Copy> Handoff<T> {
     /// Leaves a value, if none was left before.
     pub fn put(&self, value: T) {
         // ORDERING: acquire and release, device: of several lanes, one goes on.
-        if self.state.replace(EMPTY, TAKEN).is_ok() {
+        if self.state.compare_exchange(EMPTY, TAKEN).is_ok() {
             // SAFETY:
             // - this lane alone took the place, and nobody reads before FULL
             unsafe { (*self.value.get()).write(value) };

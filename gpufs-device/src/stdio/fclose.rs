@@ -50,7 +50,7 @@ impl File {
                     stream.give_back(session);
                 });
                 // ORDERING: acquire and release, device, partner `with_lock`'s look at the generation.
-                stream.generation.add(1);
+                stream.generation.fetch_add(1);
                 Ok((flushed, file))
             })
         });

@@ -137,7 +137,7 @@ impl Held {
             Ok(count) => {
                 if self.lanes.is_leader() {
                     // ORDERING: relaxed: a counter.
-                    self.session.queues()[self.ring as usize].counters().bytes_read.tally(u64::from(count));
+                    self.session.queues()[self.ring as usize].counters().bytes_read.count(u64::from(count));
                 }
                 self.update(|stream| {
                     stream.position.set(position);

@@ -69,7 +69,7 @@ impl<'k> Work<'k> {
     /// The next warp that nobody has taken; none: all are taken.
     pub(super) fn take(&self) -> Option<NewWarp> {
         // ORDERING: relaxed, no partner: the ticket orders nothing. What a warp reads was there before the threads were.
-        let ticket = self.taken.draw(1);
+        let ticket = self.taken.fetch_add_relaxed(1);
         if ticket >= self.warps() {
             return None;
         }

@@ -110,7 +110,7 @@ impl Attendant {
     pub fn start(rings: &[&Ring]) -> Result<Self, RingError> {
         let mut taken = Vec::with_capacity(rings.len());
         for ring in rings {
-            if ring.inner.attended.replace(0, 1).is_err() {
+            if ring.inner.attended.compare_exchange(0, 1).is_err() {
                 release(&taken);
                 return Err(RingError::Config("a ring has one attendant"));
             }
@@ -138,7 +138,7 @@ impl Attendant {
     /// Says that kernels may run from now on. Nests; each `begin` wants one [`Attendant::end`].
     pub fn begin(&self) {
         // ORDERING: acquire and release; partner: `attend`'s observe of the count.
-        if self.shared.busy.add(1) == 0 {
+        if self.shared.busy.fetch_add(1) == 0 {
             self.handle().unpark();
         }
     }
@@ -149,7 +149,7 @@ impl Attendant {
     /// If there was no `begin` for it.
     pub fn end(&self) {
         // ORDERING: acquire and release; partner: `attend`'s observe of the count, which is followed by a look at the rings.
-        let before = self.shared.busy.sub(1);
+        let before = self.shared.busy.fetch_sub(1);
         assert!(before > 0, "an `end` without its `begin`");
     }
     /// [`Attendant::begin`], and `end` when the result is dropped.
@@ -209,7 +209,7 @@ impl Drop for Attendant {
 
 fn release(rings: &[Arc<Inner>]) {
     for ring in rings {
-        // ORDERING: release; partner: the next attendant's `replace`. This one's thread has ended.
+        // ORDERING: release; partner: the next attendant's `compare_exchange`. This one's thread has ended.
         ring.attended.publish(0);
     }
 }
@@ -242,7 +242,7 @@ impl Shared {
             // published before the last `end` is seen by it.
             let busy = self.busy.observe() > 0;
             let look = self.look(&mut heads);
-            self.looks.draw(1);
+            self.looks.count(1);
             for (ring, untouched) in self.rings.iter().zip(&mut untouched) {
                 if ring.is_untouched(untouched) {
                     ring.note_silence();
@@ -346,7 +346,7 @@ impl Inner {
         let served = std::mem::replace(before, head) != head && flags & IORING_SQ_CQ_OVERFLOW == 0;
         let mut active = self.flush_if_kept_back(flags);
         if left && flags & IORING_SQ_NEED_WAKEUP != 0 {
-            self.counts.wake_ups.draw(1);
+            self.counts.wake_ups.count(1);
             active |= self.enter(0, IORING_ENTER_SQ_WAKEUP).is_some();
         }
         Look { active, left, served }
@@ -361,7 +361,7 @@ impl Inner {
         let mut done = 0;
         if pending > 0 {
             done = self.enter(pending, 0).unwrap_or(0);
-            self.counts.submitted.draw(done.into());
+            self.counts.submitted.count(done.into());
         }
         // ORDERING: acquire; partner: the kernel's release of the flags.
         let flushed = self.flush_if_kept_back(self.sq_flags().observe());
@@ -371,7 +371,7 @@ impl Inner {
     /// [`Mode::Threads`]: hands what was published to the workers.
     fn feed(&self, pool: &Arc<Pool>) -> Look {
         let taken = pool.take();
-        self.counts.submitted.draw(taken.into());
+        self.counts.submitted.count(taken.into());
         // ORDERING: acquire; partner: the producer's publish of the tail.
         let left = self.sq_tail().observe() != self.sq_head().peek();
         Look { active: taken > 0, left: left || !pool.is_caught_up(), served: false }
@@ -383,7 +383,7 @@ impl Inner {
         if flags & IORING_SQ_CQ_OVERFLOW == 0 {
             return false;
         }
-        self.counts.flushes.draw(1);
+        self.counts.flushes.count(1);
         self.enter(0, IORING_ENTER_GETEVENTS).is_some()
     }
 
@@ -400,7 +400,7 @@ impl Inner {
             }
             Err(Errno::INTR) => None,
             Err(errno) => {
-                self.counts.failures.draw(1);
+                self.counts.failures.count(1);
                 self.counts.last_errno.set(errno.number().cast_unsigned());
                 self.refuse(errno);
                 None

@@ -26,7 +26,7 @@ pub(super) fn register(on_gpu: bool) {
     /// 1 once it is registered: for CPU lanes, and behind a GPU's runtime.
     static REGISTERED: [DeviceWord; 2] = [const { DeviceWord::new(0) }; 2];
     // ORDERING: acquire and release, no partner: one of several threads registers it.
-    if REGISTERED[usize::from(on_gpu)].replace(0, 1).is_ok() {
+    if REGISTERED[usize::from(on_gpu)].compare_exchange(0, 1).is_ok() {
         // SAFETY:
         // - the handler may be called at any time after; the library that has it stays loaded (`gpufs-c/build.rs`)
         // A refusal (no memory) leaves the program as it would be without.

@@ -684,7 +684,7 @@ impl Body {
         for stream in tables.streams() {
             if stream.generation.peek() % 2 == 1 {
                 stream.close_cursor();
-                stream.generation.add(1);
+                stream.generation.fetch_add(1);
             }
         }
         for (index, file) in (0..).zip(tables.files()) {

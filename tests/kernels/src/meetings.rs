@@ -105,7 +105,7 @@ kernel! {
                 Err((place, number)) => return report.note(place, thread, turn as u32, number),
                 Ok((_, 0)) => break,
                 Ok((first, count)) => {
-                    let index = report.count.draw(1);
+                    let index = report.count.fetch_add_relaxed(1);
                     if index >= room {
                         return report.note(2, thread, turn as u32, index);
                     }

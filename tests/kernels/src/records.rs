@@ -144,7 +144,7 @@ portable! {
 impl Report {
     /// Notes a failure.
     pub fn note(&self, place: u32, thread: u64, round: u32, number: u32) {
-        if self.failures.draw(1) == 0 {
+        if self.failures.fetch_add_relaxed(1) == 0 {
             self.place.set(place);
             self.thread.set(thread as u32);
             self.round.set(round);

@@ -212,7 +212,7 @@ kernel! {
         // Ends: each round draws a unit.
         while !warp.is_stopped() {
             // ORDERING: relaxed: the number is the claim.
-            let drawn = if lanes.is_leader() { job.next.draw(1) } else { 0 };
+            let drawn = if lanes.is_leader() { job.next.fetch_add_relaxed(1) } else { 0 };
             #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
             let drawn = lanes.from_leader(u64::from(drawn)) as u32;
             let Some(unit) = job.units.get(drawn) else { return };

@@ -73,7 +73,7 @@ impl<'a> Warp<'a> {
         let mine = if self.lanes.is_leader() { bytes } else { &bytes[..0] };
         if let Err(errno) = write(self.fs.stdout(), mine) {
             // ORDERING: relaxed would do: a flag and its reason in one word. The first stays.
-            let _ = self.job.output_errno.replace(0, errno.number().cast_unsigned());
+            let _ = self.job.output_errno.compare_exchange(0, errno.number().cast_unsigned());
         }
     }
 

@@ -110,7 +110,7 @@ impl<'a> Warp<'a> {
         let Some(descriptor) = descriptor else { return };
         self.lanes.sync();
         // ORDERING: acquire and release, device: the last comes behind all the others' reads.
-        if self.lanes.is_leader() && long.done.add(1) + 1 == unit.pieces {
+        if self.lanes.is_leader() && long.done.fetch_add(1) + 1 == unit.pieces {
             // Nothing was written to it.
             let _ = self.fs.close(descriptor);
         }

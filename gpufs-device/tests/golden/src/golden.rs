@@ -27,18 +27,18 @@ golden! {
     golden_device_observe(word: &DeviceWord) -> u32 { word.observe() }
     golden_device_set(word: &DeviceWord, value: u32) { word.set(value) }
     golden_device_publish(word: &DeviceWord, value: u32) { word.publish(value) }
-    golden_device_draw(word: &DeviceWord, value: u32) -> u32 { word.draw(value) }
-    golden_device_add(word: &DeviceWord, value: u32) -> u32 { word.add(value) }
-    golden_device_sub(word: &DeviceWord, value: u32) -> u32 { word.sub(value) }
+    golden_device_fetch_add_relaxed(word: &DeviceWord, value: u32) -> u32 { word.fetch_add_relaxed(value) }
+    golden_device_fetch_add(word: &DeviceWord, value: u32) -> u32 { word.fetch_add(value) }
+    golden_device_fetch_sub(word: &DeviceWord, value: u32) -> u32 { word.fetch_sub(value) }
     golden_device_claim_bits(word: &DeviceWord, bits: u32) -> u32 { word.claim_bits(bits) }
-    golden_device_return_bits(word: &DeviceWord, bits: u32) -> u32 { word.return_bits(bits) }
-    golden_device_replace(word: &DeviceWord, current: u32, new: u32) -> bool { word.replace(current, new).is_ok() }
+    golden_device_fetch_set_bits(word: &DeviceWord, bits: u32) -> u32 { word.fetch_set_bits(bits) }
+    golden_device_compare_exchange(word: &DeviceWord, current: u32, new: u32) -> bool { word.compare_exchange(current, new).is_ok() }
     golden_device64_observe(word: &DeviceWord64) -> u64 { word.observe() }
     golden_device64_publish(word: &DeviceWord64, value: u64) { word.publish(value) }
-    golden_device64_add(word: &DeviceWord64, value: u64) -> u64 { word.add(value) }
+    golden_device64_fetch_add(word: &DeviceWord64, value: u64) -> u64 { word.fetch_add(value) }
     golden_device64_claim_bits(word: &DeviceWord64, bits: u64) -> u64 { word.claim_bits(bits) }
-    golden_device64_return_bits(word: &DeviceWord64, bits: u64) -> u64 { word.return_bits(bits) }
-    golden_device64_replace(word: &DeviceWord64, current: u64, new: u64) -> bool { word.replace(current, new).is_ok() }
+    golden_device64_fetch_set_bits(word: &DeviceWord64, bits: u64) -> u64 { word.fetch_set_bits(bits) }
+    golden_device64_compare_exchange(word: &DeviceWord64, current: u64, new: u64) -> bool { word.compare_exchange(current, new).is_ok() }
     golden_wake_fence() { wake_fence() }
     golden_calling() -> u64 { Machine::calling(0).0 }
     golden_ballot(lanes: u64, predicate: bool) -> u64 { Machine::ballot(LaneMask(lanes), predicate).0 }
@@ -84,7 +84,7 @@ extern "C" fn golden_store_sync_publish(lanes: u64, data: &mut u32, word: &Share
 /// A ballot whose answer a branch before it decides: one ballot, where all lanes meet.
 #[unsafe(no_mangle)]
 extern "C" fn golden_ballot_after_branch(lanes: u64, wanted: bool, word: &DeviceWord) -> u64 {
-    let found = wanted.then(|| word.draw(1));
+    let found = wanted.then(|| word.fetch_add_relaxed(1));
     let answer = Machine::ballot(LaneMask(lanes), found.is_some());
     found.map_or(0, u64::from) + answer.0
 }

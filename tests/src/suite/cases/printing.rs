@@ -191,7 +191,7 @@ pub fn under_many_schedules(bench: &Bench) -> Outcome {
     let next = DeviceWord64::new(first);
     let worker = || {
         loop {
-            let seed = next.draw(1);
+            let seed = next.fetch_add_relaxed(1);
             if seed >= first + count {
                 return;
             }
