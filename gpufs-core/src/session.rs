@@ -183,8 +183,8 @@ pub struct Region {
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct Stall {
-    /// 0, or 1 + [`Stage`] of the first wait that gave up. Stored last.
-    pub stage: SharedWord,
+    /// 0, or 1 + [`WaitReason`] of the first wait that gave up. Stored last.
+    pub reason: SharedWord,
     /// Ring waited on.
     pub ring: SharedWord,
     /// Operation token, ticket, or block number waited for.
@@ -197,9 +197,9 @@ pub struct Stall {
 
 impl Stall {
     /// Notes where a wait gave up. The one lane that claimed it, which may then end the kernel at once.
-    pub fn note(&self, stage: Stage, ring: u32, object: u64, progress: QueueProgress) {
+    pub fn note(&self, reason: WaitReason, ring: u32, object: u64, progress: QueueProgress) {
         let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
-        // ORDERING: relaxed: the stage's release puts them before.
+        // ORDERING: relaxed: the reason's release puts them before.
         self.ring.set(ring);
         self.object.set(object);
         let values = [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled];
@@ -207,14 +207,14 @@ impl Stall {
             word.set(value);
         }
         // ORDERING: release, system, partner the host.
-        self.stage.publish(1 + stage as u32);
+        self.reason.publish(1 + reason as u32);
         // What is on its way when the kernel ends might not arrive.
         wake_fence();
     }
     /// How far the ring was.
     #[must_use]
     pub fn progress(&self) -> QueueProgress {
-        // ORDERING: relaxed: the stage was observed before.
+        // ORDERING: relaxed: the reason was observed before.
         let [tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled] =
             core::array::from_fn(|index| self.progress[index].peek());
         QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled }
@@ -289,7 +289,7 @@ impl PanicRoute {
 /// What a wait waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Stage {
+pub enum WaitReason {
     /// A slot of a ring.
     Slot,
     /// A staging buffer.
@@ -308,7 +308,7 @@ pub enum Stage {
     SharedOpen,
 }
 
-impl Stage {
+impl WaitReason {
     /// All of them, in order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::Slot,

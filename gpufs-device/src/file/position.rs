@@ -2,7 +2,7 @@
 //! guarded by the file's lock.
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::{Call, Errno};
 
 use super::open::size;
@@ -129,7 +129,7 @@ impl Fs {
             // A thread of the host's may give up.
             while !(if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) }) {
                 let drained = drain(session, alone, ring);
-                patience.wait(drained, Stage::FileLock, ring, u64::from(ticket))?;
+                patience.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
             }
             // Closed while this lane waited: the number below may be another file's by now.
             let open = file.flags.peek() & OpenFile::OPEN != 0;

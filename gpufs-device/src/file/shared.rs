@@ -3,7 +3,7 @@
 use gpufs_core::Errno;
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::seek::SeekRequest;
-use gpufs_core::session::{OpenFile, SessionTables, Stage};
+use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
 
 use super::Whence;
 use crate::io::{Patience, drain, ring_of_warp, staged, transact_one};
@@ -83,7 +83,7 @@ pub(crate) fn seek_shared_file(
     // positions are regular files and devices.
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, Stage::FileLock, ring, u64::from(ticket))?;
+        patience.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
     }
     let outcome = seek_shared(session, lanes, file, offset, whence);
     lanes.sync();

@@ -8,7 +8,7 @@ mod staging;
 mod wait;
 
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::session::{SessionTables, Stage};
+use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::RING_SHIFT;
 use gpufs_core::{Claim, Drain, Errno, Look, Operation, Outcome, Queue, Slot, Ticket};
 use static_assertions::const_assert;
@@ -207,7 +207,7 @@ fn transact_noting(
                 return -Errno::BADF.number();
             }
             let drained = drain_after(session, ring, queue, lanes, 1);
-            if let Err(errno) = patience.wait(drained, Stage::Slot, ring, 0) {
+            if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, 0) {
                 return -errno.number();
             }
             continue;
@@ -249,7 +249,7 @@ fn transact_noting(
             }
             let waited = patience.wait_for_completion(
                 drained,
-                Stage::Completion,
+                WaitReason::Completion,
                 ring,
                 operation.map_or(0, |armed| armed.token()),
             );

@@ -10,7 +10,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Stage, Target};
+use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Target, WaitReason};
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 
 use super::staging::{claim_alone, count};
@@ -56,7 +56,7 @@ impl<'a> Rests<'a> {
                 Drained::Failed => Drained::Failed,
                 _ => Drained::Nothing,
             };
-            self.patience.wait(drained, Stage::Completion, self.ring, object)?;
+            self.patience.wait(drained, WaitReason::Completion, self.ring, object)?;
             let over = Machine::clock().saturating_sub(started) >= self.rest_ns;
             if lanes.any(lanes.is_leader() && over) {
                 break;
@@ -98,7 +98,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             queue.release(claim);
         }
         let drained = drain(session, lane, ring);
-        if let Err(errno) = patience.wait(drained, Stage::Slot, ring, 0) {
+        if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, 0) {
             return -errno.number();
         }
     };
@@ -124,7 +124,8 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
         if let (Some(result), true) = (result, answered) {
             break result;
         }
-        if let Err(errno) = patience.wait_for_completion(drained, Stage::Completion, ring, operation.token())
+        if let Err(errno) =
+            patience.wait_for_completion(drained, WaitReason::Completion, ring, operation.token())
         {
             // A thread of the host's gives up. What is still in flight keeps its slot.
             if cancel.is_none() {

@@ -3,7 +3,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::pool::{Pool, Staged};
-use gpufs_core::session::{SessionTables, Stage, Target};
+use gpufs_core::session::{SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
 
 use super::{
@@ -77,7 +77,7 @@ pub(crate) fn staged(
         });
         if !lanes.any(got.is_some()) {
             let drained = drain(session, lanes, ring);
-            patience.wait(drained, Stage::Staging, ring, bytes.unwrap_or(0))?;
+            patience.wait(drained, WaitReason::Staging, ring, bytes.unwrap_or(0))?;
             continue;
         }
         if got.is_some() {
@@ -370,7 +370,7 @@ pub(super) fn claim_alone(
             return Ok(staged);
         }
         let drained = drain(session, lane, ring);
-        patience.wait(drained, Stage::Staging, ring, bytes)?;
+        patience.wait(drained, WaitReason::Staging, ring, bytes)?;
     }
 }
 

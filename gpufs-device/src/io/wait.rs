@@ -2,7 +2,7 @@
 //! ends its kernel, a call of the host's own by an error.
 
 use gpufs_core::Errno;
-use gpufs_core::session::{SessionTables, Stage};
+use gpufs_core::session::{SessionTables, WaitReason};
 
 use super::Drained;
 use crate::warp::{Machine, Warp};
@@ -40,16 +40,16 @@ impl<'a> Patience<'a> {
     /// Of a thread of the host's, which is to give up: `ETIMEDOUT` past the session's deadline, `EIO` where the ring has failed.
     ///
     /// # Panics
-    /// Of a lane: if the session has a deadline and it has passed, or `drained` says that the ring has failed: the stage, the ring and the object waited for are noted in the session
-    /// for the host, and named in the message.
+    /// Of a lane: if the session has a deadline and it has passed, or `drained` says that the ring has failed: the reason, the ring and the
+    /// object waited for are noted in the session for the host, and named in the message.
     pub(crate) fn wait(
         &mut self,
         drained: Drained,
-        stage: Stage,
+        reason: WaitReason,
         ring: u32,
         object: u64,
     ) -> Result<(), Errno> {
-        self.look(drained, stage, ring, object)?;
+        self.look(drained, reason, ring, object)?;
         self.nap_ns =
             if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(self.longest_ns) };
         Machine::nap(self.nap_ns);
@@ -61,26 +61,26 @@ impl<'a> Patience<'a> {
     pub(crate) fn wait_for_completion(
         &mut self,
         drained: Drained,
-        stage: Stage,
+        reason: WaitReason,
         ring: u32,
         object: u64,
     ) -> Result<(), Errno> {
         if Machine::LOOKS == 1 || drained == Drained::Elsewhere {
-            self.wait(drained, stage, ring, object)
+            self.wait(drained, reason, ring, object)
         } else {
-            self.look(drained, stage, ring, object)
+            self.look(drained, reason, ring, object)
         }
     }
 
     /// Gives up past the deadline, and where the ring has failed.
     #[inline]
-    fn look(&mut self, drained: Drained, stage: Stage, ring: u32, object: u64) -> Result<(), Errno> {
+    fn look(&mut self, drained: Drained, reason: WaitReason, ring: u32, object: u64) -> Result<(), Errno> {
         // One place gives up: the loops that wait are short.
         if drained == Drained::Failed || (self.session.deadline_ns != 0 && self.is_late(drained)) {
             if Machine::is_host() {
                 return Err(if drained == Drained::Failed { Errno::IO } else { Errno::TIMEDOUT });
             }
-            self.give_up(stage, ring, object);
+            self.give_up(reason, ring, object);
         }
         Ok(())
     }
@@ -96,23 +96,23 @@ impl<'a> Patience<'a> {
     }
 
     #[cold]
-    fn give_up(&self, stage: Stage, ring: u32, object: u64) -> ! {
+    fn give_up(&self, reason: WaitReason, ring: u32, object: u64) -> ! {
         let stall = self.session.stall();
         let progress = self.session.queues()[ring as usize].progress();
         if self.session.claim_stall() {
-            stall.note(stage, ring, object, progress);
+            stall.note(reason, ring, object, progress);
         } else {
             // On a GPU the first panic ends the kernel: the report should be whole by then. Ends: a count.
             for _ in 0..STALL_NAPS {
                 // ORDERING: acquire, system, partner `Stall::note`.
-                if stall.stage.observe() != 0 {
+                if stall.reason.observe() != 0 {
                     break;
                 }
                 Machine::nap(NAP_NS.1);
             }
         }
         panic!(
-            "gpufs: a wait passed its deadline, or its ring has failed: stage {stage:?}, ring {ring}, object {object:#x}, {progress:?}"
+            "gpufs: a wait passed its deadline, or its ring has failed: reason {reason:?}, ring {ring}, object {object:#x}, {progress:?}"
         );
     }
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
 use gpufs_core::lines::{self, Taking, Work};
-use gpufs_core::session::{OpenFile, SessionTables, Stage};
+use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::File;
@@ -56,7 +56,10 @@ pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
             seen => return seen == CAME,
         }
         let drained = drain(session, lanes, stream.ring(session));
-        if patience.wait(drained, Stage::StreamLock, stream.ring(session), u64::from(file.index)).is_err() {
+        if patience
+            .wait(drained, WaitReason::StreamLock, stream.ring(session), u64::from(file.index))
+            .is_err()
+        {
             return false;
         }
     }
@@ -112,7 +115,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                     if lanes.any(lanes.is_leader() && lines.has_room(count)) {
                         break;
                     }
-                    if patience.wait(drained, Stage::StreamBlock, stream.ring(session), count).is_err() {
+                    if patience.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {
                         return Taken::Closed;
                     }
                 }

@@ -1,6 +1,6 @@
 //! The stream's lock: everything but the fast path of `fwrite` runs under it, alone on the stream.
 
-use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Stage, Target};
+use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Target, WaitReason};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 use gpufs_core::{Errno, Queue};
 
@@ -61,7 +61,7 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     // Ends: first come first served, and a holder waits only for the kernel (last proof of the core, (e)).
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, Stage::StreamLock, ring, u64::from(file.index))?;
+        patience.wait(drained, WaitReason::StreamLock, ring, u64::from(file.index))?;
     }
     // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
     if stream.generation.peek() == file.generation {
@@ -89,7 +89,7 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
         #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
         let ring = lanes.from_leader(u64::from(ring)) as u32;
         let drained = drain(session, lanes, ring);
-        if let Err(errno) = patience.wait(drained, Stage::StreamFill, ring, stream.reserved()) {
+        if let Err(errno) = patience.wait(drained, WaitReason::StreamFill, ring, stream.reserved()) {
             stream.lock.release();
             return Err(errno);
         }
@@ -176,11 +176,11 @@ impl Held {
                 Progress::Failed(errno) => return Err(errno),
                 Progress::Wait(ring) => {
                     let drained = drain(self.session, self.lanes, ring);
-                    patience.wait(drained, Stage::StreamBlock, ring, self.stream.reserved())?;
+                    patience.wait(drained, WaitReason::StreamBlock, ring, self.stream.reserved())?;
                 }
                 Progress::NoSlot => {
                     let drained = drain(self.session, self.lanes, self.ring);
-                    patience.wait(drained, Stage::Slot, self.ring, self.stream.reserved())?;
+                    patience.wait(drained, WaitReason::Slot, self.ring, self.stream.reserved())?;
                 }
             }
         }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "writes into the stream's blocks")]
 
 use gpufs_core::pool::Pool;
-use gpufs_core::session::{OpenFile, Stage};
+use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
 use gpufs_core::{Call, Claim, Errno};
 
@@ -167,7 +167,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
                         Ok(drained) => {
-                            if patience.wait(drained, Stage::StreamBlock, ring, to - from).is_err() {
+                            if patience.wait(drained, WaitReason::StreamBlock, ring, to - from).is_err() {
                                 return false;
                             }
                         }
@@ -443,7 +443,7 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
                 let _ = stream.reap_all(session, ring);
             }
             let drained = drain(session, lanes, ring);
-            if let Err(errno) = patience.wait(drained, Stage::Slot, ring, number) {
+            if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, number) {
                 // The block stays full. Whoever comes next meets the error under the lock, and starts it.
                 stream.fail(errno);
                 return;
@@ -490,7 +490,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             };
             let waited = waited.and_then(|ring| {
                 let drained = drain(session, lanes, ring);
-                patience.wait(drained, Stage::StreamBlock, ring, position)
+                patience.wait(drained, WaitReason::StreamBlock, ring, position)
             });
             if let Err(errno) = waited {
                 *accepted = done;

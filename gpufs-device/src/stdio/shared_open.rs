@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use gpufs_core::failures::counted;
-use gpufs_core::session::{SessionTables, Stage};
+use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::shared::{Left, Seen, State, Table};
 use gpufs_core::{Call, Errno};
 
@@ -109,7 +109,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
             }
             // Somebody else came first, or the entry has to be freed.
             let drained = drain(session, group, ring);
-            if let Err(errno) = patience.wait(drained, Stage::SharedOpen, ring, u64::from(index)) {
+            if let Err(errno) = patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(index)) {
                 return Some(Err(errno));
             }
             continue;
@@ -168,7 +168,7 @@ fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<Fi
         }
         let drained = drain(session, group, ring);
         // A thread of the host's may give up.
-        if let Err(errno) = patience.wait(drained, Stage::SharedOpen, ring, u64::from(index))
+        if let Err(errno) = patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(index))
             && entry.withdraw(same.count())
         {
             return Some(Err(errno));
@@ -252,7 +252,7 @@ fn lock(session: &SessionTables, group: Lanes) -> Result<(), Errno> {
     // Ends: first come first served, and a holder waits for nothing.
     while !group.any(group.is_leader() && is_mine()) {
         let drained = drain(session, group, ring);
-        patience.wait(drained, Stage::SharedOpen, ring, u64::from(u32::MAX))?;
+        patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(u32::MAX))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, io, ptr, thread};
 
 use gpufs_core::journal::{Journal, Record};
-use gpufs_core::session::{PanicNote, SessionTables, Stage, Stall};
+use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
 use gpufs_core::stream::operation_of;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
@@ -85,7 +85,7 @@ impl fmt::Display for Recovery {
 #[non_exhaustive]
 pub struct StalledAt {
     /// What was waited for.
-    pub stage: Stage,
+    pub reason: WaitReason,
     /// The ring.
     pub ring: u32,
     /// Which one of these: an operation's token, a position, a stream's index, a ticket …
@@ -98,8 +98,13 @@ impl StalledAt {
     /// What the device noted, if it did.
     pub(super) fn of(stall: &Stall) -> Option<Self> {
         // ORDERING: acquire, system, partner `Stall::note`.
-        let stage = *Stage::ALL.get(stall.stage.observe().checked_sub(1)? as usize)?;
-        Some(Self { stage, ring: stall.ring.peek(), object: stall.object.peek(), progress: stall.progress() })
+        let reason = *WaitReason::ALL.get(stall.reason.observe().checked_sub(1)? as usize)?;
+        Some(Self {
+            reason,
+            ring: stall.ring.peek(),
+            object: stall.object.peek(),
+            progress: stall.progress(),
+        })
     }
 }
 
@@ -112,26 +117,28 @@ pub(super) fn panicked(note: &PanicNote) -> Option<String> {
 
 impl fmt::Display for StalledAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stage, ring, object, progress } = self;
+        let Self { reason, ring, object, progress } = self;
         let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
         f.write_str("a wait passed its deadline: ")?;
-        match stage {
-            Stage::Completion if *object != 0 => {
+        match reason {
+            WaitReason::Completion if *object != 0 => {
                 let Operation { slot, generation } = Operation::from_token(*object);
                 write!(f, "the completion of the operation in slot {}, generation {generation}", slot.0)
             }
-            Stage::Completion => f.write_str("another lane's completion"),
-            Stage::Slot => f.write_str("a free slot"),
-            Stage::Staging => write!(f, "a staging buffer for {object} bytes"),
-            Stage::StreamBlock => write!(f, "a stream's block to be written (at {object})"),
-            Stage::StreamLock => write!(f, "the lock of stream {object}"),
-            Stage::StreamFill => write!(f, "other lanes' bytes on their way into a stream, up to {object}"),
-            Stage::FileLock => write!(f, "a file's lock, with ticket {object}"),
-            Stage::SharedOpen => write!(f, "a shared stream that others open or close (entry {object})"),
+            WaitReason::Completion => f.write_str("another lane's completion"),
+            WaitReason::Slot => f.write_str("a free slot"),
+            WaitReason::Staging => write!(f, "a staging buffer for {object} bytes"),
+            WaitReason::StreamBlock => write!(f, "a stream's block to be written (at {object})"),
+            WaitReason::StreamLock => write!(f, "the lock of stream {object}"),
+            WaitReason::StreamFill => {
+                write!(f, "other lanes' bytes on their way into a stream, up to {object}")
+            }
+            WaitReason::FileLock => write!(f, "a file's lock, with ticket {object}"),
+            WaitReason::SharedOpen => write!(f, "a shared stream that others open or close (entry {object})"),
         }?;
         write!(
             f,
-            " (stage {stage:?}, ring {ring}: {tickets} tickets, SQ tail {sq_tail}, CQ tail {cq_tail}, {drained} drained, \
+            " (reason {reason:?}, ring {ring}: {tickets} tickets, SQ tail {sq_tail}, CQ tail {cq_tail}, {drained} drained, \
              {unpublished} draws and commits to publish, {orphaned} of them left to others, {} drains)",
             if *polled == 0 { "nobody" } else { "somebody" }
         )

@@ -546,7 +546,7 @@ pub fn closed_is_closed(bench: &Bench) -> Outcome {
     Outcome::Passed
 }
 
-/// The report names the stage, the ring, and what was waited for.
+/// The report names the reason, the ring, and what was waited for.
 pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
     for mode in MODES {
         let mut rig = match bench.try_open(small().mode(mode).deadline(Duration::from_millis(300))) {
@@ -561,7 +561,7 @@ pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
         rig.set_descriptor(0, file.0);
         let started = rig.start(vec![vec![Do::Read(0, 4)]]);
         let said = rig.synchronize().map_err(|error| error.to_string()).unwrap_err();
-        assert!(said.contains("stage Completion, ring 0"), "{mode}: {said}");
+        assert!(said.contains("reason Completion, ring 0"), "{mode}: {said}");
         // Behind the 64 operations that a new ring is tried with: the read that would have waited, and the poll that does.
         assert!(said.contains("66 tickets, SQ tail 66, CQ tail 65") || !bench.is_gpu(), "{mode}: {said}");
         drop(started);
@@ -569,8 +569,8 @@ pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
             // The context is gone with the kernel, and this process's with it.
             return Outcome::Passed;
         }
-        let stage = rig.session.tables().stall().stage.peek();
-        assert_eq!(stage, 1 + gpufs_core::session::Stage::Completion as u32);
+        let reason = rig.session.tables().stall().reason.peek();
+        assert_eq!(reason, 1 + gpufs_core::session::WaitReason::Completion as u32);
         assert_works(&mut rig);
         let (took, ()) = timed(|| drop(rig));
         assert!(took < Duration::from_secs(5), "{mode}: {took:?}");
