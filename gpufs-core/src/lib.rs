@@ -161,6 +161,6 @@ pub use errno::Errno;
 pub use free_set::{Claim, FreeSet};
 pub use position::Position;
 pub use queue::{
-    Batch, CacheAligned, Counters, Delivery, Drain, Look, Operation, Outcome, Queue, QueueParts,
+    Batch, CacheAligned, Counters, Delivery, Drain, Operation, Outcome, Poll, Queue, QueueParts,
     QueueProgress, QueueWords, Slot, Ticket,
 };

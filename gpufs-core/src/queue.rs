@@ -116,10 +116,10 @@ pub struct Drain {
     pub count: u32,
 }
 
-/// What a look at the completion queue found.
+/// What a poll of the completion queue found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Look {
+pub enum Poll {
     /// Completions, which are the caller's.
     Taken(Drain),
     /// Nothing.
@@ -599,15 +599,15 @@ impl Queue {
     /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
     /// Rule 6.
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
-        match self.look(most, 1) {
-            Look::Taken(drain) => Some(drain),
-            Look::Empty | Look::Busy | Look::Failed => None,
+        match self.poll(most, 1) {
+            Poll::Taken(drain) => Some(drain),
+            Poll::Empty | Poll::Busy | Poll::Failed => None,
         }
     }
 
-    /// [`Queue::begin_drain`], looking up to `looks` times (at least once) before it gives the lock back: what comes meanwhile is found
-    /// without taking the lock anew. `most` is at most [`Queue::MOST_DRAINED`].
-    pub fn look(&self, most: u32, looks: u32) -> Look {
+    /// [`Queue::begin_drain`], which polls the CQ tail up to `polls` times (at least once) before it releases the lock: a completion that comes
+    /// meanwhile is found without taking the lock again. `most` is at most [`Queue::MOST_DRAINED`].
+    pub fn poll(&self, most: u32, polls: u32) -> Poll {
         debug_assert!(most <= Self::MOST_DRAINED);
         let words = self.words();
         // ORDERING: relaxed looks first, so that waiters do not fight over the words; both on their way at once.
@@ -617,29 +617,29 @@ impl Queue {
         }
         // ORDERING: acquire, device, partner `end_drain`.
         if polled != 0 || !words.poller.0.try_acquire(0, 1) {
-            return Look::Busy;
+            return Poll::Busy;
         }
         // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
         let head = words.drained.0.peek();
-        for _ in 0..looks {
+        for _ in 0..polls {
             // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
             let tail = self.cq_tail().observe();
             let posted = tail.wrapping_sub(head);
             if posted > 0 {
                 if posted > self.parts.cq_entries {
                     // Rule 9.
-                    // ORDERING: release, device, partner the next look.
+                    // ORDERING: release, device, partner the next `poll`.
                     words.poller.0.publish(0);
-                    return Look::Failed;
+                    return Poll::Failed;
                 }
-                return Look::Taken(Drain { head, count: posted.min(most) });
+                return Poll::Taken(Drain { head, count: posted.min(most) });
             }
         }
         // ORDERING: relaxed: a counter.
-        self.counters().empty_looks.count(u64::from(looks));
-        // ORDERING: release, device, partner the next look.
+        self.counters().empty_looks.count(u64::from(polls));
+        // ORDERING: release, device, partner the next `poll`.
         words.poller.0.publish(0);
-        Look::Empty
+        Poll::Empty
     }
 
     /// Whether whoever serves the ring has stopped for good (rule 9). A report: a completion that is posted meanwhile may hide it for a while.
@@ -767,7 +767,7 @@ impl Queue {
     /// all that was copied and kept before `advance`.
     pub fn end_drain(&self, drain: Drain) {
         let words = self.words();
-        // ORDERING: release by the fence in `deliver_all`, device, partner the next `look`.
+        // ORDERING: release by the fence in `deliver_all`, device, partner the next `poll`.
         words.poller.0.publish_fenced(0);
         // ORDERING: relaxed: a counter.
         self.counters().completions.count(u64::from(drain.count));

@@ -41,7 +41,7 @@ mod rig;
 
 use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP};
 use gpufs_core::word::{EntryCell, SharedWord, wake_fence};
-use gpufs_core::{Look, Operation, Outcome, Queue, Slot};
+use gpufs_core::{Operation, Outcome, Poll, Queue, Slot};
 use loom::sync::Arc;
 use loom::thread;
 use rig::models::{self, spawn};
@@ -436,7 +436,7 @@ fn fail_drain() {
         kernel.join().unwrap();
         fail();
         for _ in 0..2 {
-            assert_eq!(rig.queue.look(2, 1), Look::Failed);
+            assert_eq!(rig.queue.poll(2, 1), Poll::Failed);
         }
         let expected = if taken == 0 { Outcome::InFlight } else { Outcome::Done(7) };
         assert_eq!((rig.queue.outcome(operation), taken < 2), (expected, true));

@@ -3,7 +3,7 @@
 use gpufs_core::abi::Sqe;
 use gpufs_core::stream::{Reservation, Stream};
 use gpufs_core::word::wake_fence;
-use gpufs_core::{Look, Outcome};
+use gpufs_core::{Outcome, Poll};
 use gpufs_device::warp::{Machine, Warp, nap};
 use gpufs_device::{File, calling, kernel};
 
@@ -54,7 +54,7 @@ kernel! {
             stamp();
             // Ends: the kernel completes it, and nobody else drains.
             let drain = loop {
-                if let Look::Taken(drain) = queue.look(1, 8) {
+                if let Poll::Taken(drain) = queue.poll(1, 8) {
                     break drain;
                 }
             };

@@ -10,7 +10,7 @@ mod wait;
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::RING_SHIFT;
-use gpufs_core::{Claim, Drain, Errno, Look, Operation, Outcome, Queue, Slot, Ticket};
+use gpufs_core::{Claim, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, Ticket};
 use static_assertions::const_assert;
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
@@ -76,20 +76,20 @@ pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Opt
     }
 }
 
-/// [`drain`], looking up to `looks` times at `queue`, which is that ring's.
+/// [`drain`], polling `queue` up to `polls` times. It is that ring's.
 #[inline]
-fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, looks: u32) -> Drained {
+fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, polls: u32) -> Drained {
     /// A drain as a number: its count, above its head. Where the count is 0, the lower half says why.
     const NOTHING: u64 = 0;
     const ELSEWHERE: u64 = 1;
     const FAILED: u64 = 2;
     let width = lanes.count();
     let packed = if lanes.is_leader() {
-        match queue.look(width * COMPLETIONS_OF_A_LANE, looks) {
-            Look::Taken(drain) => u64::from(drain.count) << 32 | u64::from(drain.head),
-            Look::Empty => NOTHING,
-            Look::Busy => ELSEWHERE,
-            Look::Failed => FAILED,
+        match queue.poll(width * COMPLETIONS_OF_A_LANE, polls) {
+            Poll::Taken(drain) => u64::from(drain.count) << 32 | u64::from(drain.head),
+            Poll::Empty => NOTHING,
+            Poll::Busy => ELSEWHERE,
+            Poll::Failed => FAILED,
         }
     } else {
         0
@@ -236,7 +236,7 @@ fn transact_noting(
         // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
         loop {
             // Before the first look at the outcome, which takes as long as the way to the completion queue does.
-            let drained = drain_after(session, ring, queue, lanes, Machine::LOOKS);
+            let drained = drain_after(session, ring, queue, lanes, Machine::POLLS_BEFORE_YIELD);
             if let Some(armed) = operation
                 && let Outcome::Done(value) = queue.outcome(armed)
             {

@@ -65,7 +65,7 @@ impl<'a> Patience<'a> {
         ring: u32,
         object: u64,
     ) -> Result<(), Errno> {
-        if Machine::LOOKS == 1 || drained == Drained::Elsewhere {
+        if Machine::POLLS_BEFORE_YIELD == 1 || drained == Drained::Elsewhere {
             self.wait(drained, reason, ring, object)
         } else {
             self.look(drained, reason, ring, object)

@@ -78,7 +78,7 @@ fn shuffle_halves(value: u64, from: u32) -> u64 {
 impl Warp for Machine {
     const INDEPENDENT_LANES: bool = false;
     const COPIES_WORDS: bool = true;
-    const LOOKS: u32 = 8;
+    const POLLS_BEFORE_YIELD: u32 = 8;
     const MOST_TENDING: u32 = 16;
     const NAP_OF_MANY_NS: u32 = 2_000;
 

@@ -11,7 +11,7 @@ pub struct Machine;
 impl Warp for Machine {
     const INDEPENDENT_LANES: bool = true;
     const COPIES_WORDS: bool = false;
-    const LOOKS: u32 = 1;
+    const POLLS_BEFORE_YIELD: u32 = 1;
     const MOST_TENDING: u32 = 1;
     const NAP_OF_MANY_NS: u32 = 4_000;
 

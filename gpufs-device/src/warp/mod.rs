@@ -130,9 +130,9 @@ pub trait Warp {
     const INDEPENDENT_LANES: bool;
     /// Whether a lane copies memory best in a loop over words. Where not, the compiler's own copy is better.
     const COPIES_WORDS: bool;
-    /// How often a lane that waits for a completion looks for one before it lets others look: where a look takes about as long as taking
+    /// How often a lane that waits for a completion polls for one before it lets others poll: where a poll takes about as long as taking
     /// turns does.
-    const LOOKS: u32;
+    const POLLS_BEFORE_YIELD: u32;
     /// Warps that look after the blocks of a busy stream at a time. On few cores they take turns as it is.
     const MOST_TENDING: u32;
     /// The longest nap of a warp that waits where all others may be waiting, too.

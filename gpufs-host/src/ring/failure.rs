@@ -134,7 +134,7 @@ impl Inner {
         let (seen, consumed) = (tail.observe(), head.observe());
         if !Queue::is_failed_tail(seen, consumed, self.host.cq_entries) {
             self.failure.posted.set(u64::from(seen) + 1);
-            // ORDERING: release; partner: `Queue::look`.
+            // ORDERING: release; partner: `Queue::poll`.
             tail.publish(Queue::failed_tail(consumed));
         }
     }
