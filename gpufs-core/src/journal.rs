@@ -199,7 +199,7 @@ impl Journal {
     /// Whether output survives.
     #[must_use]
     #[inline]
-    pub fn is_kept(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !self.places.is_null()
     }
     /// The place of a buffer, if output survives.
@@ -207,12 +207,12 @@ impl Journal {
     pub fn place(&self, buffer: u32) -> Option<&Place> {
         // SAFETY:
         // - one place for each stream buffer, by the host's construction, and `buffer` is one
-        self.is_kept().then(|| unsafe { &*self.places.add(buffer as usize) })
+        self.is_enabled().then(|| unsafe { &*self.places.add(buffer as usize) })
     }
     /// A buffer's entries, if output survives.
     #[must_use]
     pub fn entries(&self, buffer: u32) -> &[SharedWord64] {
-        if !self.is_kept() {
+        if !self.is_enabled() {
             return &[];
         }
         let count = self.entries_per_buffer as usize;

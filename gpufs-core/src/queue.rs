@@ -54,11 +54,11 @@ pub struct Batch {
 /// One live operation: its slot and the slot's generation. As a number it is the SQE's `user_data`.
 ///
 /// ```text
-/// 63      62 … 32        31 … 0
-/// kept    generation     slot
+/// 63           62 … 32        31 … 0
+/// journaled    generation     slot
 /// ```
 ///
-/// A token is the number without [`Operation::KEPT`].
+/// A token is the number without [`Operation::JOURNALED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The slot.
@@ -69,7 +69,7 @@ pub struct Operation {
 
 impl Operation {
     /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block.
-    pub const KEPT: u64 = 1 << 63;
+    pub const JOURNALED: u64 = 1 << 63;
 
     /// The number that stands for it.
     #[must_use]
@@ -237,7 +237,7 @@ pub struct QueueParts {
     pub free: FreeSet,
     /// Slots: at most min(`sq_entries`, `cq_entries`); at most half of `cq_entries` where there are `results`.
     pub capacity: u32,
-    /// `capacity` words in host memory, or null: what became of the last [`Operation::KEPT`] operation of each slot.
+    /// `capacity` words in host memory, or null: what became of the last [`Operation::JOURNALED`] operation of each slot.
     /// Shared; written by who delivers it, read by the host once the device is dead.
     ///
     /// ```text
@@ -682,7 +682,7 @@ impl Queue {
     pub fn keep<const N: usize>(&self, copies: [Option<Cqe>; N]) {
         for cqe in copies {
             if let Some(cqe) = cqe
-                && self.is_kept(cqe)
+                && self.is_journaled(cqe)
                 && let Some(operation) = self.operation_of(cqe)
             {
                 self.keep_result(operation, cqe.res);
@@ -740,13 +740,14 @@ impl Queue {
     }
 
     /// Whether a completion's result outlives the device.
-    const fn is_kept(&self, cqe: Cqe) -> bool {
-        !self.parts.results.is_null() && cqe.user_data & Operation::KEPT != 0
+    const fn is_journaled(&self, cqe: Cqe) -> bool {
+        !self.parts.results.is_null() && cqe.user_data & Operation::JOURNALED != 0
     }
 
     /// The operation that a completion names, if it may be one.
     fn operation_of(&self, cqe: Cqe) -> Option<Operation> {
-        let token = if self.is_kept(cqe) { cqe.user_data & !Operation::KEPT } else { cqe.user_data };
+        let token =
+            if self.is_journaled(cqe) { cqe.user_data & !Operation::JOURNALED } else { cqe.user_data };
         let operation = Operation::from_token(token);
         let may_be =
             operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation);

@@ -431,7 +431,7 @@ impl Stream {
     #[must_use]
     pub fn draw_entry(&self, layout: &Layout, number: u64, (start, bytes): (u32, u32)) -> u32 {
         let journal = &layout.journal;
-        if !journal.is_kept() {
+        if !journal.is_enabled() {
             return 0;
         }
         Journal::entry_at(start, bytes).unwrap_or_else(|| {
@@ -454,7 +454,8 @@ impl Stream {
     ) -> Committed {
         let block = self.masked(spot.number, layout.mask);
         let mut unrecorded = None;
-        if layout.journal.is_kept() && !layout.journal.enter(spot.buffer, spot.epoch, entry, start, bytes) {
+        if layout.journal.is_enabled() && !layout.journal.enter(spot.buffer, spot.epoch, entry, start, bytes)
+        {
             unrecorded = Some(spot.epoch);
         }
         // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
@@ -475,7 +476,7 @@ impl Stream {
     /// Switches the place of a block to what it is now: all that it counts as committed is known, `written` is in the file, `token` is
     /// the write in flight. Who owns the block, with nobody committing to it.
     fn note(&self, session: &SessionTables, number: u64, token: u64) {
-        if !session.journal.is_kept() {
+        if !session.journal.is_enabled() {
             return;
         }
         let block = self.place(number);
@@ -596,9 +597,9 @@ impl Stream {
         let pool = &session.stream_buffers;
         let token = operation.token() | u64::from(ring) << RING_SHIFT;
         self.note(session, number, token);
-        let kept = if session.journal.is_kept() { Operation::KEPT } else { 0 };
+        let journaled = if session.journal.is_enabled() { Operation::JOURNALED } else { 0 };
         let sqe = SessionTables::pool_transfer(pool, true, target, (address, to - from), offset)
-            .with_user_data(operation.token() | kept);
+            .with_user_data(operation.token() | journaled);
         let batch = queue.reserve(1);
         let ticket = batch.first;
         session.journal.note_ticket(block.buffer.peek(), block.epoch.peek(), ticket.0);

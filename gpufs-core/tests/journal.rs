@@ -157,7 +157,7 @@ fn a_kept_result_outlives_its_queue() {
     assert_eq!(claim.count(), 2);
     let operations = [0, 1].map(|slot| rig.queue.arm(Slot(slot)));
     let tokens = operations.map(Operation::token);
-    for (index, user_data, res) in [(0, tokens[0] | Operation::KEPT, -28), (1, tokens[1], 5)] {
+    for (index, user_data, res) in [(0, tokens[0] | Operation::JOURNALED, -28), (1, tokens[1], 5)] {
         // SAFETY:
         // - nobody polls yet
         unsafe { rig.cqe(index).write(Cqe { user_data, res, ..Cqe::default() }) };

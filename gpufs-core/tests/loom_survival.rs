@@ -231,7 +231,7 @@ fn slot_is_released_last() {
         if let Some(claim) = queue.claim(1, 0) {
             let operation = queue.arm(Slot(claim.item(0)));
             let batch = queue.reserve(1);
-            let sqe = Sqe::default().with_user_data(operation.token() | Operation::KEPT);
+            let sqe = Sqe::default().with_user_data(operation.token() | Operation::JOURNALED);
             // SAFETY:
             // - the ticket was just drawn, and is filled and committed once
             unsafe {

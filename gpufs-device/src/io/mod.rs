@@ -170,10 +170,10 @@ pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entr
 #[inline(never)]
 pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {
     let (ring, journal) = (ring_of_warp(session), &session.journal);
-    let kept = if journal.is_kept() { Operation::KEPT } else { 0 };
+    let journaled = if journal.is_enabled() { Operation::JOURNALED } else { 0 };
     let armed = |operation: Operation| {
         journal.note_opening(index, operation.token() | u64::from(ring) << RING_SHIFT);
-        kept
+        journaled
     };
     let done = |result: i32| match Errno::check(result) {
         Ok(descriptor) => journal.note_open(index, descriptor),

@@ -74,7 +74,7 @@ use estate::Lease;
 use failures::Told;
 use live::Gate;
 use seeker::Seeker;
-use tables::{Keepsake, PoolMemory, Sizes, Tables};
+use tables::{HostJournal, PoolMemory, Sizes, Tables};
 
 /// The session's own memory for data, in one stretch: the staging pool, then the stream buffers, then what outlives the device.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ struct Body {
     pool: PoolRegion,
     pool_split: usize,
     stream_bytes: usize,
-    keepsake: Keepsake,
+    host_journal: HostJournal,
     buffers: Vec<RegisteredBuffer>,
     /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
@@ -240,18 +240,18 @@ impl Body {
         let stream_bytes = stream_buffers as usize * plan.stream_buffer_bytes as usize;
         let keep_at = (pool_split + stream_bytes).next_multiple_of(4096);
         let survives = builder.survives.unwrap_or(own_memory);
-        let keepsake = |base: u64| {
+        let host_journal = |base: u64| {
             let buffers = (stream_buffers, plan.stream_buffer_bytes);
-            Keepsake::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
+            HostJournal::lay_out(base, &rings, builder.files, buffers, (own_memory, survives))
         };
-        let records_at = (keep_at + keepsake(0).bytes).next_multiple_of(4096);
+        let records_at = (keep_at + host_journal(0).bytes).next_multiple_of(4096);
         // A device with memory of its own has the long records there.
         let bytes = records_at + if own_memory { 0 } else { plan.record_bytes(own_memory) };
         let (pool_source, address) = allocate_pool(Arc::clone(&source), bytes).map_err(OpenError::System)?;
         let runtime_pool = !Arc::ptr_eq(&pool_source, &source);
         let source = if runtime_pool { Arc::clone(&pool_source) } else { ordinary };
         let pool = PoolRegion { address, bytes, source: pool_source, stays: false };
-        let keepsake = keepsake(pool.part(keep_at).as_ptr() as u64);
+        let host_journal = host_journal(pool.part(keep_at).as_ptr() as u64);
 
         // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
         let pools = [(pool.address, pool_split), (pool.part(pool_split), stream_bytes)];
@@ -288,10 +288,11 @@ impl Body {
         let records = if own_memory { 0 } else { pool.part(records_at).as_ptr() as u64 };
         let own = (assembly, plan.texts, records);
         let estate = lease.estate();
-        let tables = Tables::build(estate, &rings, sizes, staging, stream_buffers, &keepsake, own, |bytes| {
-            backend.device_memory(bytes)
-        })
-        .map_err(OpenError::System)?;
+        let tables =
+            Tables::build(estate, &rings, sizes, staging, stream_buffers, &host_journal, own, |bytes| {
+                backend.device_memory(bytes)
+            })
+            .map_err(OpenError::System)?;
         let mut session = Self {
             gate: Arc::clone(gate),
             tables,
@@ -315,7 +316,7 @@ impl Body {
             pool,
             pool_split,
             stream_bytes,
-            keepsake,
+            host_journal,
             buffers: Vec::new(),
             placed: Vec::new(),
             values: Vec::new(),
@@ -573,7 +574,7 @@ impl Body {
     /// The process ends, and the GPU's runtime has ended before: writes what the streams had accepted from what lies in host memory. What to
     /// say of it.
     fn recover_at_exit(&mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> String {
-        if self.runtime_pool || !self.keepsake.is_kept() {
+        if self.runtime_pool || !self.host_journal.is_enabled() {
             return format!("what streams had buffered is lost: {cause}");
         }
         self.after_fault(cause).to_string()
@@ -609,7 +610,8 @@ impl Body {
         let host = self.tables.host;
         let buffers = self.stream_bytes / host.stream_buffers.buffer_bytes as usize;
         let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
-        let recovery = recover::recover(host, buffers, &self.keepsake, &self.rings, flush::patience(host));
+        let recovery =
+            recover::recover(host, buffers, &self.host_journal, &self.rings, flush::patience(host));
         SyncError::Fault(Box::new(Fault {
             cause,
             panicked: recover::panicked(&host.stall().panic),
@@ -696,7 +698,7 @@ impl Body {
             } else {
                 // Of a dead device, or of a lane that was unwound while it opened the file. The rings are at rest, or were waited for
                 // (`settle`): what has not completed never does, but for an open that hangs.
-                let opening = |token| recover::result_of(&self.keepsake, &self.rings, token);
+                let opening = |token| recover::result_of(&self.host_journal, &self.rings, token);
                 let journal = &tables.journal;
                 journal
                     .opened(index)

@@ -15,7 +15,7 @@ use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
 use gpufs_core::stream::operation_of;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
-use super::tables::Keepsake;
+use super::tables::HostJournal;
 use crate::ring::{Ring, block_signals};
 
 /// A stream that had something buffered when the device died.
@@ -203,15 +203,15 @@ struct Held {
 pub(super) fn recover(
     session: &SessionTables,
     buffers: u32,
-    keepsake: &Keepsake,
+    host_journal: &HostJournal,
     rings: &[Ring],
     patience: Duration,
 ) -> Recovery {
-    if !keepsake.is_kept() {
+    if !host_journal.is_enabled() {
         return Recovery::default();
     }
     let until = Instant::now() + patience;
-    let fate = |token: u64, ticket: Option<u32>| fate_of(keepsake, rings, token, ticket);
+    let fate = |token: u64, ticket: Option<u32>| fate_of(host_journal, rings, token, ticket);
     let mut streams = BTreeMap::<u32, Vec<Held>>::new();
     for buffer in 0..buffers {
         if let Some(held) = hold(session, buffer, &fate, until) {
@@ -272,15 +272,15 @@ fn hold(
 
 /// What became of the operation with this token, whose ticket was drawn if there is one (`gpufs_core::journal`, "The write in
 /// flight").
-fn fate_of(keepsake: &Keepsake, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
+fn fate_of(host_journal: &HostJournal, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
     let (ring, operation) = operation_of(token);
-    let kept = keepsake.result(ring, operation.slot.0);
+    let kept = host_journal.result(ring, operation.slot.0);
     if kept >> 32 == u64::from(operation.generation) {
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
         return Fate::Done((kept as u32).cast_signed());
     }
     let Some(ring) = rings.get(ring as usize) else { return Fate::Unpublished };
-    if let Some(result) = ring.completion_of(operation.token() | Operation::KEPT) {
+    if let Some(result) = ring.completion_of(operation.token() | Operation::JOURNALED) {
         return Fate::Done(result);
     }
     let (sq_tail, _) = ring.tails();
@@ -291,9 +291,9 @@ fn fate_of(keepsake: &Keepsake, rings: &[Ring], token: u64, ticket: Option<u32>)
 }
 
 /// The result of the operation that opened a file, if it is complete (`gpufs_core::journal`, "The open in flight").
-pub(super) fn result_of(keepsake: &Keepsake, rings: &[Ring], token: u64) -> Option<i32> {
-    if keepsake.is_kept() {
-        return match fate_of(keepsake, rings, token, None) {
+pub(super) fn result_of(host_journal: &HostJournal, rings: &[Ring], token: u64) -> Option<i32> {
+    if host_journal.is_enabled() {
+        return match fate_of(host_journal, rings, token, None) {
             Fate::Done(result) => Some(result),
             Fate::Unpublished | Fate::Pending => None,
         };

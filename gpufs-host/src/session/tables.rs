@@ -9,7 +9,7 @@
 //! is closed and nothing is free: a handle that was kept beyond its session, or in a child, gets `EBADF` or `EMFILE`, where it would
 //! otherwise read freed memory, or work on rings that are its parent's.
 //!
-//! What outlives the device is not in the image: the [`Keepsake`] is host memory that both views point to.
+//! What outlives the device is not in the image: the [`HostJournal`] is host memory that both views point to.
 #![allow(unsafe_code, reason = "makes the tables that the device reads through pointers")]
 
 use std::io;
@@ -85,7 +85,7 @@ struct Contents<'a> {
     sizes: Sizes,
     staging: PoolMemory,
     stream_buffers: PoolMemory,
-    keepsake: &'a Keepsake,
+    host_journal: &'a HostJournal,
     /// Bytes of the assembly pool.
     assembly_bytes: usize,
     /// Buffers for the text of lines that are read ahead.
@@ -94,7 +94,7 @@ struct Contents<'a> {
 
 /// What outlives the device: where it lies in host memory that the device reaches at the same address. Zero to begin with.
 #[derive(Clone, Debug)]
-pub(super) struct Keepsake {
+pub(super) struct HostJournal {
     /// Where the device has memory of its own. Where not, it is in the image, and is never freed.
     stall: Option<*const Stall>,
     files: *const SharedWord64,
@@ -109,7 +109,7 @@ pub(super) struct Keepsake {
     pub(super) bytes: usize,
 }
 
-impl Keepsake {
+impl HostJournal {
     /// Lays it out from address `base` on. A first call, at any address, tells the size.
     pub(super) fn lay_out(
         base: u64,
@@ -142,7 +142,7 @@ impl Keepsake {
         kept
     }
     /// Whether output survives.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.places.is_some()
     }
     fn journal(&self) -> Journal {
@@ -290,7 +290,7 @@ impl Cutter {
         let queue_table = self.table::<Queue>(count(contents.rings));
         // What follows is given back without what comes before.
         self.next = self.next.next_multiple_of(PAGE);
-        let each = contents.rings.iter().zip(&contents.keepsake.results);
+        let each = contents.rings.iter().zip(&contents.host_journal.results);
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
         let session = SessionTables {
             queues: queue_table,
@@ -317,10 +317,10 @@ impl Cutter {
             records_ended: self.table::<DeviceWord>(1),
             deadline_ns,
             blocks_per_stream,
-            stall: contents.keepsake.stall.unwrap_or_else(|| self.table::<Stall>(1)),
+            stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),
             stalled: self.table::<DeviceWord>(1),
             failures: self.table::<DeviceWord64>(FAILURE_WORDS),
-            journal: contents.keepsake.journal(),
+            journal: contents.host_journal.journal(),
         };
         (session, queues)
     }
@@ -401,14 +401,15 @@ impl Tables {
         sizes: Sizes,
         staging: PoolMemory,
         stream_buffers: PoolMemory,
-        keepsake: &Keepsake,
+        host_journal: &HostJournal,
         (assembly_bytes, texts, records_at): (usize, u32, u64),
         allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
-        let contents = Contents { rings, sizes, staging, stream_buffers, keepsake, assembly_bytes, texts };
+        let contents =
+            Contents { rings, sizes, staging, stream_buffers, host_journal, assembly_bytes, texts };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
-        let _ = measure.view(&contents, (0, 0, 0, keepsake.stall.map(|_| 0)), Ring::parts);
+        let _ = measure.view(&contents, (0, 0, 0, host_journal.stall.map(|_| 0)), Ring::parts);
         let bytes = usize::try_from(measure.next.next_multiple_of(PAGE)).unwrap_or(usize::MAX);
 
         let device = allocate(bytes + IMAGE_ALIGN)?.map(|whole| -> Box<dyn DeviceMemory> {
@@ -420,7 +421,7 @@ impl Tables {
         let text_memory = Assembly::new(text_bytes, &allocate)?;
         let records = Assembly::new(if records_at == 0 { sizes.record_bytes } else { 0 }, &allocate)?;
         // Not in the image where that is copied.
-        let separate = keepsake.stall.is_some();
+        let separate = host_journal.stall.is_some();
         let path_bytes = if separate { sizes.streams as usize * PATH_BYTES } else { 0 };
         let paths = Assembly::new(path_bytes, &allocate)?;
         let at = records_at.max(records.shared());
