@@ -5,21 +5,21 @@ use crate::free_set::{Claim, FreeSet};
 /// Buffers of one size in one stretch of memory that the device and the kernel reach at the same address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
-pub struct Pool {
+pub struct BufferPool {
     /// Address of buffer 0.
     pub base: u64,
     /// Bytes of a buffer: a power of two.
     pub buffer_bytes: u32,
-    /// Index under which each ring has registered the whole stretch, or [`Pool::UNREGISTERED`].
+    /// Index under which each ring has registered the whole stretch, or [`BufferPool::UNREGISTERED`].
     pub buffer_index: u32,
     /// Which buffers are free.
     pub free: FreeSet,
 }
 
-impl Pool {
+impl BufferPool {
     /// `buffer_index` of memory that no ring has registered.
     pub const UNREGISTERED: u32 = u32::MAX;
-    /// Buffers that [`Pool::claim_bytes`] takes at most.
+    /// Buffers that [`BufferPool::claim_bytes`] takes at most.
     pub const MOST_BUFFERS: u32 = 16;
 
     /// The address of a buffer.
@@ -32,7 +32,7 @@ impl Pool {
     pub const fn most_bytes(&self) -> u64 {
         self.buffer_bytes as u64 * Self::MOST_BUFFERS as u64
     }
-    /// Claims neighbouring buffers for `bytes`, or for [`Pool::most_bytes`] if that is less; fewer where there is no such run;
+    /// Claims neighbouring buffers for `bytes`, or for [`BufferPool::most_bytes`] if that is less; fewer where there is no such run;
     /// `None` if no buffer was found free. One lane. Waits for nothing.
     pub fn claim_bytes(&self, bytes: u64, hint: u32) -> Option<Staged> {
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
@@ -55,7 +55,7 @@ impl Pool {
         }
         None
     }
-    /// Claims neighbouring buffers for all of `bytes`, at most [`Pool::most_bytes`]; `None` if no such run was found free. One lane. Waits
+    /// Claims neighbouring buffers for all of `bytes`, at most [`BufferPool::most_bytes`]; `None` if no such run was found free. One lane. Waits
     /// for nothing.
     pub fn claim_whole(&self, bytes: u64, hint: u32) -> Option<Claim> {
         if bytes <= u64::from(self.buffer_bytes) {
@@ -67,7 +67,7 @@ impl Pool {
     }
 }
 
-/// Neighbouring buffers of a [`Pool`], claimed by one lane.
+/// Neighbouring buffers of a [`BufferPool`], claimed by one lane.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a claim that is dropped is never free again"]
 pub struct Staged {

@@ -16,7 +16,7 @@ use crate::Errno;
 use crate::abi::{CURRENT_POSITION, Sqe};
 use crate::free_set::FreeSet;
 use crate::journal::Journal;
-use crate::pool::Pool;
+use crate::pool::BufferPool;
 use crate::queue::{Queue, QueueProgress};
 use crate::stream::Stream;
 use crate::word::{DeviceWord, DeviceWord64, SharedWord, SharedWord64, wake_fence};
@@ -347,14 +347,14 @@ pub struct SessionTables {
     /// Registered memory.
     pub regions: *const Region,
     /// Bounce buffers of calls in progress.
-    pub staging: Pool,
+    pub staging: BufferPool,
     /// Blocks of open streams.
-    pub stream_buffers: Pool,
+    pub stream_buffers: BufferPool,
     /// Device memory in which a warp puts its lanes' records side by side. `base` is 0 where lanes do not copy together.
-    pub assembly: Pool,
+    pub assembly: BufferPool,
     /// Device memory for the text of lines that are read ahead ([`crate::lines`]): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
-    pub texts: Pool,
+    pub texts: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
@@ -370,7 +370,7 @@ pub struct SessionTables {
     pub shared: crate::shared::Table,
     /// Memory of the device for records that a lane formats before it reserves room for them, and that its scratch memory does not hold.
     /// Who holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
-    pub records: Pool,
+    pub records: BufferPool,
     /// How often memory of `records` was given back by a text that had ended. In device memory.
     pub records_ended: *const DeviceWord,
     /// How often which call failed with which number ([`crate::failures`]). Null where nobody counts.
@@ -474,8 +474,14 @@ impl SessionTables {
     }
     /// A read or write SQE of a pool's memory. See [`SessionTables::transfer`].
     #[must_use]
-    pub fn pool_transfer(pool: &Pool, writing: bool, target: Target, memory: (u64, u32), offset: u64) -> Sqe {
-        let index = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+    pub fn pool_transfer(
+        pool: &BufferPool,
+        writing: bool,
+        target: Target,
+        memory: (u64, u32),
+        offset: u64,
+    ) -> Sqe {
+        let index = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
         Self::transfer(index, writing, target, memory, offset)
     }
     /// A read or write SQE of `memory`, an address and a length in bytes, registered under `buffer_index` if there is one.

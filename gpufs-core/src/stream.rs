@@ -53,7 +53,7 @@ use crate::Errno;
 use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
 use crate::lines::Lines;
-use crate::pool::Pool;
+use crate::pool::BufferPool;
 use crate::queue::{CacheAligned, Operation, Outcome};
 use crate::session::{FileIndex, OpenFile, SessionTables, TicketLock};
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
@@ -125,7 +125,7 @@ pub struct Layout {
     shift: u32,
     /// K − 1.
     mask: u64,
-    buffers: Pool,
+    buffers: BufferPool,
     journal: Journal,
 }
 

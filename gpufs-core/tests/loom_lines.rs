@@ -30,7 +30,7 @@ mod rig;
 use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
 use gpufs_core::lines::{Taking, Work};
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::stream::{Buffering, Progress, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
@@ -78,8 +78,12 @@ impl World {
         // - one word each, in a vector that is never resized and lives as long as the session
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
         let session = SessionTables {
-            stream_buffers: Pool { free: sets[0], ..models::no_pool(BLOCK as u32) },
-            texts: Pool { base: memory.as_ptr() as u64, free: sets[1], ..models::no_pool(2 * BLOCK as u32) },
+            stream_buffers: BufferPool { free: sets[0], ..models::no_pool(BLOCK as u32) },
+            texts: BufferPool {
+                base: memory.as_ptr() as u64,
+                free: sets[1],
+                ..models::no_pool(2 * BLOCK as u32)
+            },
             blocks_per_stream: PLACES,
             ..models::session_of(&rig.queue, &file, &stream)
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gpufs_core::journal::Journal;
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::shared::Table;
 use gpufs_core::stream::Stream;
@@ -38,19 +38,19 @@ pub(crate) fn spawn<W: 'static, T: 'static>(
 }
 
 /// A pool of no buffers, of which each would have `buffer_bytes`.
-pub(crate) fn no_pool(buffer_bytes: u32) -> Pool {
+pub(crate) fn no_pool(buffer_bytes: u32) -> BufferPool {
     // SAFETY:
     // - an empty set has no words
     let free = unsafe { FreeSet::new(std::ptr::null(), 0) };
-    Pool { base: 0, buffer_bytes, buffer_index: Pool::UNREGISTERED, free }
+    BufferPool { base: 0, buffer_bytes, buffer_index: BufferPool::UNREGISTERED, free }
 }
 
 /// A pool of the buffers whose bits are set in `free`, which stays where it is, of which each has `buffer_bytes`.
-pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> Pool {
+pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> BufferPool {
     // SAFETY:
     // - one word, which outlives the pool
     let free = unsafe { FreeSet::new(free, 1) };
-    Pool { free, ..no_pool(buffer_bytes) }
+    BufferPool { free, ..no_pool(buffer_bytes) }
 }
 
 /// A session of one ring, one file and one stream, which outlive it, and of nothing else.

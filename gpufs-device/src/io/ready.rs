@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "hands buffers to the kernel")]
 
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Target, WaitReason};
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 
@@ -313,7 +313,7 @@ fn piece(
         return (left, operate(Some(region), memory, left));
     }
     let pool = session.staging;
-    let index = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+    let index = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
     let buffers = match claim_alone(session, ring, pool, lane, left) {
         Ok(buffers) => buffers,
         Err(errno) => return (left, Err(errno)),

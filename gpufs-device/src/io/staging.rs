@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "copies between the caller's memory and staging memory")]
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
-use gpufs_core::pool::{Pool, Staged};
+use gpufs_core::pool::{BufferPool, Staged};
 use gpufs_core::session::{SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
 
@@ -279,7 +279,7 @@ fn transfer_of_one(
                 SessionTables::transfer(index, writing, request.target, (address, bytes as u32), offset);
             running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
-    let staging = (pool.buffer_index != Pool::UNREGISTERED).then_some(pool.buffer_index);
+    let staging = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
     loop {
         let mut staged = None;
@@ -359,7 +359,7 @@ impl Told {
 pub(super) fn claim_alone(
     session: &SessionTables,
     ring: u32,
-    pool: Pool,
+    pool: BufferPool,
     lane: Lanes,
     bytes: u64,
 ) -> Result<Staged, Errno> {
@@ -424,7 +424,7 @@ fn pass(
     let leads = next.is_some() && run.first == lanes.lane();
     let memory = request.map_or(0, |request| request.memory + done);
     let index = session.staging.buffer_index;
-    let index = (index != Pool::UNREGISTERED).then_some(index);
+    let index = (index != BufferPool::UNREGISTERED).then_some(index);
     let waited = staged(session, lanes, leads.then_some(run.whole), |area| {
         // What of the area is this lane's.
         let (address, room) = (

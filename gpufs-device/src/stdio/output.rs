@@ -1,7 +1,7 @@
 //! The write path (stages 2 and 3): lanes' records become one reservation, go into the stream's blocks, and full blocks go out.
 #![allow(unsafe_code, reason = "writes into the stream's blocks")]
 
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
 use gpufs_core::{Call, Claim, Errno};
@@ -413,7 +413,7 @@ fn place_bytes<R: Record>(
 }
 
 /// Claims device memory for `bytes` that a group assembles; `None` if there is none now. Convergent; valid in all. Waits for nothing.
-fn claim_assembly(pool: &Pool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
+fn claim_assembly(pool: &BufferPool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
     if bytes > pool.most_bytes() {
         return None;
     }

@@ -46,7 +46,7 @@ use std::{fmt, mem};
 
 use gpufs_core::Claim;
 use gpufs_core::kernel::Kernel;
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, PanicRoute, SessionTables};
 use gpufs_core::stream::Buffering;
 
@@ -271,7 +271,7 @@ impl Body {
                 .deadline
                 .map_or(0, |deadline| u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX)),
         };
-        let index = |index: u32| if fixed_buffers { index } else { Pool::UNREGISTERED };
+        let index = |index: u32| if fixed_buffers { index } else { BufferPool::UNREGISTERED };
         let staging = PoolMemory {
             base: pool.address.as_ptr() as u64,
             buffers: builder.staging_buffers(),

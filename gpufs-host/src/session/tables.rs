@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
-use gpufs_core::pool::Pool;
+use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, Region, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
@@ -235,8 +235,8 @@ impl Cutter {
         // - `count` words of the image, which stays as long as it is used
         unsafe { FreeSet::new(self.table::<DeviceWord64>(count), count) }
     }
-    fn pool(&mut self, memory: PoolMemory) -> Pool {
-        Pool {
+    fn pool(&mut self, memory: PoolMemory) -> BufferPool {
+        BufferPool {
             base: memory.base,
             buffer_bytes: memory.buffer_bytes,
             buffer_index: memory.buffer_index,
@@ -244,14 +244,15 @@ impl Cutter {
         }
     }
     /// The assembly pool at `base`, or that of long records, which has buffers of the same size; a view that does not reach it has 0 there.
-    fn assembly(&mut self, bytes: usize, base: u64) -> Pool {
+    fn assembly(&mut self, bytes: usize, base: u64) -> BufferPool {
         let buffers = u32::try_from(bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
-        let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, Pool::UNREGISTERED);
+        let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, BufferPool::UNREGISTERED);
         self.pool(PoolMemory { base, buffers, buffer_bytes, buffer_index })
     }
     /// The pool of the text of lines, as [`Cutter::assembly`].
-    fn texts(&mut self, contents: &Contents<'_>, base: u64) -> Pool {
-        let (buffer_bytes, buffer_index) = (2 * contents.stream_buffers.buffer_bytes, Pool::UNREGISTERED);
+    fn texts(&mut self, contents: &Contents<'_>, base: u64) -> BufferPool {
+        let (buffer_bytes, buffer_index) =
+            (2 * contents.stream_buffers.buffer_bytes, BufferPool::UNREGISTERED);
         self.pool(PoolMemory { base, buffers: contents.texts, buffer_bytes, buffer_index })
     }
     fn queue(&mut self, parts: &RingParts, results: *const SharedWord64) -> Queue {
