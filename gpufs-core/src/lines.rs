@@ -112,7 +112,7 @@ pub struct Place {
     pub unfit: DeviceWord,
     /// The buffer of the session's `stream_buffers`. Constant while lines are open.
     buffer: DeviceWord,
-    /// The buffer of the session's `texts`. Constant while lines are open.
+    /// The buffer of the session's `line_buffers`. Constant while lines are open.
     text: DeviceWord,
 }
 
@@ -596,7 +596,7 @@ impl Lines {
         (session.stream_buffers.buffer_bytes - Self::longest(session)) / 4
     }
     fn text(&self, session: &SessionTables, place: &Place) -> u64 {
-        session.texts.address(place.text.peek()) + u64::from(Self::longest(session))
+        session.line_buffers.address(place.text.peek()) + u64::from(Self::longest(session))
     }
     /// The addresses of a claimed place: of what was read, of its text, and of the ends of its lines, each four bytes.
     #[must_use]
@@ -643,9 +643,9 @@ impl Lines {
         let mut count = 0;
         // Ends: over the places.
         for place in &self.places {
-            let Some(text) = session.texts.free.claim(1, count) else { break };
+            let Some(text) = session.line_buffers.free.claim(1, count) else { break };
             let Some(buffer) = session.stream_buffers.free.claim(1, count) else {
-                session.texts.free.release(text);
+                session.line_buffers.free.release(text);
                 break;
             };
             place.text.set(text.item(0));
@@ -808,7 +808,7 @@ impl Lines {
     }
 
     fn release(session: &SessionTables, place: &Place) {
-        session.texts.free.release(Claim::single(place.text.peek()));
+        session.line_buffers.free.release(Claim::single(place.text.peek()));
         session.stream_buffers.free.release(Claim::single(place.buffer.peek()));
     }
 }

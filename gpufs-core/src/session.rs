@@ -351,10 +351,10 @@ pub struct SessionTables {
     /// Blocks of open streams.
     pub stream_buffers: BufferPool,
     /// Device memory in which a warp puts its lanes' records side by side. `base` is 0 where lanes do not copy together.
-    pub assembly: BufferPool,
+    pub coalescing_buffers: BufferPool,
     /// Device memory for the text of lines that are read ahead ([`crate::lines`]): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
-    pub texts: BufferPool,
+    pub line_buffers: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to [`crate::stream::MOST_BLOCKS`].
@@ -430,7 +430,7 @@ impl SessionTables {
     /// Whether the lanes of a warp copy together: where what crosses the bus costs by the access.
     #[must_use]
     pub const fn copies_together(&self) -> bool {
-        self.assembly.base != 0
+        self.coalescing_buffers.base != 0
     }
     /// How often memory of `records` was given back by a text that had ended: while it changes, a wait for such memory gets somewhere.
     #[must_use]

@@ -79,7 +79,7 @@ impl World {
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
         let session = SessionTables {
             stream_buffers: BufferPool { free: sets[0], ..models::no_pool(BLOCK as u32) },
-            texts: BufferPool {
+            line_buffers: BufferPool {
                 base: memory.as_ptr() as u64,
                 free: sets[1],
                 ..models::no_pool(2 * BLOCK as u32)
@@ -237,7 +237,10 @@ impl World {
                     // - nobody has lines, nor reads: what is tested
                     unsafe { cell.write(Number::default()) };
                 }
-                assert_eq!((session.stream_buffers.free.free(), session.texts.free.free()), (PLACES, PLACES));
+                assert_eq!(
+                    (session.stream_buffers.free.free(), session.line_buffers.free.free()),
+                    (PLACES, PLACES)
+                );
                 assert_eq!(stream.position.peek() % LINE, 0);
                 return Some(stream.position.peek() / LINE);
             }

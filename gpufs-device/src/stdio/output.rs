@@ -346,8 +346,8 @@ fn place_bytes<R: Record>(
     // This lane's share of the range.
     let start = part.before.max(from);
     let end = (part.before + part.record.bytes()).min(to);
-    let assembly = session.assembly;
-    if assembly.base != 0 && to - from >= u64::from(lanes.count()) {
+    let buffers = session.coalescing_buffers;
+    if buffers.base != 0 && to - from >= u64::from(lanes.count()) {
         let long = (to - from) / u64::from(lanes.count()) >= TOGETHER_BYTES;
         let reached = part.record.address().filter(|address| !Machine::is_private(*address));
         if long && lanes.all(reached.is_some()) {
@@ -370,7 +370,7 @@ fn place_bytes<R: Record>(
         }
         // Placed as in the stream, so that the words of both are aligned alike.
         let lead = position % 16;
-        if let Some((claim, assembled)) = claim_assembly(&assembly, lanes, ring, lead + (to - from)) {
+        if let Some((claim, assembled)) = claim_coalescing(&buffers, lanes, ring, lead + (to - from)) {
             if start < end {
                 // SAFETY:
                 // - the claim is this group's, and the range this lane's
@@ -394,7 +394,7 @@ fn place_bytes<R: Record>(
             }
             lanes.sync();
             if lanes.is_leader() {
-                assembly.free.release(claim);
+                buffers.free.release(claim);
             }
             return;
         }
@@ -413,7 +413,7 @@ fn place_bytes<R: Record>(
 }
 
 /// Claims device memory for `bytes` that a group assembles; `None` if there is none now. Convergent; valid in all. Waits for nothing.
-fn claim_assembly(pool: &BufferPool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
+fn claim_coalescing(pool: &BufferPool, lanes: Lanes, ring: u32, bytes: u64) -> Option<(Claim, u64)> {
     if bytes > pool.most_bytes() {
         return None;
     }

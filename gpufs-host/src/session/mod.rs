@@ -286,7 +286,7 @@ impl Body {
         };
         let assembly = builder.assembly_bytes(own_memory);
         let records = if own_memory { 0 } else { pool.part(records_at).as_ptr() as u64 };
-        let own = (assembly, plan.texts, records);
+        let own = (assembly, plan.line_buffers, records);
         let estate = lease.estate();
         let tables =
             Tables::build(estate, &rings, sizes, staging, stream_buffers, &host_journal, own, |bytes| {

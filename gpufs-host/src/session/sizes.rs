@@ -34,13 +34,13 @@ pub(super) struct Plan {
     /// Streams: at most as many as stream buffers (rule 11).
     pub(super) streams: u32,
     /// Buffers for the text of lines that are read ahead, each of which has a stream buffer, too.
-    pub(super) texts: u32,
+    pub(super) line_buffers: u32,
 }
 
 impl Plan {
     /// Stream buffers with those that lines are read ahead into, so that streams find as many as without them.
     pub(super) const fn all_stream_buffers(&self) -> u32 {
-        self.stream_buffers + self.texts
+        self.stream_buffers + self.line_buffers
     }
     /// Bytes for long records: less in a small session of a device that has memory of its own for them.
     pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
@@ -86,19 +86,22 @@ impl Builder {
         let mut buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
         let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
         let slots = self.ring_entries.unwrap_or(MOST_RING_ENTRIES);
-        let texts = u32::try_from(self.read_ahead.unwrap_or(default) / (2 * each)).unwrap_or(u32::MAX);
+        let line_buffers = u32::try_from(self.read_ahead.unwrap_or(default) / (2 * each)).unwrap_or(u32::MAX);
         if self.stream_bytes.is_none() && self.streams.is_none() {
             // What lines are read ahead into is spare for all.
-            buffers -= texts.min(buffers / 10);
+            buffers -= line_buffers.min(buffers / 10);
         }
-        let texts = texts.min(slots.saturating_sub(SLOTS_BESIDE_STREAMS).saturating_sub(buffers));
+        let line_buffers =
+            line_buffers.min(slots.saturating_sub(SLOTS_BESIDE_STREAMS).saturating_sub(buffers));
         let streams = match self.streams {
             Some(streams) if streams <= buffers => streams,
-            None if self.stream_bytes.is_none() => STREAMS.min(streams_for(buffers + texts)).min(buffers),
+            None if self.stream_bytes.is_none() => {
+                STREAMS.min(streams_for(buffers + line_buffers)).min(buffers)
+            }
             streams => streams.unwrap_or(STREAMS).min(streams_for(buffers)),
         };
         let ring_entries = self.ring_entries.unwrap_or_else(|| {
-            let slots = (SLOTS_BESIDE_STREAMS + texts).saturating_add(buffers).min(MOST_RING_ENTRIES);
+            let slots = (SLOTS_BESIDE_STREAMS + line_buffers).saturating_add(buffers).min(MOST_RING_ENTRIES);
             slots.next_power_of_two().max(RING_ENTRIES)
         });
         Plan {
@@ -106,7 +109,7 @@ impl Builder {
             stream_buffer_bytes: u32::try_from(each).unwrap_or(u32::MAX),
             stream_buffers: buffers,
             streams,
-            texts,
+            line_buffers,
         }
     }
 }
@@ -121,14 +124,14 @@ mod tests {
         stream_buffer_bytes: 128 << 10,
         stream_buffers: 320,
         streams: 256,
-        texts: 0,
+        line_buffers: 0,
     };
 
     #[test]
     fn what_nobody_chose_follows_from_what_somebody_did() {
         let builder = Session::builder;
         assert_eq!(builder().plan(false), DEFAULT);
-        assert_eq!(builder().plan(true), Plan { stream_buffers: 288, texts: 32, ..DEFAULT });
+        assert_eq!(builder().plan(true), Plan { stream_buffers: 288, line_buffers: 32, ..DEFAULT });
         for (builder, plan) in [
             // Much memory needs larger rings, and at some point larger buffers.
             (builder().buffers(512 << 20), Plan { stream_buffers: 2048, ring_entries: 4096, ..DEFAULT }),

@@ -86,10 +86,10 @@ struct Contents<'a> {
     staging: PoolMemory,
     stream_buffers: PoolMemory,
     host_journal: &'a HostJournal,
-    /// Bytes of the assembly pool.
-    assembly_bytes: usize,
+    /// Bytes of the coalescing buffers.
+    coalescing_bytes: usize,
     /// Buffers for the text of lines that are read ahead.
-    texts: u32,
+    line_buffers: u32,
 }
 
 /// What outlives the device: where it lies in host memory that the device reaches at the same address. Zero to begin with.
@@ -243,17 +243,17 @@ impl Cutter {
             free: self.free_set(memory.buffers),
         }
     }
-    /// The assembly pool at `base`, or that of long records, which has buffers of the same size; a view that does not reach it has 0 there.
-    fn assembly(&mut self, bytes: usize, base: u64) -> BufferPool {
-        let buffers = u32::try_from(bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
-        let (buffer_bytes, buffer_index) = (ASSEMBLY_BUFFER_BYTES, BufferPool::UNREGISTERED);
+    /// The pool of coalescing buffers at `base`, or that of long records, which has buffers of the same size; a view that does not reach it has 0 there.
+    fn coalescing_buffers(&mut self, bytes: usize, base: u64) -> BufferPool {
+        let buffers = u32::try_from(bytes / COALESCING_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
+        let (buffer_bytes, buffer_index) = (COALESCING_BUFFER_BYTES, BufferPool::UNREGISTERED);
         self.pool(PoolMemory { base, buffers, buffer_bytes, buffer_index })
     }
-    /// The pool of the text of lines, as [`Cutter::assembly`].
-    fn texts(&mut self, contents: &Contents<'_>, base: u64) -> BufferPool {
+    /// The pool of line buffers, as [`Cutter::coalescing_buffers`].
+    fn line_buffers(&mut self, contents: &Contents<'_>, base: u64) -> BufferPool {
         let (buffer_bytes, buffer_index) =
             (2 * contents.stream_buffers.buffer_bytes, BufferPool::UNREGISTERED);
-        self.pool(PoolMemory { base, buffers: contents.texts, buffer_bytes, buffer_index })
+        self.pool(PoolMemory { base, buffers: contents.line_buffers, buffer_bytes, buffer_index })
     }
     fn queue(&mut self, parts: &RingParts, results: *const SharedWord64) -> Queue {
         let capacity = capacity_of(parts, !results.is_null());
@@ -283,7 +283,7 @@ impl Cutter {
     fn view(
         &mut self,
         contents: &Contents<'_>,
-        (assembly, texts, records, paths): (u64, u64, u64, Option<u64>),
+        (coalescing_buffers, line_buffers, records, paths): (u64, u64, u64, Option<u64>),
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (SessionTables, Vec<Queue>) {
         let Sizes { files, streams, regions, blocks_per_stream, deadline_ns, .. } = contents.sizes;
@@ -312,9 +312,9 @@ impl Cutter {
             regions: self.table::<Region>(regions),
             staging: self.pool(contents.staging),
             stream_buffers: self.pool(contents.stream_buffers),
-            assembly: self.assembly(contents.assembly_bytes, assembly),
-            texts: self.texts(contents, texts),
-            records: self.assembly(contents.sizes.record_bytes, records),
+            coalescing_buffers: self.coalescing_buffers(contents.coalescing_bytes, coalescing_buffers),
+            line_buffers: self.line_buffers(contents, line_buffers),
+            records: self.coalescing_buffers(contents.sizes.record_bytes, records),
             records_ended: self.table::<DeviceWord>(1),
             deadline_ns,
             blocks_per_stream,
@@ -342,10 +342,10 @@ pub(super) struct Tables {
     device: Option<Box<dyn DeviceMemory>>,
     /// The device's view, put in place of the host's while the image is copied.
     device_view: Option<(SessionTables, Vec<Queue>)>,
-    /// The memory of the assembly pool: the device's, or where it shares the host's, the host's.
-    assembly: Assembly,
-    /// The memory of the texts' pool, likewise.
-    texts: Assembly,
+    /// The memory of the coalescing buffers: the device's, or where it shares the host's, the host's.
+    coalescing_buffers: Assembly,
+    /// The memory of the line buffers, likewise.
+    line_buffers: Assembly,
     /// The memory of long records, likewise, where it is not the session's own.
     records: Assembly,
     /// The memory of shared streams' paths, where the device has memory of its own.
@@ -386,8 +386,8 @@ impl Assembly {
     }
 }
 
-/// Bytes of an assembly buffer: the lines of a warp mostly fit.
-const ASSEMBLY_BUFFER_BYTES: u32 = 4096;
+/// Bytes of a coalescing buffer: the lines of a warp mostly fit.
+const COALESCING_BUFFER_BYTES: u32 = 4096;
 
 // SAFETY:
 // - the image is reached through the session's own rules, and copied only while no kernel runs
@@ -403,11 +403,11 @@ impl Tables {
         staging: PoolMemory,
         stream_buffers: PoolMemory,
         host_journal: &HostJournal,
-        (assembly_bytes, texts, records_at): (usize, u32, u64),
+        (coalescing_bytes, line_buffers, records_at): (usize, u32, u64),
         allocate: impl Fn(usize) -> io::Result<Option<Box<dyn DeviceMemory>>>,
     ) -> io::Result<Self> {
         let contents =
-            Contents { rings, sizes, staging, stream_buffers, host_journal, assembly_bytes, texts };
+            Contents { rings, sizes, staging, stream_buffers, host_journal, coalescing_bytes, line_buffers };
         // A first pass over addresses that nobody uses tells the size.
         let mut measure = Cutter { base: ALIGN, next: 0 };
         let _ = measure.view(&contents, (0, 0, 0, host_journal.stall.map(|_| 0)), Ring::parts);
@@ -417,16 +417,16 @@ impl Tables {
             let lead = image_lead(whole.address());
             Box::new(ImageMemory { whole, lead })
         });
-        let assembly = Assembly::new(assembly_bytes, &allocate)?;
-        let text_bytes = texts as usize * 2 * stream_buffers.buffer_bytes as usize;
-        let text_memory = Assembly::new(text_bytes, &allocate)?;
+        let coalescing_buffers = Assembly::new(coalescing_bytes, &allocate)?;
+        let text_bytes = line_buffers as usize * 2 * stream_buffers.buffer_bytes as usize;
+        let line_memory = Assembly::new(text_bytes, &allocate)?;
         let records = Assembly::new(if records_at == 0 { sizes.record_bytes } else { 0 }, &allocate)?;
         // Not in the image where that is copied.
         let separate = host_journal.stall.is_some();
         let path_bytes = if separate { sizes.streams as usize * PATH_BYTES } else { 0 };
         let paths = Assembly::new(path_bytes, &allocate)?;
         let at = records_at.max(records.shared());
-        let shared = (assembly.shared(), text_memory.shared(), at, separate.then_some(0));
+        let shared = (coalescing_buffers.shared(), line_memory.shared(), at, separate.then_some(0));
         let view_at = |image: &Image| {
             Cutter { base: image.memory.as_ptr() as u64, next: 0 }.view(&contents, shared, Ring::parts)
         };
@@ -439,7 +439,7 @@ impl Tables {
         let device_view = device.as_ref().map(|device| {
             let mut cutter = Cutter { base: device.address(), next: 0 };
             let at = records_at.max(records.address());
-            let own = (assembly.address(), text_memory.address(), at, Some(paths.address()));
+            let own = (coalescing_buffers.address(), line_memory.address(), at, Some(paths.address()));
             cutter.view(&contents, own, Ring::device_parts)
         });
         let device_address = device.as_ref().map_or(image.as_ptr() as u64, |device| device.address());
@@ -461,14 +461,14 @@ impl Tables {
             (&host.streams_free, sizes.streams),
             (&host.staging.free, staging.buffers),
             (&host.stream_buffers.free, stream_buffers.buffers),
-            (&host.texts.free, texts),
+            (&host.line_buffers.free, line_buffers),
             (
                 &host.records.free,
-                u32::try_from(sizes.record_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
+                u32::try_from(sizes.record_bytes / COALESCING_BUFFER_BYTES as usize).unwrap_or(0),
             ),
             (
-                &host.assembly.free,
-                u32::try_from(assembly_bytes / ASSEMBLY_BUFFER_BYTES as usize).unwrap_or(0),
+                &host.coalescing_buffers.free,
+                u32::try_from(coalescing_bytes / COALESCING_BUFFER_BYTES as usize).unwrap_or(0),
             ),
         ] {
             set.release_all(items);
@@ -500,8 +500,8 @@ impl Tables {
             estate,
             device,
             device_view,
-            assembly,
-            texts: text_memory,
+            coalescing_buffers,
+            line_buffers: line_memory,
             records,
             paths,
         })
@@ -511,8 +511,8 @@ impl Tables {
     pub(super) fn device_bytes(&self) -> usize {
         let of = |memory: &Assembly| if let Assembly::Device(memory) = memory { memory.bytes() } else { 0 };
         self.device.as_ref().map_or(0, |memory| memory.bytes())
-            + of(&self.assembly)
-            + of(&self.texts)
+            + of(&self.coalescing_buffers)
+            + of(&self.line_buffers)
             + of(&self.records)
             + of(&self.paths)
     }
