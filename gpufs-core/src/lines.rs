@@ -623,7 +623,7 @@ impl Lines {
     pub fn count_call(&self, stream: &Stream, lanes: u32) -> bool {
         let calls = self.calls.peek().saturating_add(lanes);
         self.calls.set(calls);
-        (self.reluctance.peek() == 0 && stream.lock.comers() > CROWD)
+        (self.reluctance.peek() == 0 && stream.lock.queued() > CROWD)
             || calls >= CALLS << self.reluctance.peek()
     }
     /// Whether it is worth while for a caller that found lines closed to see whether they open before it draws a ticket of the stream's
@@ -631,7 +631,7 @@ impl Lines {
     #[must_use]
     pub fn may_open(&self, stream: &Stream) -> bool {
         // ORDERING: relaxed: hints.
-        stream.lock.comers() > CROWD
+        stream.lock.queued() > CROWD
             && stream.direction() != Direction::Writing
             && stream.buffering() == Buffering::Full
     }

@@ -31,11 +31,11 @@ pub struct FileIndex(pub u32);
 #[repr(transparent)]
 pub struct StreamIndex(pub u32);
 
-/// First come, first served. The holder may wait for the kernel, never for a later comer.
+/// First come, first served. The holder may wait for the kernel, never for a lane that is queued after it.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct TicketLock {
-    /// The next ticket. Written by comers.
+    /// The next ticket. Written by whoever draws.
     next: DeviceWord,
     /// The ticket that holds the lock. Written by the holder.
     serving: DeviceWord,
@@ -62,13 +62,13 @@ impl TicketLock {
         // ORDERING: acquire, device, partner `release`.
         self.serving.observe() == ticket
     }
-    /// How many hold the lock or wait for it: a hint.
+    /// How many lanes hold the lock or wait for it: a hint.
     #[must_use]
-    pub fn comers(&self) -> u32 {
+    pub fn queued(&self) -> u32 {
         // ORDERING: relaxed: a hint.
         self.next.peek().wrapping_sub(self.serving.peek())
     }
-    /// Frees the lock of holders and comers that are gone. While no kernel runs.
+    /// Frees the lock of a holder and of queued lanes that are gone. While no kernel runs.
     pub fn reset(&self) {
         // ORDERING: relaxed: the next launch publishes it.
         self.serving.set(self.next.peek());
@@ -551,15 +551,15 @@ mod tests {
         let begin = u32::MAX - 2;
         let lock = TicketLock { next: DeviceWord::new(begin), serving: DeviceWord::new(begin) };
         let tickets: Vec<u32> = (0..6).map(|_| lock.draw()).collect();
-        assert_eq!(lock.comers(), 6);
+        assert_eq!(lock.queued(), 6);
         for ticket in &tickets {
             assert!(tickets.iter().all(|other| lock.is_served(*other) == (other == ticket)));
             lock.release();
         }
-        assert_eq!((lock.comers(), lock.draw()), (0, 3));
+        assert_eq!((lock.queued(), lock.draw()), (0, 3));
         let _ = lock.draw();
         lock.reset();
-        assert_eq!(lock.comers(), 0);
+        assert_eq!(lock.queued(), 0);
     }
 
     proptest! {

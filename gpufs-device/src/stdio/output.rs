@@ -535,8 +535,8 @@ fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
         }
         let Held { session, stream, lanes, .. } = *held;
         // Those who wait seem to write as much each, so much that the block will be full.
-        let comers = u64::from(stream.lock.comers()).max(1);
-        let is_much = comers.saturating_mul(total) >= stream.block_bytes();
+        let queued = u64::from(stream.lock.queued()).max(1);
+        let is_much = queued.saturating_mul(total) >= stream.block_bytes();
         if lanes.any(lanes.is_leader() && is_much && stream.may_grow(session)) {
             held.update(|stream| stream.grow(session));
         }
