@@ -174,7 +174,7 @@ fn one_lane_of_a_group_leads() {
                 let (lane, place) = (Machine::lane(), position());
                 let lanes = one_of_two_places(lane % 2 == 1);
                 groups.lock().unwrap().insert((place.block, place.thread / width, lanes.mask().0));
-                let word = lanes.lead(|| {
+                let word = lanes.on_leader(|| {
                     led.fetch_add(1, Ordering::Relaxed);
                     nap(10);
                     u64::from(lane) << 32 | u64::from(lanes.count())

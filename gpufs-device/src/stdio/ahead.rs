@@ -97,7 +97,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     let mut tries = 0;
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
-        let word = lanes.lead(|| match lines.try_take(stream, file.generation, count, most) {
+        let word = lanes.on_leader(|| match lines.try_take(stream, file.generation, count, most) {
             Taking::At(line) => line,
             Taking::Closed => CLOSED,
             Taking::Busy => BUSY,
@@ -271,7 +271,7 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
     // Ends: blocks that are published come to no other turn before their lines are taken, so at most a round for each place, but for what
     // others take meanwhile; and with the file.
     loop {
-        let word = lanes.lead(|| lines.claim_next().map_or(NOWHERE, u64::from));
+        let word = lanes.on_leader(|| lines.claim_next().map_or(NOWHERE, u64::from));
         if word == NOWHERE {
             return worked;
         }

@@ -159,7 +159,7 @@ impl Held {
     /// other file the read may wait as long as it likes: the buffer and the slot are the stream's own (rule 8). Convergent.
     fn refill_ready(&self, flags: u32, sqe: Sqe) -> Result<u32, Errno> {
         let (session, lanes) = (self.session, self.lanes);
-        let word = lanes.lead(|| {
+        let word = lanes.on_leader(|| {
             let leader = lanes.subset(LaneMask(1 << lanes.leader()));
             let result = if flags & OpenFile::NONBLOCK == 0 {
                 await_ready(session, leader, self.target(), POLLIN)

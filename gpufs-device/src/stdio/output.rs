@@ -149,7 +149,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
     loop {
-        let word = lanes.lead(|| match stream.try_reserve(file.generation, to - from) {
+        let word = lanes.on_leader(|| match stream.try_reserve(file.generation, to - from) {
             Reservation::At(position) => position,
             Reservation::Closed => CLOSED,
             Reservation::Busy => BUSY,
@@ -281,7 +281,7 @@ fn fill<R: Record>(
     place_bytes(goal, lanes, part, (from, to), &Placing { layout, position, first: spot });
     lanes.sync();
     let mut behind = Behind::default();
-    let word = lanes.lead(|| {
+    let word = lanes.on_leader(|| {
         let mut full = 0_u64;
         for number in first..=last {
             let share = share_of(number);
@@ -417,7 +417,7 @@ fn claim_coalescing(pool: &BufferPool, lanes: Lanes, ring: u32, bytes: u64) -> O
     if bytes > pool.most_bytes() {
         return None;
     }
-    let word = lanes.lead(|| match pool.claim_whole(bytes, slot_hint(ring)) {
+    let word = lanes.on_leader(|| match pool.claim_whole(bytes, slot_hint(ring)) {
         Some(claim) => u64::from(claim.item(0)) << 32 | u64::from(claim.count()),
         None => u64::MAX,
     });
@@ -436,7 +436,7 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
     // Ends: each round starts a block or waits for a slot, which comes (last proof of the core, (b)).
     while rest != 0 {
         let number = first + u64::from(rest.trailing_zeros());
-        let word = lanes.lead(|| pack(stream.start(session, ring, number)));
+        let word = lanes.on_leader(|| pack(stream.start(session, ring, number)));
         if unpack(word) == Progress::NoSlot {
             // Slots may all be held by write-behind of this very stream.
             if lanes.is_leader() {

@@ -101,7 +101,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
     // have just joined or left (rule 5 of `gpufs_core::shared`).
     loop {
         if let Some(Place { index, seen, same }) = find(group, table, wanted) {
-            if group.lead(|| u64::from(table.entry(index).join(seen, same.count()))) == 1 {
+            if group.on_leader(|| u64::from(table.entry(index).join(seen, same.count()))) == 1 {
                 return settled(fs, group, index, same);
             }
             if seen.count() + u64::from(same.count()) >= MOST_OPENS {
@@ -131,7 +131,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
         }
         group.sync();
         let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
-        let epoch = group.lead(|| u64::from(table.begin(index, same.count())));
+        let epoch = group.on_leader(|| u64::from(table.begin(index, same.count())));
         unlock(group, table);
         let flags = if remembered.is_some() { wanted.flags & !EMPTIES } else { wanted.flags };
         let request = if group.is_leader() { Ok((wanted.path, flags)) } else { Err(Errno::AGAIN) };
@@ -162,7 +162,7 @@ fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<Fi
     let ring = ring_of_warp(session);
     // Ends: who opens waits for the kernel.
     let seen = loop {
-        let seen = Seen::from_word(group.lead(|| entry.seen().word()));
+        let seen = Seen::from_word(group.on_leader(|| entry.seen().word()));
         if seen.state() != State::Opening {
             break seen;
         }
@@ -196,7 +196,7 @@ fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
         for lane in hits.iter() {
             #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
             let index = group.broadcast(u64::from(mine), lane) as u32;
-            let seen = Seen::from_word(group.lead(|| table.entry(index).seen().word()));
+            let seen = Seen::from_word(group.on_leader(|| table.entry(index).seen().word()));
             let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
             let taken = !matches!(seen.state(), State::Free | State::Dead);
             if taken && same.contains(group.leader()) {
@@ -281,7 +281,7 @@ pub(super) enum Closing {
 pub(super) fn leave(file: File, lanes: Lanes) -> Closing {
     lanes.grouped(file.key(), |group| {
         let stream = file.stream();
-        let word = group.lead(|| {
+        let word = group.on_leader(|| {
             // ORDERING: acquire, device, partner `open_group`: were it a later stream's, the generation would be, too. It is no earlier one's,
             // since who has the handle has acquired its own.
             let word = stream.shared.observe();
@@ -294,7 +294,7 @@ pub(super) fn leave(file: File, lanes: Lanes) -> Closing {
         let (epoch, index) = ((word >> 32) as u32, word as u32 - 1);
         /// Answers that are no number of lanes.
         const LEFT: u64 = u64::MAX;
-        let left = group.lead(|| match file.session.shared.entry(index).leave(epoch, group.count()) {
+        let left = group.on_leader(|| match file.session.shared.entry(index).leave(epoch, group.count()) {
             Left::Others => LEFT,
             Left::Last(count) => count,
             Left::NotOpen => 0,

@@ -149,7 +149,7 @@ pub trait Warp {
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
     /// What `work` comes to in the leader, the lowest of `lanes`. No other lane does it.
     #[inline]
-    fn lead(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
+    fn on_leader(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
         let word = if Self::lane() == lanes.first() { work() } else { 0 };
         Self::broadcast(lanes, word, lanes.first())
     }
@@ -272,8 +272,8 @@ impl Lanes {
     /// What `work` comes to in the leader; no other lane does it. For work that takes the leader long, while the others wait.
     #[inline]
     #[must_use]
-    pub fn lead(self, work: impl FnOnce() -> u64) -> u64 {
-        Machine::lead(self.mask, work)
+    pub fn on_leader(self, work: impl FnOnce() -> u64) -> u64 {
+        Machine::on_leader(self.mask, work)
     }
     /// The sum of `value` over the lanes below the caller.
     #[inline]

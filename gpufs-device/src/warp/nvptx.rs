@@ -27,7 +27,7 @@
 //! three runs of three. As functions they never went wrong (36,000 sequences). A branch around each, with the operation in place for lanes
 //! that are together, is as right, but four times as many barriers are then spilled, and a third of the speed is left.
 //!
-//! **Long work of a leader is [`Warp::lead`]'s**: a function of its own, in whose code nothing yields if there is no loop in it, and which all
+//! **Long work of a leader is [`Warp::on_leader`]'s**: a function of its own, in whose code nothing yields if there is no loop in it, and which all
 //! leave together behind a vote, if they came together. What comes to a shuffle apart all the same is passed on by 64 votes.
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
@@ -268,7 +268,7 @@ impl Warp for Machine {
         LaneMask(u64::from(ballot_of(hardware(lanes), predicate)))
     }
     #[inline]
-    fn lead(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
+    fn on_leader(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
         Self::shuffle(lanes, lead_of(hardware(lanes), work), lanes.first())
     }
     #[inline]
