@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HELLO: &str = env!("CARGO_BIN_EXE_hello");
+const READ_LINES: &str = env!("CARGO_BIN_EXE_read_lines");
+const WRITE_RECORDS: &str = env!("CARGO_BIN_EXE_write_records");
 
 /// A new folder for what a program writes.
 fn folder(name: &str) -> PathBuf {
@@ -16,10 +18,12 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Runs a program in a folder. It must succeed.
-fn run(program: &str, folder: &Path) {
-    let output = Command::new(program).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+/// Runs a program in a folder: what it says of an error, or nothing if it succeeds.
+fn run(program: &str, folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).current_dir(folder).args(arguments).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.success(), errors.is_empty(), "{program}: {}: {errors}", output.status);
+    errors
 }
 
 /// The front page's sample in Rust: how many lines it prints to `log.txt`, and its text.
@@ -50,7 +54,7 @@ fn the_front_page_shows_hello() {
 #[test]
 fn hello_prints_every_line() {
     let folder = folder("hello");
-    run(HELLO, &folder);
+    assert_eq!(run(HELLO, &folder, &[]), "");
     let text = fs::read_to_string(folder.join("log.txt")).unwrap();
     let mut lines: Vec<_> = text.lines().map(ToOwned::to_owned).collect();
     assert_eq!(lines.len(), sample().0);
@@ -68,4 +72,55 @@ fn hello_prints_every_line() {
         .collect();
     expected.sort_unstable();
     assert!(lines == expected, "log.txt differs from what the kernel prints");
+}
+
+#[test]
+fn read_lines_finds_each_line_once() {
+    let folder = folder("read_lines");
+    // Each line is another one, and every seventh is found: the last, too, which has no newline.
+    let lines: Vec<_> = (0..70_001)
+        .map(|number| format!("{number} {}", if number % 7 == 0 { "an error" } else { "as it should be" }))
+        .collect();
+    fs::write(folder.join("in"), lines.join("\n")).unwrap();
+    assert_eq!(run(READ_LINES, &folder, &["in", "out"]), "");
+    let text = fs::read_to_string(folder.join("out")).unwrap();
+    let mut found: Vec<_> = text.lines().collect();
+    let mut expected: Vec<_> = lines.iter().filter(|line| line.contains("error")).collect();
+    assert_eq!((found.len(), expected.len()), (10_001, 10_001));
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert!(text.ends_with('\n') && found == expected, "lines are missing, torn, or there twice");
+}
+
+#[test]
+fn read_lines_says_what_is_wrong() {
+    let folder = folder("read_lines-wrong");
+    assert!(run(READ_LINES, &folder, &["in"]).contains("two files are needed: read_lines INPUT OUTPUT"));
+    let missing = run(READ_LINES, &folder, &["in", "out"]);
+    assert!(missing.contains("\"in\"") && missing.contains("ENOENT"), "{missing}");
+    for (length, is_too_long) in [(510, false), (511, true), (2000, true)] {
+        fs::write(folder.join("in"), "x".repeat(length) + "\n").unwrap();
+        let said = run(READ_LINES, &folder, &["in", "out"]);
+        assert_eq!(
+            said.contains("a line is longer than 510 bytes: raise LINE_BYTES"),
+            is_too_long,
+            "{length}: {said}"
+        );
+    }
+}
+
+#[test]
+fn write_records_writes_each_in_its_place() {
+    let folder = folder("write_records");
+    assert_eq!(run(WRITE_RECORDS, &folder, &["records"]), "");
+    let bytes = fs::read(folder.join("records")).unwrap();
+    let expected: Vec<u8> = (0..32 * 256 * 16_u64)
+        .flat_map(|number| [number, number * number])
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    assert_eq!(bytes.len(), 2 << 20);
+    assert!(bytes == expected, "a record differs");
+    assert!(run(WRITE_RECORDS, &folder, &[]).contains("no file was named: write_records FILE"));
+    assert!(run(WRITE_RECORDS, &folder, &["no/such/records"]).contains("No such file"));
+    assert!(run(WRITE_RECORDS, &folder, &["/dev/full"]).contains("ENOSPC"));
 }
