@@ -14,7 +14,7 @@ use gpufs_host::{CpuOptions, Grid};
 use gpufs_test_kernels::{Letters, print};
 use gpufs_tests::closures::assert_works;
 use gpufs_tests::suite::printing::check_records;
-use gpufs_tests::{Scratch, lanes, once, record, small, timed};
+use gpufs_tests::{Scratch, lanes, once, record, small};
 
 #[test]
 fn a_device_buffer_is_shared_by_kernels_and_read_by_the_host() {
@@ -178,19 +178,16 @@ fn a_lane_panics_in_the_middle_of_a_call() {
             out.setvbuf(buffering, 0).unwrap();
             out
         });
-        let (took, outcome) = timed(|| {
-            session.run(Grid { blocks: 1, threads: 96 }, |_| {
-                let thread = warp::global_thread();
-                out.fwrite(record(thread, 0, 30).as_bytes()).unwrap();
-                if thread == 40 {
-                    let _ = write!(out, "{}", Treacherous);
-                }
-            })
+        let outcome = session.run(Grid { blocks: 1, threads: 96 }, |_| {
+            let thread = warp::global_thread();
+            out.fwrite(record(thread, 0, 30).as_bytes()).unwrap();
+            if thread == 40 {
+                let _ = write!(out, "{}", Treacherous);
+            }
         });
         assert!(
             matches!(&outcome, Err(SyncError::Kernel(error)) if error.to_string().contains("in the middle"))
         );
-        assert!(took < Duration::from_secs(10), "{took:?}");
         // Every record whose call returned is there.
         let text = scratch.read("out");
         for thread in 0..96 {

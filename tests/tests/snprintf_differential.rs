@@ -5,7 +5,8 @@
 #![allow(unsafe_code, reason = "sets the rounding direction")]
 
 use gpufs_device::format::snprintf;
-use gpufs_tests::differential::formats::{Case, ROOM, Random, TEXTS};
+use gpufs_tests::differential::formats::{Case, ROOM, TEXTS};
+use gpufs_tests::random::Random;
 
 /// The bytes both sides are given, so that what neither writes is equal too.
 const CANARY: u8 = 0xa5;
@@ -26,9 +27,9 @@ const DIRECTIONS: [i32; 4] = [0, 0x400, 0x800, 0xc00];
 
 /// Runs case `index` of `seed`.
 fn run(seed: u64, index: u64, ours: &mut [u8], theirs: &mut [u8]) {
-    let random = Random::of(seed, index);
+    let random = Random::of_case(seed, index);
     let case = Case::generate(&random, &TEXTS);
-    let size = if random.one_in(4) { random.below(48) as usize } else { ROOM };
+    let size = if random.one_in(4) { random.below(48) } else { ROOM };
     let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
     // Only a short buffer is compared to its end.
     let canaries = size.min(64);

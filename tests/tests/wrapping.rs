@@ -12,7 +12,8 @@ use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Session};
-use gpufs_tests::closures::check_records;
+use gpufs_test_kernels::Letters;
+use gpufs_tests::suite::printing::check_records;
 use gpufs_tests::{Scratch, once, record, small};
 
 /// The one stream that the test opened.
@@ -140,7 +141,7 @@ fn a_stream_that_was_written_for_long_begins_anew() {
                 file.fclose().unwrap();
             });
             let text = scratch.read("log");
-            check_records(text.strip_prefix(b"head\n").unwrap(), 256, ROUNDS, |_, _| 40);
+            check_records(text.strip_prefix(b"head\n").unwrap(), 256, ROUNDS, Letters::Fixed(40));
         }
     }
 }

@@ -3,14 +3,10 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::word::SharedWord;
 use gpufs_host::ring::{Attendant, Mode, Ring, RingConfig, RingMemory, RingParts};
-
-/// No operation here takes long; one that does is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One producer and consumer of a ring.
 pub(crate) struct Client {
@@ -41,10 +37,9 @@ impl Client {
     /// Publishes an entry; the `user_data` that it was given. Waits for room in the SQ only, so that a test can exceed its
     /// credits.
     pub(crate) fn push(&mut self, sqe: Sqe) -> u64 {
-        let started = Instant::now();
+        // Ends: the service consumes entries.
         // ORDERING: acquire; partner: the service's publish of the SQ head. It has read the entry to be overwritten.
         while self.tail.wrapping_sub(self.word(self.parts.sq_head).observe()) >= self.parts.sq_entries {
-            assert!(started.elapsed() < PATIENCE, "the SQ is full and nobody consumes it");
             std::thread::yield_now();
         }
         let user_data = u64::from(self.tail) | 0xabcd << 32;
@@ -81,9 +76,8 @@ impl Client {
     }
     /// The result of an entry.
     pub(crate) fn wait(&mut self, user_data: u64) -> i32 {
-        let started = Instant::now();
+        // Ends: every entry is completed.
         while !self.is_done(user_data) {
-            assert!(started.elapsed() < PATIENCE, "entry {user_data:#x} was never completed");
             std::thread::yield_now();
         }
         self.results.remove(&user_data).expect("it is done")

@@ -48,9 +48,9 @@ enum Call {
     Next,
 }
 
-fn propose(random: &mut Random, append: bool) -> Vec<Call> {
-    let whence = |random: &mut Random| random.pick(&[Whence::Set, Whence::Current, Whence::End]);
-    let offset = |random: &mut Random| match random.below(12) {
+fn propose(random: &Random, append: bool) -> Vec<Call> {
+    let whence = |random: &Random| random.pick(&[Whence::Set, Whence::Current, Whence::End]);
+    let offset = |random: &Random| match random.below(12) {
         0 => random.pick(&[i64::MIN, i64::MAX, -1, 0, 1 << 40]),
         1..4 => -(random.below(3000) as i64),
         _ => random.below(9000) as i64,
@@ -327,7 +327,7 @@ fn main() -> ExitCode {
     let [side, report, kind, rest @ ..] = &arguments[..] else { return ExitCode::from(2) };
     let calls: Option<Vec<Call>> = match (kind.as_str(), rest) {
         ("random", [seed, append]) => {
-            seed.parse().ok().map(|seed| propose(&mut Random::new(seed), append == "append"))
+            seed.parse().ok().map(|seed| propose(&Random::new(seed), append == "append"))
         }
         ("calls", calls) => calls.iter().map(|call| parse(call)).collect(),
         _ => None,

@@ -192,14 +192,14 @@ impl Subject for Descriptors {
     type Call = Call;
     type Sequence = Vec<Step<Call>>;
     fn prepare(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> (Self::Sequence, Vec<Do>) {
-        let mut random = Random::new(seed);
+        let random = Random::new(seed);
         let (salt, amount) = (random.bits(), random.below(10_000));
         let steps = if let Some(calls) = calls {
             on_system(sides, (salt, amount), calls)
         } else {
             let mut calls = vec![Call::Open { on: 0, name: 0, flags: file::O_RDWR }];
             for _ in 0..5 + random.below(40) {
-                calls.push(propose(&mut random));
+                calls.push(propose(&random));
             }
             on_system(sides, (salt, amount), &calls)
         };
@@ -264,7 +264,7 @@ fn allowed(call: &Call, system: &System<'_>, kinds: &mut [Kind; PLACES]) -> bool
     }
 }
 
-fn propose(random: &mut Random) -> Call {
+fn propose(random: &Random) -> Call {
     let on = random.pick(&[0, 0, 0, 1, 1, 2]);
     let bytes = random.pick(&[0, 1, 7, 100, 1000, 4095, 4096, 4097, 9000, 70_000]);
     let offset = random.pick(&[0, 1, 100, 4096, 5000, 20_000]);
@@ -288,7 +288,7 @@ fn propose(random: &mut Random) -> Call {
     }
 }
 
-fn flags(random: &mut Random) -> u32 {
+fn flags(random: &Random) -> u32 {
     let mut flags = random.pick(&[file::O_RDONLY, file::O_WRONLY, file::O_RDWR, file::O_RDWR]);
     for (flag, rarity) in [
         (file::O_CREAT, 2),

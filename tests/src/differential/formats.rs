@@ -1,47 +1,18 @@
 //! Cases of `snprintf`: a format, its arguments, and what the C library makes of them.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
 
 use gpufs_device::format::Argument;
+
+use crate::random::Random;
 
 /// Longer than any output of the cases.
 pub const ROOM: usize = 40 << 10;
 
 /// Arguments that one call of the system's function takes here.
 const ARGUMENTS: usize = 6;
-
-/// The splitmix64 generator.
-#[derive(Debug)]
-pub struct Random(Cell<u64>);
-
-impl Random {
-    /// The generator of case `index` of `seed`.
-    #[must_use]
-    pub const fn of(seed: u64, index: u64) -> Self {
-        Self(Cell::new(seed.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))))
-    }
-    fn next(&self) -> u64 {
-        let mut value = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.0.set(value);
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-    /// A number below `limit`.
-    pub fn below(&self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-    /// True once in `count` times.
-    pub fn one_in(&self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-    fn pick<T: Copy>(&self, items: &[T]) -> T {
-        items[self.below(items.len() as u64) as usize]
-    }
-}
 
 /// An argument as C passes it.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +55,7 @@ impl Case {
             passed: Vec::new(),
             texts: *texts,
         };
-        for _ in 0..=random.below(4) {
+        for _ in 0..=random.word_below(4) {
             if random.one_in(3) {
                 case.text(random.pick(&["x", " = ", "%%", "thread ", "\n", "a long piece of text, "]));
             }
@@ -127,7 +98,7 @@ impl Case {
             self.text(".");
             precision = self.amount(random);
         }
-        match random.below(20) {
+        match random.word_below(20) {
             0..6 => {
                 self.text(random.pick(&["", "", "hh", "h", "l", "ll", "j", "z", "t"]));
                 self.text(random.pick(&["d", "i", "u", "o", "x", "X", "b", "B"]));
@@ -151,7 +122,7 @@ impl Case {
             }
             10 if random.one_in(4) => self.text("%"),
             _ => {
-                match random.below(8) {
+                match random.word_below(8) {
                     0 => self.text("l"),
                     1 => self.format.push('L'),
                     _ => {}
@@ -173,16 +144,16 @@ impl Case {
     }
     /// A width or a precision. Returns what it is as a precision: `None` where it counts as not given.
     fn amount(&mut self, random: &Random) -> Option<u32> {
-        let value: i32 = match random.below(256) {
+        let value: i32 = match random.word_below(256) {
             0 => 400,
             1 => 1074,
             2 => 5000,
-            3..8 => random.below(800) as i32,
-            8..40 => random.below(60) as i32,
+            3..8 => random.word_below(800) as i32,
+            8..40 => random.word_below(60) as i32,
             40..72 => 0,
-            _ => random.below(22) as i32,
+            _ => random.word_below(22) as i32,
         };
-        match random.below(8) {
+        match random.word_below(8) {
             0 => {
                 self.text("*");
                 self.word(random, u64::from(value.cast_unsigned()));
@@ -203,7 +174,7 @@ impl Case {
     }
     fn string(&mut self, random: &Random) {
         let text = random.pick(&self.texts);
-        match random.below(4) {
+        match random.word_below(4) {
             // SAFETY:
             // - null is allowed
             0 => self.push(unsafe { Argument::c_string(core::ptr::null()) }, Passed::Word(0)),
@@ -246,13 +217,13 @@ impl Case {
 
 /// Integers of every size, the limits among them.
 fn integer(random: &Random) -> u64 {
-    let value = match random.below(6) {
-        0 => 1 << random.below(64),
-        1 => (1 << random.below(64)) - 1,
-        2 => random.below(300),
-        3 => 10u64.pow(random.below(20) as u32),
+    let value = match random.word_below(6) {
+        0 => 1 << random.word_below(64),
+        1 => (1 << random.word_below(64)) - 1,
+        2 => random.word_below(300),
+        3 => 10u64.pow(random.word_below(20) as u32),
         4 => 0,
-        _ => random.next() >> random.below(64),
+        _ => random.bits() >> random.word_below(64),
     };
     if random.one_in(3) { value.wrapping_neg() } else { value }
 }
@@ -260,30 +231,34 @@ fn integer(random: &Random) -> u64 {
 /// Doubles of every class, most of them where rounding is hard.
 fn double(random: &Random) -> f64 {
     let ten = |exponent: u64| 10f64.powi(exponent as i32);
-    let value = match random.below(14) {
-        0 | 1 => f64::from_bits(random.next()),
+    let value = match random.word_below(14) {
+        0 | 1 => f64::from_bits(random.bits()),
         // Of moderate size.
-        2 | 3 => f64::from_bits(random.next() & ((1 << 52) - 1) | (1023 - 70 + random.below(140)) << 52),
+        2 | 3 => f64::from_bits(random.bits() & ((1 << 52) - 1) | (1023 - 70 + random.word_below(140)) << 52),
         // As people write them.
-        4 | 5 => random.below(10u64.pow(1 + random.below(16) as u32)) as f64 / ten(random.below(20)),
-        6 => random.below(1_000_000) as f64 * ten(random.below(280)),
+        4 | 5 => {
+            random.word_below(10u64.pow(1 + random.word_below(16) as u32)) as f64 / ten(random.word_below(20))
+        }
+        6 => random.word_below(1_000_000) as f64 * ten(random.word_below(280)),
         // Ties.
-        7 => random.below(1 << random.below(53)) as f64 / (1u64 << random.below(40)) as f64,
-        8 => (random.below(10_000) as f64 + 0.5) * ten(random.below(12)),
+        7 => random.word_below(1 << random.word_below(53)) as f64 / (1u64 << random.word_below(40)) as f64,
+        8 => (random.word_below(10_000) as f64 + 0.5) * ten(random.word_below(12)),
         // Powers of ten, and what is next to them.
         9 => {
-            let power: f64 = format!("1e{}", random.below(632) as i64 - 323).parse().unwrap();
-            f64::from_bits((power.to_bits() + random.below(3)).saturating_sub(1))
+            let power: f64 = format!("1e{}", random.word_below(632) as i64 - 323).parse().unwrap();
+            f64::from_bits((power.to_bits() + random.word_below(3)).saturating_sub(1))
         }
         // All nines, up to a tie.
         10 => {
-            ten(random.below(18))
-                - random.pick(&[0.5, 0.05, 0.005, 1.0, 5.0, 50.0, 0.000_5]) * ten(random.below(3))
+            ten(random.word_below(18))
+                - random.pick(&[0.5, 0.05, 0.005, 1.0, 5.0, 50.0, 0.000_5]) * ten(random.word_below(3))
         }
         // Powers of two, and what is next to them.
-        11 => f64::from_bits((random.below(2047) << 52).wrapping_add(random.below(3)).saturating_sub(1)),
+        11 => f64::from_bits(
+            (random.word_below(2047) << 52).wrapping_add(random.word_below(3)).saturating_sub(1),
+        ),
         // Subnormals.
-        12 => f64::from_bits(random.next() >> (12 + random.below(52))),
+        12 => f64::from_bits(random.bits() >> (12 + random.word_below(52))),
         _ => random.pick(&[
             0.0,
             1.0,
@@ -301,7 +276,7 @@ fn double(random: &Random) -> f64 {
             i64::MAX as f64,
         ]),
     };
-    f64::from_bits(value.to_bits() ^ random.below(2) << 63)
+    f64::from_bits(value.to_bits() ^ random.word_below(2) << 63)
 }
 
 /// Whether `value` is below 10^`digits` but, with so many significant digits, is printed as 10^`digits`.

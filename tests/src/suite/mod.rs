@@ -201,7 +201,6 @@ macro_rules! suite_cases {
                 a_file_gets_its_first_block_too any,
                 a_full_disk_keeps_what_was_accepted alone,
                 a_full_disk_under_many_lanes alone,
-                dev_full any,
                 errors_reach_the_lanes_that_asked any,
                 a_broken_pipe_is_an_error_and_no_signal alone,
                 a_file_that_shrinks_under_its_reader any,

@@ -83,14 +83,14 @@ struct Start {
 
 impl Start {
     fn new(seed: u64) -> (Self, Random) {
-        let mut random = Random::new(seed);
-        let start = Self { salt: random.bits(), content: amount(&mut random) };
+        let random = Random::new(seed);
+        let start = Self { salt: random.bits(), content: amount(&random) };
         (start, random)
     }
 }
 
 /// A number of bytes: mostly small, sometimes around a buffer's size.
-fn amount(random: &mut Random) -> usize {
+fn amount(random: &Random) -> usize {
     match random.below(16) {
         0 => 0,
         1..9 => random.below(40),
@@ -122,7 +122,7 @@ pub struct Sequence {
 
 /// The start and the steps that `seed` gives, or those of a given list of calls, made on the system's side; and the script.
 fn sequence(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> Sequence {
-    let (start, mut random) = Start::new(seed);
+    let (start, random) = Start::new(seed);
     let steps = if let Some(calls) = calls {
         let mut calls = calls.iter();
         on_system(sides, start, |_| calls.next().cloned(), Rules::new(0))
@@ -133,7 +133,7 @@ fn sequence(sides: &Sides, seed: u64, calls: Option<&[Call]>, on: u32) -> Sequen
         let rules = Rules::new(random.bits());
         let next = |rules: &Rules| {
             proposed += 1;
-            (proposed <= count * 2).then(|| propose(&mut random, rules))
+            (proposed <= count * 2).then(|| propose(&random, rules))
         };
         on_system(sides, start, next, rules)
     };
@@ -196,7 +196,7 @@ fn on_system(
     }
 }
 
-fn propose(random: &mut Random, rules: &Rules) -> Call {
+fn propose(random: &Random, rules: &Rules) -> Call {
     if !rules.is_open() {
         return Call::Open { name: random.below(NAMES.len()), mode: mode(random) };
     }
@@ -228,11 +228,11 @@ fn propose(random: &mut Random, rules: &Rules) -> Call {
     }
 }
 
-fn buffering(random: &mut Random) -> Buffering {
+fn buffering(random: &Random) -> Buffering {
     random.pick(&[Buffering::Full, Buffering::Full, Buffering::Line, Buffering::None])
 }
 
-fn seek(random: &mut Random) -> Call {
+fn seek(random: &Random) -> Call {
     let whence = random.pick(&[Whence::Set, Whence::Current, Whence::End]);
     let near = amount(random) as i64;
     let offset = match random.below(20) {
@@ -246,7 +246,7 @@ fn seek(random: &mut Random) -> Call {
 }
 
 /// A mode, most often a valid one: the letters after the first in any order.
-fn mode(random: &mut Random) -> String {
+fn mode(random: &Random) -> String {
     if random.one_in(40) {
         return random.pick(&["", "+", "b", "x", "R", "+r", "br", "1", " r"]).to_owned();
     }

@@ -11,9 +11,10 @@ use gpufs_test_kernels::{Format, print_formats};
 
 use crate::differential::compare::compare;
 use crate::differential::descriptors::Descriptors;
-use crate::differential::formats::{Case, ROOM, Random, TEXTS};
+use crate::differential::formats::{Case, ROOM, TEXTS};
 use crate::differential::places::Scratch;
 use crate::differential::streams::Streams;
+use crate::random::Random;
 use crate::suite::rig::{Do, fopen};
 use crate::suite::{Bench, Outcome};
 use crate::{c_path, setting, small};
@@ -56,9 +57,9 @@ pub fn snprintf_like_the_c_librarys(bench: &Bench) -> Outcome {
         let mut theirs = vec![0; ROOM];
         let mut kept = Vec::new();
         for index in 0..count {
-            let random = Random::of(seed, first + index);
+            let random = Random::of_case(seed, first + index);
             let case = Case::generate(&random, &texts);
-            let size = if random.one_in(4) { random.below(48) as usize } else { ROOM };
+            let size = if random.one_in(4) { random.below(48) } else { ROOM };
             theirs[..size].fill(CANARY);
             let expected = case.system(&mut theirs[..size]);
             // Room for what is expected and a little more.

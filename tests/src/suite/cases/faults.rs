@@ -19,7 +19,7 @@ use gpufs_host::session::SyncError;
 use super::sessions::assert_works;
 use crate::suite::rig::{Answer, Do, fopen, fputs, open, results};
 use crate::suite::{Bench, Outcome};
-use crate::{MODES, Scratch, c_path, record, skip, small, timed};
+use crate::{MODES, Scratch, c_path, record, skip, small};
 
 /// Gives the calling thread, and all it starts, a mount namespace of its own with a small file system at `at`.
 fn mount_tmpfs(at: &Path, bytes: usize) -> io::Result<()> {
@@ -103,10 +103,39 @@ fn fill_and_flush(bench: &Bench, path: &std::ffi::CStr) -> (i64, [Result<i64, Er
     (accepted, [answers[BLOCKS + 1].result(), answers[BLOCKS + 2].result()])
 }
 
-/// A stream whose blocks are all full and cannot be written: the oldest of them shares its place with the block that comes next.
+/// A stream with a part of a block, an unbuffered stream and a descriptor.
+fn small_writes_to_a_full_device(bench: &Bench) {
+    let mut rig = bench.open(small());
+    rig.must(vec![fopen(0, c"/dev/full", c"w")]);
+    let (answers, outcome) = rig.try_each(vec![vec![Do::Fwrite(0, b"kept".to_vec()), Do::Fflush(0)]]);
+    assert_eq!(results(&answers[0]), [Ok(4), Err(Errno::NOSPC)]);
+    assert!(answers[0][1].error);
+    assert!(
+        matches!(&outcome, Err(SyncError::Stream(error)) if error.errno == Errno::NOSPC && error.unwritten == 4)
+    );
+    let (answers, _) = rig.try_each(vec![vec![Do::Fclose(0)]]);
+    assert_eq!(results(&answers[0]), [Err(Errno::NOSPC)]);
+    rig.synchronize().unwrap();
+    let answers = rig.once(vec![
+        fopen(0, c"/dev/full", c"w"),
+        Do::Setvbuf(0, Buffering::None, 0),
+        Do::Fwrite(0, b"refused".to_vec()),
+        open(0, c"/dev/full", O_WRONLY),
+        Do::Write(0, b"refused".to_vec()),
+        Do::Close(0),
+        Do::Fclose(0),
+    ]);
+    let full = Err(Errno::NOSPC);
+    assert_eq!(results(&answers), [Ok(0), Ok(0), full, Ok(0), full, Ok(0), Ok(0)]);
+    assert_eq!(answers[2].value, 0);
+    assert_works(&mut rig);
+}
+
+/// Of a stream whose blocks are all full, the oldest shares its place with the block that comes next.
 pub fn a_full_device_is_reported_at_every_flush(bench: &Bench) -> Outcome {
     let (_, outcomes) = fill_and_flush(bench, c"/dev/full");
     assert_eq!(outcomes, [Err(Errno::NOSPC); 2]);
+    small_writes_to_a_full_device(bench);
     Outcome::Passed
 }
 
@@ -224,35 +253,6 @@ pub fn a_full_disk_under_many_lanes(bench: &Bench) -> Outcome {
     rig.synchronize().unwrap();
     rig.must(vec![Do::Fclose(0)]);
     assert_eq!(disk.scratch.read("log").len(), count);
-    Outcome::Passed
-}
-
-/// The device that is always full.
-pub fn dev_full(bench: &Bench) -> Outcome {
-    let mut rig = bench.open(small());
-    rig.must(vec![fopen(0, c"/dev/full", c"w")]);
-    let (answers, outcome) = rig.try_each(vec![vec![Do::Fwrite(0, b"kept".to_vec()), Do::Fflush(0)]]);
-    assert_eq!(results(&answers[0]), [Ok(4), Err(Errno::NOSPC)]);
-    assert!(answers[0][1].error);
-    assert!(
-        matches!(&outcome, Err(SyncError::Stream(error)) if error.errno == Errno::NOSPC && error.unwritten == 4)
-    );
-    let (answers, _) = rig.try_each(vec![vec![Do::Fclose(0)]]);
-    assert_eq!(results(&answers[0]), [Err(Errno::NOSPC)]);
-    rig.synchronize().unwrap();
-    let answers = rig.once(vec![
-        fopen(0, c"/dev/full", c"w"),
-        Do::Setvbuf(0, Buffering::None, 0),
-        Do::Fwrite(0, b"refused".to_vec()),
-        open(0, c"/dev/full", O_WRONLY),
-        Do::Write(0, b"refused".to_vec()),
-        Do::Close(0),
-        Do::Fclose(0),
-    ]);
-    let full = Err(Errno::NOSPC);
-    assert_eq!(results(&answers), [Ok(0), Ok(0), full, Ok(0), full, Ok(0), Ok(0)]);
-    assert_eq!(answers[2].value, 0);
-    assert_works(&mut rig);
     Outcome::Passed
 }
 
@@ -572,8 +572,7 @@ pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
         let reason = rig.session.tables().stall().reason.peek();
         assert_eq!(reason, 1 + gpufs_core::session::WaitReason::Completion as u32);
         assert_works(&mut rig);
-        let (took, ()) = timed(|| drop(rig));
-        assert!(took < Duration::from_secs(5), "{mode}: {took:?}");
+        drop(rig);
         // The pipe is the caller's still.
         drop(writer);
         assert_eq!(reader.read(&mut [0; 4]).unwrap(), 0);
@@ -590,9 +589,8 @@ pub fn a_stream_to_a_pipe_that_nobody_reads(bench: &Bench) -> Outcome {
     drop(writer);
     let text = record(1, 1, 70_000);
     let calls = vec![vec![Do::Fwrite(0, text.as_bytes().to_vec())]];
-    let (took, (answers, outcome)) = timed(|| rig.try_each(calls));
+    let (answers, outcome) = rig.try_each(calls);
     assert_eq!(answers[0][0].result(), Ok(text.as_bytes().len() as i64));
-    assert!(took < Duration::from_secs(5), "{took:?}");
     let Err(SyncError::Stream(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.errno, Errno::TIMEDOUT);
     // Once somebody reads, everything comes, in order, once.

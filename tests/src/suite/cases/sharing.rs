@@ -34,7 +34,7 @@ struct Setting {
 
 impl Setting {
     fn draw(bench: &Bench, seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let random = Random::new(seed);
         let drawn = Self {
             seed,
             width: random.pick(&[1, 32, 64]),
