@@ -140,19 +140,24 @@ pub mod abi;
 pub mod call;
 pub mod errno;
 pub mod failures;
+pub mod files;
 mod free_set;
 pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
 pub mod lines;
+pub mod lock;
 pub mod pool;
 mod position;
 mod queue;
+pub mod regions;
+pub mod resources;
 pub mod seek;
 pub mod session;
 pub mod shared;
 mod sqe;
+pub mod stall;
 pub mod stream;
 pub mod word;
 

@@ -40,9 +40,10 @@
 
 use crate::Errno;
 use crate::abi::CURRENT_POSITION;
+use crate::files::FileIndex;
 use crate::free_set::Claim;
 use crate::queue::{CacheAligned, Outcome, Slot};
-use crate::session::{FileIndex, SessionTables};
+use crate::resources::Resources;
 use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Stream, operation_of};
 use crate::word::{DeviceWord, DeviceWord64};
 
@@ -309,7 +310,7 @@ impl Lines {
     /// Where a line lies that is number `line` of a place's block, and that the caller has taken: the address of its first byte, and its
     /// bytes, newline included. Any lane. Without a branch, so that a warp's lanes stay together, and their loads are on their way at once.
     #[must_use]
-    pub fn locate(&self, session: &SessionTables, index: u32, line: u64) -> (u64, u64) {
+    pub fn locate(&self, session: &Resources, index: u32, line: u64) -> (u64, u64) {
         let place = &self.places[index as usize & (MOST_PLACES - 1)];
         let text = self.text(session, place);
         let (before, end) =
@@ -321,7 +322,7 @@ impl Lines {
 
     /// Counts lines of a place as copied. One lane, active, after a barrier with those that copied. The last frees the block, and starts the
     /// read that is next in its place.
-    pub fn count_taken(&self, session: &SessionTables, stream: &Stream, index: u32, what: u64) {
+    pub fn count_taken(&self, session: &Resources, stream: &Stream, index: u32, what: u64) {
         let place = &self.places[index as usize];
         // Read before: who completes the sum frees the block.
         let whole = u64::from(place.count.peek()) | CARRIED;
@@ -372,7 +373,7 @@ impl Lines {
 
     /// Does what a lane can do alone for a place: starts its read, or takes in what was read. What a warp could do then, and the
     /// ring on which something is under way. Active. Waits for nothing.
-    pub fn tend(&self, session: &SessionTables, stream: &Stream, index: u32) -> (Work, Option<u32>) {
+    pub fn tend(&self, session: &Resources, stream: &Stream, index: u32) -> (Work, Option<u32>) {
         let place = &self.places[index as usize];
         // ORDERING: acquire, device, partner `submit`.
         match place.operation.observe() {
@@ -422,7 +423,7 @@ impl Lines {
 
     /// Starts the read of an idle place; the ring that it is under way on. Active. Waits for nothing: without a free slot the next
     /// tender starts it.
-    fn start(&self, session: &SessionTables, stream: &Stream, index: u32) -> Option<u32> {
+    fn start(&self, session: &Resources, stream: &Stream, index: u32) -> Option<u32> {
         let place = &self.places[index as usize];
         // ORDERING: relaxed: a read too many does no harm.
         if self.stopped.peek() != 0 {
@@ -441,7 +442,7 @@ impl Lines {
     }
 
     /// Reads the rest of a claimed place's block through `slot`.
-    fn submit(&self, session: &SessionTables, stream: &Stream, ring: u32, slot: u32, index: u32) {
+    fn submit(&self, session: &Resources, stream: &Stream, ring: u32, slot: u32, index: u32) {
         let place = &self.places[index as usize];
         let queue = &session.queues()[ring as usize];
         let got = place.got.peek();
@@ -454,7 +455,7 @@ impl Lines {
         let file = FileIndex(stream.file.peek());
         let target = session.files()[file.0 as usize].target(file);
         let operation = queue.arm(Slot(slot));
-        let sqe = SessionTables::pool_transfer(pool, false, target, (address, bytes), offset)
+        let sqe = Resources::pool_transfer(pool, false, target, (address, bytes), offset)
             .with_user_data(operation.token());
         let batch = queue.reserve(1);
         // SAFETY:
@@ -470,7 +471,7 @@ impl Lines {
     }
 
     /// Takes in the completion of a place's read, if it has come. Active.
-    fn reap(&self, session: &SessionTables, stream: &Stream, index: u32, token: u64) -> (Work, Option<u32>) {
+    fn reap(&self, session: &Resources, stream: &Stream, index: u32, token: u64) -> (Work, Option<u32>) {
         let place = &self.places[index as usize];
         let (ring, operation) = operation_of(token);
         let queue = &session.queues()[ring as usize];
@@ -519,7 +520,7 @@ impl Lines {
     /// What is to be carried over into a claimed place: bytes of the line that was begun in the block before, and where they
     /// lie. `None` if the block cannot be published. The same in all lanes of the warp that claimed it.
     #[must_use]
-    pub fn carry(&self, session: &SessionTables, stream: &Stream, index: u32) -> Option<(u64, u64)> {
+    pub fn carry(&self, session: &Resources, stream: &Stream, index: u32) -> Option<(u64, u64)> {
         let place = &self.places[index as usize];
         let turn = place.turn.peek();
         let (bytes, from) = if turn == 0 {
@@ -539,7 +540,7 @@ impl Lines {
 
     /// Publishes a claimed place's lines, with `lead` bytes in front of its text that were carried over. One lane, after a barrier with those
     /// that copied them.
-    pub fn publish(&self, session: &SessionTables, stream: &Stream, index: u32, lead: u64) {
+    pub fn publish(&self, session: &Resources, stream: &Stream, index: u32, lead: u64) {
         let place = &self.places[index as usize];
         let (turn, count) = (place.turn.peek(), u64::from(place.count.peek()));
         let base = self.published.peek();
@@ -587,27 +588,27 @@ impl Lines {
 
     /// The longest line that fits.
     #[must_use]
-    pub const fn longest(session: &SessionTables) -> u32 {
+    pub const fn longest(session: &Resources) -> u32 {
         session.stream_buffers.buffer_bytes / 4
     }
     /// The most lines of a block.
     #[must_use]
-    pub const fn most_lines(session: &SessionTables) -> u32 {
+    pub const fn most_lines(session: &Resources) -> u32 {
         (session.stream_buffers.buffer_bytes - Self::longest(session)) / 4
     }
-    fn text(&self, session: &SessionTables, place: &Place) -> u64 {
+    fn text(&self, session: &Resources, place: &Place) -> u64 {
         session.line_buffers.address(place.text.peek()) + u64::from(Self::longest(session))
     }
     /// The addresses of a claimed place: of what was read, of its text, and of the ends of its lines, each four bytes.
     #[must_use]
-    pub fn memory(&self, session: &SessionTables, index: u32) -> (u64, u64, u64) {
+    pub fn memory(&self, session: &Resources, index: u32) -> (u64, u64, u64) {
         let place = &self.places[index as usize];
         let text = self.text(session, place);
         let ends = text + u64::from(session.stream_buffers.buffer_bytes);
         (session.stream_buffers.address(place.buffer.peek()), text, ends)
     }
     /// Where a line of an indexed block ends in its text.
-    fn end_of(&self, session: &SessionTables, place: &Place, line: u64) -> i64 {
+    fn end_of(&self, session: &Resources, place: &Place, line: u64) -> i64 {
         let ends = self.text(session, place) + u64::from(session.stream_buffers.buffer_bytes);
         // SAFETY:
         // - the block has so many lines, whose ends were written before it was given on
@@ -638,7 +639,7 @@ impl Lines {
 
     /// Opens lines of at most `most` bytes at the position of a stream that reads, has its buffer used up, and nothing pushed back; not
     /// where there is no memory for them. The lock's holder, one lane.
-    pub fn open(&self, session: &SessionTables, stream: &Stream, most: u32) {
+    pub fn open(&self, session: &Resources, stream: &Stream, most: u32) {
         self.calls.set(0);
         let mut count = 0;
         // Ends: over the places.
@@ -714,7 +715,7 @@ impl Lines {
 
     /// One step towards a stream that reads at the end of the last line taken. The lock's holder, one lane, after [`Lines::close`]; comes
     /// again until it says `Done`.
-    pub fn settle(&self, session: &SessionTables, stream: &Stream) -> Progress {
+    pub fn settle(&self, session: &Resources, stream: &Stream) -> Progress {
         if self.open.peek() == SHUT {
             return Progress::Done;
         }
@@ -767,7 +768,7 @@ impl Lines {
     }
 
     /// Lets the slots of reads go that have completed: nobody will take lines any more. While no kernel runs, and none will.
-    pub fn abandon(&self, session: &SessionTables) {
+    pub fn abandon(&self, session: &Resources) {
         for place in &self.places {
             // ORDERING: relaxed: no kernel runs.
             let token = place.operation.peek();
@@ -783,7 +784,7 @@ impl Lines {
         }
     }
     /// Where in the file a published line begins that nobody has taken. The lock's holder, when quiet.
-    fn start_of(&self, session: &SessionTables, stream: &Stream, number: u64) -> u64 {
+    fn start_of(&self, session: &Resources, stream: &Stream, number: u64) -> u64 {
         let shift = stream.block_bytes();
         let found = self.places.iter().take(self.count.peek() as usize).find_map(|place| {
             let (base, count) = lines_in(place.lines.peek());
@@ -807,7 +808,7 @@ impl Lines {
         self.room.0.observe() == self.published.peek().wrapping_sub(self.end.peek())
     }
 
-    fn release(session: &SessionTables, place: &Place) {
+    fn release(session: &Resources, place: &Place) {
         session.line_buffers.free.release(Claim::single(place.text.peek()));
         session.stream_buffers.free.release(Claim::single(place.buffer.peek()));
     }

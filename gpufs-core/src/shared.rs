@@ -33,7 +33,7 @@
 #![allow(unsafe_code, reason = "a table behind pointers that the host made")]
 
 use crate::errno::Errno;
-use crate::session::TicketLock;
+use crate::lock::TicketLock;
 use crate::word::{DeviceWord, DeviceWord64};
 
 /// Bytes that a path has room for, its NUL included.

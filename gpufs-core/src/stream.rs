@@ -50,12 +50,14 @@ mod grow;
 mod rest;
 
 use crate::Errno;
+use crate::files::{FileIndex, OpenFile};
 use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
 use crate::lines::Lines;
+use crate::lock::TicketLock;
 use crate::pool::BufferPool;
 use crate::queue::{CacheAligned, Operation, Outcome};
-use crate::session::{FileIndex, OpenFile, SessionTables, TicketLock};
+use crate::resources::Resources;
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
 
 /// Blocks that a stream can have.
@@ -159,7 +161,7 @@ pub struct Spot {
 
 impl Block {
     /// Gives the place a buffer. Who owns the buffer, with nobody using the place.
-    pub(crate) fn give(&self, session: &SessionTables, buffer: u32) {
+    pub(crate) fn give(&self, session: &Resources, buffer: u32) {
         // ORDERING: relaxed: the stream's generation or block count publishes it.
         self.buffer.set(buffer);
         if let Some(place) = session.journal.place(buffer) {
@@ -407,7 +409,7 @@ impl Stream {
 
     /// How the blocks lie. Who has taken room, or holds the lock.
     #[must_use]
-    pub fn layout(&self, session: &SessionTables) -> Layout {
+    pub fn layout(&self, session: &Resources) -> Layout {
         // ORDERING: relaxed: constant as long as the caller has taken room, or holds the lock.
         let (shift, count) = (self.block_shift.peek(), self.block_count.peek());
         Layout {
@@ -446,7 +448,7 @@ impl Stream {
     /// a barrier with those that copied. Waits for nothing.
     pub fn commit(
         &self,
-        session: &SessionTables,
+        session: &Resources,
         layout: &Layout,
         spot: Spot,
         (start, bytes): (u32, u32),
@@ -475,7 +477,7 @@ impl Stream {
 
     /// Switches the place of a block to what it is now: all that it counts as committed is known, `written` is in the file, `token` is
     /// the write in flight. Who owns the block, with nobody committing to it.
-    fn note(&self, session: &SessionTables, number: u64, token: u64) {
+    fn note(&self, session: &Resources, number: u64, token: u64) {
         if !session.journal.is_enabled() {
             return;
         }
@@ -505,14 +507,14 @@ impl Stream {
     /// The ring that the stream's writes go through. One for all: the system lets one writer at a time into a file, and where writes of
     /// several rings meet there, their worker threads wake each other for each.
     #[must_use]
-    pub fn ring(&self, session: &SessionTables) -> u32 {
+    pub fn ring(&self, session: &Resources) -> u32 {
         self.index_in(session) % session.queue_count
     }
 
     /// The stream's index in its session's table.
     #[must_use]
-    pub fn index_in(&self, session: &SessionTables) -> u32 {
-        let offset = core::ptr::from_ref(self).addr() - session.streams.addr();
+    pub fn index_in(&self, session: &Resources) -> u32 {
+        let offset = core::ptr::from_ref(self).addr() - session.stream_table.addr();
         #[allow(clippy::cast_possible_truncation, reason = "the table has fewer than 2³² entries")]
         {
             (offset / size_of::<Self>()) as u32
@@ -530,7 +532,7 @@ impl Stream {
     }
 
     /// Switches the place of the unfinished block, if it has used up its journal entries. The lock's holder, when quiet.
-    pub fn catch_up(&self, session: &SessionTables) {
+    pub fn catch_up(&self, session: &Resources) {
         if self.direction() != Direction::Writing {
             return;
         }
@@ -546,7 +548,7 @@ impl Stream {
     }
 
     /// Submits block `number` if it is full, its turn to be written has come, and nothing failed. Any lane. Waits for nothing.
-    pub fn start(&self, session: &SessionTables, ring: u32, number: u64) -> Progress {
+    pub fn start(&self, session: &Resources, ring: u32, number: u64) -> Progress {
         let block = self.place(number);
         // ORDERING: relaxed: `serial_next` and the error are looked at again by whoever waits.
         if block.turn.peek() != number || block.operation.peek() != FULL {
@@ -581,7 +583,7 @@ impl Stream {
 
     /// Writes [written, committed) of a claimed block through `slot`. Who holds the claim on the block.
     #[inline(never)]
-    fn submit(&self, session: &SessionTables, ring: u32, slot: u32, number: u64) {
+    fn submit(&self, session: &Resources, ring: u32, slot: u32, number: u64) {
         let block = self.place(number);
         let queue = &session.queues()[ring as usize];
         let (from, to) = (block.written.peek(), block.committed());
@@ -598,7 +600,7 @@ impl Stream {
         let token = operation.token() | u64::from(ring) << RING_SHIFT;
         self.note(session, number, token);
         let journaled = if session.journal.is_enabled() { Operation::JOURNALED } else { 0 };
-        let sqe = SessionTables::pool_transfer(pool, true, target, (address, to - from), offset)
+        let sqe = Resources::pool_transfer(pool, true, target, (address, to - from), offset)
             .with_user_data(operation.token() | journaled);
         let batch = queue.reserve(1);
         let ticket = batch.first;
@@ -618,7 +620,7 @@ impl Stream {
     /// notes the error if it failed. Any lane. Waits for nothing.
     ///
     /// [`Progress::Wait`] says that the write is in flight on that ring.
-    pub fn reap(&self, session: &SessionTables, number: u64) -> Progress {
+    pub fn reap(&self, session: &Resources, number: u64) -> Progress {
         let block = self.place(number);
         // ORDERING: acquire, device, partner `submit`.
         let token = block.operation.observe();
@@ -674,7 +676,7 @@ impl Stream {
 
     /// Makes a written block's place ready for its next block, or for more bytes if the block was not full, and lets the slot go that
     /// wrote it. Who claimed it.
-    fn free_block(&self, session: &SessionTables, ring: u32, number: u64, slot: Claim) {
+    fn free_block(&self, session: &Resources, ring: u32, number: u64, slot: Claim) {
         let block = self.place(number);
         let queue = &session.queues()[ring as usize];
         // The slot goes behind the switch: until then the journal names its result.
@@ -735,7 +737,7 @@ impl Stream {
     }
 
     /// Looks after every place once, for a lane alone. Says whether something is in flight, and where.
-    pub fn reap_all(&self, session: &SessionTables, ring: u32) -> Progress {
+    pub fn reap_all(&self, session: &Resources, ring: u32) -> Progress {
         let mut progress = Progress::Done;
         for place in 0..self.block_count.peek() {
             match self.tend(session, ring, place) {
@@ -747,7 +749,7 @@ impl Stream {
     }
 
     /// Looks after one place, for a caller that found [`Reservation::Busy`]: frees its block if it is written, starts it if it is full.
-    pub fn tend(&self, session: &SessionTables, ring: u32, place: u32) -> Progress {
+    pub fn tend(&self, session: &Resources, ring: u32, place: u32) -> Progress {
         match self.reap(session, u64::from(place)) {
             // ORDERING: relaxed: a hint; `start` looks again.
             Progress::Done => self.start(session, ring, self.place(u64::from(place)).turn.peek()),
@@ -777,7 +779,7 @@ impl Stream {
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
     /// when nothing is in flight, or `Failed`.
-    pub fn settle_step(&self, session: &SessionTables, ring: u32) -> Progress {
+    pub fn settle_step(&self, session: &Resources, ring: u32) -> Progress {
         match self.reap_all(session, ring) {
             // A block that was freed may have started one in a place that had been looked at.
             Progress::Done
@@ -880,7 +882,7 @@ impl Stream {
     /// Lanes are unwound where code of the program runs, or where they wait, alone or for each other's being unwound. Between reserving and
     /// committing neither happens (decision 13), so that what is reserved is counted in. Should it not be, it is counted in here, so that
     /// what other calls put around it is not lost.
-    pub fn count_in_abandoned(&self, session: &SessionTables) {
+    pub fn count_in_abandoned(&self, session: &Resources) {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         for block in self.blocks.iter().take(self.block_count.peek() as usize) {
             let turn = block.turn.peek();
@@ -907,7 +909,7 @@ impl Stream {
     /// Gives a stream that reads another buffer, since an operation that nobody waits for any more may still fill its own, which stays
     /// taken; whether there was one. While no kernel runs.
     #[must_use]
-    pub fn change_read_buffer(&self, session: &SessionTables) -> bool {
+    pub fn change_read_buffer(&self, session: &Resources) -> bool {
         // What is left in the buffer was read by an operation that has ended, and none is made before it is used up.
         if self.read_next.peek() != self.read_end.peek() {
             return true;
@@ -919,7 +921,7 @@ impl Stream {
     }
     /// Begins writing at `offset` of the file. The lock's holder, with every block at rest (`rest`): after a flush that came to `Done`,
     /// or [`Stream::take_back_step`].
-    pub fn begin_writing(&self, session: &SessionTables, offset: u64) {
+    pub fn begin_writing(&self, session: &Resources, offset: u64) {
         debug_assert!(self.is_all_filling(), "a block is in use");
         let shift = self.block_shift.peek();
         // Blocks of a seekable stream lie at multiples of B in the file.
@@ -981,7 +983,7 @@ impl Stream {
         self.error.set(0);
     }
     /// One step of writing everything reserved so far. The lock's holder, when quiet; comes again until it says `Done` or `Failed`.
-    pub fn flush_step(&self, session: &SessionTables, ring: u32) -> Progress {
+    pub fn flush_step(&self, session: &Resources, ring: u32) -> Progress {
         let end = self.reserved();
         let current = end >> self.block_shift.peek();
         // At a block's very end the place of the empty current block may still hold the one K before.
@@ -1019,7 +1021,7 @@ impl Stream {
         }
     }
     /// Writes what the unfinished block holds.
-    fn start_partial(&self, session: &SessionTables, ring: u32, number: u64) -> Progress {
+    fn start_partial(&self, session: &Resources, ring: u32, number: u64) -> Progress {
         // ORDERING: acquire, device, partner the reaper.
         if self.serial.peek() != 0 && self.serial_next.observe() != number {
             return Progress::Wait(ring);
@@ -1058,7 +1060,7 @@ impl Stream {
     }
     /// Makes a free entry an open stream on `file`, with one block in the buffer of its own. Its only user so far; the blocks of its last
     /// stream came to rest before that was closed (`rest`).
-    pub fn set_up(&self, session: &SessionTables, file: u32, file_flags: u32, buffering: Buffering) {
+    pub fn set_up(&self, session: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
         debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
         // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.

@@ -18,7 +18,8 @@
 mod rig;
 
 use gpufs_core::abi::Cqe;
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::files::OpenFile;
+use gpufs_core::resources::Resources;
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Mutex;
@@ -39,7 +40,7 @@ struct World {
     stream: Box<Stream>,
     _file: Box<OpenFile>,
     free: Box<DeviceWord64>,
-    session: SessionTables,
+    session: Resources,
     /// The buffers' memory, by address.
     bytes: Vec<EntryCell<Byte>>,
     /// The file, by offset, and how many submissions the kernel has read.
@@ -51,7 +52,7 @@ impl World {
         let (rig, stream, file) =
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = SessionTables {
+        let session = Resources {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: 2,
             ..models::session_of(&rig.queue, &file, &stream)

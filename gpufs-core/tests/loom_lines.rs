@@ -29,9 +29,10 @@ mod rig;
 
 use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
+use gpufs_core::files::OpenFile;
 use gpufs_core::lines::{Taking, Work};
 use gpufs_core::pool::BufferPool;
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::resources::Resources;
 use gpufs_core::stream::{Buffering, Progress, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Arc;
@@ -57,7 +58,7 @@ struct Number(u64, u64);
 struct World {
     rig: Box<Rig>,
     stream: Box<Stream>,
-    session: SessionTables,
+    session: Resources,
     _file: Box<OpenFile>,
     _texts: Vec<u128>,
     _free: Vec<DeviceWord64>,
@@ -77,7 +78,7 @@ impl World {
         // SAFETY:
         // - one word each, in a vector that is never resized and lives as long as the session
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
-        let session = SessionTables {
+        let session = Resources {
             stream_buffers: BufferPool { free: sets[0], ..models::no_pool(BLOCK as u32) },
             line_buffers: BufferPool {
                 base: memory.as_ptr() as u64,

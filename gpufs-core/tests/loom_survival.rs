@@ -22,8 +22,9 @@
 mod rig;
 
 use gpufs_core::abi::{Cqe, Sqe};
+use gpufs_core::files::OpenFile;
 use gpufs_core::journal::{Journal, Place, Record};
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::resources::Resources;
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream, operation_of};
 use gpufs_core::word::{DeviceWord64, EntryCell, SharedWord64};
 use gpufs_core::{Operation, Slot};
@@ -43,7 +44,7 @@ struct World {
     _place: Box<Place>,
     entries: Vec<SharedWord64>,
     results: Vec<SharedWord64>,
-    session: SessionTables,
+    session: Resources,
     bytes: Vec<EntryCell<Byte>>,
 }
 
@@ -61,7 +62,7 @@ impl World {
             ticket: SharedWord64::new(0),
             records: [(); 2].map(|()| EntryCell::new(Record::default())),
         });
-        let session = SessionTables {
+        let session = Resources {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             journal: Journal {
                 places: &raw const *place,

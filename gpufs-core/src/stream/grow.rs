@@ -2,7 +2,7 @@
 
 use super::{MOST_BLOCKS, Stream};
 use crate::free_set::Claim;
-use crate::session::SessionTables;
+use crate::resources::Resources;
 
 /// What a stream leaves to the others of the buffers that are spare, for each that it takes.
 const SHARE: u32 = 2;
@@ -21,7 +21,7 @@ const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
 impl Stream {
     /// Whether the stream could have more blocks now. A hint, for who found it busy or its lock crowded.
     #[must_use]
-    pub fn may_grow(&self, session: &SessionTables) -> bool {
+    pub fn may_grow(&self, session: &Resources) -> bool {
         // ORDERING: relaxed: a hint, or under the lock.
         let count = self.block_count.peek();
         let most = session.blocks_per_stream;
@@ -32,7 +32,7 @@ impl Stream {
     /// Takes more blocks, as many as are wanted and the stream's share of the spare ones allows. The lock's holder, one lane, when quiet and
     /// everything accepted is written ([`Stream::flush_step`] says `Done`); then [`Stream::begin_writing`], before the lock is handed on.
     /// Waits for nothing.
-    pub fn grow(&self, session: &SessionTables) {
+    pub fn grow(&self, session: &Resources) {
         let count = self.block_count.peek();
         let set = &session.stream_buffers.free;
         #[allow(clippy::cast_possible_truncation, reason = "a small number")]
@@ -60,7 +60,7 @@ impl Stream {
 
     /// Leaves the stream's own buffer to a read that was given up and may still write it, and takes a spare one for good, if there is one. The
     /// lock's holder, alone.
-    pub fn replace_own_buffer(&self, session: &SessionTables) {
+    pub fn replace_own_buffer(&self, session: &Resources) {
         if let Some(claim) = session.stream_buffers.free.claim(1, self.index_in(session)) {
             self.blocks[0].give(session, claim.item(0));
         }
@@ -68,7 +68,7 @@ impl Stream {
 
     /// Lets the buffers go that the stream took beside its own, and says in the journal that all are nobody's. The lock's holder, one
     /// lane, when nothing is in flight, before the stream's file and its entry are given back.
-    pub fn give_back(&self, session: &SessionTables) {
+    pub fn give_back(&self, session: &Resources) {
         let count = self.block_count.peek() as usize;
         for block in self.blocks.iter().take(count) {
             session.journal.disown(block.buffer.peek());

@@ -18,13 +18,13 @@
 use core::cmp::Ordering;
 
 use super::{FILLING, FULL, Progress, Stream};
-use crate::session::SessionTables;
+use crate::resources::Resources;
 
 impl Stream {
     /// One step of taking back every block from those who start and reap. What has not been written is dropped, unless a lane that was on its
     /// way writes it first. The lock's holder, when quiet; comes again until it says `Done`: then nothing is in flight, and no block will be
     /// started before it is filled anew. Until then, who holds the lock makes the stream another ([`Stream::begin_writing`], closing).
-    pub fn take_back_step(&self, session: &SessionTables, ring: u32) -> Progress {
+    pub fn take_back_step(&self, session: &Resources, ring: u32) -> Progress {
         let current = self.reserved() >> self.block_shift.peek();
         let mut progress = Progress::Done;
         for (place, block) in (0..u64::from(self.block_count.peek())).zip(&self.blocks) {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use gpufs_core::files::OpenFile;
 use gpufs_core::journal::Journal;
 use gpufs_core::pool::BufferPool;
-use gpufs_core::session::{OpenFile, SessionTables};
-use gpufs_core::shared::Table;
+use gpufs_core::resources::Resources;
 use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord64;
 use gpufs_core::{FreeSet, Queue};
@@ -54,17 +54,16 @@ pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> BufferPool {
 }
 
 /// A session of one ring, one file and one stream, which outlive it, and of nothing else.
-pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> SessionTables {
+pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Resources {
     let (pool, null) = (no_pool(4096), std::ptr::null());
-    SessionTables {
+    Resources {
         queues: queue,
         queue_count: 1,
         file_count: 1,
         files: file,
         files_free: pool.free,
-        streams: stream,
+        stream_table: std::ptr::from_ref(stream).cast(),
         streams_free: pool.free,
-        shared: Table { entries: std::ptr::null(), lock: std::ptr::null(), paths: 0, count: 0 },
         stream_count: 1,
         region_count: 0,
         regions: std::ptr::null(),
@@ -72,13 +71,10 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Ses
         stream_buffers: pool,
         coalescing_buffers: pool,
         line_buffers: pool,
-        records: pool,
-        records_ended: std::ptr::null(),
         deadline_ns: 0,
         blocks_per_stream: 1,
         stall: std::ptr::null(),
         stalled: std::ptr::null(),
-        failures: std::ptr::null(),
         journal: Journal {
             places: std::ptr::null(),
             entries: null,

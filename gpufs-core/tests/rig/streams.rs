@@ -3,7 +3,8 @@
 
 use super::{Rig, Shape, models};
 use gpufs_core::abi::{Cqe, Sqe};
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::files::OpenFile;
+use gpufs_core::resources::Resources;
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::thread;
@@ -24,7 +25,7 @@ pub(crate) struct World {
     pub(crate) stream: Box<Stream>,
     pub(crate) file: Box<OpenFile>,
     _free: Box<DeviceWord64>,
-    pub(crate) session: SessionTables,
+    pub(crate) session: Resources,
     pub(crate) bytes: Vec<EntryCell<Byte>>,
 }
 
@@ -34,7 +35,7 @@ impl World {
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         // One buffer to spare, beside the stream's own.
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = SessionTables {
+        let session = Resources {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: BLOCKS as u32,
             ..models::session_of(&rig.queue, &file, &stream)

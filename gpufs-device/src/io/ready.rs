@@ -10,7 +10,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
 use gpufs_core::pool::BufferPool;
-use gpufs_core::session::{FileIndex, OpenFile, SessionTables, Target, WaitReason};
+use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 
 use super::staging::{claim_alone, count};
@@ -301,8 +301,7 @@ fn piece(
     let left = left.min(most);
     let operate = |index: Option<u32>, address: u64, bytes: u64| {
         #[allow(clippy::cast_possible_truncation, reason = "at most half of 2³²")]
-        let entry =
-            SessionTables::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
+        let entry = Resources::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
         let result = match way {
             Way::Try => transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT))),
             Way::Brief => operate_briefly(session, ring, lane, entry, hold_ns),

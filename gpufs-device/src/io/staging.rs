@@ -3,7 +3,7 @@
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::pool::{BufferPool, Staged};
-use gpufs_core::session::{SessionTables, Target, WaitReason};
+use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
 
 use super::{
@@ -221,7 +221,7 @@ pub(crate) fn transfer(
     let entry = request.filter(|_| in_place).map(|request| {
         #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
         let memory = (request.memory, bytes as u32);
-        SessionTables::transfer(region, writing, request.target, memory, request.offset)
+        Resources::transfer(region, writing, request.target, memory, request.offset)
     });
     // Ends: each round moves bytes of some lane, or closes it, unless a signal interrupted it.
     while lanes.any(running.open) {
@@ -275,8 +275,7 @@ fn transfer_of_one(
                 offset => offset + running.done,
             };
             #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
-            let entry =
-                SessionTables::transfer(index, writing, request.target, (address, bytes as u32), offset);
+            let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
             running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
     let staging = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
@@ -441,7 +440,7 @@ fn pass(
         let asked = run.whole.min(room);
         let sqe = next.filter(|_| leads && room != 0).map(|(target, offset, _)| {
             #[allow(clippy::cast_possible_truncation, reason = "at most a staging area")]
-            SessionTables::transfer(index, writing, target, (address, asked as u32), offset)
+            Resources::transfer(index, writing, target, (address, asked as u32), offset)
         });
         let own = entry.filter(|_| running.open);
         let result = transact(session, lanes, own.or(sqe));

@@ -23,7 +23,7 @@ pub(super) enum Taken {
 
 /// Whether the session has memory for lines.
 pub(super) const fn is_possible(session: &SessionTables) -> bool {
-    session.line_buffers.base != 0
+    session.resources.line_buffers.base != 0
 }
 
 /// How often a call finds no lines before it goes to the lock, where the first come are the first served.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
 use gpufs_core::abi::{POLLIN, Sqe};
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::session::{OpenFile, Resources};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 use gpufs_core::{Call, Errno};
 
@@ -119,8 +119,7 @@ impl Held {
         // Ends: an interrupted read is asked again; the kernel interrupts a read once for each signal.
         let outcome = loop {
             let pool = &self.session.stream_buffers;
-            let sqe =
-                SessionTables::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
+            let sqe = Resources::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
             let flags = self.file_flags();
             let plain = !OpenFile::may_wait(flags) || flags & (OpenFile::NONBLOCK | OpenFile::FIFO) == 0;
             let result = if plain {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::pool::BufferPool;
-use gpufs_core::session::{OpenFile, Region, SessionTables, Stall, TicketLock};
+use gpufs_core::session::{OpenFile, Region, Resources, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
@@ -293,20 +293,14 @@ impl Cutter {
         self.next = self.next.next_multiple_of(PAGE);
         let each = contents.rings.iter().zip(&contents.host_journal.results);
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
-        let session = SessionTables {
+        let resources = Resources {
             queues: queue_table,
             queue_count: count(contents.rings),
             file_count: files,
             files: self.table::<OpenFile>(files),
             files_free: self.free_set(files),
-            streams: self.streams(streams),
+            stream_table: self.streams(streams).cast(),
             streams_free: self.free_set(streams),
-            shared: shared::Table {
-                entries: self.table::<shared::Entry>(streams),
-                lock: self.table::<TicketLock>(1),
-                paths: paths.unwrap_or_else(|| self.table::<[DeviceWord64; PATH_BYTES / 8]>(streams) as u64),
-                count: streams,
-            },
             stream_count: streams,
             region_count: regions,
             regions: self.table::<Region>(regions),
@@ -314,14 +308,23 @@ impl Cutter {
             stream_buffers: self.pool(contents.stream_buffers),
             coalescing_buffers: self.coalescing_buffers(contents.coalescing_bytes, coalescing_buffers),
             line_buffers: self.line_buffers(contents, line_buffers),
-            records: self.coalescing_buffers(contents.sizes.record_bytes, records),
-            records_ended: self.table::<DeviceWord>(1),
             deadline_ns,
             blocks_per_stream,
             stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),
             stalled: self.table::<DeviceWord>(1),
-            failures: self.table::<DeviceWord64>(FAILURE_WORDS),
             journal: contents.host_journal.journal(),
+        };
+        let session = SessionTables {
+            resources,
+            shared: shared::Table {
+                entries: self.table::<shared::Entry>(streams),
+                lock: self.table::<TicketLock>(1),
+                paths: paths.unwrap_or_else(|| self.table::<[DeviceWord64; PATH_BYTES / 8]>(streams) as u64),
+                count: streams,
+            },
+            records: self.coalescing_buffers(contents.sizes.record_bytes, records),
+            records_ended: self.table::<DeviceWord>(1),
+            failures: self.table::<DeviceWord64>(FAILURE_WORDS),
         };
         (session, queues)
     }

@@ -1,0 +1,96 @@
+//! The entries of a session's file table: what device code opened, and what the host registered.
+
+use crate::abi::CURRENT_POSITION;
+use crate::lock::TicketLock;
+use crate::word::{DeviceWord, DeviceWord64};
+
+/// Index of an entry of the session's file table; what `open` returns as a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct FileIndex(pub u32);
+
+/// How an SQE names a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The process's descriptor, or the index of a registered file.
+    pub fd: i32,
+    /// Which of the two.
+    pub fixed: bool,
+}
+
+/// One open file. All words but `position` are constant while it is open; `position` is guarded by `lock`.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct OpenFile {
+    /// [`OpenFile::OPEN`] and its companions; 0 when the entry is free.
+    pub flags: DeviceWord,
+    /// The process's descriptor.
+    pub descriptor: DeviceWord,
+    /// Guards `position`.
+    pub lock: TicketLock,
+    /// Where `read` and `write` go on, in bytes from the start of the file.
+    pub position: DeviceWord64,
+    /// [`OpenFile::SHARED`]: the process's descriptor of the socket over which the host moves the position ([`crate::seek`]).
+    pub seeker: DeviceWord,
+}
+
+impl OpenFile {
+    /// The entry is in use.
+    pub const OPEN: u32 = 1 << 0;
+    /// Reading is allowed.
+    pub const READABLE: u32 = 1 << 1;
+    /// Writing is allowed.
+    pub const WRITABLE: u32 = 1 << 2;
+    /// Each write goes to the end (`O_APPEND`).
+    pub const APPEND: u32 = 1 << 3;
+    /// Has a position: a regular file or block device.
+    pub const SEEKABLE: u32 = 1 << 4;
+    /// A terminal: streams on it are line buffered.
+    pub const TERMINAL: u32 = 1 << 5;
+    /// The host opened it, and the host closes it.
+    pub const HOST_OWNED: u32 = 1 << 6;
+    /// A character device whose position is always 0 (`/dev/null` and its kin): seeking succeeds and does nothing.
+    pub const POSITIONLESS: u32 = 1 << 7;
+
+    /// Has a position that others share, and that is therefore not ours: a regular file or block device as a standard stream. Then not
+    /// [`OpenFile::SEEKABLE`]: transfers take the kernel's position, and only the host can move it.
+    pub const SHARED: u32 = 1 << 9;
+    /// The rings have it registered under its index.
+    pub const FIXED: u32 = 1 << 8;
+
+    /// Its calls do not wait (`O_NONBLOCK`).
+    pub const NONBLOCK: u32 = 1 << 10;
+    /// A FIFO that device code opened: its descriptor does not wait, and whether a writer has come is for a poll to say.
+    pub const FIFO: u32 = 1 << 11;
+
+    /// Whether a transfer may have to wait for another party, for ever perhaps: a pipe, a FIFO, a socket, a terminal.
+    #[must_use]
+    pub const fn may_wait(flags: u32) -> bool {
+        flags & (Self::SEEKABLE | Self::POSITIONLESS) == 0
+    }
+
+    /// How an SQE names the file.
+    #[must_use]
+    pub fn target(&self, index: FileIndex) -> Target {
+        self.target_of(self.flags.peek(), index)
+    }
+    /// [`OpenFile::target`] for who has seen the flags.
+    #[must_use]
+    pub fn target_of(&self, flags: u32, index: FileIndex) -> Target {
+        if flags & Self::FIXED != 0 {
+            Target { fd: index.0.cast_signed(), fixed: true }
+        } else {
+            Target { fd: self.descriptor.peek().cast_signed(), fixed: false }
+        }
+    }
+
+    /// Where a sequential transfer goes, given the position: there, or wherever the kernel's own rules put it.
+    #[must_use]
+    pub const fn offset(flags: u32, position: u64, writing: bool) -> u64 {
+        if flags & Self::SEEKABLE == 0 || (writing && flags & Self::APPEND != 0) {
+            CURRENT_POSITION
+        } else {
+            position
+        }
+    }
+}
