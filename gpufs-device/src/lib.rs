@@ -1,14 +1,50 @@
 //! File I/O and stdio for code that runs on a GPU. The same source runs on CPU lanes.
 //!
-//! | module | stage | what |
-//! |---|---|---|
-//! | [`stdio`], [`file`](mod@file) | 1, 9 | the calls: `fopen`, `fwrite`, `fprintf`, `open`, `pread` … |
-//! | [`format`](mod@format) | 1 | `printf`'s conversions |
-//! | [`warp`] | 2 | the lanes of a call and what they do together |
-//! | `stdio::output`, `stdio::input` | 3 | streams above the blocks of `gpufs_core::stream` |
-//! | `io` | 4 to 8 | batches of operations: submit, wait, drain |
+//! A kernel gets an [`Fs`], the session, and calls it as a program calls the C library: [`Fs::fopen`], [`File::fwrite`],
+//! [`fprintf!`], [`Fs::pread`]. Any lanes of any warp may make any call at once. Lanes that call together become one request
+//! to the kernel's io_uring. A [`File`] is shared by the whole grid, and one call's bytes are never torn or interleaved with
+//! another's. An error is the kernel's [`Errno`].
 //!
-//! Every call may be made by any lanes of any warp at once. Errors are the kernel's errno.
+//! ```
+//! use gpufs_device::kernel::{Handoff, Shared};
+//! use gpufs_device::{Errno, File, Fs, fprintf, kernel, snprintf, warp::global_thread};
+//!
+//! kernel! {
+//!     /// Every thread prints what it read to a stream that the host opened, and leaves an error for the host.
+//!     pub fn work(fs: Fs, log: File, failed: Shared<Handoff<Errno>>) {
+//!         if let Err(errno) = report(fs, log) {
+//!             failed.get(fs).put(errno);
+//!         }
+//!     }
+//! }
+//!
+//! fn report(fs: Fs, log: File) -> Result<(), Errno> {
+//!     let mut line = [0; 80];
+//!     let input = fs.fopen_shared(c"input.txt", c"r")?; // one stream for all threads that open it
+//!     let read = input.fread(&mut line)?;
+//!     fprintf!(log, c"thread %lu read %lu bytes\n", global_thread(), read)?; // checked by the compiler
+//!     input.fclose()
+//! }
+//!
+//! # fn main() -> Result<(), gpufs_device::format::FormatError> {
+//! // Formatting alone needs no session.
+//! let mut text = [0; 32];
+//! let length = snprintf!(&mut text, c"%5.2f|%-4d|", 3.14159, 7)?;
+//! assert_eq!(&text[..length], b" 3.14|7   |");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `gpufs_host` opens sessions and starts kernels; its front page has a whole program.
+//!
+//! | module | what is in it | stages (`ARCHITECTURE.md`) |
+//! |---|---|---|
+//! | [`stdio`] | streams: `fopen`, `fwrite`, `fprintf`, `fgets` …; how they differ from a CPU's | 1, 2, 3, 9 |
+//! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
+//! | [`format`](mod@format) | the conversions of `printf` | 1 |
+//! | [`kernel`](mod@kernel) | declaring a kernel, and what host and kernel hand each other | – |
+//! | [`warp`] | the lanes of a call and what they do together | 2 |
+//! | `io` | a warp's operations on a ring: submit, wait, drain | 4 to 8 |
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(
     any(target_arch = "nvptx64", target_arch = "amdgpu"),
