@@ -96,7 +96,7 @@
 //! its blocks written (the same waits), and then takes what is spare, which waits for nothing (rule 11). Who has taken room of a stream
 //! adds it to the cursor or gives it back, and waits for nothing meanwhile, so that the lock's holder need not wait long for either; nor
 //! for who starts or frees a block, when it takes back what could not be written (rule 10). A block of lines that are read ahead
-//! ([`lines`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
+//! ([`stream::readahead`]) is the same: who waits for lines starts its read, reaps, indexes and publishes it, each a step that waits for
 //! nothing, and the lock's holder waits for those steps and for reads in flight (a). The locks are
 //! first come first served and held across (a) to (d) only, taken in the order stream, file: (e) ends. ∎ (What is left: a stream that
 //! waits for its file, such as a read of a pipe that nobody writes, holds its lock, its own buffers, and for each operation on these a slot,
@@ -126,9 +126,9 @@
 //! | journal epochs | a [`journal::Place`] | 64 | never | – | – |
 //! | ... in an entry | [`journal`] | 64 less 2 log₂ of a buffer: 24 for 1 MiB | 4 minutes if all switches were one place's, at 70,000/s (3 for each 1 MiB of 25 GB/s) | a round ends: all entries are cleared in an epoch in which none counts | `journal.rs::entries_and_tickets_are_of_their_epoch_alone`, `loom_journal.rs` |
 //! | ... beside a ticket | a place's `ticket` | 32 | 17 hours | the same | `journal.rs::a_ticket_that_comes_round_is_not_taken_for_the_next` |
-//! | lines | the cursor of [`lines`]; `base` of a place | 43; 40 | 6 hours; 46 minutes | behind [`lines::Lines::SPENT`], 2³⁹, 23 minutes, lines count as closed, and are opened from 0 on again under the lock | `wrapping.rs::lines_that_are_read_ahead_are_numbered_anew_in_time` |
+//! | lines | the cursor of [`stream::readahead`]; `base` of a place | 43; 40 | 6 hours; 46 minutes | behind [`stream::readahead::Lines::SPENT`], 2³⁹, 23 minutes, lines count as closed, and are opened from 0 on again under the lock | `wrapping.rs::lines_that_are_read_ahead_are_numbered_anew_in_time` |
 //! | lines of a block | a place's `lines` | 24 | – | a block has 2²⁰ bytes at most | `fgets.rs` |
-//! | callers of lines, `tended`, `tenders`, `freeing` | [`lines`], streams | 20; 32 | – | lanes that are present: a GPU holds some 300,000 | `loom_lines.rs` |
+//! | callers of lines, `tended`, `tenders`, `freeing` | [`stream::readahead`], streams | 20; 32 | – | lanes that are present: a GPU holds some 300,000 | `loom_lines.rs` |
 //! | a stream's openings | `generation`; a `File` of Rust | 31 | 12 hours, if all were one entry's | the number runs on. A `File` kept so long after it was closed would name another stream. `fopen` takes one of the free entries at random: with 250 free ones that is 4 months | `wrapping.rs::handles_of_c_come_again_late` |
 //! | ... in a handle of C | the handle | 22 | 84 seconds, if all were one entry's | the same: with 250 free entries 6 hours | the same |
 //!
@@ -146,7 +146,6 @@ pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
-pub mod lines;
 pub mod lock;
 pub mod pool;
 mod position;

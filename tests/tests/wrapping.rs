@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Mutex;
 
-use gpufs_core::lines::Lines;
 use gpufs_core::session::SessionTables;
+use gpufs_core::stream::readahead::Lines;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, File, Fs, warp};

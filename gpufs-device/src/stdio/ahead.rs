@@ -1,8 +1,8 @@
-//! `fgets` without the lock (stage 3): lines that were read ahead (`gpufs_core::lines` has the rules), and the warps that read and index them.
+//! `fgets` without the lock (stage 3): lines that were read ahead (`gpufs_core::stream::readahead` has the rules), and the warps that read and index them.
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
-use gpufs_core::lines::{self, Taking, Work};
 use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
+use gpufs_core::stream::readahead::{Lines, Taking, Work};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::File;
@@ -244,7 +244,7 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     }
     let (from, text, ends) = lines.memory(session, place);
     let bytes = u64::from(lines.places[place as usize].got.peek());
-    let most_lines = lines::Lines::most_lines(session);
+    let most_lines = Lines::most_lines(session);
     // SAFETY:
     // - the place is this warp's: its buffer was read, and its text's memory, which is as long, nobody else touches
     // - blocks are made of whole words; behind the text there is room for `most_lines` ends

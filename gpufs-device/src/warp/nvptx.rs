@@ -15,7 +15,7 @@
 //!   that follows. With each `YIELD` of an assembled program overwritten by a `NOP`, no lanes were apart any more in 528 warps that write to
 //!   one stream; with them, 200 million lanes were, at four places.
 //! - Lanes that leave a loop by `return`, one of whose ways ends in a panic, come together at the end of the function. What a warp does
-//!   for every request therefore selects instead of returning early (`gpufs_core::lines::Lines::locate`).
+//!   for every request therefore selects instead of returning early (`gpufs_core::stream::readahead::Lines::locate`).
 //!
 //! PTX lets such lanes come to a barrier, vote or shuffle one after the other: the instruction waits for all, they execute it together, and
 //! then go their ways again. Two things follow.

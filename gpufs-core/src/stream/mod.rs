@@ -47,18 +47,19 @@
 #![allow(unsafe_code, reason = "filling a ring entry")]
 
 mod grow;
+pub mod readahead;
 mod rest;
 
 use crate::Errno;
 use crate::files::{FileIndex, OpenFile};
 use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
-use crate::lines::Lines;
 use crate::lock::TicketLock;
 use crate::pool::BufferPool;
 use crate::queue::{CacheAligned, Operation, Outcome};
 use crate::resources::Resources;
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
+use readahead::Lines;
 
 /// Blocks that a stream can have.
 pub const MOST_BLOCKS: usize = 16;
