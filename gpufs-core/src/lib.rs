@@ -128,7 +128,7 @@
 //! | ... beside a ticket | a place's `ticket` | 32 | 17 hours | the same | `journal.rs::a_ticket_that_comes_round_is_not_taken_for_the_next` |
 //! | lines | the cursor of [`stream::readahead`]; `base` of a place | 43; 40 | 6 hours; 46 minutes | behind [`stream::readahead::Lines::SPENT`], 2³⁹, 23 minutes, lines count as closed, and are opened from 0 on again under the lock | `wrapping.rs::lines_that_are_read_ahead_are_numbered_anew_in_time` |
 //! | lines of a block | a place's `lines` | 24 | – | a block has 2²⁰ bytes at most | `fgets.rs` |
-//! | callers of lines, `tended`, `tenders`, `freeing` | [`stream::readahead`], streams | 20; 32 | – | lanes that are present: a GPU holds some 300,000 | `loom_lines.rs` |
+//! | callers of lines, `progressing`, `freeing` | [`stream::readahead`], streams | 20; 32 | – | lanes that are present: a GPU holds some 300,000 | `loom_lines.rs` |
 //! | a stream's openings | `generation`; a `File` of Rust | 31 | 12 hours, if all were one entry's | the number runs on. A `File` kept so long after it was closed would name another stream. `fopen` takes one of the free entries at random: with 250 free ones that is 4 months | `wrapping.rs::handles_of_c_come_again_late` |
 //! | ... in a handle of C | the handle | 22 | 84 seconds, if all were one entry's | the same: with 250 free entries 6 hours | the same |
 //!

@@ -87,7 +87,7 @@ fn start_reopen() {
             // Where the late starter had the last slot, the block waits for the next to come by.
             for _ in 0..2 {
                 world.serve_once(well);
-                world.tend(1);
+                world.progress(1);
             }
             assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
             assert_eq!(world.rig.queue.free_slots(), 2);
@@ -107,9 +107,9 @@ fn free_reopen() {
             }
             world.serve_once(|sqe| if sqe.off == failing { full(sqe) } else { well(sqe) });
             world.rig.queue.drain_alone(2);
-            let tender = spawn(world, move |world| {
+            let helper = spawn(world, move |world| {
                 let written = BLOCKS - 1 - failing / BLOCK;
-                let _ = world.stream.tend(&world.session, 0, written as u32);
+                let _ = world.stream.progress(&world.session, 0, written as u32);
             });
             let (stream, session) = (&world.stream, &world.session);
             if world.close(2).is_some()
@@ -118,14 +118,14 @@ fn free_reopen() {
                 world.give_up();
                 let generation = world.reopen();
                 assert_eq!(world.write_by(generation, 1), Some(0));
-                tender.join().unwrap();
+                helper.join().unwrap();
                 let turns = [0, 1].map(|place| stream.blocks[place].turn.peek());
                 assert_eq!((turns, stream.granted.peek()), ([0, 1], BLOCK * BLOCKS));
                 for position in 1..BLOCK * BLOCKS {
                     assert_eq!(world.write_by(generation, 1), Some(position));
                 }
             } else {
-                tender.join().unwrap();
+                helper.join().unwrap();
             }
         });
     }

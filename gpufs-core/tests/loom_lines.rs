@@ -9,16 +9,16 @@
 //!
 //! | mutation | models that catch it |
 //! |---|---|
-//! | room is taken relaxed; a block's lines are noted behind its room | `publish_take`, `close_tend`, `reopen_take` |
+//! | room is taken relaxed; a block's lines are noted behind its room | `publish_take`, `close_progress`, `reopen_take` |
 //! | what was taken in vain is kept | `take_take`, `close_take`, `reopen_take` |
 //! | no look at CLOSED behind the cursor's addition; the room is then kept | `close_take`, `reopen_take` |
-//! | the cursor is closed by a store; `is_quiet` without its look at the cursor | `close_take`, `close_tend`, `reopen_take` |
+//! | the cursor is closed by a store; `is_quiet` without its look at the cursor | `close_take`, `close_progress`, `reopen_take` |
 //! | `taken` is counted relaxed | `free_publish` |
 //! | a block is freed before its begun line was carried over | `free_publish` |
-//! | no second look at `next` | `tend_tend` |
-//! | a claim, or a read's start, without its exchange | `tend_tend`; `free_publish` |
-//! | `READ`, `INDEXED` or `next` stored relaxed | `tend_tend` |
-//! | a caller leaves relaxed | `close_take`, `close_tend`, `reopen_take` |
+//! | no second look at `next` | `progress_progress` |
+//! | a claim, or a read's start, without its exchange | `progress_progress`; `free_publish` |
+//! | `READ`, `INDEXED` or `next` stored relaxed | `progress_progress` |
+//! | a caller leaves relaxed | `close_take`, `close_progress`, `reopen_take` |
 //!
 //! No model catches `is_quiet` without its look at the room, which is there as long as a caller is active but for a moment; nor lines that settle
 //! without waiting for their reads. Not decided: settled in one step, which takes too long.
@@ -129,7 +129,7 @@ impl World {
         let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
         self.rig.queue.drain_alone(4);
         for place in 0..PLACES {
-            if lines.tend(session, stream, place).0 == Work::Index && lines.claim(place, Work::Index) {
+            if lines.progress(session, stream, place).0 == Work::Index && lines.claim(place, Work::Index) {
                 let buffer = (lines.memory(session, place).0 / BLOCK) as usize;
                 // SAFETY:
                 // - the place is claimed, and its read was reaped: what is tested
@@ -174,11 +174,11 @@ impl World {
     }
 
     /// As a warp that found no lines.
-    fn tend(&self) {
-        if self.stream.lines.begin_tending() {
+    fn progress(&self) {
+        if self.stream.lines.enter_progress() {
             self.look_after();
             self.publish();
-            self.stream.lines.end_tending();
+            self.stream.lines.leave_progress();
         }
     }
 
@@ -291,15 +291,15 @@ fn publish_take() {
 
 /// Two publish, and two index, the same blocks: each is published once, in order.
 #[test]
-fn tend_tend() {
+fn progress_progress() {
     explore(2, |world| {
         world.look_after();
         assert_eq!(world.serve(), PLACES);
         world.rig.queue.drain_alone(4);
-        let other = spawn(world, World::tend);
-        world.tend();
+        let other = spawn(world, World::progress);
+        world.progress();
         other.join().unwrap();
-        world.tend();
+        world.progress();
         assert_eq!(world.take(8, 1).unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
     });
 }
@@ -324,7 +324,7 @@ fn free_publish() {
         assert_eq!(taker.join().unwrap().unwrap(), [1, 2, 3, 4]);
         world.look_after();
         world.serve();
-        world.tend();
+        world.progress();
         assert_eq!(world.take(8, 1).unwrap(), [5, 6, 7, 8, 9, 10, 11, 12]);
     });
 }
@@ -348,14 +348,14 @@ fn close_take() {
 
 /// The lock's holder closes lines while another starts reads, indexes and publishes.
 #[test]
-fn close_tend() {
+fn close_progress() {
     explore(3, |world| {
         world.look_after();
         assert_eq!(world.serve(), PLACES);
-        let tender = spawn(world, World::tend);
+        let helper = spawn(world, World::progress);
         let taken = world.take(2, 1).map_or(0, |taken| taken.len() as u64);
         let end = world.close(3);
-        tender.join().unwrap();
+        helper.join().unwrap();
         let end = end.or_else(|| world.close(3));
         assert_eq!(end, Some(taken), "when all have left, lines are settled");
     });
@@ -371,9 +371,9 @@ fn reopen_take() {
         if let Some(end) = world.close(3) {
             let (lines, stream, session) = (&world.stream.lines, &world.stream, &world.session);
             lines.open(session, stream, LINE as u32);
-            world.tend();
+            world.progress();
             world.serve();
-            world.tend();
+            world.progress();
             let first = world.take(2, 1);
             let other = taker.join().unwrap();
             let mut all: Vec<_> = [first, other].into_iter().flatten().flatten().collect();

@@ -13,7 +13,7 @@
 //! | no look at CLOSED behind the cursor's addition; the room is then kept; the cursor is closed by a store | `close_write` |
 //! | the cursor is opened while somebody has room in hand; the generation is not compared | `reopen_write` |
 //! | `committed` is added to, or read by `is_quiet`, relaxed; FULL is stored relaxed | `close_write` |
-//! | a grant is stored, not exchanged; no fence before granting; two free a block | `tend_tend` |
+//! | a grant is stored, not exchanged; no fence before granting; two free a block | `progress_progress` |
 //! | two start a block | `start_start` |
 //!
 //! The cursor's addition, `turn` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
@@ -96,10 +96,10 @@ fn free_close() {
             assert_eq!(world.write(1), Some(position));
         }
         assert_eq!(world.serve(1), 2);
-        let tender = spawn(world, |world| world.tend(1));
+        let helper = spawn(world, |world| world.progress(1));
         let writer = spawn(world, |world| world.write(2));
         let end = world.close(2);
-        tender.join().unwrap();
+        helper.join().unwrap();
         let place = writer.join().unwrap();
         assert!(place.is_none_or(|place| place == BLOCK * BLOCKS), "{place:?}");
         if let Some(end) = end {
@@ -117,12 +117,12 @@ fn start_start() {
             assert_eq!(world.write(1), Some(position));
         }
         world.rig.queue.release(claim);
-        let other = spawn(world, |world| world.tend(1));
-        world.tend(1);
+        let other = spawn(world, |world| world.progress(1));
+        world.progress(1);
         other.join().unwrap();
-        world.tend(1);
+        world.progress(1);
         assert_eq!(world.serve(1), 2);
-        world.tend(1);
+        world.progress(1);
         assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
     });
 }
@@ -135,9 +135,9 @@ fn free_reserve() {
             assert_eq!(world.write(1), Some(position));
         }
         let writer = spawn(world, |world| world.write(2));
-        let tender = spawn(world, |world| world.tend(2));
+        let helper = spawn(world, |world| world.progress(2));
         world.serve(1);
-        tender.join().unwrap();
+        helper.join().unwrap();
         let place = writer.join().unwrap();
         assert!(place.is_none_or(|place| place == BLOCK * BLOCKS), "{place:?}");
     });
@@ -145,17 +145,17 @@ fn free_reserve() {
 
 /// Two look after the same blocks: each is freed once, and granted once.
 #[test]
-fn tend_tend() {
+fn progress_progress() {
     explore(3, |world| {
         for position in 0..BLOCK * BLOCKS {
             assert_eq!(world.write(1), Some(position));
         }
         assert_eq!(world.serve(1), 2);
-        let other = spawn(world, |world| world.tend(1));
-        world.tend(1);
+        let other = spawn(world, |world| world.progress(1));
+        world.progress(1);
         other.join().unwrap();
         // Whoever came late finds nothing to do.
-        world.tend(1);
+        world.progress(1);
         assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
         assert_eq!(world.rig.queue.free_slots(), 2);
         assert_eq!(world.write(1), Some(BLOCK * BLOCKS));

@@ -129,10 +129,10 @@ kernel! {
                 if word != u64::MAX {
                     break word;
                 }
-                if warp.is_leader() && stream.begin_tending(Machine::MOST_TENDING) {
+                if warp.is_leader() && stream.enter_progress(Machine::PROGRESS_WARPS_MAX) {
                     let _ = stream.reap_all(session, ring);
                     session.queues()[ring as usize].drain_alone(64);
-                    stream.end_tending();
+                    stream.leave_progress();
                 } else {
                     nap(1_000);
                 }

@@ -271,8 +271,8 @@ pub struct Stream {
     /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants. On a
     /// line of its own, since many look at it while they wait.
     pub room: CacheAligned<DeviceWord64>,
-    /// Lanes that found the stream busy and look after its blocks.
-    pub tended: CacheAligned<DeviceWord>,
+    /// Warps that found the stream busy and make progress on its blocks.
+    pub progressing: CacheAligned<DeviceWord>,
     /// Lines read ahead.
     pub lines: Lines,
     /// The blocks.
@@ -741,7 +741,7 @@ impl Stream {
     pub fn reap_all(&self, session: &Resources, ring: u32) -> Progress {
         let mut progress = Progress::Done;
         for place in 0..self.block_count.peek() {
-            match self.tend(session, ring, place) {
+            match self.progress(session, ring, place) {
                 Progress::Done => {}
                 other => progress = other,
             }
@@ -750,7 +750,7 @@ impl Stream {
     }
 
     /// Looks after one place, for a caller that found [`Reservation::Busy`]: frees its block if it is written, starts it if it is full.
-    pub fn tend(&self, session: &Resources, ring: u32, place: u32) -> Progress {
+    pub fn progress(&self, session: &Resources, ring: u32, place: u32) -> Progress {
         match self.reap(session, u64::from(place)) {
             // ORDERING: relaxed: a hint; `start` looks again.
             Progress::Done => self.start(session, ring, self.place(u64::from(place)).turn.peek()),
@@ -758,24 +758,24 @@ impl Stream {
         }
     }
 
-    /// Whether the caller is now one of the `most` that look after the places, until it says [`Stream::end_tending`]. All that wait would
+    /// Whether the caller is now one of the `most` that look after the places, until it says [`Stream::leave_progress`]. All that wait would
     /// keep each other from the words.
     #[must_use]
-    pub fn begin_tending(&self, most: u32) -> bool {
+    pub fn enter_progress(&self, most: u32) -> bool {
         // ORDERING: relaxed look first; then acquire and release, device; nothing hangs on it.
-        if self.tended.0.peek() >= most {
+        if self.progressing.0.peek() >= most {
             return false;
         }
-        let admitted = self.tended.0.fetch_add(1) < most;
+        let admitted = self.progressing.0.fetch_add(1) < most;
         if !admitted {
-            self.tended.0.fetch_sub(1);
+            self.progressing.0.fetch_sub(1);
         }
         admitted
     }
     /// Lets another look after the places.
-    pub fn end_tending(&self) {
-        // ORDERING: as in `begin_tending`.
-        self.tended.0.fetch_sub(1);
+    pub fn leave_progress(&self) {
+        // ORDERING: as in `enter_progress`.
+        self.progressing.0.fetch_sub(1);
     }
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,

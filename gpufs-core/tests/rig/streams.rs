@@ -132,11 +132,11 @@ impl World {
     }
 
     /// Looks after the blocks at most `looks` times.
-    pub(crate) fn tend(&self, looks: u32) {
+    pub(crate) fn progress(&self, looks: u32) {
         for _ in 0..looks {
             self.rig.queue.drain_alone(2);
             for place in 0..BLOCKS as u32 {
-                let _ = self.stream.tend(&self.session, 0, place);
+                let _ = self.stream.progress(&self.session, 0, place);
             }
             thread::yield_now();
         }

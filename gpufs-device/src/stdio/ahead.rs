@@ -111,7 +111,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 tries += 1;
                 // Ends: a count. To try costs more looks at the words, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_LINES {
-                    let drained = tend(session, stream, lanes);
+                    let drained = progress(session, stream, lanes);
                     if lanes.any(lanes.is_leader() && lines.has_room(count)) {
                         break;
                     }
@@ -125,7 +125,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 let length = copy_out(session, stream, lanes, line, memory);
                 // Also while there are lines enough, so that there will be.
                 if line / LINES_A_LOOK != (line + count) / LINES_A_LOOK {
-                    let _ = tend(session, stream, lanes);
+                    let _ = progress(session, stream, lanes);
                 }
                 return Taken::Lines(Some(length));
             }
@@ -198,9 +198,9 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
 
 /// Looks after the places of a stream that has no lines now: each lane after some, and the warp then indexes or publishes one of them.
 /// Convergent. Waits for nothing.
-fn tend(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
+fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     let lines = &stream.lines;
-    if !lanes.any(lanes.is_leader() && lines.begin_tending()) {
+    if !lanes.any(lanes.is_leader() && lines.enter_progress()) {
         return Drained::Elsewhere;
     }
     let (mut work, mut chosen, mut waiting) = (Work::Nothing, 0, None);
@@ -208,7 +208,7 @@ fn tend(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     for place in (lanes.rank()..lines.place_count()).step_by(lanes.count() as usize) {
         if work == Work::Nothing {
             let ring;
-            (work, ring) = lines.tend(session, stream, place);
+            (work, ring) = lines.progress(session, stream, place);
             (chosen, waiting) = (place, ring.or(waiting));
         }
     }
@@ -227,7 +227,7 @@ fn tend(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     }
     lanes.sync();
     if lanes.is_leader() {
-        lines.end_tending();
+        lines.leave_progress();
     }
     if worked {
         return Drained::Some;

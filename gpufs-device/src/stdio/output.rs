@@ -163,7 +163,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                 tries += 1;
                 // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_ROOM {
-                    match tend(goal, lanes) {
+                    match progress(goal, lanes) {
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
                         Ok(drained) => {
@@ -191,29 +191,29 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
 /// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
 /// of a write, or `EAGAIN` where the stream can grow. Convergent. Waits for nothing. Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
-fn tend(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
+fn progress(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     let Goal { file: File { session, .. }, stream, ring } = goal;
-    if !lanes.any(lanes.is_leader() && stream.begin_tending(Machine::MOST_TENDING)) {
+    if !lanes.any(lanes.is_leader() && stream.enter_progress(Machine::PROGRESS_WARPS_MAX)) {
         return Ok(Drained::Elsewhere);
     }
     // More blocks serve all that wait. The lock's way takes them.
     if lanes.any(lanes.is_leader() && stream.may_grow(session)) {
         if lanes.is_leader() {
-            stream.end_tending();
+            stream.leave_progress();
         }
         return Err(Errno::AGAIN);
     }
     let mut progress = Progress::Done;
     // Ends: over the places.
     for place in (lanes.rank()..stream.block_count.peek()).step_by(lanes.count() as usize) {
-        match stream.tend(session, ring, place) {
+        match stream.progress(session, ring, place) {
             Progress::Done => {}
             other => progress = other,
         }
     }
     lanes.sync();
     if lanes.is_leader() {
-        stream.end_tending();
+        stream.leave_progress();
     }
     let waiting = match progress {
         Progress::Wait(ring) => Some(ring),

@@ -79,7 +79,7 @@ impl Warp for Machine {
     const INDEPENDENT_LANES: bool = false;
     const COPIES_WORDS: bool = true;
     const POLLS_BEFORE_YIELD: u32 = 8;
-    const MOST_TENDING: u32 = 16;
+    const PROGRESS_WARPS_MAX: u32 = 16;
     const NAP_OF_MANY_NS: u32 = 2_000;
 
     #[inline]

@@ -12,7 +12,7 @@ impl Warp for Machine {
     const INDEPENDENT_LANES: bool = true;
     const COPIES_WORDS: bool = false;
     const POLLS_BEFORE_YIELD: u32 = 1;
-    const MOST_TENDING: u32 = 1;
+    const PROGRESS_WARPS_MAX: u32 = 1;
     const NAP_OF_MANY_NS: u32 = 4_000;
 
     #[inline]

@@ -134,7 +134,7 @@ pub trait Warp {
     /// turns does.
     const POLLS_BEFORE_YIELD: u32;
     /// Warps that look after the blocks of a busy stream at a time. On few cores they take turns as it is.
-    const MOST_TENDING: u32;
+    const PROGRESS_WARPS_MAX: u32;
     /// The longest nap of a warp that waits where all others may be waiting, too.
     const NAP_OF_MANY_NS: u32;
     /// Lanes in a warp: 1 to 64. Any lane; the same everywhere.

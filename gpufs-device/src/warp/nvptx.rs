@@ -247,7 +247,7 @@ impl Warp for Machine {
     const COPIES_WORDS: bool = true;
     const POLLS_BEFORE_YIELD: u32 = 8;
     // With 1, 2, 4, 8 and 16 of 528 warps one stream of an H200 takes 20.2, 23.8, 25.7, 26.2 and 26.4 GB/s.
-    const MOST_TENDING: u32 = 16;
+    const PROGRESS_WARPS_MAX: u32 = 16;
     const NAP_OF_MANY_NS: u32 = 2_000;
 
     #[inline]

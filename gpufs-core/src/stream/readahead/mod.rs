@@ -11,7 +11,7 @@
 //! count_taken(place, n)        the lane that makes a block's lines all taken must free it
 //! leave()                      the caller touches nothing any more
 //!
-//! begin_tending() … leave()    who found no lines: starts reads, reaps them, indexes and publishes blocks
+//! enter_progress() … leave()    who found no lines: starts reads, reaps them, indexes and publishes blocks
 //! ```
 //!
 //! The life of a place's `operation` word; CLAIMED belongs to one lane, or to the warp that it leads:
@@ -125,8 +125,8 @@ pub struct Lines {
     cursor: CacheAligned<DeviceWord64>,
     /// Lines published that nobody has taken: signed, since who takes too many gives them back.
     room: CacheAligned<DeviceWord64>,
-    /// Tenders under way: a hint that keeps others from the places.
-    tenders: CacheAligned<DeviceWord>,
+    /// Warps that make progress on the places: a hint that keeps others away.
+    progressing: CacheAligned<DeviceWord>,
     /// The number of the block to be published next. Written by its publisher.
     next: DeviceWord64,
     /// Lines published. Written by publishers, in turn.
@@ -161,7 +161,7 @@ pub enum Taking {
     At(u64),
     /// No lines: take the lock.
     Closed,
-    /// Blocks are still being read. Tend them, and try again.
+    /// Blocks are still being read. Make progress on them, and try again.
     Busy,
 }
 
@@ -340,13 +340,13 @@ impl Lines {
         let _ = self.start(session, stream, index);
     }
 
-    // Tending: active callers.
+    // Progress, by active callers.
 
-    /// Whether the caller, one lane for its warp, is now active and may tend. Waits for nothing.
+    /// Whether the caller, one lane for its warp, is now active and may make progress. Waits for nothing.
     #[must_use]
-    pub fn begin_tending(&self) -> bool {
+    pub fn enter_progress(&self) -> bool {
         // ORDERING: relaxed: hints, so that few come near the places.
-        if !self.is_open() || self.tenders.0.peek() >= 2 * self.count.peek() {
+        if !self.is_open() || self.progressing.0.peek() >= 2 * self.count.peek() {
             return false;
         }
         // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
@@ -355,13 +355,13 @@ impl Lines {
             return false;
         }
         // ORDERING: relaxed: a hint.
-        self.tenders.0.fetch_add_relaxed(1);
+        self.progressing.0.fetch_add_relaxed(1);
         true
     }
     /// The other half.
-    pub fn end_tending(&self) {
-        // ORDERING: as in `begin_tending`.
-        self.tenders.0.fetch_sub(1);
+    pub fn leave_progress(&self) {
+        // ORDERING: as in `enter_progress`.
+        self.progressing.0.fetch_sub(1);
         self.leave();
     }
 
@@ -373,7 +373,7 @@ impl Lines {
 
     /// Does what a lane can do alone for a place: starts its read, or takes in what was read. What a warp could do then, and the
     /// ring on which something is under way. Active. Waits for nothing.
-    pub fn tend(&self, session: &Resources, stream: &Stream, index: u32) -> (Work, Option<u32>) {
+    pub fn progress(&self, session: &Resources, stream: &Stream, index: u32) -> (Work, Option<u32>) {
         let place = &self.places[index as usize];
         // ORDERING: acquire, device, partner `submit`.
         match place.operation.observe() {
@@ -388,7 +388,7 @@ impl Lines {
         }
     }
 
-    /// Claims a place for what [`Lines::tend`] said. One active lane, for its warp.
+    /// Claims a place for what [`Lines::progress`] said. One active lane, for its warp.
     #[must_use]
     pub fn claim(&self, index: u32, work: Work) -> bool {
         let place = &self.places[index as usize];
@@ -422,7 +422,7 @@ impl Lines {
     }
 
     /// Starts the read of an idle place; the ring that it is under way on. Active. Waits for nothing: without a free slot the next
-    /// tender starts it.
+    /// caller of `progress` starts it.
     fn start(&self, session: &Resources, stream: &Stream, index: u32) -> Option<u32> {
         let place = &self.places[index as usize];
         // ORDERING: relaxed: a read too many does no harm.
@@ -463,7 +463,7 @@ impl Lines {
         // - the place's buffer belongs to the operation until its completion was seen (rule of the `operation` word), and to the stream
         //   until then, since `close` waits for it
         unsafe { queue.fill(batch.first, sqe) };
-        // ORDERING: release, device, partner `tend`: the slot's new generation comes before its token.
+        // ORDERING: release, device, partner `progress`: the slot's new generation comes before its token.
         place.operation.publish(operation.token() | u64::from(ring) << RING_SHIFT);
         // SAFETY:
         // - one ticket, drawn and filled above
@@ -551,7 +551,7 @@ impl Lines {
         place.lines.set(base << BASE_SHIFT | count);
         let ends = u64::from(place.got.peek()) < stream.block_bytes();
         // Before the lines can be taken, and the place come to its next block.
-        // ORDERING: release, device, partner `tend`.
+        // ORDERING: release, device, partner `progress`.
         place.operation.publish(PUBLISHED);
         // ORDERING: relaxed: `published` grows before `room` does, see `is_quiet`.
         self.published.set(base + count);
@@ -671,7 +671,7 @@ impl Lines {
         }
         self.next.set(0);
         self.stopped.set(0);
-        self.tenders.0.set(0);
+        self.progressing.0.set(0);
         self.most.set(most.min(Self::longest(session)));
         let position = stream.position.peek() + u64::from(stream.read_next.peek());
         self.offset.set(position);
@@ -706,7 +706,7 @@ impl Lines {
         if self.open.peek() == SHUT {
             return;
         }
-        // ORDERING: acquire and release, device, partner `try_take` and `begin_tending`: a part of the cursor's modification order.
+        // ORDERING: acquire and release, device, partner `try_take` and `enter_progress`: a part of the cursor's modification order.
         let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
             self.end.set(at & LINE);
