@@ -108,7 +108,7 @@ pub struct Place {
     /// Bytes up to behind its last newline.
     pub tail: DeviceWord,
     /// Bytes of the block's first line that were carried over from the block before, and lie in front of its text.
-    pub lead: DeviceWord,
+    pub carried_bytes: DeviceWord,
     /// Whether no line of it can be published: one is too long, or there are too many.
     pub unfit: DeviceWord,
     /// The buffer of the session's `stream_buffers`. Constant while lines are open.
@@ -315,8 +315,8 @@ impl Lines {
         let text = self.text(session, place);
         let (before, end) =
             (self.end_of(session, place, line.saturating_sub(1)), self.end_of(session, place, line));
-        let lead = -i64::from(place.lead.peek());
-        let start = if line == 0 { lead } else { before };
+        let first_start = -i64::from(place.carried_bytes.peek());
+        let start = if line == 0 { first_start } else { before };
         (text.wrapping_add_signed(start), (end - start).cast_unsigned())
     }
 
@@ -538,14 +538,14 @@ impl Lines {
         fits.then_some((bytes, from))
     }
 
-    /// Publishes a claimed place's lines, with `lead` bytes in front of its text that were carried over. One lane, after a barrier with those
+    /// Publishes a claimed place's lines, with `carried_bytes` bytes in front of its text that were carried over. One lane, after a barrier with those
     /// that copied them.
-    pub fn publish(&self, session: &Resources, stream: &Stream, index: u32, lead: u64) {
+    pub fn publish(&self, session: &Resources, stream: &Stream, index: u32, carried_bytes: u64) {
         let place = &self.places[index as usize];
         let (turn, count) = (place.turn.peek(), u64::from(place.count.peek()));
         let base = self.published.peek();
         #[allow(clippy::cast_possible_truncation, reason = "at most `most`")]
-        place.lead.set(lead as u32);
+        place.carried_bytes.set(carried_bytes as u32);
         let begin = self.offset.peek() + turn * stream.block_bytes();
         self.published_end.set(begin + u64::from(place.tail.peek()));
         place.lines.set(base << BASE_SHIFT | count);
@@ -791,7 +791,7 @@ impl Lines {
             let line = number.checked_sub(base).filter(|line| *line < count)?;
             let begin = self.offset.peek() + place.turn.peek() * shift;
             let start =
-                if line == 0 { -i64::from(place.lead.peek()) } else { self.end_of(session, place, line - 1) };
+                if line == 0 { -i64::from(place.carried_bytes.peek()) } else { self.end_of(session, place, line - 1) };
             Some(begin.wrapping_add_signed(start))
         });
         debug_assert!(found.is_some(), "invariant 3");
