@@ -147,8 +147,8 @@ pub struct Lines {
     end: DeviceWord64,
     /// Lanes' calls under the lock that lines would have served, since lines were opened last. Under the lock.
     calls: DeviceWord,
-    /// Log₂ of by how much lines open later than at first, since they were closed early. Under the lock.
-    reluctance: DeviceWord,
+    /// log₂ of the factor by which lines open later than CALLS_BEFORE_OPEN says, because they were closed early. Under the lock.
+    open_delay_log2: DeviceWord,
     /// The places.
     pub places: [Place; MOST_PLACES],
 }
@@ -177,13 +177,13 @@ pub enum Work {
     Publish,
 }
 
-/// Calls under the lock that open lines, at first, each lane's counted.
-const CALLS: u32 = 128;
-/// Who hold a stream's lock or wait for it, of whom one more is a crowd.
-const CROWD: u32 = 4;
-/// By how much lines open later, as a power of two, where they were closed early, and at most.
-const LITTLE_RELUCTANCE: u32 = 2;
-const MOST_RELUCTANCE: u32 = 12;
+/// Calls under the lock, counted by lane, after which lines open, without a delay.
+const CALLS_BEFORE_OPEN: u32 = 128;
+/// The lock counts as contended above this many holders and waiters.
+const CONTENDED_AT: u32 = 4;
+/// Where lines were closed early, `open_delay_log2` grows by the step, up to the maximum.
+const OPEN_DELAY_STEP: u32 = 2;
+const OPEN_DELAY_MAX: u32 = 12;
 /// Why no more lines are published: of a line that is too long, or a read that failed.
 const AT_LINE: u32 = 1;
 const AT_END: u32 = 2;
@@ -624,15 +624,15 @@ impl Lines {
     pub fn count_call(&self, stream: &Stream, lanes: u32) -> bool {
         let calls = self.calls.peek().saturating_add(lanes);
         self.calls.set(calls);
-        (self.reluctance.peek() == 0 && stream.lock.queued() > CROWD)
-            || calls >= CALLS << self.reluctance.peek()
+        (self.open_delay_log2.peek() == 0 && stream.lock.queued() > CONTENDED_AT)
+            || calls >= CALLS_BEFORE_OPEN << self.open_delay_log2.peek()
     }
     /// Whether it is worth while for a caller that found lines closed to see whether they open before it draws a ticket of the stream's
     /// lock: each that waits there has to be served, lines or no. A hint.
     #[must_use]
     pub fn may_open(&self, stream: &Stream) -> bool {
         // ORDERING: relaxed: hints.
-        stream.lock.queued() > CROWD
+        stream.lock.queued() > CONTENDED_AT
             && stream.direction() != Direction::Writing
             && stream.buffering() == Buffering::Full
     }
@@ -698,7 +698,7 @@ impl Lines {
         // ORDERING: relaxed: the stream's new generation publishes it. Lines of the entry's last stream were settled when it was closed.
         self.cursor.0.fetch_set_bits(CLOSED);
         self.calls.set(0);
-        self.reluctance.set(0);
+        self.open_delay_log2.set(0);
     }
 
     /// Closes lines to newcomers, if they are open. The lock's holder, one lane; then [`Lines::settle`].
@@ -751,12 +751,12 @@ impl Lines {
         }
         // Where that was hardly worth it, it will take longer to come to it again; a little longer where the file ends.
         let worth = position - self.offset.peek() > stream.block_bytes() * u64::from(self.count.peek());
-        let reluctance = match (worth, self.stopped.peek()) {
-            (true, AT_END) => LITTLE_RELUCTANCE,
+        let open_delay_log2 = match (worth, self.stopped.peek()) {
+            (true, AT_END) => OPEN_DELAY_STEP,
             (true, _) => 0,
-            (false, _) => self.reluctance.peek() + LITTLE_RELUCTANCE,
+            (false, _) => self.open_delay_log2.peek() + OPEN_DELAY_STEP,
         };
-        self.reluctance.set(reluctance.min(MOST_RELUCTANCE));
+        self.open_delay_log2.set(open_delay_log2.min(OPEN_DELAY_MAX));
         // From here on nobody gets lines: the room is 0 at most. Who has got some since it was quiet finds the cursor closed and gives
         // them back, before lines are opened anew; so nobody takes lines of the next opening with room of this one.
         self.open.set(EMPTIED);
