@@ -168,7 +168,7 @@ impl World {
                     }
                     lines.publish(&self.session, &self.stream, place, bytes);
                 }
-                None => lines.give_up(place),
+                None => lines.stop_at(place),
             }
         }
     }

@@ -289,7 +289,7 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
         if lanes.is_leader() {
             match carried {
                 Some((bytes, _)) => lines.publish(session, stream, place, bytes),
-                None => lines.give_up(place),
+                None => lines.stop_at(place),
             }
         }
         worked = true;

@@ -110,7 +110,7 @@ pub struct Place {
     /// Bytes of the block's first line that were carried over from the block before, and lie in front of its text.
     pub carried_bytes: DeviceWord,
     /// Whether no line of it can be published: one is too long, or there are too many.
-    pub unfit: DeviceWord,
+    pub unpublishable: DeviceWord,
     /// The buffer of the session's `stream_buffers`. Constant while lines are open.
     buffer: DeviceWord,
     /// The buffer of the session's `line_buffers`. Constant while lines are open.
@@ -173,7 +173,7 @@ pub enum Work {
     Nothing,
     /// The block was read: index it, then say so by [`Lines::indexed`].
     Index,
-    /// The block is next: carry over the begun line, then [`Lines::publish`] or [`Lines::give_up`].
+    /// The block is next: carry over the begun line, then [`Lines::publish`] or [`Lines::stop_at`].
     Publish,
 }
 
@@ -508,11 +508,11 @@ impl Lines {
 
     /// The claimed place is indexed: its text and the ends of its lines are in its device memory. One lane, after a barrier with those
     /// that wrote them.
-    pub fn indexed(&self, index: u32, count: u32, tail: u32, unfit: bool) {
+    pub fn indexed(&self, index: u32, count: u32, tail: u32, unpublishable: bool) {
         let place = &self.places[index as usize];
         place.count.set(count);
         place.tail.set(tail);
-        place.unfit.set(u32::from(unfit));
+        place.unpublishable.set(u32::from(unpublishable));
         // ORDERING: release, device, partner `claim`.
         place.operation.publish(INDEXED);
     }
@@ -532,7 +532,7 @@ impl Lines {
         };
         let most = u64::from(self.most.peek());
         let fits = place.count.peek() != 0
-            && place.unfit.peek() == 0
+            && place.unpublishable.peek() == 0
             && bytes <= most
             && bytes + self.end_of(session, place, 0).cast_unsigned() <= most;
         fits.then_some((bytes, from))
@@ -568,7 +568,7 @@ impl Lines {
     }
 
     /// No more lines will be published: the claimed place's block, which stays as it is, cannot be. One lane.
-    pub fn give_up(&self, index: u32) {
+    pub fn stop_at(&self, index: u32) {
         let place = &self.places[index as usize];
         self.stop(if place.count.peek() == 0 && place.got.peek() == 0 { AT_END } else { AT_LINE });
         // ORDERING: release, device, partner the next `claim`, which goes no further.
