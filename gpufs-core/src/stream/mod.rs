@@ -72,7 +72,7 @@ pub const MOST_BLOCKS: usize = 16;
 /// ```
 ///
 /// Closed: no fast path; newcomers go to the lock. The position then means nothing, since newcomers that saw it open may still add to
-/// it; [`Stream::end`] has it.
+/// it; [`Stream::closed_at`] has it.
 const CLOSED: u64 = 1 << 63;
 const POSITION: u64 = (1 << 48) - 1;
 
@@ -247,12 +247,12 @@ pub struct Stream {
     /// First come, first served; guards what follows.
     pub lock: TicketLock,
     /// The cursor's position while it is closed.
-    pub end: DeviceWord64,
+    pub closed_at: DeviceWord64,
     /// A [`Direction`].
     pub direction: DeviceWord,
     /// A [`Buffering`].
     pub buffering: DeviceWord,
-    /// Stream flags: [`Stream::END`], [`Stream::ERROR`].
+    /// Stream flags: [`Stream::FLAG_EOF`], [`Stream::FLAG_ERROR`].
     pub flags: DeviceWord,
     /// Bytes pushed back by `ungetc`: 0 to 8.
     pub pushed_count: DeviceWord,
@@ -307,9 +307,9 @@ pub enum Progress {
 
 impl Stream {
     /// End of file was met (`feof(3)`).
-    pub const END: u32 = 1 << 0;
+    pub const FLAG_EOF: u32 = 1 << 0;
     /// A transfer failed (`ferror(3)`).
-    pub const ERROR: u32 = 1 << 1;
+    pub const FLAG_ERROR: u32 = 1 << 1;
     /// The position behind which writing begins anew with a position in the first block. Who looked before may still reserve: a grid less than
     /// 2⁴⁶ bytes at once, so that positions stay below what the cursor holds.
     pub const SPENT: u64 = POSITION / 2;
@@ -810,7 +810,7 @@ impl Stream {
         // ORDERING: release, device, partner `try_reserve`: a part of the cursor's release sequence, which `is_quiet` acquires.
         let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
-            self.end.set(at & POSITION);
+            self.closed_at.set(at & POSITION);
         }
     }
     /// Whether the fast path is open.
@@ -825,10 +825,10 @@ impl Stream {
     pub fn open_cursor(&self) {
         // ORDERING: acquire and release of the addition in `begin_writing`, device, partner `try_reserve`: who takes room from here on sees the
         // stream as it is now.
-        let in_hand = self.room.0.observe() != self.granted.peek().wrapping_sub(self.end.peek());
+        let in_hand = self.room.0.observe() != self.granted.peek().wrapping_sub(self.closed_at.peek());
         if self.failed().is_none() && !in_hand {
             // ORDERING: release, device, partner `try_reserve`.
-            self.cursor.0.publish(self.end.peek());
+            self.cursor.0.publish(self.closed_at.peek());
         }
     }
     /// The cursor's position.
@@ -836,7 +836,7 @@ impl Stream {
     pub fn reserved(&self) -> u64 {
         // ORDERING: relaxed: the cursor is closed and the lock held, or no kernel runs.
         let at = self.cursor.0.peek();
-        if at & CLOSED == 0 { at & POSITION } else { self.end.peek() }
+        if at & CLOSED == 0 { at & POSITION } else { self.closed_at.peek() }
     }
     /// Whether positions run short, so that writing has to begin anew. The lock's holder.
     #[must_use]
@@ -854,7 +854,7 @@ impl Stream {
         // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted` has, too. The other way round there is
         // less room than there should be.
         let room = self.room.0.observe();
-        let (granted, end) = (self.granted.peek(), self.end.peek());
+        let (granted, end) = (self.granted.peek(), self.closed_at.peek());
         if room != granted.wrapping_sub(end) {
             return false;
         }
@@ -945,9 +945,9 @@ impl Stream {
         self.serial_next.set(0);
         let granted = u64::from(self.block_count.peek()) << shift;
         // By how much the room changes, so that room in the hands of newcomers, who are about to give it back, stays counted.
-        let before = self.granted.peek().wrapping_sub(self.end.peek());
+        let before = self.granted.peek().wrapping_sub(self.closed_at.peek());
         self.granted.set(granted);
-        self.end.set(inside);
+        self.closed_at.set(inside);
         self.room.0.fetch_add((granted - inside).wrapping_sub(before));
         self.direction.set(Direction::Writing as u32);
     }
@@ -963,7 +963,7 @@ impl Stream {
         }
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
-        self.end.set(at + taken);
+        self.closed_at.set(at + taken);
         self.room.0.fetch_sub(taken);
         taken
     }
@@ -1064,7 +1064,7 @@ impl Stream {
     pub fn set_up(&self, session: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
         debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
-        // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `end` stay as they are.
+        // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `closed_at` stay as they are.
         self.cursor.0.fetch_set_bits(CLOSED);
         self.block_shift.set(session.stream_buffers.buffer_bytes.trailing_zeros());
         self.block_count.set(1);

@@ -140,7 +140,7 @@ fn is_at_end(file: File) -> bool {
     // the flags of the entry's next stream, the generation would be, too. The flag alone says it: while it is set, nothing is buffered
     // or pushed back.
     let flags = stream.flags.observe();
-    flags & Stream::END != 0
+    flags & Stream::FLAG_EOF != 0
         && stream.direction() == Direction::Reading
         && stream.generation.peek() == file.generation
 }
@@ -311,7 +311,7 @@ pub(super) fn consider(held: &Held, room: u64) {
         && stream.direction() == Direction::Reading
         && stream.buffering() == Buffering::Full
         && held.file_flags() & OpenFile::SEEKABLE != 0
-        && stream.flags.peek() & Stream::END == 0
+        && stream.flags.peek() & Stream::FLAG_EOF == 0
         && stream.pushed_count.peek() == 0
         && least >= 2;
     if fit && stream.lines.count_call(stream, lanes.count()) {

@@ -52,7 +52,7 @@ impl File {
                 held.update(|stream| {
                     stream.pushed.set(bytes << 8 | u64::from(byte));
                     stream.pushed_count.set(count + 1);
-                    stream.flags.set(stream.flags.peek() & !Stream::END);
+                    stream.flags.set(stream.flags.peek() & !Stream::FLAG_EOF);
                 });
                 Ok(Some(byte))
             })

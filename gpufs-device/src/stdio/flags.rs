@@ -12,18 +12,18 @@ impl File {
     /// Whether the end of the file was met, as `feof(3)`. Any lane; no other need call.
     #[must_use]
     pub fn feof(self) -> bool {
-        self.has(Stream::END)
+        self.has(Stream::FLAG_EOF)
     }
     /// Whether a transfer failed, as `ferror(3)`. Any lane; no other need call.
     #[must_use]
     pub fn ferror(self) -> bool {
-        self.has(Stream::ERROR)
+        self.has(Stream::FLAG_ERROR)
     }
     /// Clears both, as `clearerr(3)`.
     pub fn clearerr(self) {
         let cleared = Lanes::calling(self.session, Call::Clearerr).grouped(self.key(), |group| {
             with_lock(self, group, |held| {
-                held.lower(Stream::END | Stream::ERROR);
+                held.lower(Stream::FLAG_EOF | Stream::FLAG_ERROR);
                 Ok(())
             })
         });

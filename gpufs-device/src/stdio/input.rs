@@ -84,7 +84,7 @@ impl Held {
         let stream = self.stream;
         if stream.read_next.peek() == stream.read_end.peek() {
             // The end of the file is sticky until it is cleared (C11 7.21.7.1).
-            if stream.flags.peek() & Stream::END != 0 {
+            if stream.flags.peek() & Stream::FLAG_EOF != 0 {
                 return Ok(None);
             }
             // What is wanted now may come in pieces of the session's buffer size, however small the stream's own was set.
@@ -95,7 +95,7 @@ impl Held {
             };
             let count = self.refill(bytes)?;
             if count == 0 {
-                self.raise(Stream::END);
+                self.raise(Stream::FLAG_EOF);
                 return Ok(None);
             }
         }

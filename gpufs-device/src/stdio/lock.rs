@@ -156,7 +156,7 @@ impl Held {
     }
     /// Notes an error: `ferror` will say so.
     pub(super) fn fail<T>(&self, errno: Errno) -> Result<T, Errno> {
-        self.raise(Stream::ERROR);
+        self.raise(Stream::FLAG_ERROR);
         Err(errno)
     }
     /// Whether `errno` says that a thread of the host's gave up waiting for what is still in flight: then the system has the stream's buffers.

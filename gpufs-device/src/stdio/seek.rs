@@ -47,7 +47,7 @@ impl File {
         let moved = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 let outcome = seek(held, 0, Whence::Set);
-                held.lower(Stream::ERROR | Stream::END);
+                held.lower(Stream::FLAG_ERROR | Stream::FLAG_EOF);
                 outcome
             })
         });
@@ -79,7 +79,7 @@ fn seek(held: &Held, offset: i64, whence: Whence) -> Result<(), Errno> {
     held.update(|stream| {
         stream.position.set(target);
         stream.direction.set(Direction::Idle as u32);
-        stream.flags.set(stream.flags.peek() & !Stream::END);
+        stream.flags.set(stream.flags.peek() & !Stream::FLAG_EOF);
     });
     Ok(())
 }

@@ -42,7 +42,7 @@ impl Held {
         self.forget_read();
         self.update(|stream| {
             stream.direction.set(Direction::Idle as u32);
-            stream.flags.set(stream.flags.peek() & !Stream::END);
+            stream.flags.set(stream.flags.peek() & !Stream::FLAG_EOF);
         });
         Ok(())
     }

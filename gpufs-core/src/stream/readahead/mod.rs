@@ -31,7 +31,7 @@
 //! 3. A published block stays as it is until its last line is counted as taken *and* the begun line behind its last newline is carried
 //!    over to the next block. So who has taken lines finds them where they were published.
 //! 4. `cursor`'s `active` is the number of callers that may still touch a place. With CLOSED set it only falls, but for newcomers
-//!    that look and leave at once; when it is 0, nobody is CLAIMED, and every line below `end` has been copied.
+//!    that look and leave at once; when it is 0, nobody is CLAIMED, and every line below `closed_at` has been copied.
 //! 5. No published line is longer than `most` bytes, and a caller without room for so much does not take any. So a line is a call's result
 //!    as a whole, and the position of the stream is the end of the last line taken.
 //!
@@ -144,7 +144,7 @@ pub struct Lines {
     /// Where the last line published ends. Written by publishers, in turn.
     published_end: DeviceWord64,
     /// The cursor's line while it is closed.
-    end: DeviceWord64,
+    closed_at: DeviceWord64,
     /// Lanes' calls under the lock that lines would have served, since lines were opened last. Under the lock.
     calls: DeviceWord,
     /// log₂ of the factor by which lines open later than CALLS_BEFORE_OPEN says, because they were closed early. Under the lock.
@@ -681,7 +681,7 @@ impl Lines {
         // ORDERING: release, device, partner `try_take`.
         loop {
             let at = self.cursor.0.peek();
-            if self.cursor.0.compare_exchange(at, at & (CLOSED - ACTIVE) | self.end.peek()).is_ok() {
+            if self.cursor.0.compare_exchange(at, at & (CLOSED - ACTIVE) | self.closed_at.peek()).is_ok() {
                 break;
             }
         }
@@ -691,7 +691,7 @@ impl Lines {
     pub fn begin_at(&self, line: u64) {
         debug_assert!(self.open.peek() == SHUT, "lines are open");
         self.published.set(line);
-        self.end.set(line);
+        self.closed_at.set(line);
     }
     /// Makes the lines of a new stream, closed. Before any handle of it is used.
     pub fn set_up(&self) {
@@ -709,7 +709,7 @@ impl Lines {
         // ORDERING: acquire and release, device, partner `try_take` and `enter_progress`: a part of the cursor's modification order.
         let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
-            self.end.set(at & LINE);
+            self.closed_at.set(at & LINE);
         }
     }
 
@@ -740,7 +740,7 @@ impl Lines {
             queue.release(Claim::single(operation.slot.0));
             place.operation.set(IDLE);
         }
-        let (end, published) = (self.end.peek(), self.published.peek());
+        let (end, published) = (self.closed_at.peek(), self.published.peek());
         let position =
             if end == published { self.published_end.peek() } else { self.start_of(session, stream, end) };
         stream.position.set(position);
@@ -761,7 +761,7 @@ impl Lines {
         // them back, before lines are opened anew; so nobody takes lines of the next opening with room of this one.
         self.open.set(EMPTIED);
         self.published.set(0);
-        self.end.set(0);
+        self.closed_at.set(0);
         // ORDERING: acquire and release, device, partner `try_take`.
         self.room.0.fetch_sub(published.wrapping_sub(end));
         Progress::Wait(stream.ring(session))
@@ -805,7 +805,7 @@ impl Lines {
             return false;
         }
         // ORDERING: acquire, device, partner `publish`, `try_take`.
-        self.room.0.observe() == self.published.peek().wrapping_sub(self.end.peek())
+        self.room.0.observe() == self.published.peek().wrapping_sub(self.closed_at.peek())
     }
 
     fn release(session: &Resources, place: &Place) {
