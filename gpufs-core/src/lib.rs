@@ -119,8 +119,8 @@
 //! | an operation's counters ([`Counters`]), bytes and lines counted | [`Counters`] | 64 | never | – | – |
 //! | waits without an end | `waits` | 32 | – | lanes that are present: each counts itself once, and is taken off again | `waits.rs` |
 //! | tickets of a [`session::TicketLock`] | streams, files | 32 | 7 minutes | they run free: fewer than 2³² lanes wait, of whom each draws one | `session.rs::a_ticket_lock_comes_round` |
-//! | a stream's position | its cursor, `closed_at`, `granted` | 48 | 94 minutes | behind [`stream::Stream::SPENT`], 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and begins anew with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_anew` |
-//! | a stream's room | `room` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |
+//! | a stream's position | its cursor, `closed_at`, `granted_to` | 48 | 94 minutes | behind [`stream::Stream::SPENT`], 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and begins anew with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_anew` |
+//! | a stream's room | `available` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |
 //! | a block's turn, `serial_next` | the block, the stream | 48 less log₂ B | as positions | begins anew with them | as positions |
 //! | journal entries drawn in an epoch | a block's `committed` | 32 | – | cleared with each switch; a commit of an epoch has a byte at least, of which a block has 2²⁰ | `survival.rs` |
 //! | journal epochs | a [`journal::Place`] | 64 | never | – | – |

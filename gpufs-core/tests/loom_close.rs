@@ -89,7 +89,7 @@ fn start_reopen() {
                 world.serve_once(well);
                 world.progress(1);
             }
-            assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
+            assert_eq!(world.stream.available.0.peek(), BLOCK * BLOCKS);
             assert_eq!(world.rig.queue.free_slots(), 2);
         } else {
             writer.join().unwrap();
@@ -120,7 +120,7 @@ fn free_reopen() {
                 assert_eq!(world.write_by(generation, 1), Some(0));
                 helper.join().unwrap();
                 let turns = [0, 1].map(|place| stream.blocks[place].turn.peek());
-                assert_eq!((turns, stream.granted.peek()), ([0, 1], BLOCK * BLOCKS));
+                assert_eq!((turns, stream.granted_to.peek()), ([0, 1], BLOCK * BLOCKS));
                 for position in 1..BLOCK * BLOCKS {
                     assert_eq!(world.write_by(generation, 1), Some(position));
                 }

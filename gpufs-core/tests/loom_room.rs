@@ -84,7 +84,7 @@ fn granted_by_another() {
         assert_eq!(second.join().unwrap(), Progress::Done);
         let place = writer.join().unwrap();
         assert!(place.is_none_or(|place| place == BLOCK * BLOCKS), "{place:?}");
-        assert_eq!(stream.room.0.peek(), BLOCK * BLOCKS - u64::from(place.is_some()));
+        assert_eq!(stream.available.0.peek(), BLOCK * BLOCKS - u64::from(place.is_some()));
     });
 }
 

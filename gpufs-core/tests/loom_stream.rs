@@ -17,7 +17,7 @@
 //! | two start a block | `start_start` |
 //!
 //! The cursor's addition, `turn` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
-//! at the room, which `open_cursor` makes again, or with a relaxed one; `granted` exchanged relaxed; the generation added to relaxed. Who writes has acquired
+//! at the room, which `open_cursor` makes again, or with a relaxed one; `granted_to` exchanged relaxed; the generation added to relaxed. Who writes has acquired
 //! the room, to which `begin_writing` adds behind what the generation publishes.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a session of pointers, and the cells")]
@@ -45,7 +45,7 @@ fn reserve_reserve() {
         let other = spawn(world, |world| world.write(1));
         let places = [world.write(1), other.join().unwrap()];
         assert!(places.iter().flatten().eq([&3]), "{places:?}");
-        assert_eq!(world.stream.room.0.peek(), 0, "what was taken in vain was given back");
+        assert_eq!(world.stream.available.0.peek(), 0, "what was taken in vain was given back");
     });
 }
 
@@ -81,7 +81,7 @@ fn reopen_write() {
             stream.begin_writing(session, 0);
             stream.open_cursor();
             assert_eq!(writer.join().unwrap().is_some(), end == 1);
-            assert_eq!(stream.room.0.peek(), BLOCK * BLOCKS);
+            assert_eq!(stream.available.0.peek(), BLOCK * BLOCKS);
         } else {
             writer.join().unwrap();
         }
@@ -123,7 +123,7 @@ fn start_start() {
         world.progress(1);
         assert_eq!(world.serve(1), 2);
         world.progress(1);
-        assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
+        assert_eq!(world.stream.available.0.peek(), BLOCK * BLOCKS);
     });
 }
 
@@ -156,7 +156,7 @@ fn progress_progress() {
         other.join().unwrap();
         // Whoever came late finds nothing to do.
         world.progress(1);
-        assert_eq!(world.stream.room.0.peek(), BLOCK * BLOCKS);
+        assert_eq!(world.stream.available.0.peek(), BLOCK * BLOCKS);
         assert_eq!(world.rig.queue.free_slots(), 2);
         assert_eq!(world.write(1), Some(BLOCK * BLOCKS));
     });

@@ -93,7 +93,7 @@ fn skip(stream: &Stream, blocks: u64) {
         block.turn.set(block.turn.peek() + blocks);
     }
     stream.serial_next.set(stream.serial_next.peek() + blocks);
-    for word in [&stream.granted, &stream.closed_at] {
+    for word in [&stream.granted_to, &stream.closed_at] {
         word.set(word.peek() + bytes);
     }
     stream.base.set(stream.base.peek().wrapping_sub(bytes));

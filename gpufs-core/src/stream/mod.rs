@@ -2,10 +2,10 @@
 //!
 //! A writing stream has a *cursor*, a byte position that only grows, and K blocks of B bytes in a ring: position *p* lies in block
 //! number *b = p / B*, which uses place *b mod K*. What may be reserved is *granted*: whole blocks, in order, each once its place is
-//! free. `room` is what of that nobody has taken. Who takes `n` bytes of it may add `n` to the cursor, and finds the bytes there free:
+//! free. `available` is what of that nobody has taken. Who takes `n` bytes of it may add `n` to the cursor, and finds the bytes there free:
 //!
 //! ```text
-//! room + taken, not yet added to the cursor = granted − position
+//! available + taken, not yet added to the cursor = granted_to − position
 //! ```
 //!
 //! Both are additions, which succeed whoever else comes: an exchange on the cursor would fail for all but one of those that try at the
@@ -240,7 +240,7 @@ pub struct Stream {
 
     /// The position up to which room was granted: a multiple of B while the stream writes. Written by who frees a block, or under the
     /// lock.
-    pub granted: DeviceWord64,
+    pub granted_to: DeviceWord64,
     /// Lanes that free a block and have not granted it yet.
     pub freeing: DeviceWord,
 
@@ -270,7 +270,7 @@ pub struct Stream {
     pub shared: DeviceWord64,
     /// Bytes granted that nobody has taken: signed, since who takes too much gives it back. Written by reservers and by who grants. On a
     /// line of its own, since many look at it while they wait.
-    pub room: CacheAligned<DeviceWord64>,
+    pub available: CacheAligned<DeviceWord64>,
     /// Warps that found the stream busy and make progress on its blocks.
     pub progressing: CacheAligned<DeviceWord>,
     /// Lines read ahead.
@@ -319,44 +319,44 @@ impl Stream {
     /// Reserves `bytes` (at least 1) for a warp whose handle has this `generation`. One lane. Waits for nothing.
     pub fn try_reserve(&self, generation: u32, bytes: u64) -> Reservation {
         // ORDERING: relaxed: hints.
-        let (at, room) = (self.cursor.0.peek(), self.room.0.peek());
+        let (at, room) = (self.cursor.0.peek(), self.available.0.peek());
         let position = at & POSITION;
         if at & CLOSED != 0 || position > Self::SPENT {
             return Reservation::Closed;
         }
         if room.cast_signed() < bytes.cast_signed() {
-            return self.without_room(generation, position, bytes);
+            return self.without_available(generation, position, bytes);
         }
         // ORDERING: acquire and release, device, partner `grant`: the kernel's reading of the blocks' old content comes before. And partner
         // `is_quiet`, which waits until what is taken is reserved or given back: until then the stream stays as `admits` finds it.
-        if self.room.0.fetch_sub(bytes).cast_signed() < bytes.cast_signed() {
-            self.room.0.fetch_add(bytes);
-            return self.without_room(generation, position, bytes);
+        if self.available.0.fetch_sub(bytes).cast_signed() < bytes.cast_signed() {
+            self.available.0.fetch_add(bytes);
+            return self.without_available(generation, position, bytes);
         }
         if !self.admits(generation, position, bytes) {
-            self.room.0.fetch_add(bytes);
+            self.available.0.fetch_add(bytes);
             return Reservation::Closed;
         }
         // ORDERING: acquire and release, device, partner the lock's holder closing the cursor: it sees this reservation, or this sees
         // CLOSED.
         let at = self.cursor.0.fetch_add(bytes);
         if at & CLOSED != 0 {
-            self.room.0.fetch_add(bytes);
+            self.available.0.fetch_add(bytes);
             return Reservation::Closed;
         }
         Reservation::At(at & POSITION)
     }
 
     /// What is to be done where there is no room for so many bytes: what the fast path never takes need not wait for it.
-    fn without_room(&self, generation: u32, position: u64, bytes: u64) -> Reservation {
+    fn without_available(&self, generation: u32, position: u64, bytes: u64) -> Reservation {
         if self.admits(generation, position, bytes) { Reservation::Busy } else { Reservation::Closed }
     }
 
     /// Whether there seems to be room for so many bytes: all that many that wait need to look at.
     #[must_use]
-    pub fn has_room(&self, bytes: u64) -> bool {
+    pub fn has_available(&self, bytes: u64) -> bool {
         // ORDERING: relaxed: a hint.
-        self.room.0.peek().cast_signed() >= bytes.cast_signed()
+        self.available.0.peek().cast_signed() >= bytes.cast_signed()
     }
 
     /// Whether the fast path takes so many bytes at about this position, from handles of this generation.
@@ -377,16 +377,16 @@ impl Stream {
         // Ends: a round grants a block, or another lane did; a stream has few.
         loop {
             // ORDERING: relaxed: confirmed by the exchange.
-            let granted = self.granted.peek();
+            let granted = self.granted_to.peek();
             let number = granted >> self.block_shift.peek();
             // ORDERING: acquire, device, partner `free_block`: the kernel's reading of the old content comes before.
             if self.place(number).turn.observe() != number {
                 return;
             }
-            // ORDERING: acquire and release, device: one lane grants a block. `granted` grows before `room` does, see `is_quiet`.
-            if self.granted.compare_exchange(granted, granted + bytes).is_ok() {
+            // ORDERING: acquire and release, device: one lane grants a block. `granted_to` grows before `available` does, see `is_quiet`.
+            if self.granted_to.compare_exchange(granted, granted + bytes).is_ok() {
                 // ORDERING: acquire and release, device, partner `try_reserve`.
-                self.room.0.fetch_add(bytes);
+                self.available.0.fetch_add(bytes);
             }
         }
     }
@@ -825,7 +825,7 @@ impl Stream {
     pub fn open_cursor(&self) {
         // ORDERING: acquire and release of the addition in `begin_writing`, device, partner `try_reserve`: who takes room from here on sees the
         // stream as it is now.
-        let in_hand = self.room.0.observe() != self.granted.peek().wrapping_sub(self.closed_at.peek());
+        let in_hand = self.available.0.observe() != self.granted_to.peek().wrapping_sub(self.closed_at.peek());
         if self.failed().is_none() && !in_hand {
             // ORDERING: release, device, partner `try_reserve`.
             self.cursor.0.publish(self.closed_at.peek());
@@ -851,10 +851,10 @@ impl Stream {
         // is missing from the room seen below, and the turns seen below are no older than those that they saw. With an older turn, a
         // block's next filling would pass for its last.
         let _ = self.cursor.0.observe();
-        // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted` has, too. The other way round there is
+        // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted_to` has, too. The other way round there is
         // less room than there should be.
-        let room = self.room.0.observe();
-        let (granted, end) = (self.granted.peek(), self.closed_at.peek());
+        let room = self.available.0.observe();
+        let (granted, end) = (self.granted_to.peek(), self.closed_at.peek());
         if room != granted.wrapping_sub(end) {
             return false;
         }
@@ -945,10 +945,10 @@ impl Stream {
         self.serial_next.set(0);
         let granted = u64::from(self.block_count.peek()) << shift;
         // By how much the room changes, so that room in the hands of newcomers, who are about to give it back, stays counted.
-        let before = self.granted.peek().wrapping_sub(self.closed_at.peek());
-        self.granted.set(granted);
+        let before = self.granted_to.peek().wrapping_sub(self.closed_at.peek());
+        self.granted_to.set(granted);
         self.closed_at.set(inside);
-        self.room.0.fetch_add((granted - inside).wrapping_sub(before));
+        self.available.0.fetch_add((granted - inside).wrapping_sub(before));
         self.direction.set(Direction::Writing as u32);
     }
     /// Reserves under the lock: up to the end of the block that the cursor stands in. How many of `bytes`; 0 while the block's
@@ -964,7 +964,7 @@ impl Stream {
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
         let taken = bytes.min(room);
         self.closed_at.set(at + taken);
-        self.room.0.fetch_sub(taken);
+        self.available.0.fetch_sub(taken);
         taken
     }
     /// The first position that is not in the file yet: everything before it is. The lock's holder, when quiet and nothing is in
@@ -1064,7 +1064,7 @@ impl Stream {
     pub fn set_up(&self, session: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
         debug_assert!(self.is_all_filling(), "a block is in use");
         // ORDERING: relaxed throughout: the generation's release below publishes it.
-        // What a newcomer still has in hand of the entry's last stream it gives back: `room`, `granted` and `closed_at` stay as they are.
+        // What a newcomer still has in hand of the entry's last stream it gives back: `available`, `granted_to` and `closed_at` stay as they are.
         self.cursor.0.fetch_set_bits(CLOSED);
         self.block_shift.set(session.stream_buffers.buffer_bytes.trailing_zeros());
         self.block_count.set(1);

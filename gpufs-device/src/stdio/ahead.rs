@@ -112,7 +112,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 // Ends: a count. To try costs more looks at the words, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_LINES {
                     let drained = progress(session, stream, lanes);
-                    if lanes.any(lanes.is_leader() && lines.has_room(count)) {
+                    if lanes.any(lanes.is_leader() && lines.has_available(count)) {
                         break;
                     }
                     if patience.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {

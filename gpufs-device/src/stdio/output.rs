@@ -98,7 +98,7 @@ fn write_slowly<R: Record>(
     at_last: bool,
 ) -> Option<Result<(), Errno>> {
     let needless = |stream: &Stream| {
-        !at_last && stream.is_open() && (stream.has_room(1) || !stream.may_grow(file.session))
+        !at_last && stream.is_open() && (stream.has_available(1) || !stream.may_grow(file.session))
     };
     with_lock_unless(file, lanes, needless, |held| write_held(held, part, accepted))
 }
@@ -172,7 +172,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                             }
                         }
                     }
-                    if lanes.any(lanes.is_leader() && stream.has_room(to - from)) {
+                    if lanes.any(lanes.is_leader() && stream.has_available(to - from)) {
                         break;
                     }
                 }

@@ -25,7 +25,7 @@
 //!
 //! Invariants:
 //!
-//! 1. `room + taken, not yet added to the cursor = published − lines taken`: as in [`crate::stream`], both are additions.
+//! 1. `available + taken, not yet added to the cursor = published − lines taken`: as in [`crate::stream`], both are additions.
 //! 2. Blocks are published in order of their numbers, each by one warp: only block `next` may be, and its `operation` word is exchanged.
 //!    So `base` of block *b* is the sum of the counts of the blocks before it.
 //! 3. A published block stays as it is until its last line is counted as taken *and* the begun line behind its last newline is carried
@@ -124,7 +124,7 @@ pub struct Lines {
     /// CLOSED, active callers, and the next line. Written by callers, and by the lock's holder.
     cursor: CacheAligned<DeviceWord64>,
     /// Lines published that nobody has taken: signed, since who takes too many gives them back.
-    room: CacheAligned<DeviceWord64>,
+    available: CacheAligned<DeviceWord64>,
     /// Warps that make progress on the places: a hint that keeps others away.
     progressing: CacheAligned<DeviceWord>,
     /// The number of the block to be published next. Written by its publisher.
@@ -231,33 +231,33 @@ impl Lines {
             return Taking::Closed;
         }
         // ORDERING: relaxed: a hint.
-        if self.room.0.peek().cast_signed() < count.cast_signed() {
-            return self.without_room(count);
+        if self.available.0.peek().cast_signed() < count.cast_signed() {
+            return self.without_available(count);
         }
         // ORDERING: acquire and release, device, partner `publish`: the lines' text and ends come before. And partner `is_quiet`, which waits
         // until what is taken is in the cursor or given back: until then lines stay as `admits` finds them.
-        if self.room.0.fetch_sub(count).cast_signed() < count.cast_signed() {
-            self.room.0.fetch_add(count);
-            return self.without_room(count);
+        if self.available.0.fetch_sub(count).cast_signed() < count.cast_signed() {
+            self.available.0.fetch_add(count);
+            return self.without_available(count);
         }
         if !self.admits(stream, generation, most) {
-            self.room.0.fetch_add(count);
+            self.available.0.fetch_add(count);
             return Taking::Closed;
         }
         // ORDERING: acquire and release, device, partner `close`: its holder sees this caller active, or this sees CLOSED.
         let at = self.cursor.0.fetch_add(count + ACTIVE);
         if at & CLOSED != 0 {
             self.leave();
-            self.room.0.fetch_add(count);
+            self.available.0.fetch_add(count);
             return Taking::Closed;
         }
         Taking::At(at & LINE)
     }
 
     /// What is to be done where there are not so many lines.
-    fn without_room(&self, count: u64) -> Taking {
+    fn without_available(&self, count: u64) -> Taking {
         // ORDERING: acquire, device, partner `stop`: the room seen next is the last.
-        if self.stopped.observe() != 0 && self.room.0.peek().cast_signed() < count.cast_signed() {
+        if self.stopped.observe() != 0 && self.available.0.peek().cast_signed() < count.cast_signed() {
             return Taking::Closed;
         }
         if self.holds_too_few() { Taking::Closed } else { Taking::Busy }
@@ -268,7 +268,7 @@ impl Lines {
     fn holds_too_few(&self) -> bool {
         // ORDERING: relaxed: hints, read in an order in which they rather say no: others take what is left, or the caller comes again.
         let (next, count) = (self.next.peek(), u64::from(self.count.peek()));
-        let room = self.room.0.peek();
+        let room = self.available.0.peek();
         let Some(oldest) = next.checked_sub(count) else { return false };
         #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
         let place = &self.places[(next & count.wrapping_sub(1)) as usize & (MOST_PLACES - 1)];
@@ -282,9 +282,9 @@ impl Lines {
 
     /// Whether there seem to be so many lines, or never will be: all that many that wait need to look at.
     #[must_use]
-    pub fn has_room(&self, count: u64) -> bool {
+    pub fn has_available(&self, count: u64) -> bool {
         // ORDERING: relaxed: hints.
-        self.room.0.peek().cast_signed() >= count.cast_signed() || self.stopped.peek() != 0 || !self.is_open()
+        self.available.0.peek().cast_signed() >= count.cast_signed() || self.stopped.peek() != 0 || !self.is_open()
     }
 
     fn admits(&self, stream: &Stream, generation: u32, most: u64) -> bool {
@@ -553,10 +553,10 @@ impl Lines {
         // Before the lines can be taken, and the place come to its next block.
         // ORDERING: release, device, partner `progress`.
         place.operation.publish(PUBLISHED);
-        // ORDERING: relaxed: `published` grows before `room` does, see `is_quiet`.
+        // ORDERING: relaxed: `published` grows before `available` does, see `is_quiet`.
         self.published.set(base + count);
         // ORDERING: acquire and release, device, partner `try_take`.
-        self.room.0.fetch_add(count);
+        self.available.0.fetch_add(count);
         if ends {
             self.stop(AT_END);
         }
@@ -576,7 +576,7 @@ impl Lines {
     }
 
     fn stop(&self, why: u32) {
-        // ORDERING: release, device, partner `without_room`: the last lines' room comes before.
+        // ORDERING: release, device, partner `without_available`: the last lines' room comes before.
         self.stopped.publish(why);
     }
 
@@ -763,7 +763,7 @@ impl Lines {
         self.published.set(0);
         self.closed_at.set(0);
         // ORDERING: acquire and release, device, partner `try_take`.
-        self.room.0.fetch_sub(published.wrapping_sub(end));
+        self.available.0.fetch_sub(published.wrapping_sub(end));
         Progress::Wait(stream.ring(session))
     }
 
@@ -805,7 +805,7 @@ impl Lines {
             return false;
         }
         // ORDERING: acquire, device, partner `publish`, `try_take`.
-        self.room.0.observe() == self.published.peek().wrapping_sub(self.closed_at.peek())
+        self.available.0.observe() == self.published.peek().wrapping_sub(self.closed_at.peek())
     }
 
     fn release(session: &Resources, place: &Place) {
