@@ -21,7 +21,7 @@
 //! |---|---|
 //! | the last commit of a block | the whole block is known |
 //! | a write is submitted | the same, or all that an unfinished block holds; and which operation writes it |
-//! | a write ends | how far the file has the block; where that is all of it, whose turn comes |
+//! | a write ends | how far the file has the block; where that is all of it, whose block comes next |
 //! | `begin_writing` | a first block, of which nothing is to be written |
 //! | too many commits for the entries | all that the unfinished block holds is known |
 //! | `fclose` | nobody's |
@@ -95,7 +95,7 @@ const TICKET_BITS: u32 = 32;
 #[repr(C, align(16))]
 pub struct Record {
     /// The block's number. Blocks of a serial stream are written in this order.
-    pub turn: u64,
+    pub block_number: u64,
     /// Where in the file the block's first byte lies; of no meaning in a serial stream.
     pub offset: u64,
     /// The write in flight: ring and token, as in the block's `operation` word; 0 if there is none.

@@ -47,12 +47,12 @@ fn entries_hold_any_range_of_a_buffer() {
         assert!(!journal.enter(1, epoch, ENTRIES, 0, 1), "there is no such entry");
         assert_eq!(whole(&journal, 1, epoch), ranges);
         assert_eq!(whole(&journal, 0, epoch), [], "another buffer's");
-        let next = journal.switch(1, epoch, Record { turn: 7, stream: 1, ..Record::default() });
+        let next = journal.switch(1, epoch, Record { block_number: 7, stream: 1, ..Record::default() });
         assert_eq!(whole(&journal, 1, next), [], "an earlier epoch's");
         // SAFETY:
         // - nobody switches
         let (record, in_force, ticket) = unsafe { journal.in_force(1) }.unwrap();
-        assert_eq!((record.turn, in_force, ticket), (7, next, None));
+        assert_eq!((record.block_number, in_force, ticket), (7, next, None));
         journal.note_ticket(1, next, 9);
         // SAFETY:
         // - nobody switches
@@ -75,18 +75,18 @@ fn an_epoch_that_comes_round_finds_no_old_entry() {
         let last = round - 1;
         let (places, entries) = tables(last - 1);
         let journal = journal(&places, &entries, shift);
-        let mut epoch = journal.switch(0, last - 1, Record { turn: 1, ..Record::default() });
+        let mut epoch = journal.switch(0, last - 1, Record { block_number: 1, ..Record::default() });
         assert_eq!(epoch, last);
         assert!(journal.enter(0, epoch, 3, 10, 20));
         assert_eq!(whole(&journal, 0, epoch), [(10, 30)]);
-        for turn in 2..10 {
+        for block_number in 2..10 {
             let before = epoch;
-            epoch = journal.switch(0, epoch, Record { turn, ..Record::default() });
+            epoch = journal.switch(0, epoch, Record { block_number, ..Record::default() });
             assert!(journal.entry_epoch(epoch) != 0, "0 marks an unused entry");
             assert_ne!(epoch & 1, before & 1, "the record in force is not overwritten");
             // SAFETY:
             // - nobody switches
-            assert_eq!(unsafe { journal.in_force(0) }.unwrap().0.turn, turn);
+            assert_eq!(unsafe { journal.in_force(0) }.unwrap().0.block_number, block_number);
             assert_eq!(whole(&journal, 0, epoch), []);
         }
         assert_eq!(whole(&journal, 0, last), [], "a round later");
@@ -100,24 +100,28 @@ fn entries_and_tickets_are_of_their_epoch_alone() {
         let (places, entries) = tables(0);
         let journal = journal(&places, &entries, shift);
         let (mut epoch, mut rounds) = (0, 0);
-        for turn in 1..1 << (64 - 2 * shift + 10) {
+        for block_number in 1..1 << (64 - 2 * shift + 10) {
             let before = epoch;
-            epoch = journal.switch(0, epoch, Record { turn, ..Record::default() });
+            epoch = journal.switch(0, epoch, Record { block_number, ..Record::default() });
             rounds += u32::from(journal.entry_epoch(epoch) < journal.entry_epoch(before));
             assert_eq!(whole(&journal, 0, epoch), [], "epoch {epoch}");
-            let index = (turn % 7) as u32;
+            let index = (block_number % 7) as u32;
             if index < 3 {
                 assert!(journal.enter(0, epoch, index, 10, 20));
                 assert_eq!(whole(&journal, 0, epoch), [(10, 30)]);
             }
-            if turn % 5 == 0 {
+            if block_number % 5 == 0 {
                 journal.note_ticket(0, epoch, index);
             }
             // SAFETY:
             // - nobody switches
             let (record, in_force, ticket) = unsafe { journal.in_force(0) }.unwrap();
-            let noted = (turn % 5 == 0).then_some(index);
-            assert_eq!((record.turn, in_force, ticket), (turn, epoch, noted), "epoch {epoch}");
+            let noted = (block_number % 5 == 0).then_some(index);
+            assert_eq!(
+                (record.block_number, in_force, ticket),
+                (block_number, epoch, noted),
+                "epoch {epoch}"
+            );
         }
         assert!(rounds >= 1000, "{rounds} rounds");
     }

@@ -119,7 +119,7 @@ fn free_reopen() {
                 let generation = world.reopen();
                 assert_eq!(world.write_by(generation, 1), Some(0));
                 helper.join().unwrap();
-                let turns = [0, 1].map(|place| stream.blocks[place].turn.peek());
+                let turns = [0, 1].map(|place| stream.blocks[place].block_number.peek());
                 assert_eq!((turns, stream.granted_to.peek()), ([0, 1], BLOCK * BLOCKS));
                 for position in 1..BLOCK * BLOCKS {
                     assert_eq!(world.write_by(generation, 1), Some(position));

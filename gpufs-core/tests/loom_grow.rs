@@ -78,7 +78,7 @@ impl World {
                     unsafe { self.bytes[address as usize].write(byte) };
                     let inside = (position % BLOCK) as u32;
                     if stream.commit(&self.session, &layout, spot, (inside, 1), 0).full {
-                        let _ = stream.start(&self.session, 0, spot.number);
+                        let _ = stream.start(&self.session, 0, spot.block_number);
                     }
                     return true;
                 }

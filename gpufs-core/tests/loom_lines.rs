@@ -156,7 +156,7 @@ impl World {
                 Some((bytes, _)) => {
                     assert_eq!(bytes, 0, "blocks end with a line");
                     // As if one were begun there.
-                    if lines.places[place as usize].turn.peek() > 0 {
+                    if lines.places[place as usize].block_number.peek() > 0 {
                         let before = self.text((place + 1) % PLACES, LINES - 1);
                         // SAFETY:
                         // - the block before stays until its begun line is carried over: what is tested

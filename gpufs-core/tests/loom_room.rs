@@ -10,7 +10,7 @@
 //! | mutation | models that catch it |
 //! |---|---|
 //! | the cursor is added to relaxed | `old_room_new_place` |
-//! | `turn` is stored relaxed in `free_block`, or loaded relaxed in `grant` | `granted_by_another` |
+//! | `block_number` is stored relaxed in `free_block`, or loaded relaxed in `grant` | `granted_by_another` |
 //! | room is added relaxed in `grant`, or subtracted relaxed in `try_reserve` | `granted_by_another` |
 //! | `is_quiet` without its look at the cursor | `old_room_quiet` |
 #![cfg(loom)]

@@ -16,7 +16,7 @@
 //! | a grant is stored, not exchanged; no fence before granting; two free a block | `progress_progress` |
 //! | two start a block | `start_start` |
 //!
-//! The cursor's addition, `turn` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
+//! The cursor's addition, `block_number` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
 //! at the room, which `open_cursor` makes again, or with a relaxed one; `granted_to` exchanged relaxed; the generation added to relaxed. Who writes has acquired
 //! the room, to which `begin_writing` adds behind what the generation publishes.
 #![cfg(loom)]

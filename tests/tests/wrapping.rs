@@ -90,7 +90,7 @@ fn skip(stream: &Stream, blocks: u64) {
     let bytes = blocks << stream.block_shift.peek();
     stream.close_cursor();
     for block in &stream.blocks {
-        block.turn.set(block.turn.peek() + blocks);
+        block.block_number.set(block.block_number.peek() + blocks);
     }
     stream.serial_next.set(stream.serial_next.peek() + blocks);
     for word in [&stream.granted_to, &stream.closed_at] {

@@ -28,7 +28,7 @@
 //! The life of a block's `operation` word:
 //!
 //! ```text
-//! FILLING ──last commit──► FULL ──start──► CLAIMED ──► token (in flight) ──reap──► CLAIMED ──► FILLING, turn + K
+//! FILLING ──last commit──► FULL ──start──► CLAIMED ──► token (in flight) ──reap──► CLAIMED ──► FILLING, block_number + K
 //!                           ▲                            ▲      │                      │
 //!                           └───────── write failed ─────┼──────┼──────────────────────┤
 //!                                                        └──────┴─── short: the rest ──┘
@@ -39,7 +39,7 @@
 //! Where output survives the device, each of these edges but CLAIMED also switches the block's place in the journal, and each commit
 //! stores an entry there first (`crate::journal`).
 //!
-//! Invariants, for the block *b* whose turn a place has:
+//! Invariants, for the block *b* that a place has:
 //! `written ≤ committed ≤ B`; `committed` = bytes reserved in *b* once every reserver has committed; bytes below `written` are in
 //! the file; a block is FULL, CLAIMED or in flight as a whole only when `committed = B`, or under the lock.
 //!
@@ -97,7 +97,7 @@ pub const fn operation_of(token: u64) -> (u32, Operation) {
 #[repr(C, align(64))]
 pub struct Block {
     /// The number of the block that may use this place now. Written by the reaper, or under the lock.
-    pub turn: DeviceWord64,
+    pub block_number: DeviceWord64,
     /// The state, or the token of the write in flight. See the file's head.
     pub operation: DeviceWord64,
     /// Bytes copied in.
@@ -140,8 +140,8 @@ impl Layout {
     }
     /// The position of a block's first byte.
     #[must_use]
-    pub const fn start_of(&self, number: u64) -> u64 {
-        number << self.shift
+    pub const fn start_of(&self, block_number: u64) -> u64 {
+        block_number << self.shift
     }
     /// Where the byte of a position lies, whose block has the place `spot`, and how many bytes follow in the same block (at least 1).
     #[must_use]
@@ -155,7 +155,7 @@ impl Layout {
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     /// The block's number.
-    pub number: u64,
+    pub block_number: u64,
     buffer: u32,
     epoch: u64,
 }
@@ -369,18 +369,18 @@ impl Stream {
         now == generation && spanned <= count / 2 && self.failed().is_none()
     }
 
-    /// Grants every block whose turn has come, in order. Who has just freed one; [`Stream::begin_writing`] grants the first by itself.
+    /// Grants every block whose place is free, in order. Who has just freed one; [`Stream::begin_writing`] grants the first by itself.
     fn grant(&self) {
-        // Of two lanes that free neighbouring blocks at the same time, one at least sees both: each published its turn before.
+        // Of two lanes that free neighbouring blocks at the same time, one at least sees both: each published its block number before.
         device_fence();
         let bytes = self.block_bytes();
         // Ends: a round grants a block, or another lane did; a stream has few.
         loop {
             // ORDERING: relaxed: confirmed by the exchange.
             let granted = self.granted_to.peek();
-            let number = granted >> self.block_shift.peek();
+            let block_number = granted >> self.block_shift.peek();
             // ORDERING: acquire, device, partner `free_block`: the kernel's reading of the old content comes before.
-            if self.place(number).turn.observe() != number {
+            if self.place(block_number).block_number.observe() != block_number {
                 return;
             }
             // ORDERING: acquire and release, device: one lane grants a block. `granted_to` grows before `available` does, see `is_quiet`.
@@ -393,13 +393,13 @@ impl Stream {
 
     /// The place of a block.
     #[must_use]
-    pub fn place(&self, number: u64) -> &Block {
-        self.masked(number, u64::from(self.block_count.peek()).wrapping_sub(1))
+    pub fn place(&self, block_number: u64) -> &Block {
+        self.masked(block_number, u64::from(self.block_count.peek()).wrapping_sub(1))
     }
 
-    const fn masked(&self, number: u64, mask: u64) -> &Block {
+    const fn masked(&self, block_number: u64, mask: u64) -> &Block {
         #[allow(clippy::cast_possible_truncation, reason = "below MOST_BLOCKS")]
-        &self.blocks[(number & mask & (MOST_BLOCKS as u64 - 1)) as usize]
+        &self.blocks[(block_number & mask & (MOST_BLOCKS as u64 - 1)) as usize]
     }
 
     /// B.
@@ -423,16 +423,16 @@ impl Stream {
 
     /// The place of a block in which the caller has reserved bytes.
     #[must_use]
-    pub fn spot(&self, layout: &Layout, number: u64) -> Spot {
-        let block = self.masked(number, layout.mask);
+    pub fn spot(&self, layout: &Layout, block_number: u64) -> Spot {
+        let block = self.masked(block_number, layout.mask);
         // ORDERING: relaxed: the place is switched by nobody as long as the caller's bytes are not counted in.
-        Spot { number, buffer: block.buffer.peek(), epoch: block.epoch.peek() }
+        Spot { block_number, buffer: block.buffer.peek(), epoch: block.epoch.peek() }
     }
 
     /// The journal entry for a commit of `bytes` bytes from the block's byte `start` on, to a block in which the caller has reserved them.
     /// One lane; may be done early, since it takes a while. 0 where output does not survive.
     #[must_use]
-    pub fn draw_entry(&self, layout: &Layout, number: u64, (start, bytes): (u32, u32)) -> u32 {
+    pub fn draw_entry(&self, layout: &Layout, block_number: u64, (start, bytes): (u32, u32)) -> u32 {
         let journal = &layout.journal;
         if !journal.is_enabled() {
             return 0;
@@ -440,7 +440,8 @@ impl Stream {
         Journal::entry_at(start, bytes).unwrap_or_else(|| {
             // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
             #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
-            let index = (self.masked(number, layout.mask).committed.fetch_add_relaxed(ENTRY) >> 32) as u32;
+            let index =
+                (self.masked(block_number, layout.mask).committed.fetch_add_relaxed(ENTRY) >> 32) as u32;
             journal.entry_drawn(index)
         })
     }
@@ -455,7 +456,7 @@ impl Stream {
         (start, bytes): (u32, u32),
         entry: u32,
     ) -> Committed {
-        let block = self.masked(spot.number, layout.mask);
+        let block = self.masked(spot.block_number, layout.mask);
         let mut unrecorded = None;
         if layout.journal.is_enabled() && !layout.journal.enter(spot.buffer, spot.epoch, entry, start, bytes)
         {
@@ -468,7 +469,7 @@ impl Stream {
         if u64::from(committed) < 1 << layout.shift {
             return Committed { full: false, unrecorded };
         }
-        self.note(session, spot.number, 0);
+        self.note(session, spot.block_number, 0);
         // ORDERING: release, device, partner `start`'s exchange.
         block.operation.publish(FULL);
         // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
@@ -478,18 +479,18 @@ impl Stream {
 
     /// Switches the place of a block to what it is now: all that it counts as committed is known, `written` is in the file, `token` is
     /// the write in flight. Who owns the block, with nobody committing to it.
-    fn note(&self, session: &Resources, number: u64, token: u64) {
+    fn note(&self, session: &Resources, block_number: u64, token: u64) {
         if !session.journal.is_enabled() {
             return;
         }
-        let block = self.place(number);
+        let block = self.place(block_number);
         let buffer = block.buffer.peek();
         let serial = if self.serial.peek() == 0 { 0 } else { Record::SERIAL };
         let shift = self.block_shift.peek();
         let filled = block.committed();
         let record = Record {
-            turn: number,
-            offset: self.base.peek().wrapping_add(number << shift),
+            block_number,
+            offset: self.base.peek().wrapping_add(block_number << shift),
             token,
             written: block.written.peek(),
             filled,
@@ -501,7 +502,7 @@ impl Stream {
         let epoch = session.journal.switch(buffer, block.epoch.peek(), record);
         block.committed.set(u64::from(filled));
         // ORDERING: release, device, partner `is_behind`: the place is switched. To the next committers it is published by what lets
-        // them commit, `turn` or the cursor.
+        // them commit, `block_number` or the cursor.
         block.epoch.publish(epoch);
     }
 
@@ -522,14 +523,14 @@ impl Stream {
         }
     }
 
-    /// Whether a commit that found no journal entry in `epoch` of block `number` is still without a record. Any lane: it was counted in in
+    /// Whether a commit that found no journal entry in `epoch` of block `block_number` is still without a record. Any lane: it was counted in in
     /// that epoch, and each switch takes in all that was.
     #[must_use]
-    pub fn is_behind(&self, number: u64, epoch: u64) -> bool {
+    pub fn is_behind(&self, block_number: u64, epoch: u64) -> bool {
         // ORDERING: acquire, device, partner `grow`: where the block's place is another one now, all was written and switched before.
         let count = self.block_count.observe();
         // ORDERING: acquire, device, partner `note`: what the caller then releases to the host comes after the switch.
-        self.masked(number, u64::from(count).wrapping_sub(1)).epoch.observe() == epoch
+        self.masked(block_number, u64::from(count).wrapping_sub(1)).epoch.observe() == epoch
     }
 
     /// Switches the place of the unfinished block, if it has used up its journal entries. The lock's holder, when quiet.
@@ -537,29 +538,29 @@ impl Stream {
         if self.direction() != Direction::Writing {
             return;
         }
-        let number = self.reserved() >> self.block_shift.peek();
-        let block = self.place(number);
+        let block_number = self.reserved() >> self.block_shift.peek();
+        let block = self.place(block_number);
         // ORDERING: acquire, device, partner `free_block`; then relaxed: quiet.
-        if block.turn.observe() == number
+        if block.block_number.observe() == block_number
             && block.operation.peek() == FILLING
             && block.committed.peek() >= ENTRY
         {
-            self.note(session, number, 0);
+            self.note(session, block_number, 0);
         }
     }
 
-    /// Submits block `number` if it is full, its turn to be written has come, and nothing failed. Any lane. Waits for nothing.
-    pub fn start(&self, session: &Resources, ring: u32, number: u64) -> Progress {
-        let block = self.place(number);
+    /// Submits block `block_number` if it is full, its turn to be written has come, and nothing failed. Any lane. Waits for nothing.
+    pub fn start(&self, session: &Resources, ring: u32, block_number: u64) -> Progress {
+        let block = self.place(block_number);
         // ORDERING: relaxed: `serial_next` and the error are looked at again by whoever waits.
-        if block.turn.peek() != number || block.operation.peek() != FULL {
+        if block.block_number.peek() != block_number || block.operation.peek() != FULL {
             return Progress::Done;
         }
         if let Some(errno) = self.failed() {
             return Progress::Failed(errno);
         }
         // ORDERING: acquire, device, partner the reaper: the write before comes before.
-        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
             return Progress::Done;
         }
         let queue = &session.queues()[ring as usize];
@@ -569,29 +570,29 @@ impl Stream {
             queue.release(claim);
             return Progress::Done;
         }
-        // Since the look above the block may have been written, freed and filled anew: what was claimed is then its next turn,
+        // Since the look above the block may have been written, freed and filled anew: what was claimed is then its next block,
         // which stays put while it is claimed.
-        let number = block.turn.observe();
-        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+        let block_number = block.block_number.observe();
+        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
             // ORDERING: release, device, partner the next `start`.
             block.operation.publish(FULL);
             queue.release(claim);
             return Progress::Done;
         }
-        self.submit(session, ring, claim.item(0), number);
+        self.submit(session, ring, claim.item(0), block_number);
         Progress::Wait(ring)
     }
 
     /// Writes [written, committed) of a claimed block through `slot`. Who holds the claim on the block.
     #[inline(never)]
-    fn submit(&self, session: &Resources, ring: u32, slot: u32, number: u64) {
-        let block = self.place(number);
+    fn submit(&self, session: &Resources, ring: u32, slot: u32, block_number: u64) {
+        let block = self.place(block_number);
         let queue = &session.queues()[ring as usize];
         let (from, to) = (block.written.peek(), block.committed());
         let offset = if self.serial.peek() != 0 {
             crate::abi::CURRENT_POSITION
         } else {
-            self.base.peek().wrapping_add(number << self.block_shift.peek()) + u64::from(from)
+            self.base.peek().wrapping_add(block_number << self.block_shift.peek()) + u64::from(from)
         };
         let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
         let file = FileIndex(self.file.peek());
@@ -599,7 +600,7 @@ impl Stream {
         let operation = queue.arm(crate::queue::Slot(slot));
         let pool = &session.stream_buffers;
         let token = operation.token() | u64::from(ring) << RING_SHIFT;
-        self.note(session, number, token);
+        self.note(session, block_number, token);
         let journaled = if session.journal.is_enabled() { Operation::JOURNALED } else { 0 };
         let sqe = Resources::pool_transfer(pool, true, target, (address, to - from), offset)
             .with_user_data(operation.token() | journaled);
@@ -621,8 +622,8 @@ impl Stream {
     /// notes the error if it failed. Any lane. Waits for nothing.
     ///
     /// [`Progress::Wait`] says that the write is in flight on that ring.
-    pub fn reap(&self, session: &Resources, number: u64) -> Progress {
-        let block = self.place(number);
+    pub fn reap(&self, session: &Resources, block_number: u64) -> Progress {
+        let block = self.place(block_number);
         // ORDERING: acquire, device, partner `submit`.
         let token = block.operation.observe();
         if token < FIRST_TOKEN {
@@ -641,7 +642,7 @@ impl Stream {
             return Progress::Done;
         }
         let slot = Claim::single(operation.slot.0);
-        let number = block.turn.peek();
+        let block_number = block.block_number.peek();
         let (written, committed) = (block.written.peek(), block.committed());
         match Errno::check(result) {
             Ok(count) if count > 0 || written == committed => {
@@ -650,21 +651,21 @@ impl Stream {
                 queue.counters().bytes_written.count(u64::from(count));
                 block.written.set(written + count);
                 if written + count < committed {
-                    self.submit(session, ring, operation.slot.0, number);
+                    self.submit(session, ring, operation.slot.0, block_number);
                     return Progress::Wait(ring);
                 }
-                self.free_block(session, ring, number, slot);
+                self.free_block(session, ring, block_number, slot);
                 Progress::Done
             }
             Err(Errno::INTR) => {
-                self.submit(session, ring, operation.slot.0, number);
+                self.submit(session, ring, operation.slot.0, block_number);
                 Progress::Wait(ring)
             }
             outcome => {
                 // A write of nothing (`write(2)` allows it for no regular file) is no progress: an I/O error.
                 let errno = outcome.err().unwrap_or(Errno::IO);
                 // The slot goes last: until then the journal names its result.
-                self.note(session, number, 0);
+                self.note(session, block_number, 0);
                 queue.release(slot);
                 self.fail(errno);
                 let full = u64::from(committed) == self.block_bytes();
@@ -677,13 +678,13 @@ impl Stream {
 
     /// Makes a written block's place ready for its next block, or for more bytes if the block was not full, and lets the slot go that
     /// wrote it. Who claimed it.
-    fn free_block(&self, session: &Resources, ring: u32, number: u64, slot: Claim) {
-        let block = self.place(number);
+    fn free_block(&self, session: &Resources, ring: u32, block_number: u64, slot: Claim) {
+        let block = self.place(block_number);
         let queue = &session.queues()[ring as usize];
         // The slot goes behind the switch: until then the journal names its result.
         if u64::from(block.committed()) < self.block_bytes() {
             // Written early, under the lock: it goes on filling.
-            self.note(session, number, 0);
+            self.note(session, block_number, 0);
             queue.release(slot);
             // ORDERING: release, device, partner `flush_step` and `commit`.
             block.operation.publish(FILLING);
@@ -691,20 +692,20 @@ impl Stream {
         }
         block.committed.set(0);
         block.written.set(0);
-        let next = number + u64::from(self.block_count.peek());
+        let next = block_number + u64::from(self.block_count.peek());
         self.note(session, next, 0);
         queue.release(slot);
         let serial = self.serial.peek() != 0;
         if serial {
-            // ORDERING: release, device, partner `start`. Before `turn`: once the turn has moved, the lock's holder may begin anew.
-            self.serial_next.publish(number + 1);
+            // ORDERING: release, device, partner `start`. Before `block_number`: once it has moved, the lock's holder may begin anew.
+            self.serial_next.publish(block_number + 1);
         }
-        // ORDERING: release, device, partner the next reserver's acquire of `turn` below.
+        // ORDERING: release, device, partner the next reserver's acquire of `block_number` below.
         block.operation.publish(FILLING);
-        // ORDERING: acquire and release, device; before `turn`, so that who sees the block free sees this, too (`is_freeing`).
+        // ORDERING: acquire and release, device; before `block_number`, so that who sees the block free sees this, too (`is_freeing`).
         self.freeing.fetch_add(1);
         // ORDERING: release, device, partner `grant`.
-        block.turn.publish(next);
+        block.block_number.publish(next);
         self.grant();
         // ORDERING: acquire and release, device, partner `is_freeing`.
         self.freeing.fetch_sub(1);
@@ -713,7 +714,7 @@ impl Stream {
             // sees `serial_next`, or this sees FULL.
             // Where no slot is free now, the next waiter or flush starts it.
             let (Progress::Done | Progress::Wait(_) | Progress::NoSlot | Progress::Failed(_)) =
-                self.start(session, ring, number + 1);
+                self.start(session, ring, block_number + 1);
         }
     }
 
@@ -753,7 +754,7 @@ impl Stream {
     pub fn progress(&self, session: &Resources, ring: u32, place: u32) -> Progress {
         match self.reap(session, u64::from(place)) {
             // ORDERING: relaxed: a hint; `start` looks again.
-            Progress::Done => self.start(session, ring, self.place(u64::from(place)).turn.peek()),
+            Progress::Done => self.start(session, ring, self.place(u64::from(place)).block_number.peek()),
             other => other,
         }
     }
@@ -825,7 +826,8 @@ impl Stream {
     pub fn open_cursor(&self) {
         // ORDERING: acquire and release of the addition in `begin_writing`, device, partner `try_reserve`: who takes room from here on sees the
         // stream as it is now.
-        let in_hand = self.available.0.observe() != self.granted_to.peek().wrapping_sub(self.closed_at.peek());
+        let in_hand =
+            self.available.0.observe() != self.granted_to.peek().wrapping_sub(self.closed_at.peek());
         if self.failed().is_none() && !in_hand {
             // ORDERING: release, device, partner `try_reserve`.
             self.cursor.0.publish(self.closed_at.peek());
@@ -848,7 +850,7 @@ impl Stream {
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         // ORDERING: acquire, device, partner every reserver's addition, whose release sequence `close_cursor` continues: what they took
-        // is missing from the room seen below, and the turns seen below are no older than those that they saw. With an older turn, a
+        // is missing from the room seen below, and the block numbers seen below are no older than those that they saw. With an older one, a
         // block's next filling would pass for its last.
         let _ = self.cursor.0.observe();
         // ORDERING: acquire, device, partner `grant`: if the room has a grant in it, `granted_to` has, too. The other way round there is
@@ -866,10 +868,10 @@ impl Stream {
         let current = end >> self.block_shift.peek();
         self.blocks.iter().take(self.block_count.peek() as usize).all(|block| {
             // ORDERING: acquire, device, partner `free_block`, then `commit`.
-            let turn = block.turn.observe();
-            match turn.cmp(&current) {
+            let block_number = block.block_number.observe();
+            match block_number.cmp(&current) {
                 core::cmp::Ordering::Less => {
-                    block.operation.observe() != FILLING || block.turn.observe() != turn
+                    block.operation.observe() != FILLING || block.block_number.observe() != block_number
                 }
                 core::cmp::Ordering::Equal => {
                     block.committed.observe() & u64::from(u32::MAX) == end & (bytes - 1)
@@ -886,11 +888,11 @@ impl Stream {
     pub fn count_in_abandoned(&self, session: &Resources) {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         for block in self.blocks.iter().take(self.block_count.peek() as usize) {
-            let turn = block.turn.peek();
-            let reserved = end.saturating_sub(turn << shift).min(self.block_bytes());
+            let block_number = block.block_number.peek();
+            let reserved = end.saturating_sub(block_number << shift).min(self.block_bytes());
             if block.operation.peek() == FILLING && u64::from(block.committed()) < reserved {
                 block.committed.set(reserved);
-                self.note(session, turn, 0);
+                self.note(session, block_number, 0);
             }
             if block.operation.peek() == FILLING && u64::from(block.committed()) == self.block_bytes() {
                 // ORDERING: release, device, partner `start`'s exchange.
@@ -929,17 +931,17 @@ impl Stream {
         let inside = if self.serial.peek() != 0 { 0 } else { offset & ((1 << shift) - 1) };
         // ORDERING: relaxed throughout: `open_cursor` or handing the lock on publishes it.
         self.base.set(offset - inside);
-        for (number, block) in (0_u64..).zip(&self.blocks) {
-            block.turn.set(number);
+        for (block_number, block) in (0_u64..).zip(&self.blocks) {
+            block.block_number.set(block_number);
             block.operation.set(FILLING);
-            let taken = if number == 0 { inside } else { 0 };
+            let taken = if block_number == 0 { inside } else { 0 };
             block.committed.set(taken);
             #[allow(clippy::cast_possible_truncation, reason = "below B, which is below 2³²")]
             block.written.set(taken as u32);
-            if number < u64::from(self.block_count.peek()) {
+            if block_number < u64::from(self.block_count.peek()) {
                 // Nothing is to be written now, and before this place's switch its block had nothing to be written either, or what is
                 // dropped: a fault between two of them finds no more than that.
-                self.note(session, number, 0);
+                self.note(session, block_number, 0);
             }
         }
         self.serial_next.set(0);
@@ -956,9 +958,9 @@ impl Stream {
     #[must_use]
     pub fn reserve_locked(&self, bytes: u64) -> u64 {
         let at = self.reserved();
-        let number = at >> self.block_shift.peek();
+        let block_number = at >> self.block_shift.peek();
         // ORDERING: acquire, device, partner `free_block`.
-        if self.place(number).turn.observe() != number {
+        if self.place(block_number).block_number.observe() != block_number {
             return 0;
         }
         let room = self.block_bytes() - (at & (self.block_bytes() - 1));
@@ -974,8 +976,10 @@ impl Stream {
         let (end, shift) = (self.reserved(), self.block_shift.peek());
         let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
         blocks
-            .filter(|block| block.turn.peek() <= end >> shift && block.written.peek() < block.committed())
-            .map(|block| (block.turn.peek() << shift) + u64::from(block.written.peek()))
+            .filter(|block| {
+                block.block_number.peek() <= end >> shift && block.written.peek() < block.committed()
+            })
+            .map(|block| (block.block_number.peek() << shift) + u64::from(block.written.peek()))
             .min()
             .unwrap_or(end)
     }
@@ -990,20 +994,20 @@ impl Stream {
         // At a block's very end the place of the empty current block may still hold the one K before.
         let oldest = current.saturating_sub(u64::from(self.block_count.peek()));
         let mut progress = Progress::Done;
-        for number in oldest..=current {
-            let block = self.place(number);
-            if block.turn.observe() != number {
+        for block_number in oldest..=current {
+            let block = self.place(block_number);
+            if block.block_number.observe() != block_number {
                 continue;
             }
-            let here = match self.reap(session, number) {
-                Progress::Done if number < current => match self.start(session, ring, number) {
+            let here = match self.reap(session, block_number) {
+                Progress::Done if block_number < current => match self.start(session, ring, block_number) {
                     // Not its turn yet, or it was written just now.
-                    Progress::Done if block.turn.observe() == number => Progress::Wait(ring),
+                    Progress::Done if block.block_number.observe() == block_number => Progress::Wait(ring),
                     other => other,
                 },
                 Progress::Done if self.failed().is_some() => Progress::Done,
                 Progress::Done if block.written.peek() < block.committed() => {
-                    self.start_partial(session, ring, number)
+                    self.start_partial(session, ring, block_number)
                 }
                 other => other,
             };
@@ -1022,13 +1026,13 @@ impl Stream {
         }
     }
     /// Writes what the unfinished block holds.
-    fn start_partial(&self, session: &Resources, ring: u32, number: u64) -> Progress {
+    fn start_partial(&self, session: &Resources, ring: u32, block_number: u64) -> Progress {
         // ORDERING: acquire, device, partner the reaper.
-        if self.serial.peek() != 0 && self.serial_next.observe() != number {
+        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
             return Progress::Wait(ring);
         }
         let Some(claim) = session.queues()[ring as usize].claim(1, ring) else { return Progress::NoSlot };
-        self.submit(session, ring, claim.item(0), number);
+        self.submit(session, ring, claim.item(0), block_number);
         Progress::Wait(ring)
     }
     /// Bytes accepted but not yet in the file. The lock's holder, when quiet.
@@ -1037,7 +1041,7 @@ impl Stream {
         let current = self.reserved() >> self.block_shift.peek();
         let blocks = self.blocks.iter().take(self.block_count.peek() as usize);
         blocks
-            .filter(|block| block.turn.peek() <= current)
+            .filter(|block| block.block_number.peek() <= current)
             .map(|block| u64::from(block.committed() - block.written.peek()))
             .sum()
     }
@@ -1085,8 +1089,8 @@ impl Stream {
         self.read_next.set(0);
         self.read_end.set(0);
         self.lines.set_up();
-        for (number, block) in (0..).zip(&self.blocks) {
-            block.turn.set(number);
+        for (block_number, block) in (0..).zip(&self.blocks) {
+            block.block_number.set(block_number);
             block.operation.set(FILLING);
             block.committed.set(0);
             block.written.set(0);

@@ -13,7 +13,7 @@
 //!
 //! *What a late lane may still do.* A starter's exchange finds FILLING, or FULL of a block that a later stream filled: that one it may start, since
 //! it reads what it writes only then. A reaper's exchange finds another token: tokens do not come back while somebody holds them
-//! (the table of counters at the top of the crate). Who freed a block has moved its turn and left `freeing`, and goes on to a start. ∎
+//! (the table of counters at the top of the crate). Who freed a block has moved its block number and left `freeing`, and goes on to a start. ∎
 
 use core::cmp::Ordering;
 
@@ -41,7 +41,7 @@ impl Stream {
                 Progress::Done | Progress::NoSlot | Progress::Failed(_) => {}
             }
         }
-        // Of blocks whose turns were seen to have moved.
+        // Of blocks whose block numbers were seen to have moved.
         if progress == Progress::Done && self.is_freeing() { Progress::Wait(ring) } else { progress }
     }
 
@@ -52,9 +52,9 @@ impl Stream {
         if block.operation.observe() != FILLING {
             return false;
         }
-        // ORDERING: acquire, device, partner `free_block`: `freeing` seen behind this has the lane that moved the turn.
-        match block.turn.observe().cmp(&current) {
-            // It was full: it is now nobody's if it was taken back. If it is empty, its turn is about to be moved.
+        // ORDERING: acquire, device, partner `free_block`: `freeing` seen behind this has the lane that moved the block number.
+        match block.block_number.observe().cmp(&current) {
+            // It was full: it is now nobody's if it was taken back. If it is empty, its block number is about to be moved.
             Ordering::Less => block.committed() != 0,
             Ordering::Equal | Ordering::Greater => true,
         }

@@ -89,7 +89,7 @@ impl World {
         let committed = self.stream.commit(&self.session, &layout, spot, (inside, 1), 0);
         assert_eq!(committed.unrecorded, None);
         if committed.full {
-            let _ = self.stream.start(&self.session, 0, spot.number);
+            let _ = self.stream.start(&self.session, 0, spot.block_number);
         }
     }
 

@@ -320,7 +320,8 @@ impl Placing {
     /// Where the byte of a reserved position goes, and how many bytes follow in the same block (at least 1).
     fn address(&self, stream: &Stream, position: u64) -> (u64, u64) {
         let number = self.layout.block_of(position);
-        let spot = if number == self.first.number { self.first } else { stream.spot(&self.layout, number) };
+        let spot =
+            if number == self.first.block_number { self.first } else { stream.spot(&self.layout, number) };
         self.layout.address(spot, position)
     }
 }

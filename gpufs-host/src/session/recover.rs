@@ -323,7 +323,7 @@ fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, writt
 
 /// Writes what one stream's blocks hold; `None` if that is nothing.
 fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
-    blocks.sort_unstable_by_key(|held| held.record.turn);
+    blocks.sort_unstable_by_key(|held| held.record.block_number);
     if blocks.iter().all(|held| held.rest.is_empty()) {
         return None;
     }
@@ -355,8 +355,9 @@ fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
 
 /// Bytes of a stream's blocks that lie before others and are not whole.
 fn unfinished(blocks: &[Held]) -> u64 {
-    let position =
-        |held: &Held, inside: u32| (held.record.turn << held.record.block_shift()) + u64::from(inside);
+    let position = |held: &Held, inside: u32| {
+        (held.record.block_number << held.record.block_shift()) + u64::from(inside)
+    };
     let end = blocks
         .iter()
         .filter_map(|held| held.rest.last().map(|(_, end)| position(held, *end)))

@@ -89,7 +89,7 @@ const _: () = assert!(2 * Lines::SPENT <= 1 << (64 - BASE_SHIFT) && 2 * Lines::S
 #[repr(C)]
 pub struct Place {
     /// The number of the block that may use the place now. Owned by who owns the operation.
-    pub turn: DeviceWord64,
+    pub block_number: DeviceWord64,
     /// The state, or the token of the read in flight. See the file's head.
     pub operation: DeviceWord64,
     /// What is published of it, in one word, so that it is never seen in halves; 0 if nothing is.
@@ -273,7 +273,7 @@ impl Lines {
         #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
         let place = &self.places[(next & count.wrapping_sub(1)) as usize & (MOST_PLACES - 1)];
         let lines = place.lines.peek();
-        let of_oldest = place.turn.peek() == oldest;
+        let of_oldest = place.block_number.peek() == oldest;
         let first_left = self.published.peek().wrapping_sub(room);
         let (base, published) = lines_in(lines);
         let end = base + published;
@@ -284,7 +284,9 @@ impl Lines {
     #[must_use]
     pub fn has_available(&self, count: u64) -> bool {
         // ORDERING: relaxed: hints.
-        self.available.0.peek().cast_signed() >= count.cast_signed() || self.stopped.peek() != 0 || !self.is_open()
+        self.available.0.peek().cast_signed() >= count.cast_signed()
+            || self.stopped.peek() != 0
+            || !self.is_open()
     }
 
     fn admits(&self, stream: &Stream, generation: u32, most: u64) -> bool {
@@ -334,7 +336,7 @@ impl Lines {
         place.lines.set(0);
         place.taken.set(0);
         place.got.set(0);
-        place.turn.set(place.turn.peek() + u64::from(self.count.peek()));
+        place.block_number.set(place.block_number.peek() + u64::from(self.count.peek()));
         // ORDERING: release, device, partner `start`'s exchange.
         place.operation.publish(IDLE);
         let _ = self.start(session, stream, index);
@@ -380,7 +382,7 @@ impl Lines {
             IDLE => (Work::Nothing, self.start(session, stream, index)),
             // ORDERING: relaxed: hints; `claim` looks again.
             READ if self.stopped.peek() == 0 => (Work::Index, None),
-            INDEXED if place.turn.peek() == self.next.peek() && self.stopped.peek() == 0 => {
+            INDEXED if place.block_number.peek() == self.next.peek() && self.stopped.peek() == 0 => {
                 (Work::Publish, None)
             }
             token if token >= FIRST_TOKEN => self.reap(session, stream, index, token),
@@ -403,7 +405,9 @@ impl Lines {
         }
         // Since it was looked at, the place may have come to a later block.
         // ORDERING: acquire, device, partner `publish` of the block before.
-        if work == Work::Publish && (self.next.observe() != place.turn.peek() || self.stopped.peek() != 0) {
+        if work == Work::Publish
+            && (self.next.observe() != place.block_number.peek() || self.stopped.peek() != 0)
+        {
             // ORDERING: release, device, partner the next `claim`.
             place.operation.publish(INDEXED);
             return false;
@@ -446,7 +450,7 @@ impl Lines {
         let place = &self.places[index as usize];
         let queue = &session.queues()[ring as usize];
         let got = place.got.peek();
-        let offset = self.offset.peek() + place.turn.peek() * stream.block_bytes() + u64::from(got);
+        let offset = self.offset.peek() + place.block_number.peek() * stream.block_bytes() + u64::from(got);
         debug_assert!(offset != CURRENT_POSITION);
         let pool = &session.stream_buffers;
         #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
@@ -522,8 +526,8 @@ impl Lines {
     #[must_use]
     pub fn carry(&self, session: &Resources, stream: &Stream, index: u32) -> Option<(u64, u64)> {
         let place = &self.places[index as usize];
-        let turn = place.turn.peek();
-        let (bytes, from) = if turn == 0 {
+        let block_number = place.block_number.peek();
+        let (bytes, from) = if block_number == 0 {
             (0, 0)
         } else {
             let before = &self.places[self.before(index) as usize];
@@ -542,11 +546,11 @@ impl Lines {
     /// that copied them.
     pub fn publish(&self, session: &Resources, stream: &Stream, index: u32, carried_bytes: u64) {
         let place = &self.places[index as usize];
-        let (turn, count) = (place.turn.peek(), u64::from(place.count.peek()));
+        let (block_number, count) = (place.block_number.peek(), u64::from(place.count.peek()));
         let base = self.published.peek();
         #[allow(clippy::cast_possible_truncation, reason = "at most `most`")]
         place.carried_bytes.set(carried_bytes as u32);
-        let begin = self.offset.peek() + turn * stream.block_bytes();
+        let begin = self.offset.peek() + block_number * stream.block_bytes();
         self.published_end.set(begin + u64::from(place.tail.peek()));
         place.lines.set(base << BASE_SHIFT | count);
         let ends = u64::from(place.got.peek()) < stream.block_bytes();
@@ -560,11 +564,11 @@ impl Lines {
         if ends {
             self.stop(AT_END);
         }
-        if turn > 0 {
+        if block_number > 0 {
             self.count_taken(session, stream, self.before(index), CARRIED);
         }
         // ORDERING: release, device, partner `claim`: all of this comes before the next block is published.
-        self.next.publish(turn + 1);
+        self.next.publish(block_number + 1);
     }
 
     /// No more lines will be published: the claimed place's block, which stays as it is, cannot be. One lane.
@@ -662,8 +666,8 @@ impl Lines {
         }
         // ORDERING: relaxed throughout: the cursor's release publishes it.
         self.count.set(kept);
-        for (number, place) in (0..).zip(&self.places) {
-            place.turn.set(number);
+        for (block_number, place) in (0..).zip(&self.places) {
+            place.block_number.set(block_number);
             place.operation.set(IDLE);
             place.lines.set(0);
             place.taken.set(0);
@@ -789,9 +793,12 @@ impl Lines {
         let found = self.places.iter().take(self.count.peek() as usize).find_map(|place| {
             let (base, count) = lines_in(place.lines.peek());
             let line = number.checked_sub(base).filter(|line| *line < count)?;
-            let begin = self.offset.peek() + place.turn.peek() * shift;
-            let start =
-                if line == 0 { -i64::from(place.carried_bytes.peek()) } else { self.end_of(session, place, line - 1) };
+            let begin = self.offset.peek() + place.block_number.peek() * shift;
+            let start = if line == 0 {
+                -i64::from(place.carried_bytes.peek())
+            } else {
+                self.end_of(session, place, line - 1)
+            };
             Some(begin.wrapping_add_signed(start))
         });
         debug_assert!(found.is_some(), "invariant 3");
