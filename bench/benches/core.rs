@@ -103,9 +103,9 @@ fn stream_record(bencher: Bencher<'_, '_>, bytes: u32) {
             match stream.try_reserve(generation, u64::from(black_box(bytes))) {
                 Reservation::At(position) => {
                     let start = u32::try_from(position % size).expect("a block is smaller");
-                    let layout = stream.layout(view);
-                    let spot = stream.spot(&layout, position / size);
-                    break stream.commit(view, &layout, spot, (start, bytes), 0);
+                    let geometry = stream.geometry(view);
+                    let block_ref = stream.block_ref(&geometry, position / size);
+                    break stream.commit(view, &geometry, block_ref, (start, bytes), 0);
                 }
                 Reservation::Busy => {
                     stream.begin_writing(view, 0);

@@ -70,15 +70,15 @@ impl World {
         for _ in 0..tries {
             match stream.try_reserve(1, 1) {
                 Reservation::At(position) => {
-                    let layout = stream.layout(&self.session);
-                    let spot = stream.spot(&layout, layout.block_of(position));
-                    let (address, _) = layout.address(spot, position);
+                    let geometry = stream.geometry(&self.session);
+                    let block_ref = stream.block_ref(&geometry, geometry.block_of(position));
+                    let (address, _) = geometry.address(block_ref, position);
                     // SAFETY:
                     // - the position was reserved by this thread alone, and what its place held was read by the kernel: what is tested
                     unsafe { self.bytes[address as usize].write(byte) };
                     let inside = (position % BLOCK) as u32;
-                    if stream.commit(&self.session, &layout, spot, (inside, 1), 0).full {
-                        let _ = stream.start(&self.session, 0, spot.block_number);
+                    if stream.commit(&self.session, &geometry, block_ref, (inside, 1), 0).full {
+                        let _ = stream.start(&self.session, 0, block_ref.block_number);
                     }
                     return true;
                 }

@@ -67,9 +67,9 @@ fn full_start() {
             // SAFETY:
             // - the position was reserved by this thread alone
             unsafe { world.byte(position).write(Byte(position, 1)) };
-            let layout = world.stream.layout(&world.session);
-            let spot = world.stream.spot(&layout, 0);
-            assert!(world.stream.commit(&world.session, &layout, spot, (1, 1), 0).full);
+            let geometry = world.stream.geometry(&world.session);
+            let block_ref = world.stream.block_ref(&geometry, 0);
+            assert!(world.stream.commit(&world.session, &geometry, block_ref, (1, 1), 0).full);
         });
         let _ = world.stream.start(&world.session, 0, 0);
         // What it reads it has only by the exchange in `start`.

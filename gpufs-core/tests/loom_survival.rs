@@ -89,10 +89,10 @@ impl World {
         // SAFETY:
         // - the position was reserved for the caller, and what its place held was read by the kernel
         unsafe { self.bytes[inside as usize].write(Byte(position, 1)) };
-        let layout = self.stream.layout(&self.session);
-        let spot = self.stream.spot(&layout, layout.block_of(position));
+        let geometry = self.stream.geometry(&self.session);
+        let block_ref = self.stream.block_ref(&geometry, geometry.block_of(position));
         let inside = inside as u32;
-        self.stream.commit(&self.session, &layout, spot, (inside, 1), inside).full
+        self.stream.commit(&self.session, &geometry, block_ref, (inside, 1), inside).full
     }
 
     /// Fills the block and submits it.

@@ -139,18 +139,18 @@ kernel! {
                 lap(&mut sums[0]);
             };
             lap(&mut sums[1]);
-            let layout = stream.layout(session);
-            let number = layout.block_of(position);
+            let geometry = stream.geometry(session);
+            let number = geometry.block_of(position);
             #[allow(clippy::cast_possible_truncation, reason = "within a block, which holds whole calls")]
-            let share = ((position - layout.start_of(number)) as u32, bytes as u32);
-            let spot = stream.spot(&layout, number);
-            let entry = if warp.is_leader() { stream.draw_entry(&layout, number, share) } else { 0 };
-            let (target, _) = layout.address(spot, position);
+            let share = ((position - geometry.start_of(number)) as u32, bytes as u32);
+            let block_ref = stream.block_ref(&geometry, number);
+            let entry = if warp.is_leader() { stream.draw_entry(&geometry, number, share) } else { 0 };
+            let (target, _) = geometry.address(block_ref, position);
             lap(&mut sums[2]);
             copy_wide(target, source, bytes);
             warp.sync();
             lap(&mut sums[3]);
-            let full = warp.is_leader() && stream.commit(session, &layout, spot, share, entry).full;
+            let full = warp.is_leader() && stream.commit(session, &geometry, block_ref, share, entry).full;
             lap(&mut sums[4]);
             if full {
                 let _ = stream.start(session, ring, number);

@@ -123,7 +123,7 @@ const ENTRY: u64 = 1 << 32;
 /// How a stream's blocks lie, and what of the session their committers need. It stays the same for who has taken room of the stream, until
 /// it has committed, and for the lock's holder: read once, it stays in registers (see [`crate::Queue`]).
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct StreamGeometry {
     /// log₂ B.
     shift: u32,
     /// K − 1.
@@ -132,7 +132,7 @@ pub struct Layout {
     journal: Journal,
 }
 
-impl Layout {
+impl StreamGeometry {
     /// The number of the block that a position lies in.
     #[must_use]
     pub const fn block_of(&self, position: u64) -> u64 {
@@ -143,17 +143,17 @@ impl Layout {
     pub const fn start_of(&self, block_number: u64) -> u64 {
         block_number << self.shift
     }
-    /// Where the byte of a position lies, whose block has the place `spot`, and how many bytes follow in the same block (at least 1).
+    /// Where the byte of a position lies, whose block has the place `block_ref`, and how many bytes follow in the same block (at least 1).
     #[must_use]
-    pub const fn address(&self, spot: Spot, position: u64) -> (u64, u64) {
+    pub const fn address(&self, block_ref: BlockRef, position: u64) -> (u64, u64) {
         let inside = position & ((1 << self.shift) - 1);
-        (self.buffers.address(spot.buffer) + inside, (1 << self.shift) - inside)
+        (self.buffers.address(block_ref.buffer) + inside, (1 << self.shift) - inside)
     }
 }
 
 /// The place of a block that has reserved bytes in it: constant until they are committed.
 #[derive(Clone, Copy, Debug)]
-pub struct Spot {
+pub struct BlockRef {
     /// The block's number.
     pub block_number: u64,
     buffer: u32,
@@ -410,10 +410,10 @@ impl Stream {
 
     /// How the blocks lie. Who has taken room, or holds the lock.
     #[must_use]
-    pub fn layout(&self, session: &Resources) -> Layout {
+    pub fn geometry(&self, session: &Resources) -> StreamGeometry {
         // ORDERING: relaxed: constant as long as the caller has taken room, or holds the lock.
         let (shift, count) = (self.block_shift.peek(), self.block_count.peek());
-        Layout {
+        StreamGeometry {
             shift,
             mask: u64::from(count).wrapping_sub(1),
             buffers: session.stream_buffers,
@@ -423,17 +423,22 @@ impl Stream {
 
     /// The place of a block in which the caller has reserved bytes.
     #[must_use]
-    pub fn spot(&self, layout: &Layout, block_number: u64) -> Spot {
-        let block = self.masked(block_number, layout.mask);
+    pub fn block_ref(&self, geometry: &StreamGeometry, block_number: u64) -> BlockRef {
+        let block = self.masked(block_number, geometry.mask);
         // ORDERING: relaxed: the place is switched by nobody as long as the caller's bytes are not counted in.
-        Spot { block_number, buffer: block.buffer.peek(), epoch: block.epoch.peek() }
+        BlockRef { block_number, buffer: block.buffer.peek(), epoch: block.epoch.peek() }
     }
 
     /// The journal entry for a commit of `bytes` bytes from the block's byte `start` on, to a block in which the caller has reserved them.
     /// One lane; may be done early, since it takes a while. 0 where output does not survive.
     #[must_use]
-    pub fn draw_entry(&self, layout: &Layout, block_number: u64, (start, bytes): (u32, u32)) -> u32 {
-        let journal = &layout.journal;
+    pub fn draw_entry(
+        &self,
+        geometry: &StreamGeometry,
+        block_number: u64,
+        (start, bytes): (u32, u32),
+    ) -> u32 {
+        let journal = &geometry.journal;
         if !journal.is_enabled() {
             return 0;
         }
@@ -441,7 +446,7 @@ impl Stream {
             // ORDERING: relaxed: indices differ, and that is all. Drawn before the caller's bytes are counted in, so in the epoch in force.
             #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
             let index =
-                (self.masked(block_number, layout.mask).committed.fetch_add_relaxed(ENTRY) >> 32) as u32;
+                (self.masked(block_number, geometry.mask).committed.fetch_add_relaxed(ENTRY) >> 32) as u32;
             journal.entry_drawn(index)
         })
     }
@@ -451,25 +456,26 @@ impl Stream {
     pub fn commit(
         &self,
         session: &Resources,
-        layout: &Layout,
-        spot: Spot,
+        geometry: &StreamGeometry,
+        block_ref: BlockRef,
         (start, bytes): (u32, u32),
         entry: u32,
     ) -> Committed {
-        let block = self.masked(spot.block_number, layout.mask);
+        let block = self.masked(block_ref.block_number, geometry.mask);
         let mut unrecorded = None;
-        if layout.journal.is_enabled() && !layout.journal.enter(spot.buffer, spot.epoch, entry, start, bytes)
+        if geometry.journal.is_enabled()
+            && !geometry.journal.enter(block_ref.buffer, block_ref.epoch, entry, start, bytes)
         {
-            unrecorded = Some(spot.epoch);
+            unrecorded = Some(block_ref.epoch);
         }
         // ORDERING: acquire and release, device, partner the other committers of the block: the last one has all bytes behind it.
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the bytes")]
         let committed = block.committed.fetch_add(u64::from(bytes)) as u32 + bytes;
-        debug_assert!(u64::from(committed) <= 1 << layout.shift);
-        if u64::from(committed) < 1 << layout.shift {
+        debug_assert!(u64::from(committed) <= 1 << geometry.shift);
+        if u64::from(committed) < 1 << geometry.shift {
             return Committed { full: false, unrecorded };
         }
-        self.note(session, spot.block_number, 0);
+        self.note(session, block_ref.block_number, 0);
         // ORDERING: release, device, partner `start`'s exchange.
         block.operation.publish(FULL);
         // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.

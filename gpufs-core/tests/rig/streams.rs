@@ -83,13 +83,13 @@ impl World {
 
     /// Counts the byte of a reserved position in.
     pub(crate) fn commit(&self, position: u64) {
-        let layout = self.stream.layout(&self.session);
-        let spot = self.stream.spot(&layout, layout.block_of(position));
+        let geometry = self.stream.geometry(&self.session);
+        let block_ref = self.stream.block_ref(&geometry, geometry.block_of(position));
         let inside = (position % BLOCK) as u32;
-        let committed = self.stream.commit(&self.session, &layout, spot, (inside, 1), 0);
+        let committed = self.stream.commit(&self.session, &geometry, block_ref, (inside, 1), 0);
         assert_eq!(committed.unrecorded, None);
         if committed.full {
-            let _ = self.stream.start(&self.session, 0, spot.block_number);
+            let _ = self.stream.start(&self.session, 0, block_ref.block_number);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, WaitReason};
-use gpufs_core::stream::{Buffering, Direction, Layout, Progress, Reservation, Spot, Stream};
+use gpufs_core::stream::{BlockRef, Buffering, Direction, Progress, Reservation, Stream, StreamGeometry};
 use gpufs_core::{Call, Claim, Errno};
 
 use super::lock::{Held, pack, unpack, with_lock_unless};
@@ -265,20 +265,20 @@ fn fill<R: Record>(
     /// Above the bits of `full`: a reservation spans few blocks.
     const BEHIND: u64 = 1 << 63;
     let Goal { file: File { session, .. }, stream, .. } = goal;
-    let layout = stream.layout(session);
+    let geometry = stream.geometry(session);
     let end = position + (to - from);
-    let (first, last) = (layout.block_of(position), layout.block_of(end - 1));
+    let (first, last) = (geometry.block_of(position), geometry.block_of(end - 1));
     // What of a block is the group's: the first byte in the block, and how many.
     let share_of = |number| {
-        let block_start = layout.start_of(number).max(position);
-        let block_end = layout.start_of(number + 1).min(end);
+        let block_start = geometry.start_of(number).max(position);
+        let block_end = geometry.start_of(number + 1).min(end);
         #[allow(clippy::cast_possible_truncation, reason = "within one block")]
-        let share = ((block_start - layout.start_of(number)) as u32, (block_end - block_start) as u32);
+        let share = ((block_start - geometry.start_of(number)) as u32, (block_end - block_start) as u32);
         share
     };
-    let mut spot = stream.spot(&layout, first);
-    let mut entry = if lanes.is_leader() { stream.draw_entry(&layout, first, share_of(first)) } else { 0 };
-    place_bytes(goal, lanes, part, (from, to), &Placing { layout, position, first: spot });
+    let mut block_ref = stream.block_ref(&geometry, first);
+    let mut entry = if lanes.is_leader() { stream.draw_entry(&geometry, first, share_of(first)) } else { 0 };
+    place_bytes(goal, lanes, part, (from, to), &Placing { geometry, position, first: block_ref });
     lanes.sync();
     let mut behind = Behind::default();
     let word = lanes.on_leader(|| {
@@ -286,10 +286,10 @@ fn fill<R: Record>(
         for number in first..=last {
             let share = share_of(number);
             if number != first {
-                spot = stream.spot(&layout, number);
-                entry = stream.draw_entry(&layout, number, share);
+                block_ref = stream.block_ref(&geometry, number);
+                entry = stream.draw_entry(&geometry, number, share);
             }
-            let committed = stream.commit(session, &layout, spot, share, entry);
+            let committed = stream.commit(session, &geometry, block_ref, share, entry);
             if committed.full {
                 full |= 1 << (number - first);
             }
@@ -309,20 +309,23 @@ fn fill<R: Record>(
 
 /// Where reserved bytes go.
 struct Placing {
-    layout: Layout,
+    geometry: StreamGeometry,
     /// The first byte's position.
     position: u64,
     /// The place of its block.
-    first: Spot,
+    first: BlockRef,
 }
 
 impl Placing {
     /// Where the byte of a reserved position goes, and how many bytes follow in the same block (at least 1).
     fn address(&self, stream: &Stream, position: u64) -> (u64, u64) {
-        let number = self.layout.block_of(position);
-        let spot =
-            if number == self.first.block_number { self.first } else { stream.spot(&self.layout, number) };
-        self.layout.address(spot, position)
+        let number = self.geometry.block_of(position);
+        let block_ref = if number == self.first.block_number {
+            self.first
+        } else {
+            stream.block_ref(&self.geometry, number)
+        };
+        self.geometry.address(block_ref, position)
     }
 }
 
