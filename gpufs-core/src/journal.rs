@@ -322,7 +322,7 @@ impl Journal {
         next + 2
     }
     /// Says that a buffer is nobody's. Its stream's closer, before it gives it back.
-    pub fn disown(&self, buffer: u32) {
+    pub fn clear_owner(&self, buffer: u32) {
         if let Some(place) = self.place(buffer) {
             // ORDERING: relaxed: acquired with the buffer or the lock.
             let epoch = place.epoch.peek();

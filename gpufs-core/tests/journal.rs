@@ -57,7 +57,7 @@ fn entries_hold_any_range_of_a_buffer() {
         // SAFETY:
         // - nobody switches
         assert_eq!(unsafe { journal.in_force(1) }.unwrap().2, Some(9));
-        journal.disown(1);
+        journal.clear_owner(1);
         // SAFETY:
         // - nobody switches
         let (record, _, ticket) = unsafe { journal.in_force(1) }.unwrap();

@@ -71,7 +71,7 @@ impl Stream {
     pub fn give_back(&self, session: &Resources) {
         let count = self.block_count.peek() as usize;
         for block in self.blocks.iter().take(count) {
-            session.journal.disown(block.buffer.peek());
+            session.journal.clear_owner(block.buffer.peek());
         }
         for block in self.blocks.iter().take(count).skip(1) {
             session.stream_buffers.free.release(Claim::single(block.buffer.peek()));

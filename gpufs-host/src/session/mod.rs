@@ -659,7 +659,7 @@ impl Body {
                     queue.drain_alone(64);
                 }
                 for stream in tables.streams() {
-                    stream.lines.abandon(tables);
+                    stream.lines.reclaim_slots(tables);
                 }
                 tables.queues().iter().all(|queue| queue.free_slots() == queue.capacity())
             };

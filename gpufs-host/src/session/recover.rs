@@ -227,7 +227,7 @@ pub(super) fn recover(
         thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
     });
     for buffer in 0..buffers {
-        session.journal.disown(buffer);
+        session.journal.clear_owner(buffer);
     }
     // A system that refuses a thread is out of everything else as well.
     Recovery { kept: true, streams: streams.unwrap_or_default() }

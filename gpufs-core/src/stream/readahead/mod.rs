@@ -772,7 +772,7 @@ impl Lines {
     }
 
     /// Lets the slots of reads go that have completed: nobody will take lines any more. While no kernel runs, and none will.
-    pub fn abandon(&self, session: &Resources) {
+    pub fn reclaim_slots(&self, session: &Resources) {
         for place in &self.places {
             // ORDERING: relaxed: no kernel runs.
             let token = place.operation.peek();
