@@ -193,7 +193,7 @@ impl World {
     fn take(&self, count: u64, looks: u32) -> Option<Vec<u64>> {
         let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
         for _ in 0..looks {
-            match lines.try_take(stream, stream.generation.peek(), count, LINE) {
+            match lines.try_take_lines(stream, stream.generation.peek(), count, LINE) {
                 Taking::At(line) => {
                     let mut numbers = Vec::new();
                     for place in 0..PLACES {
@@ -231,7 +231,7 @@ impl World {
         let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
         lines.close();
         for _ in 0..looks {
-            if lines.settle(session, stream) == Progress::Done {
+            if lines.settle_reads(session, stream) == Progress::Done {
                 // The buffers and texts are somebody else's now.
                 for cell in self.buffers.iter().chain(&self.texts) {
                     // SAFETY:

@@ -787,7 +787,7 @@ impl Stream {
 
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
     /// when nothing is in flight, or `Failed`.
-    pub fn settle_step(&self, session: &Resources, ring: u32) -> Progress {
+    pub fn settle_writes_step(&self, session: &Resources, ring: u32) -> Progress {
         match self.reap_all(session, ring) {
             // A block that was freed may have started one in a place that had been looked at.
             Progress::Done

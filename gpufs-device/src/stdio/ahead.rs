@@ -97,7 +97,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     let mut tries = 0;
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
-        let word = lanes.on_leader(|| match lines.try_take(stream, file.generation, count, most) {
+        let word = lanes.on_leader(|| match lines.try_take_lines(stream, file.generation, count, most) {
             Taking::At(line) => line,
             Taking::Closed => CLOSED,
             Taking::Busy => BUSY,

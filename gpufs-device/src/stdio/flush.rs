@@ -58,7 +58,7 @@ impl Held {
         if flags & OpenFile::APPEND != 0 {
             // What is in flight may be in the file already and counted as unwritten as well: it is waited for. Where it fails, it is
             // unwritten.
-            let _ = self.advance(|stream| stream.settle_step(self.session, self.ring));
+            let _ = self.advance(|stream| stream.settle_writes_step(self.session, self.ring));
             return Ok(self.size()? + self.stream.unwritten());
         }
         Ok(self.stream.base.peek().wrapping_add(self.stream.reserved()))

@@ -112,7 +112,7 @@ fn is_settled(session: &SessionTables, stream: &Stream, ring: &mut u32) -> bool 
     if !stream.is_quiet() {
         return false;
     }
-    match stream.lines.settle(session, stream) {
+    match stream.lines.settle_reads(session, stream) {
         Progress::Wait(its) => {
             *ring = its;
             false

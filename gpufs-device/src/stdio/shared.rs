@@ -23,7 +23,7 @@ impl Held {
             return Ok(self.move_file(0, Whence::Current)?.saturating_sub(self.ahead()));
         }
         // What is in flight moves the position when it ends, and where it fails it is unwritten.
-        let _ = self.advance(|stream| stream.settle_step(self.session, self.ring));
+        let _ = self.advance(|stream| stream.settle_writes_step(self.session, self.ring));
         let unwritten = self.stream.unwritten();
         let appends = self.file_flags() & OpenFile::APPEND != 0 && unwritten > 0;
         let from = if appends { Whence::End } else { Whence::Current };

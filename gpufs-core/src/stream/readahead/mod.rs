@@ -6,7 +6,7 @@
 //! Lines are numbered from 0; block *b* has lines `[base, base + count)`. The steps:
 //!
 //! ```text
-//! try_take(n) -> line          fast path, no lock: lines [line, line + n) are the caller's to copy
+//! try_take_lines(n) -> line    fast path, no lock: lines [line, line + n) are the caller's to copy
 //!   (each lane copies its own; barrier)
 //! count_taken(place, n)        the lane that makes a block's lines all taken must free it
 //! leave()                      the caller touches nothing any more
@@ -203,7 +203,7 @@ impl Lines {
     /// Whether lines are open, and numbers are left for them. A hint.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        // ORDERING: relaxed: a hint; `try_take` looks again.
+        // ORDERING: relaxed: a hint; `try_take_lines` looks again.
         self.cursor.0.peek() & SHUT_OUT == 0
     }
     /// The number of the line that is taken next. A hint, of no meaning while lines are closed.
@@ -226,7 +226,7 @@ impl Lines {
 
     /// Takes `count` lines (at least 1) for lanes with room for `most` bytes each, by a handle of this generation. One lane. Waits for
     /// nothing.
-    pub fn try_take(&self, stream: &Stream, generation: u32, count: u64, most: u64) -> Taking {
+    pub fn try_take_lines(&self, stream: &Stream, generation: u32, count: u64, most: u64) -> Taking {
         if !self.is_open() || !self.admits(stream, generation, most) {
             return Taking::Closed;
         }
@@ -559,7 +559,7 @@ impl Lines {
         place.operation.publish(PUBLISHED);
         // ORDERING: relaxed: `published` grows before `available` does, see `is_quiet`.
         self.published.set(base + count);
-        // ORDERING: acquire and release, device, partner `try_take`.
+        // ORDERING: acquire and release, device, partner `try_take_lines`.
         self.available.0.fetch_add(count);
         if ends {
             self.stop(AT_END);
@@ -682,7 +682,7 @@ impl Lines {
         self.published_end.set(position);
         self.open.set(OPEN);
         // From the first line on; late comers to the lines before may be counted as active, for a moment. Ends: they look before they come.
-        // ORDERING: release, device, partner `try_take`.
+        // ORDERING: release, device, partner `try_take_lines`.
         loop {
             let at = self.cursor.0.peek();
             if self.cursor.0.compare_exchange(at, at & (CLOSED - ACTIVE) | self.closed_at.peek()).is_ok() {
@@ -705,12 +705,12 @@ impl Lines {
         self.open_delay_log2.set(0);
     }
 
-    /// Closes lines to newcomers, if they are open. The lock's holder, one lane; then [`Lines::settle`].
+    /// Closes lines to newcomers, if they are open. The lock's holder, one lane; then [`Lines::settle_reads`].
     pub fn close(&self) {
         if self.open.peek() == SHUT {
             return;
         }
-        // ORDERING: acquire and release, device, partner `try_take` and `enter_progress`: a part of the cursor's modification order.
+        // ORDERING: acquire and release, device, partner `try_take_lines` and `enter_progress`: a part of the cursor's modification order.
         let at = self.cursor.0.fetch_set_bits(CLOSED);
         if at & CLOSED == 0 {
             self.closed_at.set(at & LINE);
@@ -719,7 +719,7 @@ impl Lines {
 
     /// One step towards a stream that reads at the end of the last line taken. The lock's holder, one lane, after [`Lines::close`]; comes
     /// again until it says `Done`.
-    pub fn settle(&self, session: &Resources, stream: &Stream) -> Progress {
+    pub fn settle_reads(&self, session: &Resources, stream: &Stream) -> Progress {
         if self.open.peek() == SHUT {
             return Progress::Done;
         }
@@ -766,7 +766,7 @@ impl Lines {
         self.open.set(EMPTIED);
         self.published.set(0);
         self.closed_at.set(0);
-        // ORDERING: acquire and release, device, partner `try_take`.
+        // ORDERING: acquire and release, device, partner `try_take_lines`.
         self.available.0.fetch_sub(published.wrapping_sub(end));
         Progress::Wait(stream.ring(session))
     }
@@ -811,7 +811,7 @@ impl Lines {
         if self.cursor.0.observe() & (CLOSED - ACTIVE) != 0 {
             return false;
         }
-        // ORDERING: acquire, device, partner `publish`, `try_take`.
+        // ORDERING: acquire, device, partner `publish`, `try_take_lines`.
         self.available.0.observe() == self.published.peek().wrapping_sub(self.closed_at.peek())
     }
 
