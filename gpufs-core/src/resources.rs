@@ -44,12 +44,12 @@ pub struct Resources {
     pub stream_buffers: BufferPool,
     /// Device memory in which a warp puts its lanes' records side by side. `base` is 0 where lanes do not copy together.
     pub coalescing_buffers: BufferPool,
-    /// Device memory for the text of lines that are read ahead (`lines`): buffers of twice a stream buffer's size. `base` is 0
+    /// Device memory for the text of lines that are read ahead (`stream::readahead`): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
     pub line_buffers: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
-    /// Blocks that a writing stream asks for: a power of two up to `stream::MOST_BLOCKS`.
+    /// Blocks that a writing stream asks for: a power of two up to `stream::BLOCKS_MAX`.
     pub blocks_per_stream: u32,
     /// Where a wait gave up. In host memory.
     pub stall: *const Stall,

@@ -1,6 +1,6 @@
 //! How a stream that writes much gets more blocks, out of the session's spare buffers, and gives them back (rule 11).
 
-use super::{MOST_BLOCKS, Stream};
+use super::{BLOCKS_MAX, Stream};
 use crate::free_set::Claim;
 use crate::resources::Resources;
 
@@ -36,7 +36,7 @@ impl Stream {
         let count = self.block_count.peek();
         let set = &session.stream_buffers.free;
         #[allow(clippy::cast_possible_truncation, reason = "a small number")]
-        let most = session.blocks_per_stream.min(MOST_BLOCKS as u32);
+        let most = session.blocks_per_stream.min(BLOCKS_MAX as u32);
         let wanted = blocks_for(count, most, set.free());
         let mut have = count;
         // Ends: each round takes a buffer or is the last.

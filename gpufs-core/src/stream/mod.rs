@@ -62,7 +62,7 @@ use crate::word::{DeviceWord, DeviceWord64, device_fence};
 use readahead::Lines;
 
 /// Blocks that a stream can have.
-pub const MOST_BLOCKS: usize = 16;
+pub const BLOCKS_MAX: usize = 16;
 
 /// The cursor:
 ///
@@ -276,7 +276,7 @@ pub struct Stream {
     /// Lines read ahead.
     pub lines: Lines,
     /// The blocks.
-    pub blocks: [Block; MOST_BLOCKS],
+    pub blocks: [Block; BLOCKS_MAX],
 }
 
 /// What became of a reservation.
@@ -398,8 +398,8 @@ impl Stream {
     }
 
     const fn masked(&self, block_number: u64, mask: u64) -> &Block {
-        #[allow(clippy::cast_possible_truncation, reason = "below MOST_BLOCKS")]
-        &self.blocks[(block_number & mask & (MOST_BLOCKS as u64 - 1)) as usize]
+        #[allow(clippy::cast_possible_truncation, reason = "below BLOCKS_MAX")]
+        &self.blocks[(block_number & mask & (BLOCKS_MAX as u64 - 1)) as usize]
     }
 
     /// B.

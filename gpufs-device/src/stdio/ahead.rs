@@ -78,7 +78,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     let mut word = CLOSED;
     if lanes.is_leader() {
         if lines.is_open() {
-            word = u64::from(lines.most());
+            word = u64::from(lines.line_bytes_max());
         } else if is_at_end(file) {
             word = END;
         }
@@ -244,14 +244,14 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     }
     let (from, text, ends) = lines.memory(session, place);
     let bytes = u64::from(lines.places[place as usize].got.peek());
-    let most_lines = Lines::most_lines(session);
+    let most_lines = Lines::block_lines_max(session);
     // SAFETY:
     // - the place is this warp's: its buffer was read, and its text's memory, which is as long, nobody else touches
     // - blocks are made of whole words; behind the text there is room for `most_lines` ends
     let found = unsafe {
         copy_together(lanes, text, from, bytes);
         lanes.sync();
-        note_ends(lanes, (text, bytes), ends, (most_lines, lines.most()))
+        note_ends(lanes, (text, bytes), ends, (most_lines, lines.line_bytes_max()))
     };
     lanes.sync();
     if lanes.is_leader() {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpufs_core::stream::MOST_BLOCKS;
+use gpufs_core::stream::BLOCKS_MAX;
 
 use super::sizes::{MOST_RING_ENTRIES, Plan, SLOTS_BESIDE_STREAMS};
 use super::{Backend, Session, limits};
@@ -349,7 +349,7 @@ impl Builder {
             ),
         )?;
         rule(
-            self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= MOST_BLOCKS,
+            self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= BLOCKS_MAX,
             format!("blocks_per_stream: {} is not 1, 2, 4, 8 or 16", self.blocks_per_stream),
         )?;
         rule(

@@ -48,9 +48,9 @@ use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Str
 use crate::word::{DeviceWord, DeviceWord64};
 
 /// Blocks that are under way at most.
-pub const MOST_PLACES: usize = 32;
+pub const PLACES_MAX: usize = 32;
 /// Fewer would have readers wait for each other.
-const FEWEST_PLACES: u32 = 2;
+const PLACES_MIN: u32 = 2;
 
 /// The cursor:
 ///
@@ -136,7 +136,7 @@ pub struct Lines {
     /// How far lines are open: [`SHUT`], [`OPEN`] or [`EMPTIED`]. Under the lock.
     open: DeviceWord,
     /// The longest line that is published, in bytes, newline included. Constant while lines are open.
-    most: DeviceWord,
+    line_bytes_max: DeviceWord,
     /// K: a power of two. Constant while lines are open.
     count: DeviceWord,
     /// Where block 0 begins in the file. Constant while lines are open.
@@ -150,7 +150,7 @@ pub struct Lines {
     /// log₂ of the factor by which lines open later than CALLS_BEFORE_OPEN says, because they were closed early. Under the lock.
     open_delay_log2: DeviceWord,
     /// The places.
-    pub places: [Place; MOST_PLACES],
+    pub places: [Place; PLACES_MAX],
 }
 
 /// What became of an attempt to take lines.
@@ -220,8 +220,8 @@ impl Lines {
     }
     /// The longest line that is published, in bytes. A hint, unless the caller has taken lines.
     #[must_use]
-    pub fn most(&self) -> u32 {
-        self.most.peek()
+    pub fn line_bytes_max(&self) -> u32 {
+        self.line_bytes_max.peek()
     }
 
     /// Takes `count` lines (at least 1) for lanes with room for `most` bytes each, by a handle of this generation. One lane. Waits for
@@ -270,8 +270,8 @@ impl Lines {
         let (next, count) = (self.next.peek(), u64::from(self.count.peek()));
         let room = self.available.0.peek();
         let Some(oldest) = next.checked_sub(count) else { return false };
-        #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
-        let place = &self.places[(next & count.wrapping_sub(1)) as usize & (MOST_PLACES - 1)];
+        #[allow(clippy::cast_possible_truncation, reason = "below PLACES_MAX")]
+        let place = &self.places[(next & count.wrapping_sub(1)) as usize & (PLACES_MAX - 1)];
         let lines = place.lines.peek();
         let of_oldest = place.block_number.peek() == oldest;
         let first_left = self.published.peek().wrapping_sub(room);
@@ -291,7 +291,7 @@ impl Lines {
 
     fn admits(&self, stream: &Stream, generation: u32, most: u64) -> bool {
         // ORDERING: relaxed: constant as long as the caller has lines in hand; before that, hints.
-        stream.generation.peek() == generation && u64::from(self.most.peek()) <= most
+        stream.generation.peek() == generation && u64::from(self.line_bytes_max.peek()) <= most
     }
 
     /// The caller touches no place any more. One lane, after a barrier with those that did.
@@ -307,13 +307,13 @@ impl Lines {
         // caller took more lines than the blocks before have, so one of them had acquired the room of this block, and the cursor's additions
         // acquire from each other. The block stays (invariant 3). The words of others may change, but never so that one seems to have the
         // line, since each is one word.
-        lines_in(self.places[index as usize & (MOST_PLACES - 1)].lines.peek())
+        lines_in(self.places[index as usize & (PLACES_MAX - 1)].lines.peek())
     }
     /// Where a line lies that is number `line` of a place's block, and that the caller has taken: the address of its first byte, and its
     /// bytes, newline included. Any lane. Without a branch, so that a warp's lanes stay together, and their loads are on their way at once.
     #[must_use]
     pub fn locate(&self, session: &Resources, index: u32, line: u64) -> (u64, u64) {
-        let place = &self.places[index as usize & (MOST_PLACES - 1)];
+        let place = &self.places[index as usize & (PLACES_MAX - 1)];
         let text = self.text(session, place);
         let (before, end) =
             (self.end_of(session, place, line.saturating_sub(1)), self.end_of(session, place, line));
@@ -419,9 +419,9 @@ impl Lines {
     #[must_use]
     pub fn claim_next(&self) -> Option<u32> {
         // ORDERING: relaxed: hints; `claim` looks again.
-        #[allow(clippy::cast_possible_truncation, reason = "below MOST_PLACES")]
+        #[allow(clippy::cast_possible_truncation, reason = "below PLACES_MAX")]
         let index = (self.next.peek() & u64::from(self.count.peek().wrapping_sub(1))) as u32;
-        let is_indexed = self.places[index as usize & (MOST_PLACES - 1)].operation.peek() == INDEXED;
+        let is_indexed = self.places[index as usize & (PLACES_MAX - 1)].operation.peek() == INDEXED;
         (is_indexed && self.claim(index, Work::Publish)).then_some(index)
     }
 
@@ -534,7 +534,7 @@ impl Lines {
             let tail = u64::from(before.tail.peek());
             (stream.block_bytes() - tail, self.text(session, before) + tail)
         };
-        let most = u64::from(self.most.peek());
+        let most = u64::from(self.line_bytes_max.peek());
         let fits = place.count.peek() != 0
             && place.unpublishable.peek() == 0
             && bytes <= most
@@ -592,16 +592,16 @@ impl Lines {
 
     /// The longest line that fits.
     #[must_use]
-    pub const fn longest(session: &Resources) -> u32 {
+    pub const fn fitting_line_bytes_max(session: &Resources) -> u32 {
         session.stream_buffers.buffer_bytes / 4
     }
     /// The most lines of a block.
     #[must_use]
-    pub const fn most_lines(session: &Resources) -> u32 {
-        (session.stream_buffers.buffer_bytes - Self::longest(session)) / 4
+    pub const fn block_lines_max(session: &Resources) -> u32 {
+        (session.stream_buffers.buffer_bytes - Self::fitting_line_bytes_max(session)) / 4
     }
     fn text(&self, session: &Resources, place: &Place) -> u64 {
-        session.line_buffers.address(place.text.peek()) + u64::from(Self::longest(session))
+        session.line_buffers.address(place.text.peek()) + u64::from(Self::fitting_line_bytes_max(session))
     }
     /// The addresses of a claimed place: of what was read, of its text, and of the ends of its lines, each four bytes.
     #[must_use]
@@ -657,7 +657,7 @@ impl Lines {
             place.buffer.set(buffer.item(0));
             count += 1;
         }
-        let kept = if count < FEWEST_PLACES { 0 } else { 1 << count.ilog2() };
+        let kept = if count < PLACES_MIN { 0 } else { 1 << count.ilog2() };
         for place in &self.places[kept as usize..count as usize] {
             Self::release(session, place);
         }
@@ -676,7 +676,7 @@ impl Lines {
         self.next.set(0);
         self.stopped.set(0);
         self.progressing.0.set(0);
-        self.most.set(most.min(Self::longest(session)));
+        self.line_bytes_max.set(most.min(Self::fitting_line_bytes_max(session)));
         let position = stream.position.peek() + u64::from(stream.read_next.peek());
         self.offset.set(position);
         self.published_end.set(position);
