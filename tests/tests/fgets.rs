@@ -281,7 +281,7 @@ fn a_session_ends_with_lines_open() {
                 queue.drain_alone(64);
             }
             for stream in tables.streams() {
-                stream.lines.abandon(tables);
+                stream.lines.reclaim_slots(tables);
             }
             std::thread::yield_now();
         }
