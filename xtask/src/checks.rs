@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::device;
 use crate::dist;
 use crate::step::{self, Report};
+use crate::tidy;
 use crate::workspace::{cargo, hip_path, minutes, root};
 
 /// In which sets a check is.
@@ -23,6 +24,7 @@ struct Check(&'static str, Set, fn() -> Vec<Report>);
 
 /// All of them, cheapest first.
 const CHECKS: &[Check] = &[
+    Check("tidy", Set::Lint, tidy::check),
     Check("lint", Set::Lint, lint),
     Check("tests", Set::Test, tests),
     Check("loom", Set::Test, loom),
@@ -37,7 +39,8 @@ const CHECKS: &[Check] = &[
 
 /// What can be known of a change in two minutes; whether nothing failed.
 fn quick() -> bool {
-    let mut reports = vec![format(), clippy()];
+    let mut reports = tidy::check();
+    reports.extend([format(), clippy()]);
     reports.push(step::run(
         "tests of the core and xtask",
         &mut cargo("test -p gpufs-core -p xtask --lib --bins --tests --no-fail-fast"),

@@ -8,6 +8,7 @@
 //! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
+//! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
 //! | `workspace.rs` | where the workspace lies, and cargo's commands in it |
 
 mod bundle;
@@ -16,6 +17,7 @@ mod demo;
 mod device;
 mod dist;
 mod step;
+mod tidy;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,11 +28,13 @@ const HELP: &str = "\
 cargo xtask <command>
 
 Sets of checks, each with a summary of what passed, failed and was skipped:
-  quick          rustfmt, clippy, the core's tests, examples in the documentation: two minutes, where cargo has built before
+  quick          tidy, rustfmt, clippy, the core's tests, examples in the documentation: two minutes, where cargo has built before
   test           every check below but the nightly ones; if a lint fails, the rest does not run (--keep-going: it does)
   nightly        every check, and the longer runs of those that have a length: hours
 
 Checks, each alone:
+  tidy           cited rules, proofs and decisions exist; lengths; stray atomics; imports that go upward; dead links
+                 (--shrink takes out of xtask/tidy/exceptions.txt what is no longer needed)
   lint           rustfmt, clippy and rustdoc, warnings denied
   tests          unit, property, whole-stack and documentation tests
   loom           the ring protocol under loom
@@ -91,6 +95,16 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
                 }
             }
             Ok(checks::test(keep_going))
+        }
+        "tidy" => {
+            let mut passed = None;
+            while let Some(argument) = parser.next()? {
+                match argument {
+                    Arg::Long("shrink") => passed = Some(tidy::shrink()),
+                    other => return Err(other.unexpected()),
+                }
+            }
+            Ok(passed.unwrap_or_else(|| checks::named("tidy").is_some_and(|check| check())))
         }
         "bundle" => {
             let chosen = values(&mut parser)?;

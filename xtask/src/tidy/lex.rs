@@ -1,0 +1,224 @@
+//! Rust, as far as the checks need it: words, signs and literals with their lines, and comments apart.
+//!
+//! It knows no grammar. What a macro makes it does not see.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An identifier, a keyword, a number.
+    Word,
+    /// `::`, or any other sign alone.
+    Sign,
+    /// A string or a character.
+    Literal,
+    /// `'a`.
+    Lifetime,
+}
+
+/// A token, and the lines it begins and ends in, from 1 on.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) text: Box<str>,
+    pub(super) line: usize,
+    pub(super) last_line: usize,
+}
+
+impl Token {
+    /// Whether it is this word or sign.
+    pub(super) fn is(&self, text: &str) -> bool {
+        *self.text == *text && matches!(self.kind, Kind::Word | Kind::Sign)
+    }
+}
+
+/// A comment's line, without what marks it as one.
+#[derive(Clone, Debug)]
+pub(super) struct Comment {
+    pub(super) line: usize,
+    pub(super) text: Box<str>,
+}
+
+/// A file's tokens and comments.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rust {
+    pub(super) tokens: Vec<Token>,
+    pub(super) comments: Vec<Comment>,
+}
+
+/// Takes `text` apart.
+pub(super) fn lex(text: &str) -> Rust {
+    let mut rust = Rust::default();
+    let mut cursor = Cursor { text, at: 0, line: 1 };
+    while let Some(first) = cursor.peek() {
+        let (start, line) = (cursor.at, cursor.line);
+        if first.is_whitespace() {
+            cursor.bump();
+            continue;
+        }
+        if cursor.rest().starts_with("//") || cursor.rest().starts_with("/*") {
+            cursor.comment();
+            let lines = text[start..cursor.at].lines().map(|text| {
+                text.trim().trim_start_matches(['/', '*', '!']).trim_end_matches("*/").trim().into()
+            });
+            rust.comments.extend((line..).zip(lines).map(|(line, text)| Comment { line, text }));
+            continue;
+        }
+        let kind = cursor.token(first);
+        let text = text[start..cursor.at].into();
+        rust.tokens.push(Token { kind, text, line, last_line: cursor.line });
+    }
+    rust
+}
+
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn bump(&mut self) {
+        if let Some(next) = self.peek() {
+            self.at += next.len_utf8();
+            self.line += usize::from(next == '\n');
+        }
+    }
+
+    fn bump_while(&mut self, wanted: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&wanted) {
+            self.bump();
+        }
+    }
+
+    fn bump_over(&mut self, count: usize) {
+        (0..count).for_each(|_| self.bump());
+    }
+
+    fn comment(&mut self) {
+        if self.rest().starts_with("//") {
+            self.bump_while(|next| next != '\n');
+            return;
+        }
+        let mut depth = 0;
+        while self.peek().is_some() {
+            if self.rest().starts_with("/*") {
+                depth += 1;
+                self.bump_over(2);
+            } else if self.rest().starts_with("*/") {
+                depth -= 1;
+                self.bump_over(2);
+                if depth == 0 {
+                    return;
+                }
+            } else {
+                self.bump();
+            }
+        }
+    }
+
+    fn token(&mut self, first: char) -> Kind {
+        if let Some(hashes) = self.raw_string() {
+            let end = format!("\"{}", "#".repeat(hashes));
+            while self.peek().is_some() && !self.rest().starts_with(&end) {
+                self.bump();
+            }
+            self.bump_over(end.len());
+            return Kind::Literal;
+        }
+        if first == '"' || ["b\"", "c\""].iter().any(|start| self.rest().starts_with(start)) {
+            self.bump_while(|next| next != '"');
+            self.quoted('"');
+            return Kind::Literal;
+        }
+        if first == '\'' || self.rest().starts_with("b'") {
+            return self.character(first);
+        }
+        if first.is_alphanumeric() || first == '_' {
+            self.bump_while(|next| next.is_alphanumeric() || next == '_');
+            return Kind::Word;
+        }
+        self.bump_over(if self.rest().starts_with("::") { 2 } else { 1 });
+        Kind::Sign
+    }
+
+    /// Moves behind the opening quote of a raw string, if here is one. Its hashes.
+    fn raw_string(&mut self) -> Option<usize> {
+        let prefix = ["r", "br", "cr"].into_iter().find(|prefix| {
+            let rest = self.rest().strip_prefix(prefix).map(|rest| rest.trim_start_matches('#'));
+            rest.is_some_and(|rest| rest.starts_with('"'))
+        })?;
+        self.bump_over(prefix.len());
+        let before = self.at;
+        self.bump_while(|next| next == '#');
+        let hashes = self.at - before;
+        self.bump();
+        Some(hashes)
+    }
+
+    /// From an opening quote past the closing one.
+    fn quoted(&mut self, quote: char) {
+        self.bump();
+        while let Some(next) = self.peek() {
+            self.bump();
+            if next == quote {
+                return;
+            }
+            if next == '\\' {
+                self.bump();
+            }
+        }
+    }
+
+    /// A character, or a lifetime.
+    fn character(&mut self, first: char) -> Kind {
+        if first == 'b' {
+            self.bump();
+        }
+        let mut ahead = self.rest().chars().skip(1);
+        let (one, two) = (ahead.next(), ahead.next());
+        if one.is_some_and(|one| one != '\\') && two != Some('\'') {
+            self.bump();
+            self.bump_while(|next| next.is_alphanumeric() || next == '_');
+            return Kind::Lifetime;
+        }
+        self.quoted('\'');
+        Kind::Literal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        lex(text).tokens.iter().map(|token| token.text.to_string()).collect()
+    }
+
+    #[test]
+    fn comments_and_literals_hide_what_is_in_them() {
+        let text = "a \"fn // {\" /* fn /* } */ { */ b r#\"use \"x\" \"# '{' b'}' '\\'' 'c x::y // fn\nd";
+        let expected =
+            ["a", "\"fn // {\"", "b", "r#\"use \"x\" \"#", "'{'", "b'}'", "'\\''", "'c", "x", "::", "y", "d"];
+        assert_eq!(words(text), expected);
+        let comments: Vec<_> = lex(text).comments.iter().map(|comment| comment.text.to_string()).collect();
+        assert_eq!(comments, ["fn /* } */ {", "fn"]);
+    }
+
+    #[test]
+    fn lines_are_counted_through_literals_and_comments() {
+        let rust = lex("/* a\n b */\n\"x\n y\"\nz");
+        assert_eq!(
+            rust.tokens.iter().map(|token| (token.line, token.last_line)).collect::<Vec<_>>(),
+            [(3, 4), (5, 5)]
+        );
+        assert_eq!(rust.comments.iter().map(|comment| comment.line).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,92 @@
+//! What the compiler does not check: citations, lengths, stray atomics, the direction of imports, dead links, lints switched off.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tree.rs`, `lex.rs` | the repository's files, and Rust as words and comments |
+//! | `citations.rs` | rules, proofs and decisions that are cited exist |
+//! | `lengths.rs` | lines, functions and files are no longer than they may be |
+//! | `atomics.rs` | atomics stay in their place |
+//! | `modules.rs`, `layers.rs` | imports go one way |
+//! | `links.rs` | links and names of files lead somewhere |
+//! | `allows.rs` | lints that are switched off are counted |
+//! | `finding.rs`, `exceptions.rs` | what is found, and what of it passes today |
+//!
+//! `xtask/tidy/layers.txt` has the layers, `xtask/tidy/exceptions.txt` what passes. Nothing here changes a source file.
+
+mod allows;
+mod atomics;
+mod citations;
+mod exceptions;
+mod finding;
+mod layers;
+mod lengths;
+mod lex;
+mod links;
+mod modules;
+mod tree;
+
+use std::fs;
+
+use crate::step::{self, Report};
+use crate::workspace::root;
+use finding::Finding;
+use tree::Tree;
+
+const LAYERS: &str = "xtask/tidy/layers.txt";
+const EXCEPTIONS: &str = "xtask/tidy/exceptions.txt";
+
+/// All of it, as one step.
+pub(crate) fn check() -> Vec<Report> {
+    let mut skipped = Vec::new();
+    let mut report = step::in_process("tidy", || {
+        let looked = look()?;
+        let list = read(EXCEPTIONS)?;
+        let mut wrong = looked.wrong;
+        wrong.extend(exceptions::compare(&list, EXCEPTIONS, &looked.findings));
+        for reason in looked.skipped {
+            println!("SKIP tidy: {reason}");
+            skipped.push(format!("tidy: {reason}"));
+        }
+        for line in &wrong {
+            println!("{line}");
+        }
+        let count = wrong.len();
+        if count == 0 { Ok(()) } else { Err(format!("{count} things are not tidy; each is named above")) }
+    });
+    report.skips = skipped;
+    vec![report]
+}
+
+/// Takes out of the list of exceptions what is no longer needed; whether that went well.
+pub(crate) fn shrink() -> bool {
+    let shrunk = look().and_then(|looked| {
+        let list = read(EXCEPTIONS)?;
+        let path = root().join(EXCEPTIONS);
+        fs::write(&path, exceptions::shrink(&list, &looked.findings))
+            .map_err(|error| format!("{EXCEPTIONS}: {error}"))
+    });
+    shrunk.inspect_err(|error| eprintln!("{error}")).is_ok()
+}
+
+/// What a look at the tree gives: what must not be, what could not be checked, and what may be if the list says so.
+struct Looked {
+    wrong: Vec<String>,
+    skipped: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+fn look() -> Result<Looked, String> {
+    let tree = Tree::read(&root())?;
+    let citations::Found { mut wrong, skipped } = citations::check(&tree);
+    let (about_layers, mut findings) = layers::check(&tree, &read(LAYERS)?, LAYERS);
+    wrong.extend(about_layers);
+    wrong.extend(links::check(&tree));
+    findings.extend(lengths::check(&tree));
+    findings.extend(atomics::check(&tree));
+    findings.extend(allows::check(&tree));
+    Ok(Looked { wrong, skipped, findings })
+}
+
+fn read(path: &str) -> Result<String, String> {
+    fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
+}
