@@ -5,6 +5,7 @@
 //! | `options.rs` | the structures that cross |
 //! | `session.rs` | opening, launching, synchronizing, closing |
 //! | `given.rs` | files, buffers and streams that the host gives to kernels |
+//! | `version.rs` | `gpufs_version` |
 //! | `error.rs` | `errno`, and the text beside it |
 //!
 //! A host session is one object behind a lock, so its functions may be called from any thread; closing it ends its life, as `free` does.
@@ -14,6 +15,7 @@ mod error;
 mod given;
 mod options;
 mod session;
+mod version;
 
 // The device calls: linked in, and exported with the rest.
 pub use gpufs_device_c as device;
@@ -28,3 +30,4 @@ pub use session::{
     Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_failures,
     gpufs_host_launch, gpufs_host_open, gpufs_host_session, gpufs_host_statistics, gpufs_host_synchronize,
 };
+pub use version::gpufs_version;

@@ -1,16 +1,17 @@
-/* Descriptors: open(2) and its kin, for CUDA and HIP kernels and for CPU lanes.
+/* Descriptors: open(2) and the calls on its result, for CUDA and HIP kernels and for CPU lanes.
  *
- * A descriptor is an index of the session's own table, good in every kernel and thread of the session; it is not the process's. The names are
- * as in <gpufs/stdio.h>: gpufs_open(session, ...), and in C++ open(session, ...) as well. Each thread calls for itself; a warp's calls go to the
- * system as one batch. Every call gives -1 and EBADF for what is no open descriptor, EINVAL for a null session, EFAULT for null memory, and the
- * system call's errors.
+ * A descriptor is an index of the session's own table. It is valid in every kernel and thread of the session, and is
+ * not a descriptor of the process. The names are as in <gpufs/stdio.h>: gpufs_open(session, ...), and in C++
+ * open(session, ...) as well. Each thread calls for itself; the calls of a warp go to the system as one batch. Every
+ * call fails with -1 and EBADF for a number that is not an open descriptor, EINVAL for a null session, EFAULT for
+ * null memory, or an error of the system call.
  */
 #ifndef GPUFS_FILE_H
 #define GPUFS_FILE_H
 
 #include <gpufs/gpufs.h>
 
-/* For gpufs_open, where <fcntl.h> is not at hand: the values of Linux on x86-64, which the device library takes. */
+/* For gpufs_open without <fcntl.h>: the values of Linux on x86-64, which the device library takes. */
 #define GPUFS_O_RDONLY 0
 #define GPUFS_O_WRONLY 01
 #define GPUFS_O_RDWR 02
@@ -23,14 +24,14 @@
 #define GPUFS_O_NOFOLLOW 0400000
 #define GPUFS_O_CLOEXEC 02000000
 
-/* Opens a file (open(2)); `mode` matters with GPUFS_O_CREAT, less the process's umask. A descriptor, or -1: EMFILE too where the session's file
- * table is full. Of a FIFO, whoever serves the rings: for writing, waits until somebody has it open for reading; for reading, returns at once, and
- * the first read waits until a writer has come. With GPUFS_O_NONBLOCK nothing waits: ENXIO for writing where nobody reads; reads give 0 where
- * nobody writes, else EAGAIN. */
+/* Opens a file (open(2)). `mode` matters with GPUFS_O_CREAT, less the process's umask. A descriptor, or -1: EMFILE
+ * also if the session's file table is full. A FIFO, in every GPUFS_MODE_...: opening for writing waits until a reader
+ * has it open; opening for reading returns at once, and the first read waits for a writer. With GPUFS_O_NONBLOCK
+ * nothing waits: opening for writing without a reader is ENXIO; a read gives 0 without a writer, else EAGAIN. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_open(gpufs_session *session, const char *path, int flags, uint32_t mode) {
     return gpufs_int_(gpufs_raw_open(session, path, flags, mode));
 }
-/* Closes it, whatever is returned (close(2)). 0 or -1. */
+/* Closes it (close(2)), also when the call fails. 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_close(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_close(session, descriptor));
 }
@@ -52,7 +53,8 @@ GPUFS_INLINE GPUFS_RESULT(int64_t)
 gpufs_pwrite(gpufs_session *session, int descriptor, const void *from, size_t bytes, int64_t offset) {
     return gpufs_int64_(gpufs_raw_pwrite(session, descriptor, from, bytes, offset));
 }
-/* Moves the position (lseek(2)) from the start (0), the position (1) or the end (2): the new one in bytes, or -1: ESPIPE, EINVAL, EOVERFLOW. */
+/* Moves the position (lseek(2)) from the start (0), the position (1) or the end (2). The new position in bytes, or
+ * -1: ESPIPE, EINVAL, EOVERFLOW. */
 GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_lseek(gpufs_session *session, int descriptor, int64_t offset, int whence) {
     return gpufs_int64_(gpufs_raw_lseek(session, descriptor, offset, whence));
 }
@@ -60,7 +62,7 @@ GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_lseek(gpufs_session *session, int descr
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fsync(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_fsync(session, descriptor));
 }
-/* The same, without what of its metadata is not needed to read it (fdatasync(2)). 0 or -1. */
+/* The same without metadata that reading the data does not need (fdatasync(2)). 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fdatasync(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_fdatasync(session, descriptor));
 }
@@ -87,14 +89,17 @@ GPUFS_BOTH inline Result<int64_t> write(Session session, int descriptor, const v
 GPUFS_BOTH inline Result<int64_t> pread(Session session, int descriptor, void *into, size_t bytes, int64_t offset) {
     return gpufs_pread(session, descriptor, into, bytes, offset);
 }
-GPUFS_BOTH inline Result<int64_t> pwrite(Session session, int descriptor, const void *from, size_t bytes, int64_t offset) {
+GPUFS_BOTH inline Result<int64_t> pwrite(Session session, int descriptor, const void *from, size_t bytes,
+                                         int64_t offset) {
     return gpufs_pwrite(session, descriptor, from, bytes, offset);
 }
 GPUFS_BOTH inline Result<int64_t> lseek(Session session, int descriptor, int64_t offset, int whence) {
     return gpufs_lseek(session, descriptor, offset, whence);
 }
 GPUFS_BOTH inline Result<int> fsync(Session session, int descriptor) { return gpufs_fsync(session, descriptor); }
-GPUFS_BOTH inline Result<int> fdatasync(Session session, int descriptor) { return gpufs_fdatasync(session, descriptor); }
+GPUFS_BOTH inline Result<int> fdatasync(Session session, int descriptor) {
+    return gpufs_fdatasync(session, descriptor);
+}
 GPUFS_BOTH inline Result<int> ftruncate(Session session, int descriptor, int64_t length) {
     return gpufs_ftruncate(session, descriptor, length);
 }

@@ -1,21 +1,25 @@
-/* What follows a format: packed into an array with the types it came with, and checked against the format.
+/* Formats and their arguments: packing the arguments into an array with their types, and checking them against the
+ * format.
  *
  * When a format is checked:
  *
- *   always       at run time: a format or an argument that does not fit is EINVAL, and nothing is printed; so is a format that does not end
- *                within GPUFS_FORMAT_BYTES, 4,096: one that has lost its NUL is told from one that has not
- *   C++20        by the compiler, an error, where the format is a literal: fprintf(out, "%d\n", 1.5) does not compile
+ *   always       at run time. A format or an argument that does not fit is EINVAL, and nothing is printed. So is a
+ *                format without a NUL within GPUFS_FORMAT_BYTES, 4,096
+ *   C++20        by the compiler, if the format is a literal: fprintf(out, "%d\n", 1.5) is an error
  *   C++14, 17    the same with the macro gpufs_fprintf(out, "%d\n", 1.5); with clang, the plain name warns (-Wformat)
- *   C11          by the compiler, a warning (-Wformat), in gpufs_fprintf(out, "%d\n", 1.5)
+ *   C11          by the compiler, with the macro: gpufs_fprintf(out, "%d\n", 1.5) is a warning (-Wformat)
  *
- * (A function cannot see that its argument is a literal before C++20, and a macro named fprintf would break std::fprintf.)
+ * (Before C++20 a function cannot see that its argument is a literal, and a macro named fprintf would break
+ * std::fprintf.)
  *
- * Arguments that no conversion takes are evaluated and ignored (C11 7.21.6.1, 2), in every language and at run time. Compilers warn of them where
- * they can: in C11, with the macros in C++ (-Wdeprecated-declarations), and clang also with the plain names in C++20 (-Wuser-defined-warnings).
+ * Arguments that no conversion uses are evaluated and ignored (C11 7.21.6.1, 2), in every language and at run time.
+ * Compilers warn of them where they can: in C11, with the macros in C++ (-Wdeprecated-declarations), and clang also
+ * with the plain names in C++20 (-Wuser-defined-warnings).
  *
- * What fits: any integer fits %d i u o x X b B c and `*`, converted as the length modifier says; floating-point numbers fit %f e g a and
- * their capitals; char pointers fit %s; pointers fit %p. At most 16 arguments. Wide characters, %n and numbered arguments are not
- * supported. L takes a double: on a GPU long double is double.
+ * Which arguments fit: any integer fits %d i u o x X b B c and `*`, and is converted as the length modifier says.
+ * Floating-point numbers fit %f e g a and their capitals. char pointers fit %s. Pointers fit %p. A format takes at
+ * most 16 arguments. Wide characters, %n and numbered arguments are not supported. L takes a double: on a GPU long
+ * double is double.
  */
 #ifndef GPUFS_FORMAT_H
 #define GPUFS_FORMAT_H
@@ -42,7 +46,8 @@ struct Kind {
     static constexpr uint32_t value = K;
 };
 
-/* One overload for each type that can be printed; smaller ones are promoted, as C does. The second function tells the compiler the kind. */
+/* One overload for each type that can be printed. Smaller types are promoted, as in C. The second function gives the
+ * kind at compile time. */
 #define GPUFS_PRINTABLE_(type, kind, bits)                                                     \
     GPUFS_BOTH inline gpufs_argument argument(type value) { return plain(kind, (bits)); }      \
     GPUFS_BOTH Kind<kind> kind_of(type);
@@ -184,7 +189,7 @@ GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
     return check.run();
 }
 
-/* Whether a format that fits takes all of them. The others are evaluated and ignored. */
+/* Whether a format that fits uses all of them. The others are evaluated and ignored. */
 template <class... A>
 GPUFS_BOTH constexpr bool takes_all(Types<A...>, const char *format) {
     const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
@@ -192,7 +197,8 @@ GPUFS_BOTH constexpr bool takes_all(Types<A...>, const char *format) {
     return !check.run() || check.next == sizeof...(A);
 }
 
-/* The bytes before the NUL; more than memory has, which is EINVAL, where none of `room` bytes is one. */
+/* The number of bytes before the NUL. Without a NUL in `room` bytes: SIZE_MAX, which the printing functions answer
+ * with EINVAL. */
 GPUFS_BOTH constexpr size_t length_of(const char *text, size_t room = GPUFS_FORMAT_BYTES) {
     size_t length = 0;
     if (text != nullptr) {
@@ -232,8 +238,9 @@ struct CharPointer<const char *> {
 #define GPUFS_WARN_IF_(condition, text)
 #endif
 
-/* Not a constant expression: calling it where the compiler evaluates a format is the error that the programmer sees. (In device code nvcc
- * says that FormatThatFits is undefined, at the line of the call; with `__device__` at the constructor it would say less.) */
+/* Not a constant expression: a call of it while the compiler evaluates a format is the error that the programmer
+ * sees. (In device code nvcc reports FormatThatFits as undefined, at the line of the call. With `__device__` on the
+ * constructor it would report less.) */
 GPUFS_BOTH inline void the_format_does_not_fit_the_arguments() {}
 
 /* A format and its length; a literal is checked by the compiler against arguments of the types A. */
@@ -245,7 +252,8 @@ struct FormatThatFits {
     template <size_t N>
     consteval FormatThatFits(const char (&literal)[N])
         GPUFS_WARN_IF_(!takes_all(Types<A...>(), literal),
-                       "the format has fewer conversions than there are arguments; the others are evaluated and ignored")
+                       "the format has fewer conversions than there are arguments; the others are evaluated and "
+                       "ignored")
         : text(literal), length(length_of(literal, N)) {
         if (!fits(Types<A...>(), literal)) {
             the_format_does_not_fit_the_arguments();
@@ -280,7 +288,7 @@ struct Format {
 
 #endif
 
-/* The arguments in a row; one more than there are, since a row has one at least. */
+/* The arguments in a row. It has one item more than there are arguments: an array cannot be empty. */
 template <size_t N>
 struct Row {
     gpufs_argument items[N + 1];
@@ -309,12 +317,12 @@ struct Taken<false> {
 } /* namespace gpufs */
 
 #define GPUFS_FIRST_(first, ...) first
-/* What `check` says of a literal format and what follows it, true of any other. */
+/* The result of `check` for a literal format and its arguments; true for any other format. */
 #define GPUFS_OF_LITERAL_(check, ...)                                                                                  \
     (__builtin_constant_p(GPUFS_FIRST_(__VA_ARGS__, 0))                                                                \
          ? ::gpufs::detail::check(decltype(::gpufs::detail::types_of(__VA_ARGS__))(), GPUFS_FIRST_(__VA_ARGS__, 0))    \
          : true)
-/* An error where a literal format does not fit what follows it, a warning where it does not take all of that. */
+/* An error if a literal format does not fit its arguments, a warning if it does not use all of them. */
 #define GPUFS_CHECK_(...)                                                                                              \
     (static_cast<void>(::gpufs::detail::Checked<GPUFS_OF_LITERAL_(fits, __VA_ARGS__)>::value),                         \
      static_cast<void>(::gpufs::detail::Taken<GPUFS_OF_LITERAL_(takes_all, __VA_ARGS__)>::value))
@@ -339,7 +347,9 @@ static inline gpufs_argument gpufs_argument_double_(double value) {
 #if GPUFS_ON_DEVICE
 #define gpufs_argument_long_double_ gpufs_argument_double_ /* GPUs have no function that takes one */
 #else
-static inline gpufs_argument gpufs_argument_long_double_(long double value) { return gpufs_argument_double_((double)value); }
+static inline gpufs_argument gpufs_argument_long_double_(long double value) {
+    return gpufs_argument_double_((double)value);
+}
 #endif
 static inline gpufs_argument gpufs_argument_string_(const void *value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_C_STRING, 0, (uint64_t)(uintptr_t)value};
@@ -350,7 +360,7 @@ static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value)
     return argument;
 }
 
-/* One argument. What is no number is taken for a pointer, which the compiler then checks. */
+/* One argument. Anything that is not a number goes to a parameter of pointer type, which the compiler checks. */
 #define GPUFS_ARGUMENT_(value)                       \
     _Generic((value),                                \
         _Bool: gpufs_argument_unsigned_,             \
@@ -395,18 +405,19 @@ static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value)
 #define GPUFS_EACH_16_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_15_(__VA_ARGS__)
 #define GPUFS_EACH_17_(a, ...) GPUFS_ARGUMENT_(a), GPUFS_EACH_16_(__VA_ARGS__)
 #define GPUFS_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, name, ...) name
-#define GPUFS_EACH_(...)                                                                                                     \
-    GPUFS_PICK_(__VA_ARGS__, GPUFS_EACH_17_, GPUFS_EACH_16_, GPUFS_EACH_15_, GPUFS_EACH_14_, GPUFS_EACH_13_, GPUFS_EACH_12_, \
-                GPUFS_EACH_11_, GPUFS_EACH_10_, GPUFS_EACH_9_, GPUFS_EACH_8_, GPUFS_EACH_7_, GPUFS_EACH_6_, GPUFS_EACH_5_,   \
-                GPUFS_EACH_4_, GPUFS_EACH_3_, GPUFS_EACH_2_, GPUFS_EACH_1_, 0)                                               \
+#define GPUFS_EACH_(...)                                                                                      \
+    GPUFS_PICK_(__VA_ARGS__, GPUFS_EACH_17_, GPUFS_EACH_16_, GPUFS_EACH_15_, GPUFS_EACH_14_, GPUFS_EACH_13_,  \
+                GPUFS_EACH_12_, GPUFS_EACH_11_, GPUFS_EACH_10_, GPUFS_EACH_9_, GPUFS_EACH_8_, GPUFS_EACH_7_,  \
+                GPUFS_EACH_6_, GPUFS_EACH_5_, GPUFS_EACH_4_, GPUFS_EACH_3_, GPUFS_EACH_2_, GPUFS_EACH_1_, 0)  \
     (__VA_ARGS__)
 
-/* The format and its arguments as what the packed functions below take last: an array, the format first, and how many it has. */
+/* The format and its arguments as the last two arguments of gpufs_fprintf_row_ and gpufs_snprintf_row_: an array
+ * whose first item is the format, and its length. */
 #define GPUFS_PACKED_(...)                                                                                         \
     (const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)},                                                            \
         sizeof((const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)}) / sizeof(gpufs_argument)
 
-/* Never called: it has the compiler check a literal format. */
+/* Never called: its attribute has the compiler check a literal format. */
 __attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(const char *format, ...) {
     (void)format;
     return 0;
@@ -415,7 +426,8 @@ __attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(cons
 
 /* The format of a packed row. */
 static inline const char *gpufs_format_(const gpufs_argument *row) { return (const char *)(uintptr_t)row->bits; }
-/* The bytes before the NUL; more than memory has, which is EINVAL, where none of GPUFS_FORMAT_BYTES bytes is one. */
+/* The number of bytes before the NUL. Without a NUL in GPUFS_FORMAT_BYTES bytes: SIZE_MAX, which the printing
+ * functions answer with EINVAL. */
 static inline size_t gpufs_length_(const char *text) {
     size_t length = 0;
     if (text != NULL) {

@@ -1,25 +1,29 @@
-/* Sessions, for C (C99) and C++ programs: link libgpufs.
+/* Sessions, for C (C99) and C++ programs: link libgpufs. include/README.md has whole programs.
  *
- * On a GPU: gpufs_host_open, gpufs_host_begin, a kernel of your own launched with gpufs_host_session(), gpufs_host_synchronize, gpufs_host_close.
- * On CPU lanes: gpufs_host_open, gpufs_host_launch, gpufs_host_synchronize, gpufs_host_close. include/README.md has whole programs.
+ * On a GPU: gpufs_host_open, gpufs_host_begin, a kernel of your own launched with gpufs_host_session() as an
+ * argument, gpufs_host_synchronize, gpufs_host_close. On CPU lanes: gpufs_host_open, gpufs_host_launch,
+ * gpufs_host_synchronize, gpufs_host_close.
  *
- * What gpufs_host_session and gpufs_host_fopen give for a GPU are the GPU's: they are for kernels, and the calls of <gpufs/stdio.h> and
- * <gpufs/file.h> must not be made with them on the host. For CPU lanes the host may make them, too.
+ * Results. Functions that fail return -1 or null, set errno, and leave a text in gpufs_last_error(). A null host is
+ * EINVAL.
  *
- * Functions that fail return -1 or null, set errno, and leave a text in gpufs_last_error(). A null host is EINVAL.
+ * Handles. On a GPU, what gpufs_host_session and gpufs_host_fopen return is for kernels only: the host must not call
+ * <gpufs/stdio.h> or <gpufs/file.h> with it. On CPU lanes the host may.
  *
- * Threads: any function may be called from any thread; calls for one host wait for each other. gpufs_host_close is the last use of its host,
- * as free is of memory. errno and gpufs_last_error() are the calling thread's own.
+ * Threads. Any function may be called from any thread. Calls for one host wait for each other. gpufs_host_close is
+ * the last use of its host, as free is of memory. errno and gpufs_last_error() belong to the calling thread.
  *
- * The end of the process: where it ends by exit(3) or the return of main with a host open, what calls on its streams had accepted is written, as
- * that of C's own streams is. Kernels that still run are waited for, up to ten seconds in all; of kernels on CPU lanes that run on, what they
- * had written until then is in the files, of kernels on a GPU it is lost, and a line on the standard error says so. A host may still be closed by
- * handlers and destructors that run later. _exit(2), quick_exit(3), abort(3), signals and execve(2) write nothing.
+ * The end of the process. If the process ends by exit(3) or the return of main with a host open, gpufs writes the
+ * bytes that calls on its streams had accepted, as C does for its own streams. It waits for running kernels, up to
+ * ten seconds in all. If kernels still run then, a line on the standard error says so: the files hold what kernels on
+ * CPU lanes had written until then; what kernels on a GPU had written is lost. Handlers and destructors that run
+ * later may still close the host. _exit(2), quick_exit(3), abort(3), signals and execve(2) write nothing.
  *
- * fork(2): a host belongs to the process that opened it. In a child each function fails with EPERM, gpufs_host_close too, and does nothing; the
- * calls of <gpufs/stdio.h> and <gpufs/file.h> with its streams and files fail with EBADF, EMFILE for opening. A child may open hosts of its own, on
- * CPU lanes; CUDA allows no GPU in a child of a process that used one. Descriptors of the rings close on execve(2); a child that lives on
- * without it keeps the rings of its parent open until it ends.
+ * fork(2). A host belongs to the process that opened it. In a child every function of this header fails with EPERM
+ * and does nothing, gpufs_host_close too. Calls of <gpufs/stdio.h> and <gpufs/file.h> with the host's streams and
+ * files fail with EBADF; opening fails with EMFILE. A child may open hosts of its own on CPU lanes; CUDA allows no
+ * GPU in a child of a process that used one. The rings' descriptors close on execve(2). A child that lives on without
+ * execve keeps the rings of its parent open until it ends.
  */
 #ifndef GPUFS_HOST_H
 #define GPUFS_HOST_H
@@ -37,116 +41,167 @@ typedef struct gpufs_host gpufs_host;
 #define GPUFS_CPU 0
 /* An NVIDIA GPU. gpufs uses its primary context, as the CUDA runtime does. */
 #define GPUFS_CUDA 1
-/* An AMD GPU, through HIP: in libgpufs_hip, which a program links in place of libgpufs; in libgpufs it is ENODEV. It compiles and links, and no
+/* An AMD GPU, through HIP. Link libgpufs_hip in place of libgpufs, where this is ENODEV. It compiles and links; no
  * AMD hardware has run it. */
 #define GPUFS_HIP 2
-/* The GPU that a file of CUDA or HIP is compiled for; HIP compiles for NVIDIA GPUs, too. */
+/* The kind of GPU that a CUDA or HIP file is compiled for. (HIP compiles for NVIDIA GPUs, too.) */
 #if defined(__HIP__) || defined(__HIP_PLATFORM_AMD__)
 #define GPUFS_GPU GPUFS_HIP
 #elif defined(__CUDACC__)
 #define GPUFS_GPU GPUFS_CUDA
 #endif
 
-/* Who serves the rings. */
-#define GPUFS_MODE_BEST 0    /* the best of the following that works here; on CPU lanes with fewer than eight cores from ENTER on */
+/* The version of the library: GPUFS_VERSION of the headers that it was built with. Never fails. */
+unsigned gpufs_version(void);
+
+/* What serves the rings. */
+#define GPUFS_MODE_BEST 0    /* the first of these that works here; on CPU lanes with fewer than 8 cores: from ENTER */
 #define GPUFS_MODE_SQPOLL 1  /* the kernel's own thread */
-#define GPUFS_MODE_ENTER 2   /* a host thread calls io_uring_enter(2) */
+#define GPUFS_MODE_ENTER 2   /* a host thread, which calls io_uring_enter(2) */
 #define GPUFS_MODE_THREADS 3 /* host threads, without io_uring */
 
-/* Who allocates the rings. */
-#define GPUFS_RING_MEMORY_DEFAULT 0 /* the first of the following that works here */
+/* What allocates the rings. */
+#define GPUFS_RING_MEMORY_DEFAULT 0 /* the first of these that works here */
 #define GPUFS_RING_MEMORY_KERNEL 1  /* the kernel; not for an AMD GPU */
 #define GPUFS_RING_MEMORY_CALLER 2  /* gpufs; Linux 6.5, or 6.10 for more than a page */
-#define GPUFS_RING_MEMORY_RUNTIME 3 /* the GPU's runtime, as pinned memory, with the same kernels; on CPU lanes the same as _CALLER */
+#define GPUFS_RING_MEMORY_RUNTIME 3 /* the GPU's runtime, pinned, on the same kernels; CPU lanes: as _CALLER */
 
-/* Sizes and choices. Zero everything, set `size`, then what matters: `gpufs_options options = {.size = sizeof options, .rings = 2};`. 0 stands for
- * the default. Later versions append fields; `size` keeps programs and libraries of different versions together. */
+/* Sizes and choices. Set everything to 0, set `size`, then the fields that matter: `gpufs_options options = {.size =
+ * sizeof options, .rings = 2};`. 0 stands for the default. Later versions append fields; `size` lets programs and
+ * libraries of different versions work together. */
 typedef struct gpufs_options {
     size_t size;                  /* sizeof(gpufs_options) */
     uint32_t rings;               /* 1 to 64; default half the cores, 1 to 4 */
-    uint32_t ring_entries;        /* operations in flight of a ring: a power of two to 32768; default 64 more than stream buffers, at least 1024 */
+    uint32_t ring_entries;        /* operations in flight in a ring: a power of two to 32768; default 64 more than
+                                   * stream buffers, at least 1024 */
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
-    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 16 MiB for calls, 40 MiB for streams */
-    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less where streams are many */
+    uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 16 MiB for calls,
+                                   * 40 MiB for streams */
+    uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less with many
+                                   * streams */
     uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8 or 16; default 16 */
-    uint32_t files;               /* open at once, the three standard ones too; default 1024 */
-    uint32_t streams;             /* likewise, each with a buffer of its own; default 256, or as many as buffers suffice for */
+    uint32_t files;               /* open files, the three standard ones included; default 1024 */
+    uint32_t streams;             /* open streams, the three standard ones included, each with a buffer of its own;
+                                   * default 256, or as many as there are buffers for */
     uint32_t registered_buffers;  /* default 64 */
-    uint32_t idle_ms;             /* after how long an idle SQPOLL thread sleeps; default 1000 */
-    uint64_t deadline_ms;         /* after how long without progress a wait on the device gives up; default never */
+    uint32_t idle_ms;             /* an SQPOLL thread sleeps after this time without work; default 1000 */
+    uint64_t deadline_ms;         /* a wait on the device gives up after this time without progress; default never */
     uint32_t warp_width;          /* CPU lanes: lanes of a warp, a power of two up to 64; default 32 */
-    uint32_t threads;             /* CPU lanes: OS threads; default as many as there are cores */
+    uint32_t threads;             /* CPU lanes: OS threads; default the number of cores */
     uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
-    uint32_t quiet;               /* 1: do not tell of failed calls (see gpufs_host_failures), nor once that the best mode is refused, on the
-                                   * standard error; GPUFS_QUIET in the environment does without the latter */
+    uint32_t quiet;               /* 1: no lines on the standard error about failed calls (see gpufs_host_failures), nor
+                                   * about a better mode that is refused, which GPUFS_QUIET in the environment also
+                                   * turns off */
     uint32_t reserved;            /* 0 */
 } gpufs_options;
 
-/* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP; `ordinal`: which GPU, from 0, as cudaSetDevice and hipSetDevice count; `options` may be null.
- * Null on error: EINVAL (a size that does not fit; the text says which and what would), ENODEV (no driver, no such GPU, or not built in), what
- * the system refuses. */
+GPUFS_SIZE_(gpufs_options, 88);
+GPUFS_OFFSET_(gpufs_options, size, 0);
+GPUFS_OFFSET_(gpufs_options, rings, 8);
+GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
+GPUFS_OFFSET_(gpufs_options, mode, 16);
+GPUFS_OFFSET_(gpufs_options, ring_memory, 20);
+GPUFS_OFFSET_(gpufs_options, buffer_bytes, 24);
+GPUFS_OFFSET_(gpufs_options, stream_buffer_bytes, 32);
+GPUFS_OFFSET_(gpufs_options, blocks_per_stream, 36);
+GPUFS_OFFSET_(gpufs_options, files, 40);
+GPUFS_OFFSET_(gpufs_options, streams, 44);
+GPUFS_OFFSET_(gpufs_options, registered_buffers, 48);
+GPUFS_OFFSET_(gpufs_options, idle_ms, 52);
+GPUFS_OFFSET_(gpufs_options, deadline_ms, 56);
+GPUFS_OFFSET_(gpufs_options, warp_width, 64);
+GPUFS_OFFSET_(gpufs_options, threads, 68);
+GPUFS_OFFSET_(gpufs_options, stack_bytes, 72);
+GPUFS_OFFSET_(gpufs_options, quiet, 80);
+GPUFS_OFFSET_(gpufs_options, reserved, 84);
+
+/* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
+ * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()
+ * names it and its range), ENODEV (no driver, no such GPU, or not built in), what the system refuses. */
 gpufs_host *gpufs_host_open(int device, unsigned ordinal, const gpufs_options *options);
 
-/* Waits for the kernels, writes what they left, and closes. 0, or -1 as gpufs_host_synchronize; closed in any case. */
+/* Waits for the kernels, writes what they left buffered, and closes. 0, or -1 as gpufs_host_synchronize; the host is
+ * closed in any case. */
 int gpufs_host_close(gpufs_host *host);
 
-/* What kernels take as their session: an address on the device. Null for a null host, and on a GPU outside gpufs_host_begin and
- * gpufs_host_synchronize: a kernel that was launched without the one gets EINVAL from its calls. */
+/* The session that kernels take as an argument: an address on the device. Null for a null host, and on a GPU before
+ * gpufs_host_begin and after gpufs_host_synchronize: calls of a kernel that gets null fail with EINVAL. */
 gpufs_session *gpufs_host_session(const gpufs_host *host);
 
-/* A kernel for CPU lanes: called once for each thread of the grid; gpufs_thread() says which. It may call everything of <gpufs/stdio.h> and
- * <gpufs/file.h>. It runs on a stack of gpufs_options.stack_bytes, shares its OS thread with other lanes (thread-locals too), must not let a C++
- * exception out, and calls gpufs_nap in a loop that waits for another thread. */
+/* A kernel for CPU lanes: called once for each thread of the grid. gpufs_thread() is the thread's index. A kernel may
+ * call everything of <gpufs/stdio.h> and <gpufs/file.h>. It runs on a stack of gpufs_options.stack_bytes, and shares
+ * its OS thread, thread-locals included, with other lanes. It must not let a C++ exception out, and must call
+ * gpufs_nap in a loop that waits for another thread. */
 typedef void (*gpufs_kernel)(gpufs_session *session, void *argument);
 
-/* Starts a kernel on CPU lanes and returns. Several may run at once. `argument` is every thread's, and stays until gpufs_host_synchronize. 0, or -1:
- * EINVAL (no threads, a null kernel, a session on a GPU). */
+/* Starts a kernel on CPU lanes and returns. Several may run at once. Every thread gets `argument`, which must stay
+ * valid until gpufs_host_synchronize. 0, or -1: EINVAL (no threads, a null kernel, a session on a GPU). */
 int gpufs_host_launch(gpufs_host *host, unsigned blocks, unsigned threads, gpufs_kernel kernel, void *argument);
 
-/* Makes a session on a GPU ready for kernels that the program launches itself, with gpufs_host_session() as an argument. Call it before such
- * launches, again after each gpufs_host_synchronize; once is enough for many. 0 or -1. */
+/* Makes a session on a GPU ready for kernels that the program launches itself with gpufs_host_session() as an
+ * argument. Call it before such launches, and again after each gpufs_host_synchronize. One call covers any number of
+ * launches. 0 or -1. */
 int gpufs_host_begin(gpufs_host *host);
 
-/* Waits until every kernel has ended (on a GPU: everything on the device), then writes what their streams hold. 0, or -1 with the first error: a
- * stream's own errno (ENOSPC, EPIPE ...; the bytes are kept and tried again next time), EIO for a kernel that did not end well. */
+/* Waits until every kernel has ended (on a GPU: everything on the device), then writes what their streams hold. 0, or
+ * -1 with the first error: a stream's own errno (ENOSPC, EPIPE ...; the bytes are kept and tried again next time),
+ * EIO for a kernel that did not end well. */
 int gpufs_host_synchronize(gpufs_host *host);
 
-/* Opens a stream for kernels, as gpufs_fopen: what a kernel takes as its gpufs_file. Null on error: EBUSY between gpufs_host_begin and
+/* Opens a stream for kernels, as gpufs_fopen does. Null on error: EBUSY between gpufs_host_begin and
  * gpufs_host_synchronize, else as gpufs_fopen. */
 gpufs_file *gpufs_host_fopen(gpufs_host *host, const char *path, const char *mode);
-/* Flushes and closes a stream that host or kernel opened. 0, or -1: EBADF, EBUSY as above, or what flushing met. */
+/* Flushes and closes a stream that host or kernel opened. 0, or -1: EBADF, EBUSY as above, or the error of the
+ * flush. */
 int gpufs_host_fclose(gpufs_host *host, gpufs_file *file);
 
-/* Gives kernels a file that the program has open, which stays its own: the descriptor for gpufs_pread and its kin, or -1 (EBADF, EMFILE). */
+/* Gives kernels a file that the program has open and keeps: a descriptor for gpufs_pread and the other calls of
+ * <gpufs/file.h>, or -1: EBADF, EMFILE. */
 int gpufs_host_register_file(gpufs_host *host, int descriptor);
 /* Takes it back. No kernel may be using it. 0, or -1: EBADF. */
 int gpufs_host_unregister_file(gpufs_host *host, int descriptor);
-/* Makes a buffer of at least `bytes` bytes, in whole pages, that kernels and the system use in place, without a copy, at one address. Freed with
- * the session. Null on error: ENOMEM, EBUSY (kernels are running, or the table is full). */
+/* Makes a buffer of at least `bytes` bytes, in whole pages, that kernels and the system use in place, without a copy,
+ * at one address. It is freed with the session. Null on error: ENOMEM, EBUSY (kernels are running, or the table is
+ * full). */
 void *gpufs_host_buffer(gpufs_host *host, size_t bytes);
 
-/* What the session has done since it began, summed over its rings. Exact while no kernel runs. */
+/* Counters of the session since it began, summed over its rings. Exact while no kernel runs. */
 typedef struct gpufs_statistics {
-    size_t size; /* sizeof(gpufs_statistics), set by the caller */
-    uint32_t rings;
-    uint32_t mode;          /* GPUFS_MODE_...: who serves them */
+    size_t size;            /* sizeof(gpufs_statistics), set by the caller */
+    uint32_t rings;         /* their number */
+    uint32_t mode;          /* GPUFS_MODE_...: what serves them */
     uint64_t operations;    /* submitted */
     uint64_t publications;  /* stores of a submission queue's tail */
     uint64_t completions;   /* drained */
-    uint64_t empty_looks;   /* looks at a completion queue that found it empty */
-    uint64_t stale;         /* completions that nobody waited for: 0 */
+    uint64_t empty_looks;   /* polls of a completion queue that found it empty */
+    uint64_t stale;         /* completions that no operation waited for: 0 */
     uint64_t slot_waits;    /* times that a warp found no free slot */
     uint64_t bytes_read;
     uint64_t bytes_written;
     uint64_t wake_ups;      /* of sleeping SQPOLL threads */
-    uint64_t failed_calls;  /* of kernels and of the host; UINT64_MAX after a fault of a GPU, whose memory they were counted in */
+    uint64_t failed_calls;  /* of kernels and of the host; UINT64_MAX after a GPU's fault, which destroys the count */
 } gpufs_statistics;
 
-/* 0, or -1: EINVAL. */
+GPUFS_SIZE_(gpufs_statistics, 96);
+GPUFS_OFFSET_(gpufs_statistics, size, 0);
+GPUFS_OFFSET_(gpufs_statistics, rings, 8);
+GPUFS_OFFSET_(gpufs_statistics, mode, 12);
+GPUFS_OFFSET_(gpufs_statistics, operations, 16);
+GPUFS_OFFSET_(gpufs_statistics, publications, 24);
+GPUFS_OFFSET_(gpufs_statistics, completions, 32);
+GPUFS_OFFSET_(gpufs_statistics, empty_looks, 40);
+GPUFS_OFFSET_(gpufs_statistics, stale, 48);
+GPUFS_OFFSET_(gpufs_statistics, slot_waits, 56);
+GPUFS_OFFSET_(gpufs_statistics, bytes_read, 64);
+GPUFS_OFFSET_(gpufs_statistics, bytes_written, 72);
+GPUFS_OFFSET_(gpufs_statistics, wake_ups, 80);
+GPUFS_OFFSET_(gpufs_statistics, failed_calls, 88);
+
+/* Fills `into`, up to its `size`. 0, or -1: EINVAL. */
 int gpufs_host_statistics(const gpufs_host *host, gpufs_statistics *into);
 
-/* How often a call failed with an error. */
+/* One kind of failure: a call and an error. */
 typedef struct gpufs_failure {
     const char *call;  /* "fopen", a constant */
     int error;         /* ENOMEM ...; 0 for a number that Linux does not have */
@@ -154,17 +209,24 @@ typedef struct gpufs_failure {
     uint64_t count;    /* since the session began */
 } gpufs_failure;
 
-/* Which calls failed: how many kinds of failure there are, of which `into` gets as many as `room` says. The end of a file is none. -1: EINVAL;
- * ENODATA after a fault of a GPU. A program that calls neither this nor gpufs_host_statistics is told when it closes the session, or ends: a line for each
- * kind on the standard error, unless gpufs_options.quiet is 1. A call on null, or on a pointer that is no stream, belongs to no session and is
- * not counted. */
+GPUFS_SIZE_(gpufs_failure, 24);
+GPUFS_OFFSET_(gpufs_failure, call, 0);
+GPUFS_OFFSET_(gpufs_failure, error, 8);
+GPUFS_OFFSET_(gpufs_failure, reserved, 12);
+GPUFS_OFFSET_(gpufs_failure, count, 16);
+
+/* Stores the first `room` kinds of failure in `into`. Returns how many kinds there are, or -1: EINVAL; ENODATA after
+ * a GPU's fault. The end of a file is not a failure. A program that calls neither this nor gpufs_host_statistics gets
+ * a line for each kind on the standard error when it closes the session or ends, unless gpufs_options.quiet is 1. A
+ * call on null, or on a pointer that is not a stream, belongs to no session and is not counted. */
 int gpufs_host_failures(const gpufs_host *host, gpufs_failure *into, size_t room);
 
-/* Says in words what the session runs on, who serves its rings, and why nobody better, cut to `bytes` with the NUL: the length of the whole text,
- * as snprintf. -1: EINVAL. */
+/* Describes in words the device, what serves the rings, and why the better modes are refused; cut to `bytes` with the
+ * NUL. The length of the whole text, as snprintf(3), or -1: EINVAL. */
 int gpufs_host_describe(const gpufs_host *host, char *into, size_t bytes);
 
-/* What the last call of this thread in this header that failed says: for people, in one line. Good until the next one fails. Never null. */
+/* One line of text, for people, about this thread's last call of this header that failed. It stays until the next
+ * call that fails. Never null. */
 const char *gpufs_last_error(void);
 
 #ifdef __cplusplus

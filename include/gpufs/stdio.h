@@ -3,25 +3,27 @@
  *     #include <gpufs/stdio.h>
  *     __global__ void k(gpufs::File *out) { fprintf(out, "thread %d\n", threadIdx.x); }
  *
- * Each function has its C name with the prefix gpufs_, in C and C++. In C++ each has its plain name too, in the namespace gpufs, and is found
- * by its stream or session, so that `fprintf(out, ...)` is gpufs's where `out` is a gpufs::File pointer and the C library's where it is a FILE
- * pointer, and std::fprintf is what it was. What has no stream takes the session first: fopen(fs, path, mode), printf(fs, format, ...).
- * gpufs::snprintf has neither and is named in full.
+ * Names. Each function has its C name with the prefix gpufs_, in C and C++. In C++ each also has its plain name, in
+ * the namespace gpufs. The compiler finds it by the type of its stream or session: `fprintf(out, ...)` is gpufs's if
+ * `out` is a gpufs::File pointer, and the C library's if it is a FILE pointer. std::fprintf does not change. A
+ * function without a stream takes the session first: fopen(fs, path, mode), printf(fs, format, ...). gpufs::snprintf
+ * has neither and is written in full.
  *
- * Any thread may call any function at any time, all threads of a warp or some. A call's bytes are never torn by another's. A thread's calls
- * appear in its order; a call that begins after another returned, in any thread, comes after it. Threads that call together are served in lane
- * order.
+ * Order. Any thread may call any function at any time; all threads of a warp may call, or some. The bytes of one call
+ * stay together. The calls of a thread appear in the order that it made them. A call that begins after another
+ * returned, in any thread, comes after it. Threads that call together are served in lane order.
  *
- * What differs from a CPU's stdio: full buffers are written behind the caller's back, and an error of that is reported by the next call on the
- * stream that meets it, with the bytes kept and tried again; setvbuf never uses the caller's memory; ungetc takes 8 bytes; on a stream that is
- * null or closed, calls fail with EBADF. Errors named below are besides those of the system call below (write(2), read(2) ...).
+ * Differences from stdio on a CPU. Full buffers are written in the background. If such a write fails, the next call
+ * on the stream that meets the error reports it; the bytes are kept and tried again. setvbuf never uses the caller's
+ * memory. ungetc takes 8 bytes. Calls on a null or closed stream fail with EBADF. A call also has the errors of its
+ * system call (write(2), read(2) ...), which are not listed below.
  */
 #ifndef GPUFS_STDIO_H
 #define GPUFS_STDIO_H
 
 #include <gpufs/format.h>
 
-/* For setvbuf and fseek, where <stdio.h> is not at hand: the values of Linux's C libraries. */
+/* For setvbuf and fseek without <stdio.h>: the values of Linux's C libraries. */
 #define GPUFS_IOFBF 0
 #define GPUFS_IOLBF 1
 #define GPUFS_IONBF 2
@@ -30,7 +32,7 @@
 #define GPUFS_SEEK_END 2
 #define GPUFS_EOF (-1)
 
-/* The standard streams of the process (stdin(3)); null if `session` is. */
+/* The standard streams of the process (stdin(3)); null if `session` is null. */
 GPUFS_INLINE gpufs_file *gpufs_stdin(gpufs_session *session) {
     return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 0);
 }
@@ -43,54 +45,59 @@ GPUFS_INLINE gpufs_file *gpufs_stderr(gpufs_session *session) {
     return (gpufs_file *)(uintptr_t)gpufs_raw_standard_stream(session, 2);
 }
 
-/* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e; other letters have no effect, nor has what follows a comma (as in glibc,
- * but that ",ccs=" converts nothing); it ends within GPUFS_FOPEN_MODE_BYTES. A path is relative to the process's directory.
- * Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE (as many streams or files are open as the session has; see
- * gpufs_options), ENOENT, EACCES ... */
+/* Opens a stream (fopen(3)). `mode`: "r", "w" or "a", then any of + x e. Other letters have no effect, nor does
+ * anything after a comma (as in glibc, except that ",ccs=" converts nothing). A relative path begins at the process's
+ * directory. Null on error: EINVAL (mode, null session), EFAULT (null string), EMFILE (the session's streams or files
+ * are all open; see gpufs_options), ENOENT, EACCES ... */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen(gpufs_session *session, const char *path, const char *mode) {
     int64_t raw = gpufs_raw_fopen(session, path, mode);
     int error = gpufs_error_of_(raw);
     GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
 }
 
-/* A shared open, the way to open a file inside a kernel of many threads: all that open the same path in the same mode by this call, in any
- * warp and kernel of the session, get one stream. The first opens it; gpufs_fclose closes it when it has been called as often as this.
+/* A shared open: the way to open a file inside a kernel of many threads. All threads that open the same path in the
+ * same mode with this call, in any warp and kernel of the session, get one stream. The first call opens it.
+ * gpufs_fclose closes it when it has been called as many times as this.
  *
  *     gpufs_file *out = gpufs_fopen_shared(fs, "report.txt", "w");    in every thread
  *     gpufs_fprintf(out, "thread %llu\n", (unsigned long long)gpufs_thread());
  *     gpufs_fclose(out);
  *
- * The path is compared as it is written, the mode by what it does: "r" and "rb" are the same, "w" and "w+" are not. "w" truncates when the file is
- * opened first: not for threads that find the stream open, nor for those that open it again after its last close, which go on at its end, until
- * the host synchronizes (or a kernel has opened more files in this way than the session has streams). What a kernel leaves open counts as open
- * for the next. gpufs_fopen of the same path is another stream.
- * Null on error, as gpufs_fopen: all that waited for an open that failed get its error, and the next call tries again. */
+ * Paths are compared as strings, modes by their effect: "r" and "rb" are the same, "w" and "w+" are not. "w"
+ * truncates at the first open only. A thread that finds the stream open does not truncate it. A thread that opens it
+ * again after its last close continues at its end, until the host synchronizes (or a kernel has opened more files in
+ * this way than the session has streams). A stream that a kernel leaves open is open for the next kernel. gpufs_fopen
+ * of the same path is another stream. Null on error, as gpufs_fopen. All threads that waited for an open that failed
+ * get its error; the next call tries again. */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen_shared(gpufs_session *session, const char *path, const char *mode) {
     int64_t raw = gpufs_raw_fopen_shared(session, path, mode);
     int error = gpufs_error_of_(raw);
     GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
 }
-/* Flushes and closes (fclose(3)): one thread does, once. 0, or EOF with what flushing or closing met, EBADF if it is closed already. */
+/* Flushes and closes (fclose(3)): called by one thread, once. 0, or EOF with an error of the flush or the close,
+ * EBADF if it is closed already. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_raw_fclose(file)); }
-/* Writes what is buffered (fflush(3)); of a stream that is reading, forgets what was read ahead. 0 or EOF. */
+/* Writes the buffered bytes (fflush(3)). Of a stream that is reading, discards the bytes read ahead. 0 or EOF. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush(gpufs_file *file) { return gpufs_int_(gpufs_raw_fflush(file)); }
-/* fflush(NULL): every open stream of the session. 0, or EOF with the first error; the others are flushed all the same. */
+/* fflush(NULL): every open stream of the session. 0, or EOF with the first error, after trying all of them. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush_all(gpufs_session *session) {
     return gpufs_int_(gpufs_raw_fflush_all(session));
 }
 
-/* Reads up to `items` items of `item_bytes` bytes (fread(3)): how many whole ones. Fewer at the end of the file, and with an error: EBADF (not
- * open for reading, too), EFAULT (null memory), EINVAL (more bytes than memory has). */
+/* Reads up to `items` items of `item_bytes` bytes (fread(3)). The number of whole items: fewer at the end of the
+ * file, and with an error: EBADF (also: not open for reading), EFAULT (null memory), EINVAL (more bytes than memory
+ * has). */
 GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fread(void *into, size_t item_bytes, size_t items, gpufs_file *file) {
     return gpufs_items_(gpufs_raw_fread(into, item_bytes, items, file));
 }
-/* Writes `items` items of `item_bytes` bytes (fwrite(3)): how many whole ones. Fewer only with an error: as fread's, and ENOSPC, EPIPE, EFBIG. */
+/* Writes `items` items of `item_bytes` bytes (fwrite(3)). The number of whole items: fewer only with an error: as
+ * fread's, and ENOSPC, EPIPE, EFBIG. */
 GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fwrite(const void *from, size_t item_bytes, size_t items, gpufs_file *file) {
     return gpufs_items_(gpufs_raw_fwrite(from, item_bytes, items, file));
 }
 
-/* Reads a line with its newline, at most `bytes` - 1 bytes, and ends it with a NUL (fgets(3)). `into`, or null at the end of the file and on
- * error. Threads that call together get one line after the other. */
+/* Reads a line with its newline, at most `bytes` - 1 bytes, and ends it with a NUL (fgets(3)). `into`, or null at the
+ * end of the file and on error. Threads that call together get one line after the other, in lane order. */
 GPUFS_INLINE GPUFS_RESULT(char *) gpufs_fgets(char *into, int bytes, gpufs_file *file) {
     int64_t raw = gpufs_raw_fgets(into, bytes, file);
     GPUFS_RETURN(char *, raw == 1 ? into : (char *)0, gpufs_error_of_(raw));
@@ -106,14 +113,17 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_puts(gpufs_session *session, const char *st
 /* Reads a byte (fgetc(3)), as an unsigned char; EOF at the end of the file, with error 0, and on error. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fgetc(gpufs_file *file) { return gpufs_byte_(gpufs_raw_fgetc(file)); }
 /* Writes a byte (fputc(3)). The byte as an unsigned char, or EOF. */
-GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputc(int byte, gpufs_file *file) { return gpufs_byte_(gpufs_raw_fputc(byte, file)); }
-/* Pushes a byte back (ungetc(3)). The byte; EOF for EOF, where 8 are pushed back already (error 0), and on error. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputc(int byte, gpufs_file *file) {
+    return gpufs_byte_(gpufs_raw_fputc(byte, file));
+}
+/* Pushes a byte back (ungetc(3)). The byte, or EOF: if `byte` is EOF or 8 are pushed back already (error 0), and on
+ * error. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_ungetc(int byte, gpufs_file *file) {
     return gpufs_byte_(gpufs_raw_ungetc(byte, file));
 }
 
-/* Moves the position by bytes (fseeko(3)) from GPUFS_SEEK_SET, _CUR or _END, the same as SEEK_SET, SEEK_CUR, SEEK_END. 0, or -1: ESPIPE, EINVAL
- * (before the start, or no such `whence`), EOVERFLOW (beyond 63 bits). */
+/* Moves the position by bytes (fseeko(3)) from GPUFS_SEEK_SET, _CUR or _END, which equal SEEK_SET, SEEK_CUR,
+ * SEEK_END. 0, or -1: ESPIPE, EINVAL (before the start, or no such `whence`), EOVERFLOW (beyond 63 bits). */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fseeko(gpufs_file *file, int64_t offset, int whence) {
     return gpufs_int_(gpufs_raw_fseek(file, offset, whence));
 }
@@ -128,45 +138,48 @@ GPUFS_INLINE GPUFS_RESULT(long) gpufs_ftell(gpufs_file *file) { return gpufs_lon
 /* Moves to the start and clears the error flag (rewind(3)). */
 GPUFS_INLINE void gpufs_rewind(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_rewind(file)); }
 
-/* When the stream flushes, GPUFS_IOFBF, _IOLBF or _IONBF (the same as _IOFBF, _IOLBF, _IONBF), and the size of its buffers in bytes, 0 to keep
- * it (setvbuf(3)). The memory is always the session's; `buffer` is ignored. 0, or -1: EINVAL. At any time. */
+/* Sets when the stream flushes, GPUFS_IOFBF, _IOLBF or _IONBF (which equal _IOFBF, _IOLBF, _IONBF), and the size of
+ * its buffers in bytes, 0 to keep it (setvbuf(3)). The memory is always the session's; `buffer` is ignored. Allowed
+ * at any time. 0, or -1: EINVAL. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_setvbuf(gpufs_file *file, char *buffer, int mode, size_t bytes) {
     (void)buffer;
     return gpufs_int_(gpufs_raw_setvbuf(file, mode, bytes));
 }
 
-/* Whether the end of the file was met (feof(3)): 1 or 0. No open stream: 1, with EBADF, so that a loop until feof ends. */
+/* Whether a read met the end of the file (feof(3)): 1 or 0. Without an open stream 1 with EBADF, so that a loop until
+ * feof ends. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_feof(gpufs_file *file) {
     int64_t raw = gpufs_raw_feof(file);
     GPUFS_RETURN(int, raw != 0, gpufs_error_of_(raw));
 }
-/* Whether a transfer failed (ferror(3)): 1 or 0. No open stream: 1, with EBADF. */
+/* Whether a transfer failed (ferror(3)): 1 or 0. Without an open stream 1 with EBADF. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_ferror(gpufs_file *file) {
     int64_t raw = gpufs_raw_ferror(file);
     GPUFS_RETURN(int, raw != 0, gpufs_error_of_(raw));
 }
-/* Clears both (clearerr(3)). */
+/* Clears the flags of feof and ferror (clearerr(3)). */
 GPUFS_INLINE void gpufs_clearerr(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_clearerr(file)); }
 
-/* Prints arguments that are packed already, for code that makes formats or arguments itself: `format` has `format_bytes` bytes and needs no
- * NUL. As fprintf. */
+/* As fprintf, with packed arguments: for code that makes formats or arguments itself. `format` has `format_bytes`
+ * bytes and needs no NUL. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fprintf_arguments(gpufs_file *file, const char *format, size_t format_bytes,
                                                        const gpufs_argument *arguments, size_t count) {
     return gpufs_int_(gpufs_raw_fprintf(file, format, format_bytes, arguments, count));
 }
-/* The same into memory. As snprintf. */
-GPUFS_INLINE GPUFS_RESULT(int) gpufs_snprintf_arguments(char *into, size_t bytes, const char *format, size_t format_bytes,
-                                                        const gpufs_argument *arguments, size_t count) {
+/* As snprintf, with packed arguments. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_snprintf_arguments(char *into, size_t bytes, const char *format,
+                                                        size_t format_bytes, const gpufs_argument *arguments,
+                                                        size_t count) {
     return gpufs_int_(gpufs_raw_snprintf(into, bytes, format, format_bytes, arguments, count));
 }
 
-/* gpufs_fprintf(file, format, ...)           to a stream (fprintf(3)): bytes printed
- * gpufs_printf(session, format, ...)         to the standard output (printf(3))
- * gpufs_snprintf(into, bytes, format, ...)   to memory, cut to `bytes` with the NUL (snprintf(3)): bytes of the whole output; 0 bytes of room
- *                                            write nothing
+/* gpufs_fprintf(file, format, ...)           to a stream (fprintf(3)): bytes printed gpufs_printf(session, format,
+ * ...)         to the standard output (printf(3)) gpufs_snprintf(into, bytes, format, ...)   to memory, cut to
+ * `bytes` with the NUL (snprintf(3)): bytes of the whole
+ *                                            output; with `bytes` 0 nothing is written
  *
- * Negative on error: EINVAL (a format or argument that does not fit, a null format), EOVERFLOW (more than an int can count); then nothing is
- * printed. Else as fwrite. <gpufs/format.h> says when a format is checked. */
+ * Negative on error. EINVAL (a format or argument that does not fit, a null format) and EOVERFLOW (more than an int
+ * can count): nothing is printed. Other errors are fwrite's. <gpufs/format.h> says when a format is checked. */
 
 #ifdef __cplusplus
 
@@ -185,25 +198,28 @@ GPUFS_BOTH inline Result<int> printf(Session session, detail::FormatFor<A...> fo
 }
 template <class... A>
 GPUFS_BOTH inline Result<int> snprintf(char *into, size_t bytes, detail::FormatFor<A...> format, A... arguments) {
-    return gpufs_snprintf_arguments(into, bytes, format.text, format.length, detail::row(arguments...).items, sizeof...(A));
+    return gpufs_snprintf_arguments(into, bytes, format.text, format.length, detail::row(arguments...).items,
+                                    sizeof...(A));
 }
 
 #else
 
 #if defined(__clang__)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wgcc-compat" /* clang checks what follows a format in a template, too; GCC does not */
+/* clang checks the arguments of a template's format, too; GCC does not. */
+#pragma clang diagnostic ignored "-Wgcc-compat"
 #endif
 template <class... A>
 GPUFS_FORMAT_ATTRIBUTE_(2, 3)
 GPUFS_BOTH inline Result<int> fprintf(File *file, const char *format, A... arguments) {
-    return gpufs_fprintf_arguments(file, format, detail::length_of(format), detail::row(arguments...).items, sizeof...(A));
+    return gpufs_fprintf_arguments(file, format, detail::length_of(format), detail::row(arguments...).items,
+                                   sizeof...(A));
 }
 template <class... A>
 GPUFS_FORMAT_ATTRIBUTE_(2, 3)
 GPUFS_BOTH inline Result<int> printf(Session session, const char *format, A... arguments) {
-    return gpufs_fprintf_arguments(gpufs_stdout(session), format, detail::length_of(format), detail::row(arguments...).items,
-                                   sizeof...(A));
+    return gpufs_fprintf_arguments(gpufs_stdout(session), format, detail::length_of(format),
+                                   detail::row(arguments...).items, sizeof...(A));
 }
 template <class... A>
 GPUFS_FORMAT_ATTRIBUTE_(3, 4)
@@ -242,7 +258,9 @@ GPUFS_BOTH inline Result<int> fgetc(File *file) { return gpufs_fgetc(file); }
 GPUFS_BOTH inline Result<int> fputc(int byte, File *file) { return gpufs_fputc(byte, file); }
 GPUFS_BOTH inline Result<int> ungetc(int byte, File *file) { return gpufs_ungetc(byte, file); }
 GPUFS_BOTH inline Result<int> fseek(File *file, long offset, int whence) { return gpufs_fseek(file, offset, whence); }
-GPUFS_BOTH inline Result<int> fseeko(File *file, int64_t offset, int whence) { return gpufs_fseeko(file, offset, whence); }
+GPUFS_BOTH inline Result<int> fseeko(File *file, int64_t offset, int whence) {
+    return gpufs_fseeko(file, offset, whence);
+}
 GPUFS_BOTH inline Result<long> ftell(File *file) { return gpufs_ftell(file); }
 GPUFS_BOTH inline Result<int64_t> ftello(File *file) { return gpufs_ftello(file); }
 GPUFS_BOTH inline void rewind(File *file) { gpufs_rewind(file); }

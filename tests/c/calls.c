@@ -17,6 +17,15 @@ _Static_assert(GPUFS_O_CREAT == O_CREAT && GPUFS_O_EXCL == O_EXCL && GPUFS_O_TRU
 _Static_assert(GPUFS_O_APPEND == O_APPEND && GPUFS_O_NONBLOCK == O_NONBLOCK && GPUFS_O_CLOEXEC == O_CLOEXEC, "open");
 _Static_assert(GPUFS_EOF == EOF, "EOF");
 
+#if !GPUFS_CHECK_VERSION(GPUFS_VERSION_MAJOR, GPUFS_VERSION_MINOR, GPUFS_VERSION_PATCH) || !GPUFS_CHECK_VERSION(0, 0, 0)
+#error "GPUFS_CHECK_VERSION denies this version or an earlier one"
+#endif
+#if GPUFS_CHECK_VERSION(GPUFS_VERSION_MAJOR, GPUFS_VERSION_MINOR, GPUFS_VERSION_PATCH + 1) || \
+    GPUFS_CHECK_VERSION(GPUFS_VERSION_MAJOR, GPUFS_VERSION_MINOR + 1, 0) || \
+    GPUFS_CHECK_VERSION(GPUFS_VERSION_MAJOR + 1, 0, 0)
+#error "GPUFS_CHECK_VERSION finds a later version"
+#endif
+
 /* So many bytes 'x', behind which memory ends. */
 static char *at_the_end_of_memory(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
@@ -359,6 +368,8 @@ int main(void) {
     CHECK_FAILS(gpufs_host_fopen(host, "missing", "r"), NULL, ENOENT);
     CHECK(strstr(gpufs_last_error(), "missing") == gpufs_last_error());
     CHECK_FAILS(gpufs_host_fopen(host, NULL, "r"), NULL, EFAULT);
+
+    CHECK(gpufs_version() == GPUFS_VERSION);
 
     gpufs_statistics statistics;
     memset(&statistics, 0, sizeof statistics);

@@ -120,6 +120,35 @@ fn pairs_of_calls_leave_none_out() {
     }
 }
 
+/// The calls that the device library exports are those of `raw.h`, and no other header declares one: those have users' calls.
+#[test]
+fn raw_calls_are_declared_in_one_header() {
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("text");
+    let names = |text: &str, before: &str| {
+        let names = text.split(before).skip(1).map(|rest| rest.split('(').next().unwrap_or("").to_owned());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    let sources: String = files("gpufs-device-c/src", "rs").into_iter().map(read).collect();
+    let exported = names(&sources, " fn gpufs_raw_");
+    assert!(!exported.is_empty());
+    for header in files("include/gpufs", "h") {
+        let declared: Vec<_> = read(header.clone())
+            .lines()
+            .filter(|line| line.starts_with("GPUFS_BOTH "))
+            .flat_map(|line| names(line, " gpufs_raw_"))
+            .collect();
+        if header.ends_with("raw.h") {
+            let mut declared = declared;
+            declared.sort();
+            assert_eq!(declared, exported);
+        } else {
+            assert!(declared.is_empty(), "{}: {declared:?}", header.display());
+        }
+    }
+}
+
 #[test]
 fn every_pair_of_calls_in_c() {
     let source = root().join("tests/c/pairs.c");
@@ -176,10 +205,75 @@ fn make_prefix(prefix: &Path) {
     for library in ["libgpufs.so", "libgpufs.a"] {
         copy(&LIBRARY.join(library), &format!("lib/{library}"));
     }
-    let package = root().join("xtask/src/dist/gpufs.pc");
-    let package = std::fs::read_to_string(package).expect("the package").replace("@VERSION@", "0");
-    std::fs::create_dir_all(prefix.join("lib/pkgconfig")).expect("a folder");
-    std::fs::write(prefix.join("lib/pkgconfig/gpufs.pc"), package).expect("written");
+    for (package, folder) in [
+        ("gpufs.pc", "lib/pkgconfig"),
+        ("gpufs-config.cmake", "lib/cmake/gpufs"),
+        ("gpufs-config-version.cmake", "lib/cmake/gpufs"),
+    ] {
+        let text = std::fs::read_to_string(root().join("xtask/src/dist").join(package)).expect("the package");
+        std::fs::create_dir_all(prefix.join(folder)).expect("a folder");
+        let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        std::fs::write(prefix.join(folder).join(package), text).expect("written");
+    }
+}
+
+/// The packages for CMake and pkg-config say the version. CMake finds it where a program asks for it, and no other minor version; what it
+/// finds builds and runs.
+#[test]
+fn packages_know_the_version() {
+    let prefix = Scratch::new("prefix");
+    make_prefix(prefix.dir());
+    let version = env!("CARGO_PKG_VERSION");
+    if compilers(&["pkg-config"]).is_empty() {
+        skip("packages_know_the_version", "no pkg-config");
+    } else {
+        let output = Command::new("pkg-config")
+            .args(["--modversion", "gpufs"])
+            .env("PKG_CONFIG_PATH", prefix.path("lib/pkgconfig"))
+            .output()
+            .expect("pkg-config runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), version, "{}", said(&output));
+    }
+    if compilers(&["cmake"]).is_empty() {
+        return skip("packages_know_the_version", "no cmake");
+    }
+    let sample = samples("c").into_iter().find(|sample| sample.page == "include/README.md").expect("hello.c");
+    let project = Scratch::new("project");
+    std::fs::write(project.path("hello.c"), &sample.text).expect("written");
+    let list = "cmake_minimum_required(VERSION 3.18)\nproject(hello LANGUAGES C)\n\
+                find_package(gpufs ${WANTED} REQUIRED)\nmessage(STATUS \"found gpufs ${gpufs_VERSION}.\")\n\
+                add_executable(hello hello.c)\ntarget_link_libraries(hello PRIVATE gpufs::host)\n";
+    std::fs::write(project.path("CMakeLists.txt"), list).expect("written");
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().expect("a number"));
+    let (major, minor) = (parts.next().expect("major"), parts.next().expect("minor"));
+    let built = Scratch::new("built");
+    let configure = |wanted: &str| {
+        Command::new("cmake")
+            .arg("--fresh")
+            .arg(format!("-DWANTED={wanted}"))
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.dir().display()))
+            .args(["-S".as_ref(), project.dir(), "-B".as_ref(), built.dir()])
+            .output()
+            .expect("cmake runs")
+    };
+    for wrong in [format!("{major}.{}", minor + 1), format!("{}", major + 1), format!("{version}.1")] {
+        let output = configure(&wrong);
+        assert!(!output.status.success(), "gpufs {wrong} was found:\n{}", said(&output));
+        assert!(said(&output).contains(&format!("version: {version}")), "{wrong}:\n{}", said(&output));
+    }
+    for right in [format!("{version};EXACT"), format!("{major}.{minor}")] {
+        let output = configure(&right);
+        assert!(output.status.success(), "gpufs {right} was not found:\n{}", said(&output));
+        assert!(said(&output).contains(&format!("found gpufs {version}.")), "{}", said(&output));
+    }
+    let output = Command::new("cmake").arg("--build").arg(built.dir()).output().expect("cmake runs");
+    assert!(output.status.success(), "{}", said(&output));
+    let folder = Scratch::new("runs");
+    let mut program = Command::new("timeout");
+    program.arg("60").arg(built.path("hello")).current_dir(folder.dir());
+    let output = program.output().expect("the program runs");
+    assert!(output.status.success(), "{}", said(&output));
+    sample.check(&folder);
 }
 
 /// Each command line of the page, to the letter, makes a program that runs in a folder of its own.
@@ -293,6 +387,49 @@ fn headers_stand_alone() {
                         compiler(name, standard).arg("-fsyntax-only").arg(&source).output().expect("runs");
                     assert!(output.status.success(), "{name} {standard} {header}:\n{}", said(&output));
                 }
+            }
+        }
+    }
+}
+
+/// A header whose layout is not the one that it asserts does not compile, in any language.
+#[test]
+fn other_layouts_do_not_compile() {
+    let headers = Scratch::new("layouts");
+    std::fs::create_dir(headers.path("gpufs")).expect("a folder");
+    for header in files("include/gpufs", "h") {
+        std::fs::copy(&header, headers.path("gpufs").join(header.file_name().expect("a name")))
+            .expect("copied");
+    }
+    let host = headers.path("gpufs/host.h");
+    let text = std::fs::read_to_string(&host).expect("the header");
+    let source = |extension: &str| headers.path(&format!("layout.{extension}"));
+    for extension in ["c", "cpp"] {
+        std::fs::write(source(extension), "#include <gpufs/host.h>\nint gpufs_alone;\n").expect("written");
+    }
+    // A field that has moved, and one more at the end.
+    for (old, new, told) in [
+        (
+            "uint32_t mode;                /*",
+            "uint64_t mode; /*",
+            "GPUFS_OFFSET_(gpufs_options, ring_memory, 20)",
+        ),
+        ("} gpufs_failure;", "uint64_t more; } gpufs_failure;", "GPUFS_SIZE_(gpufs_failure, 24)"),
+    ] {
+        assert_eq!(text.matches(old).count(), 1, "{old}");
+        std::fs::write(&host, text.replace(old, new)).expect("written");
+        for (compilers, extension, standards) in [
+            (c_compilers(), "c", &["c99", "c11"][..]),
+            (cpp_compilers(), "cpp", &["c++14", "c++17", "c++20"][..]),
+        ] {
+            for (name, standard) in
+                compilers.iter().flat_map(|name| standards.iter().map(move |of| (name, of)))
+            {
+                let mut command = Command::new(name);
+                command.arg(format!("-std={standard}")).arg("-fsyntax-only").arg("-I").arg(headers.dir());
+                let output = command.arg(source(extension)).output().expect("the compiler runs");
+                assert!(!output.status.success(), "{name} {standard}: {new}");
+                assert!(said(&output).contains(told), "{name} {standard}: {new}:\n{}", said(&output));
             }
         }
     }

@@ -1,0 +1,120 @@
+/* The functions that the device library exports, and how the headers turn their results into C's. Programs have no
+ * need of this file: they call the functions of <gpufs/stdio.h> and <gpufs/file.h>, each of which has its contract.
+ *
+ * A result is a value, or a negated error number from -4095 to -1, unless a comment says otherwise. Only numbers and
+ * pointers cross: compilers for GPUs differ in how they pass structures.
+ */
+#ifndef GPUFS_RAW_H
+#define GPUFS_RAW_H
+
+#include <gpufs/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* <gpufs/stdio.h>: streams. */
+
+/* 0, 1 or 2: a handle, or 0 for a null session. */
+GPUFS_BOTH uint64_t gpufs_raw_standard_stream(gpufs_session *session, int number);
+GPUFS_BOTH int64_t gpufs_raw_fopen(gpufs_session *session, const char *path, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_fopen_shared(gpufs_session *session, const char *path, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_fclose(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fflush(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fflush_all(gpufs_session *session);
+/* fread and fwrite: whole items in the low 48 bits, the error number above them, 0 if there is none. */
+GPUFS_BOTH uint64_t gpufs_raw_fread(void *into, size_t item_bytes, size_t items, gpufs_file *file);
+GPUFS_BOTH uint64_t gpufs_raw_fwrite(const void *from, size_t item_bytes, size_t items, gpufs_file *file);
+/* 1, or 0 for no line. */
+GPUFS_BOTH int64_t gpufs_raw_fgets(char *into, int bytes, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fputs(const char *string, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_puts(gpufs_session *session, const char *string);
+/* fgetc, fputc and ungetc: a byte, or 256 where C has EOF without an error. */
+GPUFS_BOTH int64_t gpufs_raw_fgetc(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fputc(int byte, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_ungetc(int byte, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fseek(gpufs_file *file, int64_t offset, int whence);
+GPUFS_BOTH int64_t gpufs_raw_ftell(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_rewind(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_setvbuf(gpufs_file *file, int mode, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_feof(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_ferror(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_clearerr(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_fprintf(gpufs_file *file, const char *format, size_t format_bytes,
+                                     const gpufs_argument *arguments, size_t count);
+GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *format, size_t format_bytes,
+                                      const gpufs_argument *arguments, size_t count);
+
+/* <gpufs/file.h>: descriptors. */
+
+GPUFS_BOTH int64_t gpufs_raw_open(gpufs_session *session, const char *path, int flags, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_close(gpufs_session *session, int descriptor);
+GPUFS_BOTH int64_t gpufs_raw_read(gpufs_session *session, int descriptor, void *into, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_write(gpufs_session *session, int descriptor, const void *from, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_pread(gpufs_session *session, int descriptor, void *into, size_t bytes, int64_t offset);
+GPUFS_BOTH int64_t gpufs_raw_pwrite(gpufs_session *session, int descriptor, const void *from, size_t bytes,
+                                    int64_t offset);
+GPUFS_BOTH int64_t gpufs_raw_lseek(gpufs_session *session, int descriptor, int64_t offset, int whence);
+GPUFS_BOTH int64_t gpufs_raw_fsync(gpufs_session *session, int descriptor);
+GPUFS_BOTH int64_t gpufs_raw_fdatasync(gpufs_session *session, int descriptor);
+GPUFS_BOTH int64_t gpufs_raw_ftruncate(gpufs_session *session, int descriptor, int64_t length);
+
+/* <gpufs/gpufs.h>: the thread. These give their value alone. */
+
+GPUFS_BOTH uint64_t gpufs_raw_thread(void);
+GPUFS_BOTH uint64_t gpufs_raw_threads(void);
+GPUFS_BOTH uint32_t gpufs_raw_block(void);
+GPUFS_BOTH uint32_t gpufs_raw_thread_in_block(void);
+GPUFS_BOTH void gpufs_raw_nap(uint32_t nanoseconds);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* Ends a function that returns GPUFS_RESULT(type). */
+#ifdef __cplusplus
+#define GPUFS_RETURN(type, value, error) return ::gpufs::Result<type>((value), gpufs_note_error_(error))
+#else
+#define GPUFS_RETURN(type, value, error) \
+    do {                                 \
+        (void)gpufs_note_error_(error);  \
+        return (type)(value);            \
+    } while (0)
+#endif
+
+/* Stores an error number in errno where there is one. */
+GPUFS_INLINE int gpufs_note_error_(int error) {
+#if !GPUFS_ON_DEVICE
+    if (error != 0) {
+        errno = error;
+    }
+#endif
+    return error;
+}
+/* The error number of a raw result. */
+GPUFS_INLINE int gpufs_error_of_(int64_t raw) { return raw < 0 && raw >= -4095 ? (int)-raw : 0; }
+
+/* A number, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_int_(int64_t raw) {
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(int, error != 0 ? -1 : (int)raw, error);
+}
+GPUFS_INLINE GPUFS_RESULT(long) gpufs_long_(int64_t raw) {
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(long, error != 0 ? -1L : (long)raw, error);
+}
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_int64_(int64_t raw) {
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(int64_t, error != 0 ? -1 : raw, error);
+}
+/* A byte, or EOF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_byte_(int64_t raw) {
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(int, error != 0 || raw == 256 ? -1 : (int)raw, error);
+}
+/* A count of items. */
+GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_items_(uint64_t raw) {
+    GPUFS_RETURN(size_t, (size_t)(raw & ((UINT64_C(1) << 48) - 1)), (int)(raw >> 48));
+}
+
+#endif
