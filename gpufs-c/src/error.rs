@@ -1,4 +1,4 @@
-//! What went wrong: `errno`, and a text in the calling thread's own place.
+//! Errors of the C functions: `errno`, and a text in the calling thread's own storage.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -13,7 +13,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// An error number and what to tell a person.
+/// An error number, and a text for people.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: c_int,
@@ -24,9 +24,9 @@ impl Failure {
     pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
         Self { errno, text: text.into() }
     }
-    /// A null where a host session is wanted.
+    /// A null host.
     pub(crate) fn no_host() -> Self {
-        Self::new(libc::EINVAL, "the host session is null")
+        Self::new(libc::EINVAL, "the host is null: open one with gpufs_host_open")
     }
 }
 
@@ -90,7 +90,7 @@ impl From<RegisterError> for Failure {
     }
 }
 
-/// Runs the body of a C function: an error, or a panic, is noted and becomes `failed`.
+/// Runs the body of a C function. Stores the text and number of an error or a panic, and returns `failed`.
 pub(crate) fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         Err(Failure::new(libc::EIO, "a bug in gpufs: its message is on the standard error"))
@@ -99,13 +99,16 @@ pub(crate) fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -
         let text: Vec<u8> = text.into_bytes().into_iter().filter(|byte| *byte != 0).collect();
         LAST.with_borrow_mut(|last| *last = CString::new(text).unwrap_or_default());
         // SAFETY:
-        // - the calling thread's own `errno`
-        unsafe { *libc::__errno_location() = errno };
+        // - it has no preconditions
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY:
+        // - the calling thread's own `errno`: valid, aligned, and no other thread's
+        unsafe { place.write(errno) };
         failed
     })
 }
 
-/// What the last call of this thread that failed says: text that stays until the next one fails. Empty if none did.
+/// The text of this thread's last call that failed: it stays until the next one fails. Empty if none did.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpufs_last_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())

@@ -9,6 +9,10 @@ use gpufs_device::{File, Fs};
 use crate::error::{Failure, guarded};
 use crate::session::{Host, host};
 
+fn negative(descriptor: c_int) -> Failure {
+    Failure::new(libc::EBADF, format!("the descriptor is negative: {descriptor}"))
+}
+
 /// Gives kernels a file that the program has open. The descriptor for kernels, or −1.
 ///
 /// # Safety
@@ -20,12 +24,15 @@ pub unsafe extern "C" fn gpufs_host_register_file(pointer: *mut Host, descriptor
         // - this function's contract
         let host = unsafe { host(pointer)? };
         if descriptor < 0 {
-            return Err(Failure::new(libc::EBADF, "the descriptor is negative"));
+            return Err(negative(descriptor));
         }
         // SAFETY:
-        // - not −1; where it is not open, duplicating it says so
-        let ours = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().map_err(|error| {
-            Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), format!("the descriptor: {error}"))
+        // - not −1, as checked above
+        // - the borrow ends with the next call, fcntl(2), which fails if the descriptor is not open
+        let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let ours = borrowed.try_clone_to_owned().map_err(|error| {
+            let text = format!("descriptor {descriptor}: {error}");
+            Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), text)
         })?;
         let FileIndex(index) = host.lock()?.register_file(ours)?;
         c_int::try_from(index)
@@ -33,7 +40,7 @@ pub unsafe extern "C" fn gpufs_host_register_file(pointer: *mut Host, descriptor
     })
 }
 
-/// Takes it back.
+/// Takes a file back from kernels.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed.
@@ -43,8 +50,7 @@ pub unsafe extern "C" fn gpufs_host_unregister_file(pointer: *mut Host, descript
         // SAFETY:
         // - this function's contract
         let host = unsafe { host(pointer)? };
-        let index =
-            u32::try_from(descriptor).map_err(|_| Failure::new(libc::EBADF, "the descriptor is negative"))?;
+        let index = u32::try_from(descriptor).map_err(|_| negative(descriptor))?;
         host.lock()?.unregister_file(FileIndex(index))?;
         Ok(0)
     })
@@ -61,7 +67,8 @@ pub unsafe extern "C" fn gpufs_host_buffer(pointer: *mut Host, bytes: usize) -> 
         // - this function's contract
         let host = unsafe { host(pointer)? };
         if bytes > isize::MAX as usize / 2 {
-            return Err(Failure::new(libc::ENOMEM, "a buffer cannot be so large"));
+            let text = format!("a buffer of {bytes} bytes is larger than memory can be");
+            return Err(Failure::new(libc::ENOMEM, text));
         }
         let buffer = host.lock()?.register_buffer(bytes)?;
         Ok(buffer.as_ptr().cast())
@@ -71,7 +78,8 @@ pub unsafe extern "C" fn gpufs_host_buffer(pointer: *mut Host, bytes: usize) -> 
 /// Opens a stream for kernels. Null on error.
 ///
 /// # Safety
-/// `pointer` is null or from `gpufs_host_open` and not closed; the strings are null or end with a NUL.
+/// - `pointer` is null or from `gpufs_host_open` and not closed.
+/// - Each string is null or ends with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpufs_host_fopen(
     pointer: *mut Host,
@@ -83,11 +91,16 @@ pub unsafe extern "C" fn gpufs_host_fopen(
         // - this function's contract
         let host = unsafe { host(pointer)? };
         if path.is_null() || mode.is_null() {
-            return Err(Failure::new(libc::EFAULT, "the path or the mode is null"));
+            let null = if path.is_null() { "path" } else { "mode" };
+            return Err(Failure::new(libc::EFAULT, format!("the {null} is null")));
         }
         // SAFETY:
-        // - not null; they end with a NUL, by this function's contract
-        let (path, mode) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(mode)) };
+        // - not null, as checked above
+        // - ends with a NUL, and the caller leaves it alone during the call, by this function's contract
+        let path = unsafe { CStr::from_ptr(path) };
+        // SAFETY:
+        // - as for the path
+        let mode = unsafe { CStr::from_ptr(mode) };
         let mut session = host.lock()?;
         let tables = session.device_tables();
         let opened = session

@@ -2,19 +2,24 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `options.rs` | the structures that cross |
-//! | `session.rs` | opening, launching, synchronizing, closing |
-//! | `given.rs` | files, buffers and streams that the host gives to kernels |
 //! | `version.rs` | `gpufs_version` |
-//! | `error.rs` | `errno`, and the text beside it |
+//! | `session.rs` | opening, launching, synchronizing, closing |
+//! | `options.rs` | `gpufs_options`, and where each of its fields goes |
+//! | `statistics.rs` | counters and failed calls |
+//! | `given.rs` | files, buffers and streams that the host gives to kernels |
+//! | `error.rs` | `errno`, and its text |
+//! | `layouts.rs` | tests: the structures are those of the header |
 //!
-//! A host session is one object behind a lock, so its functions may be called from any thread; closing it ends its life, as `free` does.
+//! A host session is an object with a lock, so that any thread may call its functions. `gpufs_host_close` frees it.
 #![allow(unsafe_code, reason = "functions with C's contracts")]
 
 mod error;
 mod given;
+#[cfg(test)]
+mod layouts;
 mod options;
 mod session;
+mod statistics;
 mod version;
 
 // The device calls: linked in, and exported with the rest.
@@ -25,9 +30,10 @@ pub use given::{
     gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fopen, gpufs_host_register_file,
     gpufs_host_unregister_file,
 };
-pub use options::{FailureKind, Options, Statistics};
+pub use options::Options;
 pub use session::{
-    Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_failures,
-    gpufs_host_launch, gpufs_host_open, gpufs_host_session, gpufs_host_statistics, gpufs_host_synchronize,
+    Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_launch,
+    gpufs_host_open, gpufs_host_session, gpufs_host_synchronize,
 };
+pub use statistics::{FailureKind, Statistics, gpufs_host_failures, gpufs_host_statistics};
 pub use version::gpufs_version;

@@ -1,5 +1,7 @@
-//! Structures that cross to C. Each begins with its size as the caller's header has it, so that it can grow: what a caller does not know
-//! keeps its default.
+//! `gpufs_options`: one table of its fields, and where each goes.
+//!
+//! The structure begins with its size as the caller's header has it, so that it can grow. A field that the caller does not know keeps its
+//! default.
 
 use std::time::Duration;
 
@@ -9,92 +11,127 @@ use gpufs_host::{Builder, Session};
 
 use crate::error::Failure;
 
-/// `gpufs_options`: 0 stands for the default everywhere. The header says what each is.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Options {
-    /// Bytes of the caller's structure.
-    pub size: usize,
+/// What the options choose.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    /// The session.
+    pub(crate) builder: Builder,
+    /// Its lanes, if it runs on the CPU.
+    pub(crate) cpu: CpuOptions,
+}
+
+impl Chosen {
+    fn build(self, change: impl FnOnce(Builder) -> Builder) -> Result<Self, Failure> {
+        Ok(Self { builder: change(self.builder), cpu: self.cpu })
+    }
+    fn lanes(mut self, change: impl FnOnce(&mut CpuOptions)) -> Result<Self, Failure> {
+        change(&mut self.cpu);
+        Ok(self)
+    }
+}
+
+/// Declares [`Options`] from its table: a line for each field, with what a value other than 0 does.
+macro_rules! options {
+    ($($(#[$doc:meta])* $field:ident: $number:ty => $apply:expr;)*) => {
+        /// `gpufs_options`: 0 stands for the default everywhere. The header has the contract of each field.
+        #[derive(Clone, Copy, Debug, Default)]
+        #[repr(C)]
+        pub struct Options {
+            /// Bytes of the caller's structure.
+            pub size: usize,
+            $($(#[$doc])* pub $field: $number,)*
+        }
+
+        impl Options {
+            /// Applies each field that is not 0, in the order of the table.
+            ///
+            /// # Errors
+            /// `EINVAL` for a number without a meaning.
+            fn apply(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
+                $(if self.$field != 0 {
+                    let apply: fn(Chosen, $number) -> Result<Chosen, Failure> = $apply;
+                    chosen = apply(chosen, self.$field)?;
+                })*
+                Ok(chosen)
+            }
+
+            /// Each field's name and offset.
+            #[cfg(test)]
+            pub(crate) const FIELDS: &[(&str, usize)] = &[
+                ("size", std::mem::offset_of!(Options, size)),
+                $((stringify!($field), std::mem::offset_of!(Options, $field)),)*
+            ];
+        }
+    };
+}
+
+options! {
     /// Rings.
-    pub rings: u32,
+    rings: u32 => |chosen, rings| chosen.build(|builder| builder.rings(rings));
     /// Submission entries of a ring.
-    pub ring_entries: u32,
+    ring_entries: u32 => |chosen, entries| chosen.build(|builder| builder.ring_entries(entries));
     /// `GPUFS_MODE_…`.
-    pub mode: u32,
+    mode: u32 => |chosen, number| {
+        let mode = named("mode", number, [Mode::Sqpoll, Mode::Enter, Mode::Threads], number_of)?;
+        chosen.build(|builder| builder.mode(mode))
+    };
     /// `GPUFS_RING_MEMORY_…`.
-    pub ring_memory: u32,
+    ring_memory: u32 => |chosen, number| {
+        let all = [RingMemory::Kernel, RingMemory::Caller, RingMemory::Runtime];
+        let memory = named("ring_memory", number, all, number_of_memory)?;
+        chosen.build(|builder| builder.ring_memory(memory))
+    };
     /// Bytes of pinned memory for data in all.
-    pub buffer_bytes: u64,
+    buffer_bytes: u64 => |chosen, bytes| chosen.build(|builder| builder.buffers(in_memory(bytes)));
     /// Bytes of one stream buffer.
-    pub stream_buffer_bytes: u32,
+    stream_buffer_bytes: u32 => |chosen, bytes| chosen.build(|builder| builder.stream_buffer(bytes));
     /// Buffers that a writing stream asks for.
-    pub blocks_per_stream: u32,
+    blocks_per_stream: u32 => |chosen, blocks| chosen.build(|builder| builder.blocks_per_stream(blocks));
     /// Open files.
-    pub files: u32,
+    files: u32 => |chosen, files| chosen.build(|builder| builder.files(files));
     /// Open streams.
-    pub streams: u32,
+    streams: u32 => |chosen, streams| chosen.build(|builder| builder.streams(streams));
     /// Registered buffers.
-    pub registered_buffers: u32,
-    /// Milliseconds after which an idle SQPOLL thread sleeps.
-    pub idle_ms: u32,
+    registered_buffers: u32 => |chosen, buffers| chosen.build(|builder| builder.registered_buffers(buffers));
+    /// Milliseconds without work after which an SQPOLL thread sleeps.
+    idle_ms: u32 => |chosen, idle| chosen.build(|builder| builder.idle(Duration::from_millis(idle.into())));
     /// Milliseconds without progress after which a wait on the device gives up.
-    pub deadline_ms: u64,
+    deadline_ms: u64 => |chosen, limit| chosen.build(|builder| builder.deadline(Duration::from_millis(limit)));
     /// CPU lanes: lanes of a warp.
-    pub warp_width: u32,
+    warp_width: u32 => |chosen, width| chosen.lanes(|cpu| cpu.width = width);
     /// CPU lanes: OS threads.
-    pub threads: u32,
-    /// Bytes of a lane's stack, or of a GPU thread's.
-    pub stack_bytes: u64,
-    /// 1: failed calls, and modes that are refused, are not told of on the standard error.
-    pub quiet: u32,
+    threads: u32 => |chosen, threads| chosen.lanes(|cpu| cpu.threads = threads as usize);
+    /// Bytes of the stack of a lane or of a GPU thread.
+    stack_bytes: u64 => |chosen, bytes| {
+        let bytes = in_memory(bytes);
+        chosen.lanes(|cpu| cpu.stack_bytes = bytes)?.build(|builder| builder.gpu_stack(bytes))
+    };
+    /// 1: no lines on the standard error about failed calls and refused modes.
+    quiet: u32 => |chosen, quiet| match quiet {
+        1 => chosen.build(|builder| builder.report_failures(false).report_fallback(false)),
+        other => Err(refused(format!("quiet is {other}, not 0 or 1"))),
+    };
     /// 0.
-    pub reserved: u32,
+    reserved: u32 => |_, _| Err(refused("reserved is not 0"));
 }
 
-/// `gpufs_statistics`: sums over all rings.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Statistics {
-    /// Bytes of the caller's structure.
-    pub size: usize,
-    /// Rings.
-    pub rings: u32,
-    /// `GPUFS_MODE_…`: who serves them.
-    pub mode: u32,
-    /// Operations submitted.
-    pub operations: u64,
-    /// Stores of a submission queue's tail.
-    pub publications: u64,
-    /// Completions drained.
-    pub completions: u64,
-    /// Looks at a completion queue that found it empty.
-    pub empty_looks: u64,
-    /// Completions that no operation waited for.
-    pub stale: u64,
-    /// Times that a warp found no free slot.
-    pub slot_waits: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-    /// Times that a sleeping SQPOLL thread was woken.
-    pub wake_ups: u64,
-    /// Calls that failed; `UINT64_MAX` where it is not known.
-    pub failed_calls: u64,
+fn refused(text: impl std::fmt::Display) -> Failure {
+    Failure::new(libc::EINVAL, format!("gpufs_options: {text}"))
 }
 
-/// `gpufs_failure`: how often a call failed with an error.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct FailureKind {
-    /// The call's name; a constant.
-    pub call: *const std::ffi::c_char,
-    /// The error number; 0 for one that Linux does not have.
-    pub error: i32,
-    /// 0.
-    pub reserved: u32,
-    /// How often.
-    pub count: u64,
+/// A number of bytes; one that no memory has is refused by the builder, with its own text.
+fn in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// The choice that a field's number names.
+///
+/// # Errors
+/// `EINVAL` for a number that names none.
+fn named<T: Copy>(field: &str, number: u32, all: [T; 3], number_of: fn(T) -> u32) -> Result<T, Failure> {
+    all.into_iter().find(|choice| number_of(*choice) == number).ok_or_else(|| {
+        refused(format!("there is no {field} {number}; use one of GPUFS_{}_…", field.to_uppercase()))
+    })
 }
 
 /// `GPUFS_MODE_…`, `GPUFS_MODE_BEST` being 0.
@@ -106,191 +143,65 @@ pub(crate) fn number_of(mode: Mode) -> u32 {
     }
 }
 
-/// Copies a structure that C gave, as far as both know it.
+/// `GPUFS_RING_MEMORY_…`, `GPUFS_RING_MEMORY_DEFAULT` being 0.
+fn number_of_memory(memory: RingMemory) -> u32 {
+    match memory {
+        RingMemory::Kernel => 1,
+        RingMemory::Caller => 2,
+        RingMemory::Runtime => 3,
+    }
+}
+
+/// Copies the caller's structure: the fields that both the caller's header and this library have.
 ///
 /// # Errors
-/// `EINVAL` for a size that no header had, and for what this library does not know and is not 0.
+/// `EINVAL` for a size that no header has, and for a byte other than 0 beyond this library's fields.
 ///
 /// # Safety
-/// `given` is null or begins with a `size_t` that says how many bytes of it are there.
+/// `given` is null, or is aligned and begins with a `size_t`, the number of its bytes that may be read.
 unsafe fn copied(given: *const Options) -> Result<Options, Failure> {
     let mut options = Options::default();
     if given.is_null() {
         return Ok(options);
     }
     // SAFETY:
-    // - by this function's contract
+    // - not null, as checked above
+    // - aligned, and its first field may be read, by this function's contract
     let size = unsafe { (*given).size };
     let known = size_of::<Options>();
     if !(size_of::<usize>()..=1 << 16).contains(&size) {
-        return Err(Failure::new(libc::EINVAL, "gpufs_options: size is not sizeof(gpufs_options)"));
+        return Err(refused(format!("size is {size}, not sizeof(gpufs_options)")));
     }
     // SAFETY:
-    // - `size` bytes are there, by this function's contract
+    // - `size` bytes may be read, by this function's contract
+    // - bytes have no alignment, and every bit pattern is one
+    // - no longer than 64 KiB, as checked above
     let bytes = unsafe { core::slice::from_raw_parts(given.cast::<u8>(), size) };
     if bytes.get(known..).unwrap_or_default().iter().any(|byte| *byte != 0) {
-        return Err(Failure::new(
-            libc::EINVAL,
-            "gpufs_options: it has choices that this library is too old for",
+        return Err(refused(
+            "a field is set that this libgpufs does not have; gpufs_version() says which version it is",
         ));
     }
     // SAFETY:
-    // - both are as long as the shorter one; any bytes are numbers
+    // - both structures have the shorter one's bytes
+    // - `options` is this function's own, so that they do not overlap
+    // - every bit pattern is a value of `Options`, which has numbers only
     unsafe {
         core::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut options).cast::<u8>(), size.min(known));
     }
     Ok(options)
 }
 
-/// The builder and the CPU lanes' options that C asks for.
+/// What C chooses.
 ///
 /// # Errors
-/// `EINVAL` for numbers that mean nothing.
+/// `EINVAL` for a structure or a number without a meaning.
 ///
 /// # Safety
 /// As [`copied`].
-pub(crate) unsafe fn builder(given: *const Options) -> Result<(Builder, CpuOptions), Failure> {
+pub(crate) unsafe fn chosen(given: *const Options) -> Result<Chosen, Failure> {
     // SAFETY:
     // - this function's contract
     let options = unsafe { copied(given)? };
-    let mut builder = Session::builder();
-    let set = |value: u32| (value != 0).then_some(value);
-    if let Some(rings) = set(options.rings) {
-        builder = builder.rings(rings);
-    }
-    if let Some(entries) = set(options.ring_entries) {
-        builder = builder.ring_entries(entries);
-    }
-    builder = match options.mode {
-        0 => builder,
-        1 => builder.mode(Mode::Sqpoll),
-        2 => builder.mode(Mode::Enter),
-        3 => builder.mode(Mode::Threads),
-        other => return Err(Failure::new(libc::EINVAL, format!("gpufs_options: there is no mode {other}"))),
-    };
-    builder = match options.ring_memory {
-        0 => builder,
-        1 => builder.ring_memory(RingMemory::Kernel),
-        2 => builder.ring_memory(RingMemory::Caller),
-        3 => builder.ring_memory(RingMemory::Runtime),
-        other => {
-            return Err(Failure::new(
-                libc::EINVAL,
-                format!("gpufs_options: there is no ring_memory {other}"),
-            ));
-        }
-    };
-    if options.buffer_bytes != 0 {
-        builder = builder.buffers(usize::try_from(options.buffer_bytes).unwrap_or(usize::MAX));
-    }
-    if let Some(bytes) = set(options.stream_buffer_bytes) {
-        builder = builder.stream_buffer(bytes);
-    }
-    if let Some(blocks) = set(options.blocks_per_stream) {
-        builder = builder.blocks_per_stream(blocks);
-    }
-    if let Some(files) = set(options.files) {
-        builder = builder.files(files);
-    }
-    if let Some(streams) = set(options.streams) {
-        builder = builder.streams(streams);
-    }
-    if let Some(buffers) = set(options.registered_buffers) {
-        builder = builder.registered_buffers(buffers);
-    }
-    if let Some(idle) = set(options.idle_ms) {
-        builder = builder.idle(Duration::from_millis(idle.into()));
-    }
-    if options.deadline_ms != 0 {
-        builder = builder.deadline(Duration::from_millis(options.deadline_ms));
-    }
-    builder = match (options.quiet, options.reserved) {
-        (0, 0) => builder,
-        (1, 0) => builder.report_failures(false).report_fallback(false),
-        (0 | 1, _) => return Err(Failure::new(libc::EINVAL, "gpufs_options: reserved is not 0")),
-        (other, _) => {
-            return Err(Failure::new(libc::EINVAL, format!("gpufs_options: quiet is {other}, not 0 or 1")));
-        }
-    };
-    let stack = usize::try_from(options.stack_bytes).unwrap_or(usize::MAX);
-    let mut cpu = CpuOptions::default();
-    if let Some(width) = set(options.warp_width) {
-        cpu.width = width;
-    }
-    if let Some(threads) = set(options.threads) {
-        cpu.threads = threads as usize;
-    }
-    if stack != 0 {
-        cpu.stack_bytes = stack;
-        builder = builder.gpu_stack(stack);
-    }
-    Ok((builder, cpu))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-    use std::mem::offset_of;
-    use std::process::Command;
-
-    use gpufs_device_c::print::RawArgument;
-
-    use super::{FailureKind, Options, Statistics};
-
-    /// The header's structures are these, to the byte: the C compiler says so.
-    #[test]
-    fn the_header_has_the_same_layouts() {
-        let mut source = "#include <gpufs/host.h>\n".to_owned();
-        macro_rules! same {
-            ($rust:ty, $c:literal: $($field:ident)*) => {
-                let _ = writeln!(source, "_Static_assert(sizeof({0}) == {1}, \"size of {0}\");", $c, size_of::<$rust>());
-                let _ = writeln!(source, "_Static_assert(_Alignof({0}) == {1}, \"alignment of {0}\");", $c, align_of::<$rust>());
-                $(let _ = writeln!(
-                    source,
-                    "_Static_assert(offsetof({0}, {1}) == {2}, \"{0}.{1}\");",
-                    $c,
-                    stringify!($field),
-                    offset_of!($rust, $field)
-                );)*
-            };
-        }
-        same!(Options, "gpufs_options": size rings ring_entries mode ring_memory buffer_bytes stream_buffer_bytes
-            blocks_per_stream files streams registered_buffers idle_ms deadline_ms warp_width threads stack_bytes quiet reserved);
-        same!(Statistics, "gpufs_statistics": size rings mode operations publications completions empty_looks stale
-            slot_waits bytes_read bytes_written wake_ups failed_calls);
-        same!(FailureKind, "gpufs_failure": call error reserved count);
-        let _ = writeln!(
-            source,
-            "_Static_assert(GPUFS_PATH_BYTES == {}, \"paths\");",
-            gpufs_device_c::PATH_BYTES
-        );
-        let _ = writeln!(
-            source,
-            "_Static_assert(GPUFS_FOPEN_MODE_BYTES == {}, \"modes\");",
-            gpufs_device_c::MODE_BYTES
-        );
-        same!(RawArgument, "gpufs_argument": kind length bits);
-        use gpufs_device::format::Kind;
-        for (name, kind) in [
-            ("SIGNED", Kind::Signed),
-            ("UNSIGNED", Kind::Unsigned),
-            ("DOUBLE", Kind::Double),
-            ("POINTER", Kind::Pointer),
-            ("C_STRING", Kind::CString),
-            ("BYTES", Kind::Bytes),
-            ("CHAR", Kind::Char),
-        ] {
-            let _ = writeln!(source, "_Static_assert(GPUFS_ARGUMENT_{name} == {}, \"{name}\");", kind as u32);
-        }
-        let file = std::env::temp_dir().join(format!("gpufs-layout-{}.c", std::process::id()));
-        std::fs::write(&file, source).unwrap();
-        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../include");
-        let compiled =
-            Command::new("cc").args(["-std=c11", "-fsyntax-only", "-I", include]).arg(&file).status();
-        let _ = std::fs::remove_file(&file);
-        match compiled {
-            Ok(status) => assert!(status.success()),
-            Err(error) => println!("SKIP the_header_has_the_same_layouts: cc: {error}"),
-        }
-    }
+    options.apply(Chosen { builder: Session::builder(), cpu: CpuOptions::default() })
 }

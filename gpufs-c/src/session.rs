@@ -1,15 +1,15 @@
 //! Opening, launching, synchronizing, closing.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::SessionTables;
+use gpufs_core::word::SharedWord;
 use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
 
 use crate::error::{Failure, guarded};
-use crate::options::{FailureKind, Options, Statistics, builder, number_of};
+use crate::options::{Chosen, Options, chosen};
 
 /// `gpufs_host`: a session and its lock.
 #[derive(Debug)]
@@ -17,19 +17,22 @@ pub struct Host {
     session: Mutex<Session>,
     /// The process that opened it.
     owner: Owner,
-    /// What never changes and is asked for often.
+    /// The address of the session's tables on its device. It never changes.
     tables: u64,
-    /// Whether kernels may use the tables: always on CPU lanes; on a GPU between `gpufs_host_begin` and `gpufs_host_synchronize`. It
-    /// changes under the lock, and orders nothing: who asks while another thread changes it may get either answer.
-    begun: AtomicBool,
+    /// 1 while kernels may use the tables: always on CPU lanes; on a GPU between `gpufs_host_begin` and `gpufs_host_synchronize`. It
+    /// changes under the lock. `gpufs_host_session` reads it without the lock, which `gpufs_host_synchronize` holds for long.
+    begun: SharedWord,
     on_gpu: bool,
 }
 
 impl Host {
-    /// The session. In a forked child an error, before its lock is looked at, which a thread of the parent may have held.
+    /// The session.
+    ///
+    /// # Errors
+    /// `EPERM` in a forked child. It is checked before the lock is touched, because a thread of the parent may have held the lock.
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Session>, Failure> {
         self.owner.check()?;
-        // What panicked has left the session as its own rules leave it.
+        // A panic leaves the session in a state that its own rules allow.
         Ok(self.session.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -41,11 +44,11 @@ const CUDA: c_int = 1;
 /// `GPUFS_HIP`.
 const HIP: c_int = 2;
 
-/// A program without kernels: the caller's own are the CUDA runtime's business.
+/// A program without kernels: the CUDA runtime loads the caller's own.
 #[cfg(feature = "cuda")]
 const NO_KERNELS: &[u8] =
     b".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .u32 gpufs_no_kernels;\n\0";
-/// The same for AMD GPUs, where there is no form that every GPU loads.
+/// The same for AMD GPUs: empty, since no code object loads on every GPU.
 #[cfg(feature = "hip")]
 const NO_CODE_OBJECT: &[u8] = b"";
 
@@ -55,10 +58,12 @@ const NO_CODE_OBJECT: &[u8] = b"";
 /// `EINVAL` for null.
 ///
 /// # Safety
-/// Null, or from `gpufs_host_open` and not closed while the result is used.
+/// `host` is null, or from `gpufs_host_open` and not closed while the result is used.
 pub(crate) unsafe fn host<'a>(host: *const Host) -> Result<&'a Host, Failure> {
     // SAFETY:
-    // - by this function's contract
+    // - if not null, `gpufs_host_open` made it with `Box::into_raw`, so that it is aligned and initialized, by this function's contract
+    // - it is not freed while the result is used, by this function's contract
+    // - nothing borrows it mutably: other threads have shared references only
     unsafe { host.as_ref() }.ok_or_else(Failure::no_host)
 }
 
@@ -71,10 +76,13 @@ pub unsafe extern "C" fn gpufs_host_open(device: c_int, ordinal: u32, options: *
     guarded(core::ptr::null_mut(), || {
         // SAFETY:
         // - this function's contract
-        let (builder, cpu) = unsafe { builder(options)? };
+        let Chosen { builder, cpu } = unsafe { chosen(options)? };
         let session = match device {
             CPU if ordinal == 0 => builder.cpu_with(cpu)?,
-            CPU => return Err(Failure::new(libc::EINVAL, "there is one CPU device, number 0")),
+            CPU => {
+                let text = format!("the ordinal of GPUFS_CPU is {ordinal}, and must be 0");
+                return Err(Failure::new(libc::EINVAL, text));
+            }
             #[cfg(feature = "cuda")]
             CUDA => builder.cuda(ordinal, NO_KERNELS)?,
             #[cfg(not(feature = "cuda"))]
@@ -90,20 +98,23 @@ pub unsafe extern "C" fn gpufs_host_open(device: c_int, ordinal: u32, options: *
             HIP => {
                 return Err(Failure::new(
                     libc::ENODEV,
-                    "this libgpufs was built without AMD GPUs, which want libamdhip64: link libgpufs_hip, which 'cargo xtask dist DIR hip' \
+                    "this libgpufs was built without AMD GPUs, which need libamdhip64; link libgpufs_hip, which 'cargo xtask dist DIR hip' \
                      builds (in CMake gpufs::host_hip), or build gpufs-c with its feature hip",
                 ));
             }
-            other => return Err(Failure::new(libc::EINVAL, format!("there is no kind of device {other}"))),
+            other => {
+                let text = format!("there is no device {other}; use GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP");
+                return Err(Failure::new(libc::EINVAL, text));
+            }
         };
         let (owner, tables, on_gpu) = (session.owner(), session.device_tables(), device != CPU);
-        let begun = AtomicBool::new(!on_gpu);
+        let begun = SharedWord::new((!on_gpu).into());
         Ok(Box::into_raw(Box::new(Host { session: Mutex::new(session), owner, tables, begun, on_gpu })))
     })
 }
 
-/// Synchronizes and closes. 0, or −1 with what `gpufs_host_synchronize` says; it is closed in any case. In a forked child −1 with `EPERM`, and
-/// nothing is done.
+/// Synchronizes and closes. 0, or −1 with the error of `gpufs_host_synchronize`; it is closed in any case. In a forked child it does nothing
+/// and fails with `EPERM`.
 ///
 /// # Safety
 /// `host` is null or from `gpufs_host_open`, and not used afterwards.
@@ -114,10 +125,11 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
             return Err(Failure::no_host());
         }
         // SAFETY:
-        // - not null; this function's contract
+        // - not null, as checked above; from `gpufs_host_open` and not closed, by this function's contract
         unsafe { &*host }.owner.check()?;
         // SAFETY:
-        // - made by `gpufs_host_open`, and nobody else uses it any more, by this function's contract
+        // - `gpufs_host_open` made it with `Box::into_raw`, by this function's contract
+        // - no other thread uses it, and this is its last use, by this function's contract
         let owned = unsafe { Box::from_raw(host) };
         let mut session = owned.session.into_inner().unwrap_or_else(PoisonError::into_inner);
         let outcome = session.synchronize();
@@ -127,8 +139,8 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
     })
 }
 
-/// What kernels get as their session. Null for null, and on a GPU while it is not begun, so that a kernel that was launched too early gets
-/// `EINVAL` where it would meet tables that are not there.
+/// The session that kernels take. Null for null, and on a GPU outside `gpufs_host_begin` and `gpufs_host_synchronize`: calls of a kernel that
+/// is launched too early then fail with `EINVAL` and do not touch tables that are not there.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed.
@@ -139,10 +151,12 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Sess
         // - this function's contract
         let host = unsafe { host(pointer)? };
         host.owner.check()?;
-        if !host.begun.load(Ordering::Relaxed) {
+        // ORDERING: relaxed, host threads: orders nothing. A caller that races with `gpufs_host_begin` or `gpufs_host_synchronize` may get
+        // either answer; other callers have ordered the calls themselves.
+        if host.begun.peek() == 0 {
             return Err(Failure::new(
                 libc::EINVAL,
-                "kernels of a GPU have no session before gpufs_host_begin, nor after gpufs_host_synchronize until the next",
+                "there is no session for kernels of a GPU: call gpufs_host_begin first, and again after each gpufs_host_synchronize",
             ));
         }
         Ok(core::ptr::with_exposed_provenance(usize::try_from(host.tables).unwrap_or(0)))
@@ -152,7 +166,7 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Sess
 /// A kernel for CPU lanes.
 pub type Kernel = unsafe extern "C-unwind" fn(*const SessionTables, *mut c_void);
 
-/// What every lane calls.
+/// The call that every lane makes.
 #[derive(Clone, Copy)]
 struct Call {
     kernel: Kernel,
@@ -160,21 +174,22 @@ struct Call {
 }
 
 // SAFETY:
-// - that all threads of a launch may use function and argument at once is the contract of `gpufs_host_launch`
+// - any thread may use the function and the argument, by the contract of `gpufs_host_launch`
 unsafe impl Send for Call {}
 // SAFETY:
-// - as for `Send`
+// - all threads of a launch may use both at once, by the contract of `gpufs_host_launch`
 unsafe impl Sync for Call {}
 
 impl Call {
     fn make(&self, tables: &'static SessionTables) {
         // SAFETY:
-        // - the contract of `gpufs_host_launch`
+        // - the kernel may be called with this argument from any lane, by the contract of `gpufs_host_launch`
+        // - the tables live until the session is closed, which waits for its kernels
         unsafe { (self.kernel)(tables, self.argument) };
     }
 }
 
-/// Runs `kernel` on CPU lanes, once for each thread of the grid, and returns before it has ended.
+/// Starts `kernel` on CPU lanes, once for each thread of the grid, and returns.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed; `kernel` is null or may be called from many threads at once with
@@ -210,12 +225,13 @@ pub unsafe extern "C" fn gpufs_host_begin(pointer: *mut Host) -> c_int {
         let host = unsafe { host(pointer)? };
         let mut session = host.lock()?;
         session.begin_external()?;
-        host.begun.store(true, Ordering::Relaxed);
+        // ORDERING: relaxed, host threads: orders nothing; see `gpufs_host_session`.
+        host.begun.set(1);
         Ok(0)
     })
 }
 
-/// Waits for all kernels and writes what their streams hold.
+/// Waits for all kernels, and writes what their streams hold.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed.
@@ -227,102 +243,15 @@ pub unsafe extern "C" fn gpufs_host_synchronize(pointer: *mut Host) -> c_int {
         let host = unsafe { host(pointer)? };
         let mut session = host.lock()?;
         if host.on_gpu {
-            host.begun.store(false, Ordering::Relaxed);
+            // ORDERING: relaxed, host threads: orders nothing; see `gpufs_host_session`.
+            host.begun.set(0);
         }
         session.synchronize()?;
         Ok(0)
     })
 }
 
-/// What the session has done so far.
-///
-/// # Safety
-/// `pointer` is null or from `gpufs_host_open` and not closed; `into` is null or a `gpufs_statistics` with its `size` set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut Statistics) -> c_int {
-    guarded(-1, || {
-        // SAFETY:
-        // - this function's contract
-        let host = unsafe { host(pointer)? };
-        if into.is_null() {
-            return Err(Failure::new(libc::EINVAL, "the statistics are null"));
-        }
-        // SAFETY:
-        // - this function's contract
-        let size = unsafe { (*into).size };
-        if size < size_of::<usize>() {
-            return Err(Failure::new(libc::EINVAL, "gpufs_statistics: size is not sizeof(gpufs_statistics)"));
-        }
-        let session = host.lock()?;
-        let (all, mode) = (session.statistics(), number_of(session.mode()));
-        let total = all.total();
-        let found = Statistics {
-            size,
-            rings: u32::try_from(all.rings.len()).unwrap_or(u32::MAX),
-            mode,
-            operations: total.operations,
-            publications: total.publications,
-            completions: total.completions,
-            empty_looks: total.empty_looks,
-            stale: total.stale,
-            slot_waits: total.slot_waits,
-            bytes_read: total.bytes_read,
-            bytes_written: total.bytes_written,
-            wake_ups: total.wake_ups,
-            failed_calls: all
-                .failures
-                .map_or(u64::MAX, |failures| failures.iter().map(|failure| failure.count).sum()),
-        };
-        // SAFETY:
-        // - `size` bytes are there, by this function's contract, and no more than the shorter one has are copied
-        unsafe {
-            core::ptr::copy_nonoverlapping(
-                (&raw const found).cast::<u8>(),
-                into.cast::<u8>(),
-                size.min(size_of::<Statistics>()),
-            );
-        }
-        Ok(0)
-    })
-}
-
-/// Which calls failed, a kind of failure each: how many kinds there are, of which `into` gets as many as there is room for.
-///
-/// # Safety
-/// `pointer` is null or from `gpufs_host_open` and not closed; `into` is null or has room for `room` kinds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpufs_host_failures(
-    pointer: *const Host,
-    into: *mut FailureKind,
-    room: usize,
-) -> c_int {
-    guarded(-1, || {
-        // SAFETY:
-        // - this function's contract
-        let host = unsafe { host(pointer)? };
-        let failures = host.lock()?.statistics().failures.ok_or_else(|| {
-            Failure::new(
-                libc::ENODATA,
-                "which calls failed is not known: they were counted in the memory of the GPU, which died",
-            )
-        })?;
-        let room = if into.is_null() { 0 } else { room };
-        for (index, failure) in failures.iter().take(room).enumerate() {
-            let kind = FailureKind {
-                call: failure.call.c_name().as_ptr(),
-                error: failure.errno.map_or(0, gpufs_device::Errno::number),
-                reserved: 0,
-                count: failure.count,
-            };
-            // SAFETY:
-            // - within the room, by this function's contract
-            unsafe { into.add(index).write(kind) };
-        }
-        Ok(c_int::try_from(failures.len()).unwrap_or(c_int::MAX))
-    })
-}
-
-/// Says in words what the session runs on and who serves its rings, as `snprintf` does: the length of the whole text.
+/// Describes in words the device and what serves the rings, as `snprintf` does. The length of the whole text.
 ///
 /// # Safety
 /// `pointer` is null or from `gpufs_host_open` and not closed; `into` is null or has room for `bytes` bytes.
@@ -331,7 +260,8 @@ pub unsafe extern "C" fn gpufs_host_describe(pointer: *const Host, into: *mut c_
     guarded(-1, || {
         // SAFETY:
         // - this function's contract
-        let session = unsafe { host(pointer)? }.lock()?;
+        let host = unsafe { host(pointer)? };
+        let session = host.lock()?;
         let mut text = format!("{}; rings served by {}", session.device_name(), session.mode());
         for (mode, reason) in session.refused() {
             text.push_str(&format!("; not by {mode}: {reason}"));
@@ -339,11 +269,15 @@ pub unsafe extern "C" fn gpufs_host_describe(pointer: *const Host, into: *mut c_
         if !into.is_null() && bytes > 0 {
             let kept = text.len().min(bytes - 1);
             // SAFETY:
-            // - `kept` and a NUL fit, by this function's contract
-            unsafe {
-                core::ptr::copy_nonoverlapping(text.as_ptr().cast(), into, kept);
-                *into.add(kept) = 0;
-            }
+            // - `into` has room for `bytes` bytes, by this function's contract; `kept` is below that, and within the text
+            // - the text is this function's own, so that they do not overlap
+            unsafe { core::ptr::copy_nonoverlapping(text.as_ptr().cast(), into, kept) };
+            // SAFETY:
+            // - `kept` is below `bytes`, by which `into` is long
+            let end = unsafe { into.add(kept) };
+            // SAFETY:
+            // - within the caller's memory, by this function's contract; bytes have no alignment
+            unsafe { end.write(0) };
         }
         Ok(c_int::try_from(text.len()).unwrap_or(c_int::MAX))
     })

@@ -4,8 +4,9 @@ use gpufs_core::session::SessionTables;
 
 use super::failures::FailedCalls;
 
-/// What one ring has done since the session began.
+/// What one ring has done since the session began. `gpufs_statistics` of C has these fields in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct RingStatistics {
     /// Operations submitted.
     pub operations: u64,
