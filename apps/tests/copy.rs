@@ -5,15 +5,13 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use common::{Random, Tree, errors, has, run};
+use common::{Random, Tree, errors, needs, run};
 
 const COPY: &str = env!("CARGO_BIN_EXE_copy");
 
 #[test]
 fn copies_any_size() {
-    if !has("cmp", "copies_any_size") {
-        return;
-    }
+    needs("cmp");
     let tree = Tree::new("copy");
     let mut random = Random::new(7);
     for (bytes, piece) in [
@@ -57,13 +55,17 @@ fn says_what_is_wrong() {
     let tree = Tree::new("copy-wrong");
     tree.file("source", "text");
     symlink("source", tree.path().join("link")).unwrap();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["missing", "target"], "copy: missing: No such file or directory\n"),
         (&["source", "no/such/target"], "copy: no/such/target: No such file or directory\n"),
         (&["source", "link"], "copy: link: is the same file as the source\n"),
-        (&[".", "target"], "copy: .: is not a regular file: only such are copied\n"),
-        (&["source"], "copy: one SOURCE and one TARGET are wanted; see copy --help\n"),
-        (&["--piece", "0", "source", "target"], "copy: --piece: at least 1 byte\n"),
+        (&[".", "target"], "copy: .: not a regular file, and copy copies no other\n"),
+        (&["source"], "copy: a SOURCE and a TARGET are needed; see copy --help\n"),
+        (&["--piece", "0", "source", "target"], "copy: --piece 0: a piece has at least 1 byte\n"),
+        (
+            &["--piece", "4X", "source", "target"],
+            "copy: --piece 4X: not a size in bytes, such as 65536 or 64K\n",
+        ),
     ];
     for (arguments, message) in cases {
         let output = run(COPY, tree.path(), arguments);

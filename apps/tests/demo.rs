@@ -4,15 +4,14 @@ mod common;
 
 use std::fs;
 
-use common::{Tree, errors, has, run};
+use common::{Tree, errors, needs, run};
 
 const DEMO: &str = env!("CARGO_BIN_EXE_demo");
 
 #[test]
 fn all_programs_are_right() {
-    if !has("grep", "all_programs_are_right") || !has("timeout", "all_programs_are_right") {
-        return;
-    }
+    needs("grep");
+    needs("timeout");
     let tree = Tree::new("demo");
     let small = ["--device", "cpu", "--made", "300", "--copy-size", "3M", "--rounds", "1"];
     let output = run(DEMO, tree.path(), small);
@@ -28,9 +27,8 @@ fn all_programs_are_right() {
 #[test]
 fn all_programs_are_right_on_a_gpu() {
     const TEST: &str = "all_programs_are_right_on_a_gpu";
-    if !has("grep", TEST) || !has("timeout", TEST) {
-        return;
-    }
+    needs("grep");
+    needs("timeout");
     let tree = Tree::new("demo-gpu");
     let tried = run(env!("CARGO_BIN_EXE_greet"), tree.path(), ["--device", "cuda", "--lines", "1", "out"]);
     let lacking = ["libcuda.so was not found", "there is no GPU", "builds the device program"];
@@ -46,15 +44,14 @@ fn all_programs_are_right_on_a_gpu() {
 
 #[test]
 fn says_which_program_is_wrong() {
-    if !has("grep", "says_which_program_is_wrong") || !has("timeout", "says_which_program_is_wrong") {
-        return;
-    }
+    needs("grep");
+    needs("timeout");
     let tree = Tree::new("demo-wrong");
     // No program takes it.
     let wrong = ["--mode", "magic", "--made", "3", "--copy-size", "1K", "--rounds", "1"];
     let output = run(DEMO, tree.path(), wrong);
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("--mode magic: use sqpoll, enter or threads"), "{said}");
+    assert!(said.contains("--mode magic: unknown mode; use sqpoll, enter or threads"), "{said}");
     assert!(said.ends_with("0 of 4 programs did what they should\n"), "{said}");
 }

@@ -28,25 +28,33 @@ fn prints_every_record_whole_to_both() {
 #[test]
 fn says_what_is_wrong() {
     let tree = Tree::new("greet-wrong");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["no/such/out"], "greet: no/such/out: No such file or directory\n"),
         (&[], "greet: no FILE to print to was named; see greet --help\n"),
-        (&["--bogus", "out"], "greet: --bogus: no such option; see greet --help\n"),
+        (&["--bogus", "out"], "greet: --bogus: unknown option; see greet --help\n"),
         (
             &["--device", "cuda", "--program", "missing.ptx", "out"],
             "greet: missing.ptx: No such file or directory; 'cargo xtask bundle' builds the device program\n",
         ),
         (
             &["--device", "cuda", "--lanes", "1024", "out"],
-            "greet: --lanes 1024: on a GPU at most 256 in a block\n",
+            "greet: --lanes 1024: a block has at most 256 lanes on a GPU\n",
         ),
         (
             &["--device", "hip", "out"],
             "greet: --device hip: this build has no HIP support; build it with --features hip, or use cpu, cuda or auto\n",
         ),
-        (&["--device", "magic", "out"], "greet: --device magic: use cpu, cuda, hip or auto\n"),
-        (&["--mode", "magic", "out"], "greet: --mode magic: use sqpoll, enter or threads\n"),
-        (&["--blocks", "many", "out"], "greet: --blocks many: a whole number is wanted\n"),
+        (
+            &["--device", "magic", "out"],
+            "greet: --device magic: unknown device; use cpu, cuda, hip or auto\n",
+        ),
+        (&["--mode", "magic", "out"], "greet: --mode magic: unknown mode; use sqpoll, enter or threads\n"),
+        (&["--blocks", "many", "out"], "greet: --blocks many: not a whole number, such as 4\n"),
+        (&["--blocks", "4294967296", "out"], "greet: --blocks 4294967296: the number is too large\n"),
+        (&["--blocks", "0", "out"], "greet: --blocks 0: a grid has at least 1 block\n"),
+        (&["--lanes", "0", "out"], "greet: --lanes 0: a block has at least 1 lane\n"),
+        (&["-x", "out"], "greet: -x: unknown option; see greet --help\n"),
+        (&["out", "other"], "greet: other: one operand too many; see greet --help\n"),
     ];
     for (arguments, message) in cases {
         let output = run(GREET, tree.path(), arguments);

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::{Random, Tree, errors, has, run};
+use common::{Random, Tree, errors, needs, run};
 
 const GREP: &str = env!("CARGO_BIN_EXE_grep");
 
@@ -34,9 +34,7 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
 
 #[test]
 fn odd_files() {
-    if !has("grep", "odd_files") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-odd");
     tree.file("text", "one foo\ntwo\nfoo foo\n\nlast foo");
     tree.file("none", "nothing\nhere\n");
@@ -72,9 +70,7 @@ fn odd_files() {
 
 #[test]
 fn long_files_and_lines() {
-    if !has("grep", "long_files_and_lines") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-long");
     let mut random = Random::new(11);
     let mut files = Vec::new();
@@ -112,9 +108,7 @@ fn long_files_and_lines() {
 
 #[test]
 fn files_that_turn_binary() {
-    if !has("grep", "files_that_turn_binary") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-binary");
     let mut random = Random::new(13);
     let mut files = Vec::new();
@@ -133,9 +127,7 @@ fn files_that_turn_binary() {
 
 #[test]
 fn classes() {
-    if !has("grep", "classes") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-class");
     let mut random = Random::new(17);
     tree.file("few", random.text(200_000, 50, b"abcdefghijklmnopqrstuvwxyz0-]^ABC "));
@@ -154,9 +146,7 @@ fn classes() {
 
 #[test]
 fn many_files_from_a_list() {
-    if !has("grep", "many_files_from_a_list") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-many");
     let mut random = Random::new(19);
     let files: Vec<String> = (0..3_000).map(|index| format!("file-{index}")).collect();
@@ -193,9 +183,7 @@ fn many_files_from_a_list() {
 
 #[test]
 fn lanes_that_part() {
-    if !has("grep", "lanes_that_part") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-part");
     let mut random = Random::new(23);
     let files: Vec<String> = (0..150).map(|index| format!("file-{index}")).collect();
@@ -244,9 +232,12 @@ fn says_what_is_wrong() {
         (&[], "grep: no PATTERN was given; see grep --help\n"),
         (&["foo"], "grep: no FILE was named; name some, or a list of them with --files-from\n"),
         (&["foo", "--files-from", "missing"], "grep: missing: No such file or directory\n"),
-        (&["--piece", "0", "foo", "file"], "grep: --piece: 1 to 16777216 bytes\n"),
-        (&["--output", "100", "foo", "file"], "grep: --output: 4096 to 16777216 bytes\n"),
-        (&["a\nb", "file"], "grep: PATTERN holds a newline: one string at a time, please\n"),
+        (&["--piece", "0", "foo", "file"], "grep: --piece 0: choose 1 to 16777216 bytes\n"),
+        (&["--output", "100", "foo", "file"], "grep: --output 100: choose 4096 to 16777216 bytes\n"),
+        (
+            &["a\nb", "file"],
+            "grep: PATTERN contains a newline, and matches are within one line; search for one string at a time\n",
+        ),
     ];
     for (arguments, message) in cases {
         let output = run(GREP, tree.path(), arguments);
@@ -258,9 +249,7 @@ fn says_what_is_wrong() {
 /// Pieces of every length, so that lines and matches lie across their borders in every way.
 #[test]
 fn pieces_of_files() {
-    if !has("grep", "pieces_of_files") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-pieces");
     let mut random = Random::new(29);
     let mut files = Vec::new();
@@ -291,9 +280,7 @@ fn pieces_of_files() {
 /// Output as long as the text and longer, and lines of all kinds of length, against a naive model too.
 #[test]
 fn all_lines_match() {
-    if !has("grep", "all_lines_match") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-dense");
     let mut random = Random::new(31);
     tree.file("short-lines", random.text(400_000, 2, b"ab"));
@@ -331,9 +318,7 @@ fn all_lines_match() {
 /// Few lines of much text, some of them close together; pieces whose text is longer than the output buffer, and whose output is shorter.
 #[test]
 fn few_lines_match() {
-    if !has("grep", "few_lines_match") {
-        return;
-    }
+    needs("grep");
     let tree = Tree::new("grep-sparse");
     let mut random = Random::new(37);
     let (mut few, mut close) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! `copy SOURCE TARGET`: a file copied by lanes, through buffers that the host registered.
+//! `copy SOURCE TARGET`: lanes copy a file through buffers that the host registered.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -7,30 +7,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, Failure, Options};
+use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::copy::{self, copy_pieces};
 use gpufs_core::word::DeviceWord64;
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
-use lexopt::prelude::*;
 
 const HELP: &str = "\
 Usage: copy [--piece BYTES] [--check] [--beside-cp [--rounds N]] SOURCE TARGET
 
 Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
 
-  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K; on a GPU, with its many lanes, 128K)
+  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K; on a GPU, which has many more lanes, 128K)
   --check        read both files afterwards and compare their checksums (CRC-32)
-  --beside-cp    also let cp copy SOURCE, to TARGET.beside-cp, which is then removed; SOURCE is read once before,
-                 so that both find it in memory
-  --rounds N     with --beside-cp: do all of it N times (default 3)
+  --beside-cp    let cp copy SOURCE, too, to TARGET.beside-cp, which is then removed, and print both speeds; SOURCE is read once
+                 before, so that it is in memory for both
+  --rounds N     with --beside-cp: do this N times (default 3)
 ";
+
+const PROGRAM: Program = Program { name: "copy", help: &[HELP, cli::HELP], trouble: 1 };
 
 /// What the command line says.
 struct Task {
     options: Options,
-    /// `None`: as suits the device.
+    /// `None`: the default of the device.
     piece: Option<usize>,
     check: bool,
     /// Rounds beside `cp`; none: just copy.
@@ -40,50 +41,38 @@ struct Task {
 }
 
 fn main() -> ExitCode {
-    cli::main("copy", 1, |parser| match command(parser)? {
-        Some(task) => work(&task),
-        None => Ok(ExitCode::SUCCESS),
-    })
+    PROGRAM.main(command, |task| work(&task))
 }
 
-/// Reads the command line; `None` if it only asks for help.
-fn command(mut parser: lexopt::Parser) -> Result<Option<Task>, Failure> {
+fn command(line: &mut CommandLine) -> Result<Task, Failure> {
     let mut options = Options::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 16, threads: 32 });
     options.cpu.width = 8;
     let (mut piece, mut check, mut beside_cp, mut rounds) = (None, false, false, 3);
     let mut operands = Vec::new();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("help") => {
-                println!("{HELP}\n{}", cli::HELP);
-                return Ok(None);
-            }
-            Long("piece") => piece = Some(cli::size("piece", &mut parser)?),
-            Long("check") => check = true,
-            Long("beside-cp") => beside_cp = true,
-            Long("rounds") => rounds = cli::number("rounds", &mut parser)?,
-            Value(value) => operands.push(PathBuf::from(value)),
-            Long(name) => {
-                let name = name.to_owned();
-                if !options.take(&name, &mut parser)? {
-                    return Err(format!("--{name}: no such option; see copy --help").into());
-                }
-            }
-            other => return Err(other.unexpected().into()),
+    line.read(|given, line| {
+        match given {
+            Given::Long(name @ "piece") => piece = Some(line.size(name)?),
+            Given::Long("check") => check = true,
+            Given::Long("beside-cp") => beside_cp = true,
+            Given::Long(name @ "rounds") => rounds = line.number(name)?,
+            Given::Operand(value) if operands.len() < 2 => operands.push(PathBuf::from(value)),
+            other => return options.take(&other, line),
         }
-    }
+        Ok(true)
+    })?;
     if piece == Some(0) {
-        return Err("--piece: at least 1 byte".into());
+        return Err("--piece 0: a piece has at least 1 byte".into());
     }
     let Ok([source, mut target]) = <[PathBuf; 2]>::try_from(operands) else {
-        return Err("one SOURCE and one TARGET are wanted; see copy --help".into());
+        return Err(line.see_help("a SOURCE and a TARGET are needed"));
     };
     if target.is_dir() {
-        let name = source.file_name().ok_or_else(|| cli::about(&source, "is not a file's name"))?;
+        let name =
+            source.file_name().ok_or_else(|| cli::about(&source, "does not end in the name of a file"))?;
         target.push(name);
     }
     let rounds = beside_cp.then_some(rounds);
-    Ok(Some(Task { options, piece, check, rounds, source, target }))
+    Ok(Task { options, piece, check, rounds, source, target })
 }
 
 fn work(task: &Task) -> Result<ExitCode, Failure> {
@@ -102,7 +91,7 @@ fn work(task: &Task) -> Result<ExitCode, Failure> {
         remove(&beside)?;
         let (bytes, elapsed) = copy_file(task)?;
         println!("{}", speed("copied", bytes, elapsed));
-        // Both times: a target that does not exist yet, and no other new pages.
+        // For cp as for the kernel, the target does not exist yet, and the page cache holds no other new pages.
         if task.check {
             check(task)?;
         }
@@ -136,7 +125,7 @@ fn speed(what: &str, bytes: u64, elapsed: Duration) -> String {
     )
 }
 
-/// Opens both files; what the source is like.
+/// Opens both files, and sets the length of the target: the files, and the length in bytes.
 fn open(task: &Task) -> Result<(File, File, u64), Failure> {
     let Task { source, target, .. } = task;
     let of_source = |error: std::io::Error| cli::about(source, cli::reason(&error));
@@ -144,7 +133,7 @@ fn open(task: &Task) -> Result<(File, File, u64), Failure> {
     let from = File::open(source).map_err(of_source)?;
     let status = from.metadata().map_err(of_source)?;
     if !status.is_file() {
-        return Err(cli::about(source, "is not a regular file: only such are copied"));
+        return Err(cli::about(source, "not a regular file, and copy copies no other"));
     }
     if let Ok(there) = fs::metadata(target)
         && (there.dev(), there.ino()) == (status.dev(), status.ino())
@@ -160,12 +149,12 @@ fn open(task: &Task) -> Result<(File, File, u64), Failure> {
         .mode(mode)
         .open(target)
         .map_err(of_target)?;
-    // Lanes write behind each other's backs: the length is settled first.
+    // Lanes write in any order: the length is set first.
     to.set_len(status.len()).map_err(of_target)?;
     Ok((from, to, status.len()))
 }
 
-/// Copies: how many bytes, and how long the kernel took, from opening the files on.
+/// Copies the file: its length in bytes, and how long that took, from opening the files until the kernel ended.
 fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
     let Task { options, source, target, .. } = task;
     let (mut session, plan) = options.open(|_| Session::builder().buffers(1 << 20).stream_buffer(4096))?;
@@ -191,14 +180,15 @@ fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
     options.report(&session, &plan, elapsed);
     if let Some(trouble) = session.fetch(&job)?.failure.get() {
         let (path, verb) = if trouble.is_of_target() { (target, "write") } else { (source, "read") };
-        let why =
-            trouble.errno().map_or("the file ends there: was it cut meanwhile?", gpufs_core::Errno::text);
+        let why = trouble
+            .errno()
+            .map_or("the file ended there; it was truncated while it was copied", gpufs_core::Errno::text);
         return Err(cli::about(path, format!("cannot {verb} at byte {}: {why}", trouble.offset)));
     }
     Ok((bytes, elapsed))
 }
 
-/// Compares the two files, if that was asked for.
+/// Compares the two files, if `--check` was given.
 fn check(task: &Task) -> Result<(), Failure> {
     if !task.check {
         return Ok(());

@@ -8,28 +8,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, Failure};
-use lexopt::prelude::*;
+use gpufs_apps::cli::{self, CommandLine, Failure, Given, Program};
 
 const HELP: &str = "\
 Usage: demo [--work DIRECTORY] [--made N] [--copy-size BYTES] [--rounds N] [--limit SECONDS]
             [--device D] [--gpu N] [--program FILE] [--rings N] [--mode M]
 
-Runs greet, grep, copy and follow, which lie beside this program, compares what they do with what the system's tools do, and prints
-a table last. At least 10,000 files are searched: texts of this machine, and made ones where there are too few.
+Runs greet, grep, copy and follow, which lie in this program's folder, compares their results with those of the system's tools, and prints
+a table last. grep searches at least 10,000 files: texts of this machine, and generated ones if those are too few.
 
   --work DIRECTORY
-                 where files are made, and removed at the end (default: here)
-  --made N       let grep search N made texts, and none of this machine's
+                 where to make files; they are removed at the end (default: here)
+  --made N       let grep search N generated texts, and none of this machine's
   --copy-size BYTES
-                 bytes of the file that copy copies, such as 8G (default 1G); there must be room for three of them
-  --rounds N     how often copy runs, beside cp (default 3)
+                 size of the file that copy copies, such as 8G (default 1G); DIRECTORY must have room for three of them
+  --rounds N     how often copy and cp copy it (default 3)
   --limit SECONDS
-                 after how long a program is killed (default 300); a program's first run on a GPU includes the driver's compilation
+                 kill a program after this time (default 300); a program's first run on a GPU includes the driver's compilation
                  of the device program, which can take a minute or two
   --help         print this
 
-The other options are the programs' own; see greet --help.
+The other options are passed to the programs; see greet --help.
 ";
 
 /// The least number of files that `grep` searches.
@@ -38,7 +37,10 @@ const FILES: usize = 10_000;
 const MOST_FILES: usize = 20_000;
 /// What it searches for.
 const PATTERN: &str = "Result";
-/// What the command line says, and what was found out.
+
+const PROGRAM: Program = Program { name: "demo", help: &[HELP], trouble: 2 };
+
+/// What the command line says, and where the programs are.
 struct Demo {
     /// Options that all programs get.
     passed_on: Vec<OsString>,
@@ -65,42 +67,36 @@ struct Verdict {
 }
 
 fn main() -> ExitCode {
-    cli::main("demo", 2, |parser| {
-        let Some(demo) = command(parser)? else { return Ok(ExitCode::SUCCESS) };
+    PROGRAM.main(command, |demo| {
         fs::create_dir_all(&demo.work).map_err(|error| cli::about(&demo.work, cli::reason(&error)))?;
         let demonstrated = demo.run();
-        // Gigabytes are not left behind.
+        // Gigabytes are not left there.
         fs::remove_dir_all(&demo.work).map_err(|error| cli::about(&demo.work, cli::reason(&error)))?;
         Ok(if print_table(&demonstrated?) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// Reads the command line; `None` if it only asks for help.
-fn command(mut parser: lexopt::Parser) -> Result<Option<Demo>, Failure> {
+fn command(line: &mut CommandLine) -> Result<Demo, Failure> {
     let (mut work, mut made, mut copy_bytes) = (PathBuf::from("."), None, 1 << 30);
     let (mut rounds, mut limit) = (3, 300);
     let mut passed_on = Vec::<OsString>::new();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("help") => {
-                print!("{HELP}");
-                return Ok(None);
+    line.read(|given, line| {
+        match given {
+            Given::Long("work") => work = line.path()?,
+            Given::Long(name @ "made") => made = Some(line.number(name)?),
+            Given::Long(name @ "copy-size") => copy_bytes = line.size(name)? as u64,
+            Given::Long(name @ "limit") => limit = line.number(name)?,
+            Given::Long(name @ "rounds") => rounds = line.number(name)?,
+            Given::Long(name @ ("device" | "gpu" | "program" | "rings" | "mode")) => {
+                passed_on.extend([format!("--{name}").into(), line.value()?]);
             }
-            Long("work") => work = parser.value()?.into(),
-            Long("made") => made = Some(cli::number("made", &mut parser)?),
-            Long("copy-size") => copy_bytes = cli::size("copy-size", &mut parser)? as u64,
-            Long("limit") => limit = cli::number("limit", &mut parser)?,
-            Long("rounds") => rounds = cli::number("rounds", &mut parser)?,
-            Long(name @ ("device" | "gpu" | "program" | "rings" | "mode")) => {
-                passed_on.push(format!("--{name}").into());
-                passed_on.push(parser.value()?);
-            }
-            other => return Err(other.unexpected().into()),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let work = std::path::absolute(work)?.join(format!("gpufs-demo-{}", std::process::id()));
     let programs = std::env::current_exe()?.with_file_name("");
-    Ok(Some(Demo { passed_on, work, made, copy_bytes, rounds, limit, programs }))
+    Ok(Demo { passed_on, work, made, copy_bytes, rounds, limit, programs })
 }
 
 impl Demo {

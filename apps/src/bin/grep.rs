@@ -1,4 +1,4 @@
-//! `grep PATTERN FILE...`: lines that hold a string or a byte of a class, in many files, read by the device.
+//! `grep PATTERN FILE...`: prints the lines of many files that contain a string, or a byte of a class. The device reads the files.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -6,34 +6,33 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpufs_apps::cli::{self, Failure, Options, Plan};
+use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Plan, Program};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
 use gpufs_apps::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
 use gpufs_host::{Grid, Session};
-use lexopt::prelude::*;
 
 const HELP: &str = "\
 Usage: grep [-c|-l] [-n] [-H|-h] [-F|--class] PATTERN [FILE...] [--files-from LIST]
 
-Prints the lines of the files that hold PATTERN, in the order of the files, as LC_ALL=C grep -F does.
+Prints the lines of the files that contain PATTERN, in the order of the files, as LC_ALL=C grep -F does.
 
-  -c             print for each file how many lines match
+  -c             print, for each file, the number of lines that match
   -l             print the names of the files that have a match
-  -n             print each line's number
-  -H, -h         print file names, or do not (default: where there is more than one file)
+  -n             print the number of each line
+  -H, -h         print file names, or do not (default: if there is more than one file)
   -F             PATTERN is a string (the default)
   --class        PATTERN is a class of bytes, such as [a-z0-9] or [^a]
   --files-from LIST
-                 search the files named in LIST too, one on each line; - is the standard input
-  --piece BYTES  what a warp searches at once of a long file: a multiple of the 96K that grep judges at once (default on CPU lanes 288K,
-                 on a GPU 96K to 1152K, the more the longer the files are)
-  --output BYTES what a warp keeps of its output until the output before it is printed (default on CPU lanes 64K, on a GPU as much as
-                 a piece or more)
+                 also search the files named in LIST, one on each line; - is the standard input
+  --piece BYTES  bytes of a long file that a warp searches at a time (default on CPU lanes 288K; on a GPU 96K to 1152K, more for longer
+                 files)
+  --output BYTES bytes of output that a warp buffers until the output of the files before is printed (default on CPU lanes 64K; on a GPU
+                 at least as much as a piece)
 
-Exit status: 0 if a line matched, 1 if none did, 2 if there was trouble.
+Exit status: 0 if a line matched, 1 if none did, 2 after an error.
 ";
 
 /// Entries of the file table, and descriptors, beside those that warps have open.
@@ -66,6 +65,8 @@ const MOST_PIECE: u32 = 16 << 20;
 /// The least that is kept of the output.
 const LEAST_OUTPUT: u32 = 4096;
 
+const PROGRAM: Program = Program { name: "grep", help: &[HELP, cli::HELP], trouble: 2 };
+
 /// What the command line says.
 struct Command {
     options: Options,
@@ -82,14 +83,10 @@ struct Command {
 }
 
 fn main() -> ExitCode {
-    cli::main("grep", 2, |parser| match command(parser)? {
-        Some(command) => search(&command),
-        None => Ok(ExitCode::SUCCESS),
-    })
+    PROGRAM.main(command, |command| search(&command))
 }
 
-/// Reads the command line; `None` if it only asks for help.
-fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
+fn command(line: &mut CommandLine) -> Result<Command, Failure> {
     // Eight warps: memory for their texts stays near the cores, and there is always one that does not wait.
     // A GPU's warp does one thing after the other and waits for each: it takes many to keep the bus busy.
     let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
@@ -97,38 +94,29 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     let (mut counts, mut names) = (false, false);
     let (mut numbered, mut named, mut is_class) = (false, None, false);
     let (mut operands, mut lists) = (Vec::new(), Vec::new());
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("help") => {
-                println!("{HELP}\n{}", cli::HELP);
-                return Ok(None);
+    line.read(|given, line| {
+        match given {
+            Given::Short('c') => counts = true,
+            Given::Short('l') => names = true,
+            Given::Short('n') => numbered = true,
+            Given::Short('H') => named = Some(true),
+            Given::Short('h') => named = Some(false),
+            Given::Short('F') => is_class = false,
+            Given::Long("class") => is_class = true,
+            Given::Long("files-from") => lists.push(line.value()?),
+            Given::Long(name @ "piece") => {
+                piece = Some(u32::try_from(line.size(name)?).unwrap_or(u32::MAX));
             }
-            Short('c') => counts = true,
-            Short('l') => names = true,
-            Short('n') => numbered = true,
-            Short('H') => named = Some(true),
-            Short('h') => named = Some(false),
-            Short('F') => is_class = false,
-            Long("class") => is_class = true,
-            Long("files-from") => lists.push(parser.value()?),
-            Long("piece") => {
-                piece = Some(u32::try_from(cli::size("piece", &mut parser)?).unwrap_or(u32::MAX));
+            Given::Long(name @ "output") => {
+                output = Some(u32::try_from(line.size(name)?).unwrap_or(u32::MAX));
             }
-            Long("output") => {
-                output = Some(u32::try_from(cli::size("output", &mut parser)?).unwrap_or(u32::MAX));
-            }
-            Value(value) => operands.push(value),
-            Long(name) => {
-                let name = name.to_owned();
-                if !options.take(&name, &mut parser)? {
-                    return Err(format!("--{name}: no such option; see grep --help").into());
-                }
-            }
-            other => return Err(other.unexpected().into()),
+            Given::Operand(value) => operands.push(value),
+            other => return options.take(&other, line),
         }
-    }
+        Ok(true)
+    })?;
     if operands.is_empty() {
-        return Err("no PATTERN was given; see grep --help".into());
+        return Err(line.see_help("no PATTERN was given"));
     }
     let pattern = operands.remove(0);
     let mut files = operands;
@@ -138,18 +126,17 @@ fn command(mut parser: lexopt::Parser) -> Result<Option<Command>, Failure> {
     if files.is_empty() && lists.is_empty() {
         return Err("no FILE was named; name some, or a list of them with --files-from".into());
     }
-    if piece.is_some_and(|piece| !(1..=MOST_PIECE).contains(&piece)) {
-        return Err(format!("--piece: 1 to {MOST_PIECE} bytes").into());
-    }
-    if output.is_some_and(|output| !(LEAST_OUTPUT..=MOST_PIECE).contains(&output)) {
-        return Err(format!("--output: {LEAST_OUTPUT} to {MOST_PIECE} bytes").into());
+    for (name, value, least) in [("piece", piece, 1), ("output", output, LEAST_OUTPUT)] {
+        if let Some(value) = value.filter(|value| !(least..=MOST_PIECE).contains(value)) {
+            return Err(format!("--{name} {value}: choose {least} to {MOST_PIECE} bytes").into());
+        }
     }
     let show = match (names, counts) {
         (true, _) => Show::Names,
         (_, true) => Show::Counts,
         _ => Show::Lines,
     };
-    Ok(Some(Command { options, show, numbered, named, is_class, piece, output, pattern, files }))
+    Ok(Command { options, show, numbered, named, is_class, piece, output, pattern, files })
 }
 
 /// The names in a list.
@@ -173,9 +160,18 @@ fn needle(command: &Command) -> Result<Needle, Failure> {
         return class(bytes);
     }
     if bytes.contains(&b'\n') {
-        return Err("PATTERN holds a newline: one string at a time, please".into());
+        return Err(
+            "PATTERN contains a newline, and matches are within one line; search for one string at a time"
+                .into(),
+        );
     }
-    Needle::fixed(bytes).ok_or_else(|| format!("PATTERN is longer than {LONGEST_NEEDLE} bytes").into())
+    Needle::fixed(bytes).ok_or_else(|| {
+        format!(
+            "PATTERN has {} bytes; the longest that can be searched for has {LONGEST_NEEDLE}",
+            bytes.len()
+        )
+        .into()
+    })
 }
 
 /// The bytes of a bracket expression, as `grep` reads it in the C locale. Named classes such as `[:alpha:]` are not known.
@@ -388,7 +384,7 @@ fn divided(
             Err(error) => {
                 let kib = sizes.part.div_ceil(1024);
                 return Err(format!(
-                    "no memory for {parts} warps of {kib} KiB: {error}; choose fewer --blocks, or a shorter --piece"
+                    "no memory for {parts} warps of {kib} KiB: {error}; choose fewer --blocks, or a smaller --piece"
                 )
                 .into());
             }

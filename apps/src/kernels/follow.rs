@@ -1,69 +1,35 @@
-//! A kernel that runs for a while and logs what it does, for a reader who follows the log meanwhile.
+//! A kernel that runs for a while and logs what it does, for a reader that follows the log meanwhile.
 
-use gpufs_core::word::DeviceWord;
-use gpufs_device::kernel::{Handoff, Path, Shared};
+use gpufs_device::kernel::{Handoff, Shared};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::warp::{clock, global_thread, nap};
-use gpufs_device::{Errno, File, Fs, fprintf, kernel, portable};
-
-portable! {
-    /// What the host places for both kernels.
-    pub struct Job {
-        /// The log. It is appended to: the reader never sees a gap.
-        pub path: Path,
-        /// Nanoseconds of work before each line.
-        pub pause_ns: u64,
-        /// Lines that each lane logs.
-        pub lines: u32,
-        /// After how many of its lines a lane flushes; 0: the stream does, after each line.
-        pub flush_every: u32,
-        /// The errno of a call that failed; 0 if none did.
-        pub failed: DeviceWord,
-        /// The stream, from [`open_log`](open_log()) for [`keep_log`](keep_log()).
-        pub log: Handoff<File>,
-    }
-}
+use gpufs_device::{Errno, File, fprintf, kernel};
 
 kernel! {
-    /// Opens the log. A grid of one thread.
-    pub fn open_log(fs: Fs, job: Shared<Job>) {
-        let job = job.get(fs);
-        match open(fs, job) {
-            Ok(log) => job.log.put(log),
-            Err(errno) => job.failed.set(errno.number().cast_unsigned()),
+    /// Works for `pause_ns` before each of its `lines` lines, logs them, and leaves the first error. A lane flushes after `flush_every` of its
+    /// lines; 0: the stream is line buffered. Any grid.
+    pub fn keep_log(
+        fs: Fs, log: File, pause_ns: u64, lines: u32, flush_every: u32, failed: Shared<Handoff<Errno>>,
+    ) {
+        if let Err(errno) = work(log, pause_ns, lines, flush_every) {
+            failed.get(fs).put(errno);
         }
     }
 }
 
-kernel! {
-    /// Works and logs. Any grid.
-    pub fn keep_log(fs: Fs, job: Shared<Job>) {
-        let job = job.get(fs);
-        let Some(log) = job.log.get() else { return };
-        if let Err(errno) = work(log, job) {
-            job.failed.set(errno.number().cast_unsigned());
-        }
-    }
-}
-
-fn open(fs: Fs, job: &Job) -> Result<File, Errno> {
-    let log = fs.fopen(job.path.as_c_str(), c"a")?;
-    if job.flush_every == 0 {
-        log.setvbuf(Buffering::Line, 0)?;
-    }
-    Ok(log)
-}
-
-fn work(log: File, job: &Job) -> Result<(), Errno> {
+fn work(log: File, pause_ns: u64, lines: u32, flush_every: u32) -> Result<(), Errno> {
     let lane = global_thread();
-    for line in 0..job.lines {
+    if lane == 0 && flush_every == 0 {
+        log.setvbuf(Buffering::Line, 0)?; // for all lanes; it may be called at any time
+    }
+    for line in 0..lines {
         let started = clock();
-        // What a real kernel would compute. Ends with the time.
-        while clock() - started < job.pause_ns {
+        // In place of what a kernel computes. Ends with the time.
+        while clock() - started < pause_ns {
             nap(1_000);
         }
         fprintf!(log, c"lane %lu line %u says hello\n", lane, line)?;
-        if job.flush_every != 0 && (line + 1) % job.flush_every == 0 {
+        if flush_every != 0 && (line + 1) % flush_every == 0 {
             log.fflush()?;
         }
     }

@@ -32,13 +32,13 @@ impl Drop for Tree {
     }
 }
 
-/// Whether the system has a tool; if not, says which test does without it.
-pub(crate) fn has(tool: &str, test: &str) -> bool {
-    let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
-    if !there {
-        println!("SKIP {test}: {tool} is not installed");
-    }
-    there
+/// A tool that a test compares with, or its program calls. A test without it would pass without having run: it fails instead.
+pub(crate) fn needs(tool: &str) {
+    let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(
+        found,
+        "GNU {tool} is not installed, and this test needs it (Debian: grep, diffutils for cmp, coreutils for timeout)"
+    );
 }
 
 /// Runs a program in a directory, in the C locale. It does not say that there is no GPU.
