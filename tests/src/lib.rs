@@ -5,6 +5,7 @@ pub mod closures;
 pub mod differential;
 pub mod documents;
 pub mod random;
+pub mod returned;
 mod seccomp;
 pub mod suite;
 

@@ -18,6 +18,7 @@ use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_test_kernels::{Call, Letters};
 use gpufs_tests::closures::{assert_works, is_child, run_child};
 use gpufs_tests::random::Random;
+use gpufs_tests::returned::{RECORD_BYTES_MAX, check, record};
 use gpufs_tests::suite::Bench;
 use gpufs_tests::suite::cases::sessions;
 use gpufs_tests::suite::printing::{Printing, check_records};
@@ -67,77 +68,6 @@ fn stop_lanes() {
     }
     LANE_THREADS.iter().for_each(|place| place.set(0));
     STOPPED.set(0);
-}
-
-/// A record is `<thread round letters>` and a newline, so that whole ones are found among torn ones.
-const MOST_LETTERS: usize = 600;
-
-fn letters(thread: u32, round: u32, style: u32) -> usize {
-    match style {
-        0 => 0,
-        1 => 20,
-        _ if (thread + round) % 50 == 7 => MOST_LETTERS,
-        _ => ((thread * 7 + round * 13) % 90) as usize,
-    }
-}
-
-/// Writes the record to `into`; its length. Without allocation: a thread may be stopped at any instruction, and must not hold the
-/// allocator's lock then.
-fn record(into: &mut [u8; MOST_LETTERS + 32], thread: u32, round: u32, style: u32) -> usize {
-    let mut at = 0;
-    let mut put = |byte| {
-        into[at] = byte;
-        at += 1;
-    };
-    put(b'<');
-    for number in [thread, round] {
-        let mut divisor = 1;
-        while number / divisor >= 10 {
-            divisor *= 10;
-        }
-        while divisor > 0 {
-            put(b'0' + (number / divisor % 10) as u8);
-            divisor /= 10;
-        }
-        put(b' ');
-    }
-    for _ in 0..letters(thread, round, style) {
-        put(b'a' + ((thread + round) % 26) as u8);
-    }
-    put(b'>');
-    put(b'\n');
-    at
-}
-
-/// Checks that the records of each thread are there whole, once and in order, those of the first `returned[thread]` rounds all of them;
-/// that of the next round may be there or not, or in part.
-fn check(text: &[u8], returned: &[u32], style: u32) {
-    let mut next = vec![0; returned.len()];
-    let mut torn = 0;
-    let mut buffer = [0; MOST_LETTERS + 32];
-    for piece in text.split(|&byte| byte == b'<').skip(1) {
-        let whole = (|| {
-            let mut words =
-                piece.split(|&byte| byte == b' ').map(|word| str::from_utf8(word).ok()?.parse().ok());
-            let (thread, round): (u32, u32) = (words.next()??, words.next()??);
-            let length = record(&mut buffer, thread, round, style);
-            piece.starts_with(&buffer[1..length]).then_some((thread as usize, round, length))
-        })();
-        let Some((thread, round, length)) = whole else {
-            torn += piece.len() + 1;
-            continue;
-        };
-        torn += piece.len() + 1 - length;
-        assert_eq!(round, next[thread], "thread {thread}: out of order, doubled or missing");
-        assert!(round <= returned[thread], "thread {thread}: a record that was not written yet");
-        next[thread] += 1;
-    }
-    for (thread, (found, returned)) in next.iter().zip(returned).enumerate() {
-        assert!(found >= returned, "thread {thread}: {found} records, but {returned} calls returned");
-    }
-    let torn_at_most = returned.len() * (MOST_LETTERS + 32);
-    let holes = text.iter().filter(|byte| **byte == 0).count();
-    assert!(torn.saturating_sub(holes) <= torn_at_most, "{torn} bytes are of no record");
 }
 
 /// Where the kernels write.
@@ -209,7 +139,7 @@ fn stopped_anywhere(seed: u64) {
         .launch(grid, move |_| {
             register_lane();
             let thread = warp::global_thread() as u32;
-            let mut text = [0; MOST_LETTERS + 32];
+            let mut text = [0; RECORD_BYTES_MAX];
             for round in 0.. {
                 if bytewise {
                     out.fputc(b'A' + thread as u8).unwrap();

@@ -239,6 +239,10 @@ pub const CPU_ONLY: &[(&str, &str)] = &[
     ("lanes::a_lane_panics_between_calls", "CPU lanes survive a panic; a GPU's context does not"),
     ("lanes::a_lane_panics_in_the_middle_of_a_call", "CPU lanes survive a panic; a GPU's context does not"),
     ("lanes::a_panic_flushes_as_well", "CPU lanes survive a panic; a GPU's context does not"),
+    (
+        "panics::others_go_on_when_a_lane_panics_at_any_warp_operation",
+        "CPU lanes survive a panic; a GPU's context does not",
+    ),
     ("lanes::handles_outlive_their_session", "calls without a session, on a thread of the host"),
     ("system_calls::no_system_calls_while_kernels_run", "strace sees CPU lanes' own threads"),
     ("snprintf_differential::snprintf_equals_the_systems", "millions of cases, without a session"),
