@@ -174,7 +174,7 @@ pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Fac
     };
     let (free_after, mapped_after) = (free(bench)?, mapped_for_devices()?);
     let tables = session.tables();
-    let pool = |pool: &gpufs_core::pool::BufferPool, taken: u32| {
+    let pool = |pool: &gpufs_core::alloc::BufferPool, taken: u32| {
         u64::from(pool.free.free() + taken) * u64::from(pool.buffer_bytes)
     };
     // Each stream has a buffer of its own.

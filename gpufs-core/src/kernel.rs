@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
-use crate::Errno;
+use crate::abi::Errno;
 use crate::session::{FileIndex, SessionTables, StreamIndex};
 use crate::word::{DeviceWord, DeviceWord64};
 

@@ -137,34 +137,31 @@
 #![deny(unsafe_code)]
 
 pub mod abi;
+pub mod alloc;
 pub mod call;
-pub mod errno;
 pub mod failures;
 pub mod files;
-mod free_set;
 pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
 pub mod lock;
-pub mod pool;
 mod position;
-mod queue;
 pub mod regions;
 pub mod resources;
+mod ring;
 pub mod seek;
 pub mod session;
 pub mod shared;
-mod sqe;
 pub mod stall;
 pub mod stream;
 pub mod word;
 
+pub use abi::Errno;
+pub use alloc::{Claim, FreeSet};
 pub use call::Call;
-pub use errno::Errno;
-pub use free_set::{Claim, FreeSet};
 pub use position::Position;
-pub use queue::{
+pub use ring::{
     Batch, CacheAligned, Counters, Delivery, Drain, Operation, Outcome, Poll, Queue, QueueParts,
     QueueProgress, QueueWords, Slot, Ticket,
 };

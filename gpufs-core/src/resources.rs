@@ -2,14 +2,14 @@
 //! above ([`SessionTables`](crate::session::SessionTables)), and begins with this table.
 #![allow(unsafe_code, reason = "tables behind pointers that the host made")]
 
+use crate::abi::Errno;
 use crate::abi::Sqe;
-use crate::errno::Errno;
+use crate::alloc::BufferPool;
+use crate::alloc::FreeSet;
 use crate::files::{FileIndex, OpenFile, Target};
-use crate::free_set::FreeSet;
 use crate::journal::Journal;
-use crate::pool::BufferPool;
-use crate::queue::Queue;
 use crate::regions::{Region, region_among};
+use crate::ring::Queue;
 use crate::stall::Stall;
 use crate::word::DeviceWord;
 

@@ -18,9 +18,9 @@
 
 use core::ops::Deref;
 
+use crate::alloc::BufferPool;
 pub use crate::files::{FileIndex, OpenFile, Target};
 pub use crate::lock::TicketLock;
-use crate::pool::BufferPool;
 pub use crate::regions::Region;
 pub use crate::resources::Resources;
 use crate::shared::Table;

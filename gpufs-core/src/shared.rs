@@ -32,7 +32,7 @@
 //! after the last close, finds another epoch or another state: `EBADF`.
 #![allow(unsafe_code, reason = "a table behind pointers that the host made")]
 
-use crate::errno::Errno;
+use crate::abi::Errno;
 use crate::lock::TicketLock;
 use crate::word::{DeviceWord, DeviceWord64};
 

@@ -1,6 +1,6 @@
 //! What a kernel that gives up leaves for the host: where a wait gave up, and what a panic said.
 
-use crate::queue::QueueProgress;
+use crate::ring::QueueProgress;
 use crate::word::{DeviceWord64, SharedWord, SharedWord64, wake_fence};
 
 /// Where a wait gave up; written once, by the first that does. In host memory: giving up ends the kernel, and on a GPU all of the

@@ -29,8 +29,8 @@ mod rig;
 
 use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::files::OpenFile;
-use gpufs_core::pool::BufferPool;
 use gpufs_core::resources::Resources;
 use gpufs_core::stream::readahead::{Taking, Work};
 use gpufs_core::stream::{Buffering, Progress, Stream};

@@ -1,7 +1,7 @@
 //! How a stream that writes much gets more blocks, out of the session's spare buffers, and gives them back (rule 11).
 
 use super::{BLOCKS_MAX, Stream};
-use crate::free_set::Claim;
+use crate::alloc::Claim;
 use crate::resources::Resources;
 
 /// What a stream leaves to the others of the buffers that are spare, for each that it takes.

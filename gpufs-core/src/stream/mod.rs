@@ -50,14 +50,14 @@ mod grow;
 pub mod readahead;
 mod rest;
 
-use crate::Errno;
+use crate::abi::Errno;
+use crate::alloc::BufferPool;
+use crate::alloc::Claim;
 use crate::files::{FileIndex, OpenFile};
-use crate::free_set::Claim;
 use crate::journal::{Journal, Record};
 use crate::lock::TicketLock;
-use crate::pool::BufferPool;
-use crate::queue::{CacheAligned, Operation, Outcome};
 use crate::resources::Resources;
+use crate::ring::{CacheAligned, Operation, Outcome};
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
 use readahead::Lines;
 
@@ -603,7 +603,7 @@ impl Stream {
         let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
         let file = FileIndex(self.file.peek());
         let target = session.files()[file.0 as usize].target(file);
-        let operation = queue.arm(crate::queue::Slot(slot));
+        let operation = queue.arm(crate::ring::Slot(slot));
         let pool = &session.stream_buffers;
         let token = operation.token() | u64::from(ring) << RING_SHIFT;
         self.note(session, block_number, token);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::files::OpenFile;
 use gpufs_core::journal::Journal;
-use gpufs_core::pool::BufferPool;
 use gpufs_core::resources::Resources;
 use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord64;

@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "hands buffers to the kernel")]
 
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
-use gpufs_core::pool::BufferPool;
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "copies between the caller's memory and staging memory")]
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
-use gpufs_core::pool::{BufferPool, Staged};
+use gpufs_core::alloc::{BufferPool, Staged};
 use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
 

@@ -1,7 +1,7 @@
 //! The write path (stages 2 and 3): lanes' records become one reservation, go into the stream's blocks, and full blocks go out.
 #![allow(unsafe_code, reason = "writes into the stream's blocks")]
 
-use gpufs_core::pool::BufferPool;
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::stream::{BlockRef, Buffering, Direction, Progress, Reservation, Stream, StreamGeometry};
 use gpufs_core::{Call, Claim, Errno};

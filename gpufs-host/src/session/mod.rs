@@ -45,8 +45,8 @@ use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use gpufs_core::Claim;
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::kernel::Kernel;
-use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, PanicRoute, SessionTables};
 use gpufs_core::stream::Buffering;
 

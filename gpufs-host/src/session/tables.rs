@@ -16,9 +16,9 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::journal::{Journal, Place};
-use gpufs_core::pool::BufferPool;
 use gpufs_core::session::{OpenFile, Region, Resources, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;

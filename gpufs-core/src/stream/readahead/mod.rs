@@ -38,12 +38,12 @@
 //! 4 and 5 are why closing gives the lock's holder a stream that reads at a position as if it had read line by line under the lock.
 #![allow(unsafe_code, reason = "filling a ring entry; reads the ends of lines")]
 
-use crate::Errno;
 use crate::abi::CURRENT_POSITION;
+use crate::abi::Errno;
+use crate::alloc::Claim;
 use crate::files::FileIndex;
-use crate::free_set::Claim;
-use crate::queue::{CacheAligned, Outcome, Slot};
 use crate::resources::Resources;
+use crate::ring::{CacheAligned, Outcome, Slot};
 use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Stream, operation_of};
 use crate::word::{DeviceWord, DeviceWord64};
 

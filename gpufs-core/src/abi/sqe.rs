@@ -3,12 +3,56 @@
 //! Addresses are plain `u64`: they name memory of the process that owns the ring, and whoever fills an entry answers for
 //! them until its CQE is seen. Nothing here checks a descriptor, a length or an address; the kernel does.
 
-use crate::abi::{
+use static_assertions::const_assert_eq;
+
+use super::constants::{
     IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC,
     IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ,
     IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT, IORING_OP_WRITE,
-    IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, Sqe,
+    IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE,
 };
+
+/// A submission queue entry, 64 bytes.
+///
+/// ```text
+///  0 opcode flags ioprio(2) fd(4) | 8 off(8) | 16 addr(8) | 24 len(4) op_flags(4)
+/// 32 user_data(8) | 40 buf_index(2) personality(2) file_index(4) | 48 addr3(8) pad(8)
+/// ```
+///
+/// [`CURRENT_POSITION`]: crate::abi::CURRENT_POSITION
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Sqe {
+    /// `IORING_OP_*`.
+    pub opcode: u8,
+    /// `IOSQE_*`.
+    pub flags: u8,
+    /// Request priority, or flags of the operation.
+    pub ioprio: u16,
+    /// The file descriptor, or an index of the registered files with [`IOSQE_FIXED_FILE`].
+    pub fd: i32,
+    /// Offset into the file; [`CURRENT_POSITION`] for the file's own position.
+    pub off: u64,
+    /// Address of the buffer or path.
+    pub addr: u64,
+    /// Length of the buffer in bytes, or the mode of an open.
+    pub len: u32,
+    /// Flags of the operation: `rw_flags`, `open_flags`, `statx_flags`, `fsync_flags`.
+    pub op_flags: u32,
+    /// Handed back in the CQE.
+    pub user_data: u64,
+    /// Index of the registered buffer.
+    pub buf_index: u16,
+    /// Credentials to run with.
+    pub personality: u16,
+    /// Target slot for a direct descriptor, plus one.
+    pub file_index: u32,
+    /// Third address.
+    pub addr3: u64,
+    /// Zero.
+    pub pad: u64,
+}
+const_assert_eq!(size_of::<Sqe>(), 64);
 
 impl Sqe {
     /// Every member zero. `fd` 0 is a descriptor, so an operation without one says -1.

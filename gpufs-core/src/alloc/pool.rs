@@ -1,6 +1,6 @@
 //! Fixed-size buffers in pinned host memory, registered with every ring as one fixed buffer.
 
-use crate::free_set::{Claim, FreeSet};
+use super::free_set::{Claim, FreeSet};
 
 /// Buffers of one size in one stretch of memory that the device and the kernel reach at the same address.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,0 +1,9 @@
+//! What is claimed and given back: sets of free items, and pools of buffers, which are such sets with memory behind them.
+//!
+//! A claim waits for nothing. What to do where nothing is free is the caller's business.
+
+mod free_set;
+mod pool;
+
+pub use free_set::{Claim, FreeSet};
+pub use pool::{BufferPool, Staged};

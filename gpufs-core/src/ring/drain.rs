@@ -1,0 +1,242 @@
+//! From the CQ tail to the slots: one poller at a time takes completions, copies them, gives the entries back, and delivers the copies.
+#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+
+use super::slots::{DONE, GENERATIONS, in_flight_word};
+use super::{Operation, Queue};
+use crate::abi::Cqe;
+use crate::word::release_fence;
+
+/// What became of a completion that a poller handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Delivery {
+    /// The operation went from in flight to done.
+    Delivered,
+    /// No such operation is in flight: an old generation, a second completion, or a number that is no operation.
+    Stale,
+}
+
+/// Completions that a poller has taken: `count` of them from `head` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the poller's lock is held until end_drain"]
+pub struct Drain {
+    /// Index of the first.
+    pub head: u32,
+    /// How many: at least 1.
+    pub count: u32,
+}
+
+/// What a poll of the completion queue found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Poll {
+    /// Completions, which are the caller's.
+    Taken(Drain),
+    /// Nothing.
+    Empty,
+    /// Another poller.
+    Busy,
+    /// Whoever serves the ring has stopped for good (rule 9): nothing will complete any more.
+    Failed,
+}
+
+impl Queue {
+    /// The most completions of one drain.
+    pub const MOST_DRAINED: u32 = 512;
+
+    /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
+    /// Rule 6.
+    pub fn begin_drain(&self, most: u32) -> Option<Drain> {
+        match self.poll(most, 1) {
+            Poll::Taken(drain) => Some(drain),
+            Poll::Empty | Poll::Busy | Poll::Failed => None,
+        }
+    }
+
+    /// [`Queue::begin_drain`], which polls the CQ tail up to `polls` times (at least once) before it releases the lock: a completion that comes
+    /// meanwhile is found without taking the lock again. `most` is at most [`Queue::MOST_DRAINED`].
+    pub fn poll(&self, most: u32, polls: u32) -> Poll {
+        debug_assert!(most <= Self::MOST_DRAINED);
+        let words = self.words();
+        // ORDERING: relaxed looks first, so that waiters do not fight over the words; both on their way at once.
+        let (left, polled) = (words.orphaned.0.peek(), words.poller.0.peek());
+        if left != 0 {
+            self.adopt();
+        }
+        // ORDERING: acquire, device, partner `end_drain`.
+        if polled != 0 || !words.poller.0.try_acquire(0, 1) {
+            return Poll::Busy;
+        }
+        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
+        let head = words.drained.0.peek();
+        for _ in 0..polls {
+            // ORDERING: acquire, system, partner the kernel's release of the tail: the entries come before.
+            let tail = self.cq_tail().observe();
+            let posted = tail.wrapping_sub(head);
+            if posted > 0 {
+                if posted > self.parts.cq_entries {
+                    // Rule 9.
+                    // ORDERING: release, device, partner the next `poll`.
+                    words.poller.0.publish(0);
+                    return Poll::Failed;
+                }
+                return Poll::Taken(Drain { head, count: posted.min(most) });
+            }
+        }
+        // ORDERING: relaxed: a counter.
+        self.counters().empty_looks.count(u64::from(polls));
+        // ORDERING: release, device, partner the next `poll`.
+        words.poller.0.publish(0);
+        Poll::Empty
+    }
+
+    /// Whether whoever serves the ring has stopped for good (rule 9). A report: a completion that is posted meanwhile may hide it for a while.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        // ORDERING: relaxed, both: the tail that says so is further from every value of `drained` than any lag between the two.
+        self.cq_tail().peek().wrapping_sub(self.words().drained.0.peek()) > self.parts.cq_entries
+    }
+
+    /// The CQ tail by which the host says that a ring has failed (rule 9), where the service has last seen `head` as the CQ head.
+    #[must_use]
+    pub const fn failed_tail(head: u32) -> u32 {
+        head.wrapping_add(1 << 31)
+    }
+
+    /// Whether a CQ tail beside a CQ head is [`Queue::failed_tail`] of that or of a head at most `cq_entries` before it.
+    #[must_use]
+    pub const fn is_failed_tail(tail: u32, head: u32, cq_entries: u32) -> bool {
+        tail.wrapping_sub(head) > cq_entries
+    }
+
+    /// Copies completion `index` of a drain. The lane that will deliver it.
+    ///
+    /// # Panics
+    /// If `index` is not below the drain's count.
+    #[must_use]
+    pub fn entry(&self, drain: Drain, index: u32) -> Cqe {
+        assert!(index < drain.count);
+        let place = drain.head.wrapping_add(index) & (self.parts.cq_entries - 1);
+        // SAFETY:
+        // - the index is masked below `cq_entries`, valid by `new`'s contract
+        // - the kernel published the entry (the tail was acquired) and will not write it again before `advance` stores the head
+        unsafe { (*self.parts.cqes.add(place as usize)).read() }
+    }
+
+    /// Stores the results of those copies that must outlive the device, where the host finds them when it is dead. The lane that copied them,
+    /// all of its copies at once: the first look at a copy waits until it has come over the bus. Before the barrier with `advance`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
+    pub fn keep<const N: usize>(&self, copies: [Option<Cqe>; N]) {
+        for cqe in copies {
+            if let Some(cqe) = cqe
+                && self.is_journaled(cqe)
+                && let Some(operation) = self.operation_of(cqe)
+            {
+                self.keep_result(operation, cqe.res);
+            }
+        }
+    }
+
+    /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
+    /// operation's time. One lane, after a barrier with those that copied them, before any is delivered.
+    pub fn advance(&self, drain: Drain) {
+        let next = drain.head.wrapping_add(drain.count);
+        if (drain.head ^ next) >= self.head_step {
+            // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before, earlier pollers' among them.
+            self.cq_head().publish(next);
+        }
+        // ORDERING: relaxed: only pollers touch it, ordered by `poller`.
+        self.words().drained.0.set(next);
+    }
+
+    /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
+    pub fn deliver(&self, cqe: Cqe) -> Delivery {
+        let [delivery] = self.deliver_all([Some(cqe)]);
+        delivery.unwrap_or(Delivery::Stale)
+    }
+
+    /// [`Queue::deliver`] of several, on their way at the same time.
+    pub fn deliver_all<const N: usize>(&self, cqes: [Option<Cqe>; N]) -> [Option<Delivery>; N] {
+        let mut operations = [None; N];
+        for (cqe, operation) in cqes.into_iter().zip(&mut operations) {
+            *operation = cqe.and_then(|cqe| self.operation_of(cqe));
+        }
+        // ORDERING: release, device, partner `outcome`: the head, the kept results and what the kernel wrote come before the
+        // exchanges; and before the store in `end_drain`, with all that `advance` says of it.
+        release_fence();
+        let mut delivered = [false; N];
+        for ((cqe, operation), delivered) in cqes.into_iter().zip(operations).zip(&mut delivered) {
+            if let (Some(cqe), Some(operation)) = (cqe, operation) {
+                let in_flight = in_flight_word(operation.generation);
+                let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
+                *delivered = self.slot(operation.slot).compare_exchange_fenced(in_flight, done);
+            }
+        }
+        let mut deliveries = [None; N];
+        for ((cqe, delivered), delivery) in cqes.into_iter().zip(delivered).zip(&mut deliveries) {
+            if cqe.is_none() {
+                continue;
+            }
+            *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
+            if !delivered {
+                // ORDERING: relaxed: a counter.
+                self.counters().stale.count(1);
+            }
+        }
+        deliveries
+    }
+
+    /// Whether a completion's result outlives the device.
+    const fn is_journaled(&self, cqe: Cqe) -> bool {
+        !self.parts.results.is_null() && cqe.user_data & Operation::JOURNALED != 0
+    }
+
+    /// The operation that a completion names, if it may be one.
+    fn operation_of(&self, cqe: Cqe) -> Option<Operation> {
+        let token =
+            if self.is_journaled(cqe) { cqe.user_data & !Operation::JOURNALED } else { cqe.user_data };
+        let operation = Operation::from_token(token);
+        let may_be =
+            operation.slot.0 < self.parts.capacity && (1..=GENERATIONS).contains(&operation.generation);
+        may_be.then_some(operation)
+    }
+
+    /// Stores the result of an operation where the host finds it when the device is dead.
+    fn keep_result(&self, operation: Operation, res: i32) {
+        // SAFETY:
+        // - the slot is below the capacity, as `operation_of` checked
+        // - valid, by `new`'s contract
+        let word = unsafe { &*self.parts.results.add(operation.slot.0 as usize) };
+        // ORDERING: relaxed: the delivery that follows is a release, and so is the next store of the CQ head.
+        word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
+    }
+
+    /// Ends a drain. The lane that advanced, after it has delivered, or found nothing to deliver: the fence there makes this a release of
+    /// all that was copied and kept before `advance`.
+    pub fn end_drain(&self, drain: Drain) {
+        let words = self.words();
+        // ORDERING: release by the fence in `deliver_all`, device, partner the next `poll`.
+        words.poller.0.publish_fenced(0);
+        // ORDERING: relaxed: a counter.
+        self.counters().completions.count(u64::from(drain.count));
+    }
+
+    /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.
+    pub fn drain_alone(&self, most: u32) -> u32 {
+        let Some(drain) = self.begin_drain(most.min(64)) else { return 0 };
+        let mut copies = [Cqe::default(); 64];
+        for (index, copy) in (0..drain.count).zip(&mut copies) {
+            *copy = self.entry(drain, index);
+        }
+        for copy in &copies[..drain.count as usize] {
+            self.keep([Some(*copy)]);
+        }
+        self.advance(drain);
+        for copy in &copies[..drain.count as usize] {
+            let (Delivery::Delivered | Delivery::Stale) = self.deliver(*copy);
+        }
+        self.end_drain(drain);
+        drain.count
+    }
+}

@@ -1,0 +1,205 @@
+//! From claimed slots to the SQ tail: tickets are drawn, filled and committed, and one publisher at a time stores the tail.
+#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+
+use super::Queue;
+use crate::abi::Sqe;
+
+/// A place in the submission queue; runs free and is masked on access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Ticket(pub u32);
+
+impl Ticket {
+    /// The ticket `count` places on.
+    #[must_use]
+    pub const fn plus(self, count: u32) -> Self {
+        Self(self.0.wrapping_add(count))
+    }
+}
+
+/// Tickets drawn together, to be filled and committed. Its holder waits for nothing until it has committed it.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "tickets that are not committed hold up all that come after"]
+pub struct Batch {
+    /// The first ticket.
+    pub first: Ticket,
+    /// How many: at least 1.
+    count: u32,
+    /// The holder is the publisher since it drew.
+    publishes: bool,
+    /// How far the tail had come then. Of meaning to the publisher, for whom it stays so.
+    published: u32,
+}
+
+/// Rounds after which a publisher leaves to others what is committed meanwhile. One under loom, so that this is explored.
+const ROUNDS: u32 = if cfg!(loom) { 1 } else { 4 };
+
+/// In `tickets`: one ticket.
+pub(super) const TICKET: u64 = 1 << 32;
+
+/// The publications in `tickets`.
+#[allow(clippy::cast_possible_truncation, reason = "the low half")]
+pub(super) const fn publications_of(tickets: u64) -> u32 {
+    tickets as u32
+}
+
+/// The next ticket in `tickets`.
+#[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+pub(super) const fn ticket_of(tickets: u64) -> Ticket {
+    Ticket((tickets >> 32) as u32)
+}
+
+impl Queue {
+    /// Draws `count` tickets. One lane, holding as many claimed slots. Rules 3, 5.
+    pub fn reserve(&self, count: u32) -> Batch {
+        let words = self.words();
+        // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
+        // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not
+        // carry that: they may have been free since before those tickets were drawn. Partner `leave_or_publish`'s sub, too: who finds no
+        // publications sees what the last publisher wrote.
+        let before = words.tickets.0.fetch_add(u64::from(count) * TICKET + 1);
+        // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
+        let published = words.published.0.peek();
+        Batch { first: ticket_of(before), count, publishes: publications_of(before) == 0, published }
+    }
+
+    /// Writes the SQE of one ticket. The lane that holds it.
+    ///
+    /// # Safety
+    /// `ticket` was drawn by [`Queue::reserve`] and not yet committed, and no other lane fills it. What the SQE refers to stays
+    /// valid until the operation's completion.
+    pub unsafe fn fill(&self, ticket: Ticket, sqe: Sqe) {
+        // SAFETY:
+        // - the index is masked below `sq_entries`, valid by `new`'s contract
+        // - nobody else touches the entry: the kernel has read its last content (first proof at the top of the crate), and other
+        //   producers hold other tickets
+        unsafe {
+            let entry = &*self.parts.sqes.add((ticket.0 & (self.parts.sq_entries - 1)) as usize);
+            entry.write(sqe);
+        }
+    }
+
+    /// Sees to the publication of a filled batch. One lane, after a barrier with those that filled it. Rules 4, 5.
+    ///
+    /// # Safety
+    /// The batch was drawn from this queue and is committed once; each of its tickets has been filled, and the filling happens before.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
+    pub unsafe fn commit(&self, batch: Batch) {
+        let Batch { first, count, publishes, published } = batch;
+        // ORDERING: relaxed: a counter.
+        self.counters().operations.count(u64::from(count));
+        if publishes && published == first.0 {
+            // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
+            self.pass(first.0, count);
+            // Nor for a look at their marks: whoever has committed meanwhile is among the publications.
+            self.leave_or_publish(1);
+            return;
+        }
+        // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
+        self.ready(first.0).publish(count);
+        if publishes {
+            // It stands behind a ticket that is not published yet. If that is ready its committer has added to the publications.
+            self.leave_or_publish(1);
+        } else {
+            // ORDERING: acquire and release, device, partner `leave_or_publish`'s `fetch_sub`: the mark is seen by a publisher that is
+            // still at work, and a new publisher sees what the last one wrote.
+            if publications_of(self.words().tickets.0.fetch_add(1)) == 0 {
+                self.publish(1);
+            }
+        }
+    }
+
+    /// Publishes what a publisher left behind, if there is such. Any lane that waits; `begin_drain` calls it. Waits for nothing.
+    pub fn adopt(&self) {
+        let orphaned = &self.words().orphaned.0;
+        // ORDERING: relaxed look first; then acquire, device, partner the publisher that left.
+        let left = orphaned.peek();
+        if left != 0 && orphaned.compare_exchange(left, 0).is_ok() {
+            self.publish(left);
+        }
+    }
+
+    /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. Rule 5.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
+    fn publish(&self, served: u32) {
+        self.pass_ready();
+        self.leave_or_publish(served);
+    }
+
+    /// Ends a publisher's work, of `served` publications, unless others have drawn or committed meanwhile: those it looks after, too, for a
+    /// few rounds.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
+    fn leave_or_publish(&self, mut served: u32) {
+        let words = self.words();
+        for _ in 0..ROUNDS {
+            // ORDERING: acquire and release, device, partner `commit`'s `fetch_add` and `reserve`'s.
+            let before = publications_of(words.tickets.0.fetch_sub(u64::from(served)));
+            debug_assert!(before >= served);
+            if before == served {
+                return;
+            }
+            served = before - served;
+            self.pass_ready();
+        }
+        // Others commit faster than this lane publishes: it has work of its own.
+        // ORDERING: release, device, partner `adopt`: `published` and the cleared marks come before.
+        words.orphaned.0.publish(served);
+    }
+
+    /// Stores the tail behind every ready batch. The publisher.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
+    fn pass_ready(&self) {
+        // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
+        let start = self.words().published.0.peek();
+        let mut next = start;
+        // Ends: nothing passed here completes before the tail is stored, so at most `capacity` tickets are passed.
+        loop {
+            let mark = self.ready(next);
+            // ORDERING: acquire, device, partner `commit`: the batch's SQEs come before.
+            let count = mark.observe();
+            if count == 0 {
+                break;
+            }
+            // ORDERING: relaxed: the next mark at this index comes after the tail store below (third proof).
+            mark.set(0);
+            next = next.wrapping_add(count);
+        }
+        if next != start {
+            debug_assert!(next.wrapping_sub(start) <= self.parts.capacity);
+            self.pass(start, next.wrapping_sub(start));
+        }
+    }
+
+    /// Stores the tail behind `count` tickets from `start` on. The publisher.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a copy of the queue stays in registers only where all of this is inlined"
+    )]
+    fn pass(&self, start: u32, count: u32) {
+        let next = start.wrapping_add(count);
+        // ORDERING: relaxed: only publishers touch it.
+        self.words().published.0.set(next);
+        // ORDERING: release, system, partner the kernel's acquire of the tail: SQEs of every batch passed come before, since
+        // their marks were acquired, or they are the caller's own.
+        self.sq_tail().publish(next);
+        // ORDERING: relaxed: a counter.
+        self.counters().publications.count(1);
+    }
+}

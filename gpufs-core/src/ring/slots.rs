@@ -1,0 +1,159 @@
+//! The operation table: slots are claimed, armed, looked at, and released. And how many waits without an end there may be.
+
+use super::Queue;
+use crate::alloc::Claim;
+
+/// A slot of a ring's operation table: below [`Queue::capacity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Slot(pub u32);
+
+/// One live operation: its slot and the slot's generation. As a number it is the SQE's `user_data`.
+///
+/// ```text
+/// 63           62 … 32        31 … 0
+/// journaled    generation     slot
+/// ```
+///
+/// A token is the number without [`Operation::JOURNALED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The slot.
+    pub slot: Slot,
+    /// Its generation: 1 to 2³¹ − 1.
+    pub generation: u32,
+}
+
+impl Operation {
+    /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block.
+    pub const JOURNALED: u64 = 1 << 63;
+
+    /// The number that stands for it.
+    #[must_use]
+    pub const fn token(self) -> u64 {
+        ((self.generation as u64) << 32) | self.slot.0 as u64
+    }
+    /// The operation that a token stands for.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves of the token")]
+    pub const fn from_token(token: u64) -> Self {
+        Self { slot: Slot(token as u32), generation: (token >> 32) as u32 }
+    }
+}
+
+/// What is known of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// Not complete: the buffer is the kernel's.
+    InFlight,
+    /// Complete, with the CQE's `res`.
+    Done(i32),
+    /// The slot has gone on to another operation.
+    Stale,
+}
+
+/// Generations of a slot.
+pub(super) const GENERATIONS: u32 = (1 << 31) - 1;
+/// In a slot's word: the operation is done.
+pub(super) const DONE: u64 = 1 << 32;
+
+/// A slot's word while the operation of this generation is in flight.
+pub(super) const fn in_flight_word(generation: u32) -> u64 {
+    (generation as u64) << 33
+}
+
+impl Queue {
+    /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane. Rule 2.
+    pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
+        let free = &self.parts.free;
+        let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
+        if claim.is_none() {
+            // ORDERING: relaxed: a counter.
+            self.counters().slot_waits.count(1);
+        }
+        claim
+    }
+
+    /// Puts a claimed slot in flight under a new generation. The lane whose operation it is.
+    #[must_use]
+    pub fn arm(&self, slot: Slot) -> Operation {
+        let word = self.slot(slot);
+        // ORDERING: relaxed: the slot is the caller's (acquired by the claim, or kept since its last outcome).
+        let before = word.peek() >> 33;
+        #[allow(clippy::cast_possible_truncation, reason = "31 bits")]
+        let generation = before as u32 % GENERATIONS + 1;
+        // ORDERING: relaxed: the poller sees it through commit → tail → kernel → CQ tail.
+        word.set(in_flight_word(generation));
+        Operation { slot, generation }
+    }
+
+    /// What is known of an operation. Any lane.
+    pub fn outcome(&self, operation: Operation) -> Outcome {
+        // ORDERING: acquire, device, partner `deliver`: the buffer's content comes before the result.
+        let word = self.slot(operation.slot).observe();
+        if word >> 33 != u64::from(operation.generation) {
+            Outcome::Stale
+        } else if word & DONE == 0 {
+            Outcome::InFlight
+        } else {
+            #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
+            Outcome::Done((word as u32).cast_signed())
+        }
+    }
+
+    /// Says how many waits without an end there may be at once. While no kernel runs.
+    pub fn limit_waits(&self, most: u32) {
+        // ORDERING: relaxed: the next launch publishes it.
+        self.words().waits.0.most.set(most);
+    }
+
+    /// Begins a wait without an end, unless there are as many as may be; whether it did. One lane, before it claims the slot for it; then it
+    /// says [`Queue::end_wait`] when it has released the slot. Rule 8.
+    #[must_use]
+    pub fn begin_wait(&self) -> bool {
+        let waits = &self.words().waits.0;
+        // ORDERING: relaxed: constant.
+        let most = waits.most.peek();
+        // ORDERING: relaxed look first, so that those who wait for it do not fight over the word; then acquire and release, device, partner
+        // `end_wait`: the slot of the wait before was free by then.
+        if waits.begun.peek() >= most {
+            return false;
+        }
+        let admitted = waits.begun.fetch_add(1) < most;
+        if !admitted {
+            waits.begun.fetch_sub(1);
+        }
+        admitted
+    }
+
+    /// Lets another begin.
+    pub fn end_wait(&self) {
+        // ORDERING: acquire and release, device, partner `begin_wait`.
+        let before = self.words().waits.0.begun.fetch_sub(1);
+        debug_assert!(before > 0);
+    }
+
+    /// Gives slots back. One lane, after every operation in them is done and its outcome was read.
+    pub fn release(&self, claim: Claim) {
+        self.parts.free.release(claim);
+    }
+
+    /// Makes every slot free, in a queue whose words are zero: what a new queue begins with. Its only user so far.
+    pub fn release_all(&self) {
+        self.parts.free.release_all(self.parts.capacity);
+    }
+
+    /// Gives back every slot that is taken and not `is_used`: its holder is gone. While no kernel runs and nothing is in flight.
+    pub fn reclaim(&self, is_used: impl Fn(u32) -> bool) {
+        for slot in (0..self.capacity()).filter(|slot| !self.parts.free.is_free(*slot) && !is_used(*slot)) {
+            self.parts.free.release(Claim::single(slot));
+        }
+    }
+
+    /// Free slots, as [`FreeSet::free`] says it.
+    #[must_use]
+    pub fn free_slots(&self) -> u32 {
+        self.parts.free.free()
+    }
+}
