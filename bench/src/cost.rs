@@ -25,8 +25,8 @@ fn kind(name: &str, is_first: bool) -> &'static str {
         "SQPOLL threads"
     } else if name.starts_with("iou-wrk") {
         "io-wq workers of the rings"
-    } else if name.starts_with("gpufs-attendant") {
-        "the session's attendant, which wakes SQPOLL threads"
+    } else if name.starts_with("gpufs-service") {
+        "the session's ring service, which wakes SQPOLL threads"
     } else if is_first {
         "the thread that starts kernels and waits for them"
     } else {

@@ -105,7 +105,7 @@ fn cpu_cost() {
     let report = run("cpu-cost", &[]);
     check(&report, "cpu-cost", &["fact"]);
     let figures = report["figures"].to_string();
-    for kind in ["the session's attendant", "the thread that starts kernels", "all"] {
+    for kind in ["the session's ring service", "the thread that starts kernels", "all"] {
         assert!(figures.contains(&format!("busy with NOPs: {kind}")), "no figure of {kind}");
     }
 }

@@ -1,4 +1,4 @@
-//! A ring that threads of the host's serve, explored by loom: the words and entries as `ring/threads.rs` of the host uses them, in the same order.
+//! A ring that worker threads of the host serve, explored by loom: the words and entries as `ring/workers.rs` of the host uses them, in the same order.
 //! One thread takes entries, several carry them out and post, and the device's side is the core's own.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gpufs-core --test loom_service --release`

@@ -39,7 +39,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`session`] | opening, launching, streams, buffers, the flush at the end, recovery after a fault |
-//! | [`ring`] | rings: their memory, the services behind them, and the attendant that wakes SQPOLL threads |
+//! | [`ring`] | rings: their memory, the modes that serve them, and the ring service, which wakes SQPOLL threads |
 //! | [`cpu`] | CPU lanes: lanes as fibers, warps on threads |
 //! | [`gpu`] | what a session needs of a GPU's runtime, and what its errors mean |
 //! | `cuda` | NVIDIA GPUs, with the feature `cuda` (on by default) |

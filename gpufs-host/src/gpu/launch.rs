@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Allocation, Gpu, GpuError, Stream};
+use super::{Allocation, DeviceMemory, Gpu, GpuError, Stream};
 use crate::cpu::Grid;
-use crate::session::DeviceMemory;
 
 /// How long a waiting thread looks without sleeping: what a short kernel takes.
 const BRISK: Duration = Duration::from_micros(100);

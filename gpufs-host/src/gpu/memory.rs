@@ -6,7 +6,35 @@ use std::sync::Arc;
 
 use super::{Gpu, GpuError};
 use crate::ring::MemorySource;
-use crate::session::{DeviceMemory, within};
+
+/// Memory of a device, as far as a session needs it.
+pub(crate) trait DeviceMemory: std::fmt::Debug + Send {
+    /// Where it begins, for the device.
+    fn address(&self) -> u64;
+    /// Its length.
+    fn bytes(&self) -> usize;
+    /// Copies `bytes` to the device, to `offset` of this memory. No kernel runs.
+    fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()>;
+    /// Copies from `offset` of this memory into `bytes`. No kernel runs.
+    fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()>;
+    /// Copies `image` to the device, to the start of this memory. No kernel runs.
+    fn write(&self, image: &[u8]) -> io::Result<()> {
+        self.write_at(0, image)
+    }
+    /// Copies the start of this memory into `image`. No kernel runs.
+    fn read(&self, image: &mut [u8]) -> io::Result<()> {
+        self.read_at(0, image)
+    }
+}
+
+/// Whether `bytes` bytes at `offset` lie within memory of `length` bytes.
+pub(crate) fn within(length: usize, offset: usize, bytes: usize) -> io::Result<()> {
+    if offset <= length && bytes <= length - offset {
+        return Ok(());
+    }
+    let text = format!("{bytes} bytes at {offset} do not lie within memory of {length} bytes");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
 
 /// Device memory; given back on drop.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use crate::ring::RingMemory;
 
 pub use error::{GpuError, Refusal};
 pub(crate) use launch::Launch;
-pub(crate) use memory::{Allocation, Registered};
+pub(crate) use memory::{Allocation, DeviceMemory, Registered, within};
 #[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) use program::Program;
 

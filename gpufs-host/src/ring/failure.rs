@@ -1,4 +1,4 @@
-//! A ring whose service has stopped for good, after it had worked: how that is noticed, and how whoever waits on it learns of it (rule 9 of
+//! A ring whose service has stopped for good, after it had worked: how the host notices, and how it tells the lanes that wait (rule 9 of
 //! `gpufs_core`).
 //!
 //! | mode | stops when |
@@ -17,18 +17,18 @@ use gpufs_core::{Errno, Queue};
 use super::error::ENTER;
 use super::{Inner, Mode};
 
-/// How long entries may lie in a ring untouched. Nothing that a kernel does between taking two entries takes as long on a machine that works.
-const UNTOUCHED: Duration = Duration::from_secs(30);
-/// After how long the kernel's thread is asked whether it lives.
-const LONG: Duration = Duration::from_secs(2);
+/// How long entries may lie in a ring untouched. On a machine that works, no kernel takes as long between two entries.
+const UNTOUCHED_MAX: Duration = Duration::from_secs(30);
+/// After this long the host asks the kernel's thread whether it lives.
+const ASK_AFTER: Duration = Duration::from_secs(2);
 
 /// Why a ring's service has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// `io_uring_enter(2)` answers this, which is for good.
+    /// `io_uring_enter(2)` fails with this for good.
     Refused(Errno),
-    /// It took no entry for this long, though some were there.
+    /// The kernel took no entry for this long, though some were there.
     Silent(Duration),
 }
 
@@ -38,9 +38,9 @@ pub enum Stopped {
 pub struct Failure {
     /// The ring's index in its session.
     pub ring: usize,
-    /// Who served it.
+    /// What served it.
     pub mode: Mode,
-    /// Why not any more.
+    /// Why nothing serves it any more.
     pub stopped: Stopped,
 }
 
@@ -67,12 +67,12 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// What is known of a ring's end.
+/// What the host knows of a ring's end.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     /// The errno of its refusal; 0 for none.
     refused: DeviceWord,
-    /// 1 where it took nothing for [`UNTOUCHED`].
+    /// 1 where it took nothing for [`UNTOUCHED_MAX`].
     silent: DeviceWord,
     /// One more than the service's own CQ tail, as last seen before it was overwritten; 0 before.
     posted: DeviceWord64,
@@ -89,16 +89,16 @@ impl Untouched {
     pub(super) fn new(head: u32) -> Self {
         Self { head, since: Instant::now() }
     }
-    /// After a look that found the SQ head at `head` and entries behind it or not: whether they have been there for too long.
+    /// After a poll that found the SQ head at `head`, with entries after it (`left`) or without: whether they have been there for too long.
     pub(super) fn is_over(&mut self, head: u32, left: bool) -> bool {
         if !left || head != self.head {
             *self = Self::new(head);
         }
-        self.since.elapsed() > UNTOUCHED
+        self.since.elapsed() > UNTOUCHED_MAX
     }
     /// Whether they have been there for long.
     pub(super) fn is_long(&self) -> bool {
-        self.since.elapsed() > LONG
+        self.since.elapsed() > ASK_AFTER
     }
 }
 
@@ -119,15 +119,15 @@ impl Inner {
         let number = self.failure.refused.observe().cast_signed();
         (number != 0).then(|| Errno::from_number(number))
     }
-    /// Why nobody serves it any more, if so.
+    /// Why nothing serves it any more, if so.
     pub(super) fn stopped(&self) -> Option<Stopped> {
         // ORDERING: acquire; partner: `note_silence`.
-        let silent = (self.failure.silent.observe() != 0).then_some(Stopped::Silent(UNTOUCHED));
+        let silent = (self.failure.silent.observe() != 0).then_some(Stopped::Silent(UNTOUCHED_MAX));
         self.refusal().map(Stopped::Refused).or(silent)
     }
 
-    /// Says so to whoever waits on it (rule 9). Only the attendant calls this, again and again: the kernel may still post completions of what
-    /// was in flight, over the tail that is stored here.
+    /// Tells the lanes that wait on it (rule 9). Only the ring service calls this, at each poll: the kernel may still post completions of
+    /// operations in flight, over the tail that is stored here.
     pub(super) fn tell_waiters(&self) {
         let (tail, head) = (self.word(self.host.cq_tail), self.word(self.host.cq_head));
         // ORDERING: acquire, both; partners: the kernel's publish of the tail, the poller's of the head.
@@ -143,7 +143,7 @@ impl Inner {
     pub(super) fn visible(&self) -> u32 {
         // ORDERING: acquire, both; partners: the producer's publish of the tail, the kernel's of the head.
         match (self.stopped(), self.mode) {
-            // The kernel looks only when it is entered.
+            // The kernel reads the tail only when it is entered.
             (Some(_), Mode::Enter) => self.sq_head().observe(),
             _ => self.sq_tail().observe(),
         }

@@ -18,7 +18,7 @@ use gpufs_core::abi::{
 };
 
 use super::sys::{self, signed};
-use super::threads::lock;
+use super::workers::lock;
 
 /// A slot of the registered files is left alone (`IORING_REGISTER_FILES_SKIP`).
 const SKIP: RawFd = -2;

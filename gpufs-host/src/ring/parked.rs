@@ -1,4 +1,5 @@
-//! Operations of a ring that threads serve, while they wait for a file to become ready: one thread and `poll(2)`, however many wait.
+//! Operations of a ring that worker threads serve, while they wait for a file to become ready. One thread watches all of them, with
+//! `poll(2)`.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,26 +10,26 @@ use gpufs_core::abi::{IORING_OP_POLL_ADD, Sqe};
 
 use super::operation::{File, polled};
 use super::sys;
-use super::threads::{Pool, Task, lock};
+use super::workers::{Task, WorkerPool, lock};
 
 /// An entry that waits for its file.
 #[derive(Debug)]
 pub(super) struct Parked {
     pub(super) sqe: Sqe,
-    /// Held as long as it is waited for.
+    /// Held as long as the entry waits.
     pub(super) file: File,
     /// `POLLIN`, `POLLOUT` …
     pub(super) events: i16,
 }
 
 impl Parked {
-    /// What is to be done with it, its file being in the state `revents`; none where it is to wait on.
+    /// The task that follows when its file is in the state `revents`; `None` where it must go on waiting.
     fn task(&self, revents: i16) -> Option<Task> {
         let result = polled(self.events, revents)?;
         let sqe = self.sqe;
         Some(match sqe.opcode {
             IORING_OP_POLL_ADD => Task::Answer { user_data: sqe.user_data, result },
-            // What there is to be said of a bad descriptor, the call says.
+            // For a bad descriptor the call itself fails.
             _ => Task::Perform { sqe, ready: true },
         })
     }
@@ -67,15 +68,15 @@ impl Event {
     }
 }
 
-/// Between two looks at every file by itself, where `poll(2)` refuses to look at all of them.
+/// Between two polls of every file by itself, where `poll(2)` refuses to take all of them.
 const REFUSED_NAP: Duration = Duration::from_millis(1);
 
-impl Pool {
-    /// The life of the thread that looks after what is parked. It waits for nothing but the pool's event and parked files.
+impl WorkerPool {
+    /// What the watcher thread runs. It waits only for the pool's event and for the files of parked operations.
     pub(super) fn watch(&self) {
         sys::block_signals();
         loop {
-            // Before the look at what is parked, so that who parks more afterwards raises it again.
+            // Before `parked` is read: an entry that is parked later raises the event again.
             self.event.lower();
             // One for each file: the system takes no more than a process can have open.
             let mut wanted: HashMap<RawFd, i16> = HashMap::new();
@@ -122,7 +123,7 @@ fn wait_for_any(files: &mut [libc::pollfd]) {
     if unsafe { libc::poll(files.as_mut_ptr(), count, -1) } >= 0 {
         return;
     }
-    // More than the process's limit allows, which was lowered, or no memory.
+    // There are more files than the process's limit, which was lowered, or there is no memory.
     for file in files {
         file.revents = sys::poll_now(file.fd, file.events);
     }

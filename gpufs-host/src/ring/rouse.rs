@@ -1,27 +1,27 @@
-//! Threads of the host's that wait for a ring rouse its attendant. Device calls that the host makes itself, on CPU lanes, may come at any
-//! time, and an attendant is parked while no kernel runs.
+//! A host thread that waits for a ring rouses the ring services. The host makes device calls itself at any time, on CPU lanes, and a
+//! service is parked while no kernel runs.
 
 use std::sync::{Mutex, TryLockError};
 use std::thread::Thread;
 
-/// The attendants of this process that live.
-static ATTENDANTS: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
+/// The threads of this process's ring services.
+static SERVICES: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 
-/// Has `attendant` roused from now on.
-pub(super) fn enter(attendant: &Thread) {
-    super::threads::lock(&ATTENDANTS).push(attendant.clone());
+/// From now on [`rouse`] wakes `service`.
+pub(super) fn enter(service: &Thread) {
+    super::workers::lock(&SERVICES).push(service.clone());
 }
 
-/// Has it roused no more.
-pub(super) fn leave(attendant: &Thread) {
-    super::threads::lock(&ATTENDANTS).retain(|other| other.id() != attendant.id());
+/// From now on [`rouse`] leaves `service` alone.
+pub(super) fn leave(service: &Thread) {
+    super::workers::lock(&SERVICES).retain(|other| other.id() != service.id());
 }
 
-/// Has all attendants look at their rings once. Waits for nobody: whoever waits calls it again.
+/// Makes every service poll its rings once. Returns at once, even where it could not: a caller that still waits calls it again.
 pub(crate) fn rouse() {
-    match ATTENDANTS.try_lock() {
-        Ok(attendants) => attendants.iter().for_each(Thread::unpark),
-        Err(TryLockError::Poisoned(attendants)) => attendants.into_inner().iter().for_each(Thread::unpark),
+    match SERVICES.try_lock() {
+        Ok(services) => services.iter().for_each(Thread::unpark),
+        Err(TryLockError::Poisoned(services)) => services.into_inner().iter().for_each(Thread::unpark),
         Err(TryLockError::WouldBlock) => {}
     }
 }

@@ -4,7 +4,8 @@
 use std::io;
 use std::ptr::NonNull;
 
-use super::{Body, DeviceMemory, within};
+use super::Body;
+use crate::gpu::{DeviceMemory, within};
 use crate::ring::{CpuMemory, MemorySource};
 
 /// Memory of the device. Freed with its session.
@@ -109,7 +110,7 @@ impl Body {
         offset: usize,
         into: &mut [u8],
     ) -> io::Result<()> {
-        self.check_idle()?;
+        self.state.check_idle()?;
         within(buffer.bytes, offset, into.len())?;
         self.memory_of(buffer).read_at(offset, into)
     }
@@ -121,7 +122,7 @@ impl Body {
         offset: usize,
         from: &[u8],
     ) -> io::Result<()> {
-        self.check_idle()?;
+        self.state.check_idle()?;
         within(buffer.bytes, offset, from.len())?;
         self.memory_of(buffer).write_at(offset, from)
     }

@@ -321,7 +321,7 @@ impl Builder {
     }
 
     /// Bytes of the assembly pool, whole buffers.
-    pub(super) fn assembly_bytes(&self, own_memory: bool) -> usize {
+    pub(super) fn coalescing_bytes(&self, own_memory: bool) -> usize {
         let default = if own_memory { GPU_ASSEMBLY_BYTES } else { 0 };
         self.assembly.unwrap_or(default) & !4095
     }

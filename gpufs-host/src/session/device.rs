@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use gpufs_core::kernel::Kernel;
 
-use super::{Backend, Body, DeviceMemory};
+use super::{Backend, Body};
 use crate::cpu::CpuOptions;
-use crate::gpu::{Allocation, GpuError, KernelLimits, Registered};
+use crate::gpu::{Allocation, DeviceMemory, GpuError, KernelLimits, Registered};
 use crate::ring::{MemorySource, RingError, RingMemory};
 
 impl Backend {

@@ -12,7 +12,8 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tables::{IMAGE_ALIGN, image_lead};
+use super::image::Image;
+use super::mapping::map;
 use crate::process::Owner;
 use crate::ring::MemorySource;
 
@@ -31,45 +32,6 @@ struct Lot {
     taken: bool,
 }
 
-/// An image that no session uses.
-#[derive(Debug)]
-pub(super) struct Image {
-    pub(super) memory: NonNull<u8>,
-    pub(super) bytes: usize,
-    /// Bytes of the head.
-    pub(super) head: usize,
-    /// The generation of each stream, all even; none before the first session.
-    pub(super) generations: Vec<u32>,
-}
-
-// SAFETY:
-// - plain memory, which who has the value looks after
-unsafe impl Send for Image {}
-
-impl Image {
-    /// Whether a session has written the head.
-    pub(super) fn is_used(&self) -> bool {
-        !self.generations.is_empty()
-    }
-}
-
-/// `mmap(2)` of anonymous memory, at a place that is the caller's, or at one of the kernel's choice.
-///
-/// # Safety
-/// At `place`, if there is one, so many bytes are the caller's, and nothing refers to them.
-unsafe fn map(place: Option<usize>, bytes: usize, protection: i32, flags: i32) -> io::Result<NonNull<u8>> {
-    let (address, fixed) = place
-        .map_or((ptr::null_mut(), 0), |place| (ptr::with_exposed_provenance_mut(place), libc::MAP_FIXED));
-    // SAFETY:
-    // - what is replaced is the caller's, by this function's contract
-    let mapped =
-        unsafe { libc::mmap(address, bytes, protection, flags | fixed | libc::MAP_ANONYMOUS, -1, 0) };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(mapped.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
-}
-
 const NO_MEMORY: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
 
 impl Estate {
@@ -80,23 +42,6 @@ impl Estate {
     /// The images that no session uses. The estate's session, one at a time.
     pub(super) fn images(&self) -> MutexGuard<'_, Vec<Image>> {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A new image of so many bytes, zeroed; a forked child finds all but the head zeroed.
-    pub(super) fn new_image(bytes: usize, head: usize) -> io::Result<Image> {
-        // SAFETY:
-        // - at no particular place
-        let whole =
-            unsafe { map(None, bytes + IMAGE_ALIGN, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE) }?;
-        // SAFETY:
-        // - within the mapping, which has `IMAGE_ALIGN` bytes more
-        let memory = unsafe { whole.add(image_lead(whole.as_ptr() as u64)) };
-        // Linux before 4.14 refuses: there a child that makes device calls on its copy of the tables harms its parent.
-        // SAFETY:
-        // - whole pages of the mapping above: private and anonymous, as the advice wants
-        let _ =
-            unsafe { libc::madvise(memory.add(head).as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
-        Ok(Image { memory, bytes, head, generations: Vec::new() })
     }
 
     /// Whether nothing of it is in use.

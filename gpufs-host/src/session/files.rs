@@ -8,7 +8,9 @@ use std::ptr::NonNull;
 use gpufs_core::session::{FileIndex, OpenFile, SessionTables};
 use gpufs_core::{Claim, Errno};
 
-use super::{Body, Forked, allocate_shared, free_shared};
+use super::memory::{allocate_shared, free_shared};
+use super::{Body, Forked};
+use crate::ring::RingError;
 
 /// Page-aligned memory that kernels and the system both use in place, without a copy. Freed with its session.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +156,7 @@ impl Body {
     pub(super) fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
         let file = file.into();
         let failed = |errno: Errno| RegisterError { what: "registering a file", source: Box::new(errno) };
-        if !self.gpu_launches.is_empty() || self.external {
+        if self.state.on_gpu() {
             return Err(failed(Errno::BUSY));
         }
         let flags = flags_of(file.as_raw_fd()).map_err(failed)?;
@@ -169,7 +171,7 @@ impl Body {
 
     /// `Session::unregister_file`.
     pub(super) fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
-        if !self.gpu_launches.is_empty() || self.external {
+        if self.state.on_gpu() {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
         }
         let place = self.host_files.iter().position(|(entry, _)| *entry == index.0);
@@ -202,7 +204,7 @@ impl Body {
             what: "registering a buffer",
             source,
         };
-        self.check_idle().map_err(|error| failed(error.into()))?;
+        self.state.check_idle().map_err(|error| failed(error.into()))?;
         let place = self.buffers.len();
         if place >= self.tables.host.regions().len() {
             return Err(failed(
@@ -231,5 +233,18 @@ impl Body {
             region.bytes.set(bytes as u64);
         }
         Ok(buffer)
+    }
+
+    /// Registers the pools and all buffers with every ring, in place of the buffers that were registered.
+    fn register_all_buffers(&self) -> Result<(), RingError> {
+        let mut all = self.memory.pools().to_vec();
+        all.extend(self.buffers.iter().map(|buffer| (buffer.address, buffer.bytes)));
+        for ring in &self.rings {
+            ring.unregister_buffers()?;
+            // SAFETY:
+            // - the session's own memory, freed only after the rings are closed (`close.rs`)
+            unsafe { ring.register_buffers(&all)? };
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The session as a program has it: each call takes it from its process's list for as long as it lasts (`live.rs`), and is refused in a
 //! forked child.
+#![allow(unsafe_code, reason = "a handle that is not dropped in a forked child")]
 
 use std::cell::Cell;
 use std::io;
@@ -53,7 +54,7 @@ impl Session {
         let (refused, refused_memory) =
             (std::mem::take(&mut body.refused), std::mem::take(&mut body.refused_memory));
         let (tables, device_tables) = (body.tables.host, body.tables.device_address);
-        let (mode, memory) = (body.mode, body.memory);
+        let (mode, memory) = (body.mode, body.ring_memory);
         drop(body);
         let live = ManuallyDrop::new(live);
         let not_shared = PhantomData;

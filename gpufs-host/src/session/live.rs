@@ -254,12 +254,12 @@ fn list(owner: Owner) -> MutexGuard<'static, Vec<Arc<Live>>> {
 impl Body {
     /// [`Live::flush_at_exit`], by who has the session.
     fn flush_at_exit(&mut self, until: Instant) -> Result<(), String> {
-        if self.dead {
+        if self.state.is_dead() {
             return Ok(());
         }
         if self.wait_until(until) {
             let finished = self.finish(Ok(()));
-            if !self.dead {
+            if !self.state.is_dead() {
                 seeker::leave_standard_streams(self.tables.host);
                 self.tell_failures();
             }

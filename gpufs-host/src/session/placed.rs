@@ -91,7 +91,7 @@ impl Body {
 
     /// `Session::fetch`.
     pub(super) fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
-        self.check_idle()?;
+        self.state.check_idle()?;
         let mut value = std::mem::MaybeUninit::<T>::uninit();
         match placed.place {
             Place::Host(address) if !self.values.contains(&(TypeId::of::<T>(), address)) => {

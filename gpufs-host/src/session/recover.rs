@@ -15,7 +15,7 @@ use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
 use gpufs_core::stream::operation_of;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
-use super::tables::HostJournal;
+use super::host_journal::HostJournal;
 use crate::ring::{Ring, block_signals};
 
 /// A stream that had something buffered when the device died.

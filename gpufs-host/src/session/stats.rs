@@ -2,7 +2,8 @@
 
 use gpufs_core::session::SessionTables;
 
-use super::failures::FailedCalls;
+use super::failures::{self, FailedCalls};
+use super::{Backend, Body};
 
 /// What one ring has done since the session began. `gpufs_statistics` of C has these fields in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,11 +57,7 @@ impl Statistics {
     }
 }
 
-pub(super) fn gather(
-    session: &SessionTables,
-    wake_ups: &[u64],
-    failures: Option<Vec<FailedCalls>>,
-) -> Statistics {
+fn gather(session: &SessionTables, wake_ups: &[u64], failures: Option<Vec<FailedCalls>>) -> Statistics {
     let one = |(queue, wake_ups): (&gpufs_core::Queue, &u64)| {
         let counters = queue.counters();
         // ORDERING: relaxed: statistics.
@@ -77,4 +74,29 @@ pub(super) fn gather(
         }
     };
     Statistics { rings: session.queues().iter().zip(wake_ups).map(one).collect(), failures }
+}
+
+impl Body {
+    /// `Session::statistics`.
+    #[must_use]
+    pub(super) fn statistics(&self) -> Statistics {
+        let wake_ups: Vec<u64> = self.service().ring_reports().iter().map(|ring| ring.wake_ups).collect();
+        let failures = self.failures();
+        self.told.saw(failures.as_deref().unwrap_or_default());
+        gather(self.tables.host, &wake_ups, failures)
+    }
+
+    /// Calls that failed; `None` after a fault of a GPU, whose memory they were counted in. While no kernel runs on a GPU.
+    fn failures(&self) -> Option<Vec<FailedCalls>> {
+        (!self.state.is_dead() || matches!(self.backend, Backend::Cpu(_)))
+            .then(|| failures::failed(self.tables.host))
+    }
+
+    /// Tells a program that never asked for statistics which calls failed. When the session or the process ends.
+    pub(super) fn tell_failures(&self) {
+        match self.failures() {
+            Some(failures) => self.told.tell(failures),
+            None => self.told.tell_unknown(),
+        }
+    }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use gpufs_core::kernel::Kernel;
 
-use super::{Backend, Grid, Session, SessionTables, SyncError};
-use crate::cpu::LaunchError;
+use gpufs_core::session::SessionTables;
+
+use super::{Backend, Session, SyncError};
+use crate::cpu::{Grid, LaunchError};
 use crate::gpu::fake::{Fake, State};
 use crate::ring::{Mode, RingMemory};
 

@@ -1,4 +1,4 @@
-//! The client: submits, waits, and knows nothing of who serves the ring.
+//! The client: submits, waits, and knows nothing of what serves the ring.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::word::SharedWord;
-use gpufs_host::ring::{Attendant, Mode, Ring, RingConfig, RingMemory, RingParts};
+use gpufs_host::ring::{Mode, Ring, RingConfig, RingMemory, RingParts, RingService};
 
 /// One producer and consumer of a ring.
 pub(crate) struct Client {
@@ -126,20 +126,20 @@ pub(crate) fn open(name: &str, config: &RingConfig) -> Option<Ring> {
     }
 }
 
-/// Runs `test` on every kind of ring, changed by `adapt`, with an attendant that is busy.
+/// Runs `test` on every kind of ring, changed by `adapt`, with a service that is busy.
 pub(crate) fn on_every_kind(
     adapt: impl Fn(&mut RingConfig),
-    test: impl Fn(&str, &Ring, &mut Client, &Attendant),
+    test: impl Fn(&str, &Ring, &mut Client, &RingService),
 ) {
     for (name, mut config) in kinds() {
         adapt(&mut config);
         let Some(ring) = open(name, &config) else { continue };
         println!("{name}");
-        let attendant = Attendant::start(&[&ring]).expect("a fresh ring has no attendant");
-        let attention = attendant.attention();
-        test(name, &ring, &mut Client::new(&ring), &attendant);
-        drop(attention);
-        let report = attendant.report();
+        let service = RingService::start(&[&ring]).expect("a fresh ring has no service");
+        let guard = service.busy();
+        test(name, &ring, &mut Client::new(&ring), &service);
+        drop(guard);
+        let report = service.report();
         assert_eq!(report.rings[0].failures, 0, "{report:?}");
     }
 }

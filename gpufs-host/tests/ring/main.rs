@@ -3,9 +3,9 @@
 //!
 //! What the machine forbids is printed as `SKIP kind: reason`.
 
-mod attendant;
 mod client;
 mod memory;
 mod operations;
 mod refusals;
+mod service;
 mod waiting;

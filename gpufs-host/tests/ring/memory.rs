@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 use gpufs_core::abi::Sqe;
-use gpufs_host::ring::{Attendant, CpuMemory, MemorySource, Mode, RingMemory};
+use gpufs_host::ring::{CpuMemory, MemorySource, Mode, RingMemory, RingService};
 
 use super::client::{Client, kinds, open};
 
@@ -73,14 +73,14 @@ fn a_device_reaches_the_ring_at_its_own_address() {
         config.source = aliased.clone();
         let Some(ring) = open(name, &config) else { continue };
         assert_ne!(ring.parts().sq_tail, ring.device_parts().sq_tail);
-        let attendant = Attendant::start(&[&ring]).unwrap();
-        let attention = attendant.attention();
+        let service = RingService::start(&[&ring]).unwrap();
+        let guard = service.busy();
         let mut client = Client::of(ring.device_parts());
         for _ in 0..200 {
             assert_eq!(client.run(Sqe::nop()), 0);
         }
-        drop(attention);
-        drop(attendant);
+        drop(guard);
+        drop(service);
         drop(ring);
         assert!(aliased.allocated.lock().unwrap().is_empty(), "{name}: the memory was given back");
         assert!(aliased.aliases.lock().unwrap().is_empty());

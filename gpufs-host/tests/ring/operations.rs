@@ -363,12 +363,12 @@ fn closing_does_not_wait_for_a_silent_pipe() {
 fn completions_beyond_the_cq_are_kept_and_come() {
     on_every_kind(
         |config| (config.entries, config.cq_entries) = (4, 4),
-        |name, ring, client, attendant| {
+        |name, ring, client, service| {
             let entries: Vec<u64> = (0..12).map(|_| client.push(Sqe::nop())).collect();
             for entry in entries {
                 assert_eq!(client.wait(entry), 0);
             }
-            let report = attendant.report();
+            let report = service.report();
             println!("{name}: {} kept back, {:?}", ring.overflow(), report.rings[0]);
             assert!(ring.mode() == Mode::Threads || report.rings[0].flushes > 0);
         },

@@ -3,7 +3,7 @@
 
 use gpufs_core::Errno;
 use gpufs_core::abi::Sqe;
-use gpufs_host::ring::{Attendant, Chosen, Mode, Ring, RingConfig, RingError, choose};
+use gpufs_host::ring::{Chosen, Mode, Ring, RingConfig, RingError, RingService, choose};
 
 use super::client::Client;
 
@@ -36,8 +36,8 @@ fn choose_where(errno: i32, config: RingConfig) -> Option<Chosen> {
     let thread = std::thread::spawn(move || {
         refuse_io_uring(errno)?;
         let chosen = choose(&config, 2).map_err(|error| error.to_string())?;
-        let attendant = Attendant::start(&chosen.rings.iter().collect::<Vec<_>>()).unwrap();
-        let _attention = attendant.attention();
+        let service = RingService::start(&chosen.rings.iter().collect::<Vec<_>>()).unwrap();
+        let _guard = service.busy();
         for ring in &chosen.rings {
             assert_eq!(Client::new(ring).run(Sqe::nop()), 0);
         }

@@ -1,11 +1,11 @@
-//! The attendant: wakes, parks, loses no wake-up, and is cheap.
+//! The ring service: wakes, parks, loses no wake-up, and is cheap.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use gpufs_core::abi::{CURRENT_POSITION, IORING_SQ_NEED_WAKEUP, Sqe};
-use gpufs_host::ring::{Attendant, Mode, Ring, RingConfig};
+use gpufs_host::ring::{Mode, Ring, RingConfig, RingService};
 
 use super::client::{Client, address, kinds, open};
 
@@ -20,55 +20,55 @@ fn until(mut happened: impl FnMut() -> bool) {
 fn a_sleeping_kernel_thread_is_woken() {
     for (name, config) in kinds().into_iter().filter(|(_, config)| config.mode == Mode::Sqpoll) {
         let Some(ring) = open(name, &RingConfig { idle_ms: 2, ..config }) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
+        let service = RingService::start(&[&ring]).unwrap();
         let mut client = Client::new(&ring);
         let flags = ring.parts().sq_flags;
         for round in 1..=3 {
             let asleep = |client: &Client| client.word(flags).observe() & IORING_SQ_NEED_WAKEUP != 0;
-            // Asleep, and staying so: past its last reading of the tail, and with the attendant parked.
+            // Asleep, and staying so: past its last reading of the tail, and with the service parked.
             until(|| asleep(&client));
             std::thread::sleep(Duration::from_millis(10));
             assert!(asleep(&client));
             let entry = client.push(Sqe::nop());
             std::thread::sleep(Duration::from_millis(20));
             assert!(!client.is_done(entry), "nobody may have woken it");
-            let attention = attendant.attention();
+            let guard = service.busy();
             assert_eq!(client.wait(entry), 0);
-            assert!(attendant.report().rings[0].wake_ups >= round);
-            drop(attention);
+            assert!(service.report().rings[0].wake_ups >= round);
+            drop(guard);
         }
-        println!("{name}: {:?}", attendant.report());
+        println!("{name}: {:?}", service.report());
     }
 }
 
 #[test]
-fn a_busy_kernel_thread_needs_few_looks() {
+fn a_busy_kernel_thread_needs_few_polls() {
     for (name, config) in kinds().into_iter().filter(|(_, config)| config.mode == Mode::Sqpoll) {
         let Some(ring) = open(name, &RingConfig { idle_ms: 200, ..config }) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
+        let service = RingService::start(&[&ring]).unwrap();
         let mut client = Client::new(&ring);
-        let attention = attendant.attention();
+        let guard = service.busy();
         let busy = |client: &mut Client| {
             let started = Instant::now();
             while started.elapsed() < Duration::from_millis(400) {
                 assert_eq!(client.run(Sqe::nop()), 0);
             }
         };
-        // The first look after the thread's sleep finds nothing that was done since the one before, nor does one that finds the client or the
+        // The first poll after the thread's sleep finds nothing that was done since the one before, nor does one that finds the client or the
         // thread waiting for a processor. With naps of a millisecond it would be four hundred, each time.
         until(|| {
-            let looks = attendant.report().looks;
+            let polls = service.report().polls;
             busy(&mut client);
-            attendant.report().looks - looks <= 100
+            service.report().polls - polls <= 100
         });
-        // Looks are frequent again before it sleeps: who finds it asleep does not wait for a long nap.
+        // Polls are frequent again before it sleeps: a client that finds it asleep does not wait for a long nap.
         until(|| client.word(ring.parts().sq_flags).observe() & IORING_SQ_NEED_WAKEUP != 0);
-        let looks = attendant.report().looks;
+        let polls = service.report().polls;
         std::thread::sleep(Duration::from_millis(20));
-        assert!(attendant.report().looks > looks + 2, "{name}: it naps for long");
+        assert!(service.report().polls > polls + 2, "{name}: it naps for long");
         assert_eq!(client.run(Sqe::nop()), 0);
-        assert!(attendant.report().rings[0].wake_ups > 0, "{name}");
-        drop(attention);
+        assert!(service.report().rings[0].wake_ups > 0, "{name}");
+        drop(guard);
     }
 }
 
@@ -76,33 +76,32 @@ fn a_busy_kernel_thread_needs_few_looks() {
 fn it_parks_when_nothing_runs() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &config) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
-        attendant.begin();
-        attendant.begin();
-        attendant.end();
-        let looks = attendant.report().looks;
-        until(|| attendant.report().looks > looks + 2);
-        attendant.end();
+        let service = RingService::start(&[&ring]).unwrap();
+        let (first, second) = (service.busy(), service.busy());
+        drop(first);
+        let polls = service.report().polls;
+        until(|| service.report().polls > polls + 2);
+        drop(second);
         std::thread::sleep(Duration::from_millis(20));
-        let looks = attendant.report().looks;
+        let polls = service.report().polls;
         std::thread::sleep(Duration::from_millis(50));
-        assert!(attendant.report().looks <= looks + 1, "{name}: it polls while nothing runs");
+        assert!(service.report().polls <= polls + 1, "{name}: it polls while nothing runs");
     }
 }
 
 #[test]
-fn no_begin_is_lost() {
+fn no_guard_is_lost() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &RingConfig { idle_ms: 1, ..config }) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
+        let service = RingService::start(&[&ring]).unwrap();
         let mut client = Client::new(&ring);
         for round in 0..300 {
-            // Lengths that shift against the attendant's own, so that every stage of its parking is met.
+            // Lengths that shift against the service's own, so that every stage of its parking is met.
             let pause = Instant::now();
             while pause.elapsed() < Duration::from_micros(round % 100) {
                 std::hint::spin_loop();
             }
-            let _attention = attendant.attention();
+            let _guard = service.busy();
             assert_eq!(client.run(Sqe::nop()), 0);
         }
     }
@@ -112,13 +111,13 @@ fn no_begin_is_lost() {
 fn what_was_published_before_the_end_is_served() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &RingConfig { idle_ms: 1, ..config }) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
+        let service = RingService::start(&[&ring]).unwrap();
         let mut client = Client::new(&ring);
         for _ in 0..100 {
-            attendant.begin();
-            // The kernel ends a submission at an invalid entry: one look is not enough.
+            let busy = service.busy();
+            // The kernel ends a submission at an invalid entry: one poll is not enough.
             let entries = [Sqe { opcode: 250, ..Sqe::nop() }, Sqe::nop()].map(|sqe| client.push(sqe));
-            attendant.end();
+            drop(busy);
             assert_eq!(entries.map(|entry| client.wait(entry)), [-libc::EINVAL, 0]);
         }
     }
@@ -128,15 +127,15 @@ fn what_was_published_before_the_end_is_served() {
 fn what_is_in_flight_completes_while_it_is_parked() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &config) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
+        let service = RingService::start(&[&ring]).unwrap();
         let mut client = Client::new(&ring);
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut byte = 0_u8;
         let read = Sqe::read(reader.as_raw_fd(), address(&raw mut byte), 1, CURRENT_POSITION);
-        let attention = attendant.attention();
+        let guard = service.busy();
         let entry = client.push(read);
         assert_eq!(client.run(Sqe::nop()), 0);
-        drop(attention);
+        drop(guard);
         std::thread::sleep(Duration::from_millis(10));
         assert!(!client.is_done(entry));
         writer.write_all(b"x").unwrap();
@@ -145,11 +144,11 @@ fn what_is_in_flight_completes_while_it_is_parked() {
 }
 
 #[test]
-fn one_attendant_serves_rings_of_all_kinds() {
+fn one_service_serves_rings_of_all_kinds() {
     let rings: Vec<Ring> = kinds().iter().filter_map(|(name, config)| open(name, config)).collect();
-    let attendant = Attendant::start(&rings.iter().collect::<Vec<_>>()).unwrap();
-    assert!(Attendant::start(&[&rings[0]]).is_err(), "a ring has one attendant");
-    let _attention = attendant.attention();
+    let service = RingService::start(&rings.iter().collect::<Vec<_>>()).unwrap();
+    assert!(RingService::start(&[&rings[0]]).is_err(), "a ring has one service");
+    let _guard = service.busy();
     let mut clients: Vec<Client> = rings.iter().map(Client::new).collect();
     for _ in 0..50 {
         let entries: Vec<u64> = clients.iter_mut().map(|client| client.push(Sqe::nop())).collect();
@@ -160,14 +159,14 @@ fn one_attendant_serves_rings_of_all_kinds() {
 }
 
 #[test]
-fn a_ring_survives_being_let_go_before_its_attendant() {
+fn a_ring_may_be_closed_before_its_service() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &config) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
-        attendant.begin();
+        let service = RingService::start(&[&ring]).unwrap();
+        let busy = service.busy();
         ring.close();
         std::thread::sleep(Duration::from_millis(2));
-        attendant.end();
+        drop(busy);
     }
 }
 
@@ -176,15 +175,15 @@ fn a_ring_survives_being_let_go_before_its_attendant() {
 fn watching_idle_rings_is_cheap() {
     for (name, config) in kinds() {
         let Some(ring) = open(name, &config) else { continue };
-        let attendant = Attendant::start(&[&ring]).unwrap();
-        let attention = attendant.attention();
-        let (before, started) = (attendant.report(), Instant::now());
+        let service = RingService::start(&[&ring]).unwrap();
+        let guard = service.busy();
+        let (before, started) = (service.report(), Instant::now());
         std::thread::sleep(Duration::from_millis(500));
-        let (after, elapsed) = (attendant.report(), started.elapsed());
-        drop(attention);
+        let (after, elapsed) = (service.report(), started.elapsed());
+        drop(guard);
         let share = (after.cpu_time - before.cpu_time).as_secs_f64() / elapsed.as_secs_f64();
-        let looks = (after.looks - before.looks) as f64 / elapsed.as_secs_f64();
-        println!("{name}: {:.1} % of a core, {looks:.0} looks/s", share * 100.0);
+        let polls = (after.polls - before.polls) as f64 / elapsed.as_secs_f64();
+        println!("{name}: {:.1} % of a core, {polls:.0} polls/s", share * 100.0);
         assert!(share < 0.15, "{name}: {share}");
     }
 }

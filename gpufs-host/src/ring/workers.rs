@@ -1,9 +1,9 @@
 //! A ring without io_uring: the same words and entries in ordinary memory, consumed by host threads.
 //!
-//! The attendant takes entries off the SQ ([`Pool::take`]) and workers carry them out ([`operation`]). What has to wait for a pipe or
-//! socket holds up no worker: it is parked, and one more thread looks after all that is ([`parked`]). Other operations that wait, an
-//! open of a FIFO say, hold up a worker each; when all are held up and entries wait, another is started, up to [`WORKERS_AT_MOST`].
-//! Where all of those are held up for long, entries that wait for one end with `EBUSY`.
+//! The ring service takes entries off the SQ ([`WorkerPool::take_entries`]) and workers carry them out ([`operation`]). An operation that
+//! has to wait for a pipe or socket blocks no worker: it is parked, and the watcher thread polls for all that are ([`parked`]). Other
+//! operations that wait, an open of a FIFO for example, block a worker each. When all workers are blocked and entries wait, the service
+//! starts another, up to [`WORKERS_MAX`]. Where all of those stay blocked for long, the entries that wait for one end with `EBUSY`.
 //!
 //! [`operation`]: super::operation
 //! [`parked`]: super::parked
@@ -16,70 +16,34 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{
-    Cqe, CqringOffsets, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Params, Sqe,
-    SqringOffsets,
-};
+use gpufs_core::abi::{Cqe, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Sqe};
 use gpufs_core::word::SharedWord;
 
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
-use super::{RingConfig, RingParts, sys};
+use super::{RingParts, sys};
 
-const WORKERS_AT_FIRST: usize = 4;
-/// Operations of a ring that can hold up a worker at once.
-const WORKERS_AT_MOST: usize = 256;
-/// How long entries wait for a worker until another is started.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// How long entries wait for a worker where there can be no other, with none of those that there are getting anywhere.
-const HELD_UP_FOR: Duration = Duration::from_secs(10);
+/// Workers that a ring starts with.
+const WORKERS_INITIAL: usize = 4;
+/// Workers of a ring, and so operations that can block one at once.
+const WORKERS_MAX: usize = 256;
+/// After this long without progress, entries that wait get another worker.
+const NEW_WORKER_AFTER: Duration = Duration::from_millis(1);
+/// After this long without progress, entries that wait end with `EBUSY` where no worker can be added.
+const BLOCKED_MAX: Duration = Duration::from_secs(10);
 /// How long stopping waits for workers that are in a system call.
-const STOP_PATIENCE: Duration = Duration::from_millis(500);
-/// Between two looks at the CQ head, when the CQ is full.
-const FULL_NAP: Duration = Duration::from_micros(20);
+const STOP_MAX: Duration = Duration::from_millis(500);
+/// Between two polls of the CQ head while the CQ is full, and of the workers while they stop.
+const NAP: Duration = Duration::from_micros(20);
 
-/// Locks, whether or not another thread died with the lock: what the locks here guard is whole between any two statements.
+/// Locks, even if another thread panicked with the lock: the values that the locks here guard are whole between any two statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How the ring lies in one block: each word on a cache line of its own, then the CQEs, then the SQEs.
-pub(super) struct Layout {
-    params: Params,
-    sqes: usize,
-    /// The whole block.
-    pub(super) bytes: usize,
-}
-
-impl Layout {
-    pub(super) fn of(config: &RingConfig) -> Self {
-        const LINE: u32 = 64;
-        const CQES: u32 = 4096;
-        let params = Params {
-            sq_entries: config.entries,
-            cq_entries: config.cq_entries,
-            sq_off: SqringOffsets { head: 0, tail: LINE, flags: 2 * LINE, ..SqringOffsets::default() },
-            cq_off: CqringOffsets {
-                head: 3 * LINE,
-                tail: 4 * LINE,
-                overflow: 5 * LINE,
-                cqes: CQES,
-                ..CqringOffsets::default()
-            },
-            ..Params::default()
-        };
-        let cqes_end = CQES as usize + config.cq_entries as usize * size_of::<Cqe>();
-        let sqes = cqes_end.next_multiple_of(sys::page_bytes());
-        Self { params, sqes, bytes: sqes + config.entries as usize * size_of::<Sqe>() }
-    }
-    pub(super) fn parts(&self, base: *mut u8) -> RingParts {
-        RingParts::at(base, base.wrapping_add(self.sqes), &self.params)
-    }
-}
-
 /// The threads that serve one ring, and what they share.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct WorkerPool {
     parts: RingParts,
     tables: Tables,
     pub(super) queue: Mutex<Queue>,
@@ -102,27 +66,27 @@ pub(super) enum Task {
 
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Entries taken off the SQ and not begun, or to be gone on with; at most `cq_entries` are taken while they wait.
+    /// Entries that no worker has begun, or that continue after a wait. Taking stops when there are `cq_entries` of them.
     waiting: VecDeque<Task>,
-    /// The `user_data` of each entry that a worker is at; at most one a worker.
+    /// The `user_data` of each entry that a worker carries out; at most one for each worker.
     running: Vec<u64>,
     /// Entries that wait for a file to become ready.
     pub(super) parked: Vec<Parked>,
     /// Workers that wait for work.
     idle: usize,
     workers: Vec<JoinHandle<()>>,
-    /// The thread that looks after what is parked.
+    /// The thread that polls for what is parked.
     watcher: Option<JoinHandle<()>>,
     /// When an entry was last begun or ended, or a worker started.
     moved: Instant,
     pub(super) stopped: bool,
 }
 
-impl Pool {
+impl WorkerPool {
     /// Starts the threads of a ring.
     ///
     /// # Safety
-    /// The parts lie in zeroed memory that stays until [`Pool::stop`] has returned, and nobody else serves them.
+    /// The parts lie in zeroed memory that stays until [`WorkerPool::stop`] has returned, and nothing else serves them.
     pub(super) unsafe fn start(parts: RingParts) -> io::Result<Arc<Self>> {
         let queue = Queue {
             waiting: VecDeque::new(),
@@ -144,7 +108,7 @@ impl Pool {
         });
         let started = pool
             .add_watcher()
-            .and_then(|()| (0..WORKERS_AT_FIRST).try_for_each(|_| pool.add_worker(&mut lock(&pool.queue))));
+            .and_then(|()| (0..WORKERS_INITIAL).try_for_each(|_| pool.add_worker(&mut lock(&pool.queue))));
         if let Err(error) = started {
             pool.stop();
             return Err(error);
@@ -179,8 +143,8 @@ impl Pool {
         unsafe { &*word }
     }
 
-    /// Takes what was published off the SQ, for the workers: how many entries. Only the attendant calls this.
-    pub(super) fn take(self: &Arc<Self>) -> u32 {
+    /// Takes the published entries off the SQ, for the workers; how many there were. Only the ring service calls this.
+    pub(super) fn take_entries(self: &Arc<Self>) -> u32 {
         let parts = &self.parts;
         // ORDERING: acquire; partner: the producer's `publish` of the tail. Its entries are whole.
         let tail = self.word(parts.sq_tail).observe();
@@ -201,7 +165,7 @@ impl Pool {
             //   producer does not write it
             let sqe = unsafe { (*parts.sqes.wrapping_add(index as usize)).read() };
             let user_data = sqe.user_data;
-            // In their order, as io_uring has it: a poll that is cancelled right away says whether its file is ready now.
+            // In order, as io_uring does it: a poll that is cancelled at once still says whether its file is ready now.
             match sqe.opcode {
                 IORING_OP_POLL_ADD => match poll(&sqe, &self.tables) {
                     Step::Done(result) => queue.waiting.push_back(Task::Answer { user_data, result }),
@@ -218,7 +182,7 @@ impl Pool {
                 _ => queue.waiting.push_back(Task::Perform { sqe, ready: false }),
             }
         }
-        self.tend(&mut queue);
+        self.unblock(&mut queue);
         if count == 0 {
             return 0;
         }
@@ -235,16 +199,16 @@ impl Pool {
         count
     }
 
-    /// Starts another worker where all are held up and entries have waited for long; where there can be no other, ends them.
-    fn tend(self: &Arc<Self>, queue: &mut Queue) {
-        if queue.waiting.is_empty() || queue.idle > 0 || queue.moved.elapsed() <= PATIENCE {
+    /// Starts another worker where all are blocked and entries have waited for long; where no worker can be added, ends those entries.
+    fn unblock(self: &Arc<Self>, queue: &mut Queue) {
+        if queue.waiting.is_empty() || queue.idle > 0 || queue.moved.elapsed() <= NEW_WORKER_AFTER {
             return;
         }
-        if queue.workers.len() < WORKERS_AT_MOST && self.add_worker(queue).is_ok() {
+        if queue.workers.len() < WORKERS_MAX && self.add_worker(queue).is_ok() {
             return;
         }
-        // Without one more thread the entries wait until a worker is free: slower, not wrong.
-        if queue.moved.elapsed() > HELD_UP_FOR {
+        // Without another thread the entries wait until a worker is free: slower, and still right.
+        if queue.moved.elapsed() > BLOCKED_MAX {
             let waiting = std::mem::take(&mut queue.waiting);
             let (pool, workers) = (self.clone(), queue.workers.len());
             eprintln!(
@@ -252,7 +216,7 @@ impl Pool {
                 waiting.len()
             );
             queue.moved = Instant::now();
-            // A thread of its own: the attendant must not wait for room in the CQ.
+            // A thread of its own: the ring service must not wait for room in the CQ.
             let ended = std::thread::Builder::new().name("gpufs-answers".into()).spawn({
                 let waiting: Vec<(u64, i32)> = waiting.iter().map(Task::refused).collect();
                 move || {
@@ -272,10 +236,10 @@ impl Pool {
         lock(&self.queue).waiting.is_empty()
     }
 
-    /// A worker's life.
+    /// What a worker runs.
     fn work(&self) {
         sys::block_signals();
-        while let Some(task) = self.next() {
+        while let Some(task) = self.next_task() {
             let (sqe, ready) = match task {
                 Task::Answer { user_data, result } => {
                     self.post(user_data, result);
@@ -310,8 +274,8 @@ impl Pool {
         }
     }
 
-    /// The next thing to do; none when the pool stops.
-    fn next(&self) -> Option<Task> {
+    /// The next task; `None` when the pool stops.
+    fn next_task(&self) -> Option<Task> {
         let mut queue = lock(&self.queue);
         loop {
             if queue.stopped {
@@ -330,7 +294,7 @@ impl Pool {
         }
     }
 
-    /// Gives workers what was parked and is so no longer.
+    /// Gives the workers tasks of entries that are no longer parked.
     pub(super) fn resume(&self, mut queue: MutexGuard<'_, Queue>, tasks: Vec<Task>) {
         let wanted = tasks.len().min(queue.idle);
         queue.waiting.extend(tasks);
@@ -338,8 +302,8 @@ impl Pool {
         (0..wanted).for_each(|_| self.work.notify_one());
     }
 
-    /// Posts a CQE, unless the pool has stopped: whether it did. Waits for room first; a producer that keeps to its credits always leaves
-    /// some.
+    /// Posts a CQE, and returns whether it did: not if the pool has stopped. Waits for room first; a producer that keeps to its credits always
+    /// leaves some.
     fn post(&self, user_data: u64, res: i32) -> bool {
         let parts = &self.parts;
         let gone = lock(&self.post);
@@ -354,7 +318,7 @@ impl Pool {
             if lock(&self.queue).stopped {
                 return false;
             }
-            std::thread::sleep(FULL_NAP);
+            std::thread::sleep(NAP);
         }
         let index = tail & (parts.cq_entries - 1);
         // SAFETY:
@@ -367,8 +331,8 @@ impl Pool {
         true
     }
 
-    /// Ends all threads. Entries that no worker has begun, and those that wait for pipes and sockets, are dropped; other operations run to
-    /// their end. A worker whose system call does not return for a while is left to itself: an open of a FIFO may never return. It touches
+    /// Ends all threads. Drops entries that no worker has begun, and those that wait for pipes and sockets; other operations run to
+    /// their end. Detaches a worker whose system call does not return within [`STOP_MAX`], as an open of a FIFO may never return: it touches
     /// the ring no more, and ends when the call does.
     pub(super) fn stop(&self) {
         let (mut workers, watcher) = {
@@ -382,19 +346,19 @@ impl Pool {
         self.event.raise();
         let started = Instant::now();
         // Ends: the time is up.
-        while !workers.is_empty() && started.elapsed() < STOP_PATIENCE {
+        while !workers.is_empty() && started.elapsed() < STOP_MAX {
             for worker in workers.extract_if(.., |worker| worker.is_finished()) {
                 // A worker that panicked has said so already.
                 let _ = worker.join();
             }
-            std::thread::sleep(FULL_NAP);
+            std::thread::sleep(NAP);
         }
         drop(workers);
         if let Some(watcher) = watcher {
-            // It waits for the event alone.
+            // It waits only for the event.
             let _ = watcher.join();
         }
-        // Who posts meanwhile has seen that the pool stops, or does not wait.
+        // A worker that posts meanwhile has seen that the pool stops, or does not wait.
         *lock(&self.post) = true;
     }
 }
@@ -413,7 +377,7 @@ impl Task {
 }
 
 impl Queue {
-    /// Cancels an entry that waits, for a worker or for a file; the result for who asked.
+    /// Cancels an entry that waits, for a worker or for a file; the result of the cancellation.
     fn cancel(&mut self, user_data: u64) -> i32 {
         let result = -Errno::CANCELED.number();
         if let Some(place) = self.parked.iter().position(|parked| parked.sqe.user_data == user_data) {
@@ -430,7 +394,7 @@ impl Queue {
     }
 }
 
-/// Closes what an open made that nobody will hear of any more.
+/// Closes the descriptor of an open whose result is not posted.
 fn close_unseen(result: i32) {
     if result >= 0 {
         // SAFETY:

@@ -1,0 +1,58 @@
+//! How long the ring service waits between two polls.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::poll::Poll;
+use super::{Inner, Mode};
+
+/// A nap is at most this fraction of the silence before it, so waiting for a poll adds at most this fraction to the latency of a device.
+const SILENCE_DIVISOR: u32 = 16;
+/// How long the service polls without naps after something happened, in modes where each operation needs a poll.
+const EAGER_FOR: Duration = Duration::from_micros(50);
+const NAP_MIN: Duration = Duration::from_micros(20);
+const NAP_MAX: Duration = Duration::from_millis(1);
+
+/// The state of the naps.
+///
+/// A nap costs a few microseconds of processor time whatever its length, and delays an operation that starts within it. So
+/// naps grow with the silence: from [`NAP_MIN`], by [`SILENCE_DIVISOR`], to `longest`. An SQPOLL thread sleeps only after
+/// a silence of `idle_ms` and otherwise serves its ring by itself. For such rings a fraction of `idle_ms` is short enough at once; and as
+/// long as all such threads find entries, half of the time for which they stay awake without.
+pub(super) struct Pace {
+    /// Whether operations wait for a poll, rather than only a sleeping kernel thread.
+    eager: bool,
+    longest: Duration,
+    /// For how long every kernel thread stays awake after it has taken entries.
+    awake: Duration,
+    /// When something last happened.
+    last: Instant,
+}
+
+impl Pace {
+    pub(super) fn new(rings: &[Arc<Inner>]) -> Self {
+        let sqpoll = |ring: &&Arc<Inner>| ring.mode == Mode::Sqpoll;
+        let idle = rings.iter().filter(sqpoll).map(|ring| ring.idle()).min();
+        let longest = idle.map_or(NAP_MAX, |idle| (idle / SILENCE_DIVISOR).clamp(NAP_MIN, NAP_MAX));
+        let awake = idle.unwrap_or_default();
+        Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, awake, last: Instant::now() }
+    }
+    /// Something happened just now.
+    pub(super) fn start_over(&mut self) {
+        self.last = Instant::now();
+    }
+    /// Waits after a poll. The previous poll began at `before`.
+    pub(super) fn rest(&mut self, poll: Poll, before: Instant) {
+        if poll.active {
+            self.start_over();
+        }
+        let silence = self.last.elapsed();
+        if self.eager && silence < EAGER_FOR {
+            return std::thread::yield_now();
+        }
+        let nap = (silence / SILENCE_DIVISOR).clamp(NAP_MIN, self.longest);
+        let awake = if poll.served { self.awake.saturating_sub(before.elapsed()) } else { Duration::ZERO };
+        // The service's `busy` and `drop` end the nap, so neither waits for it.
+        std::thread::park_timeout(nap.max(awake / 2));
+    }
+}

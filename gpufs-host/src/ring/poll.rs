@@ -1,0 +1,164 @@
+//! One poll of a ring: what the ring service does for it in each mode.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpufs_core::Errno;
+use gpufs_core::abi::{
+    IORING_ENTER_GETEVENTS, IORING_ENTER_SQ_WAKEUP, IORING_SQ_CQ_OVERFLOW, IORING_SQ_NEED_WAKEUP,
+};
+use gpufs_core::word::wake_fence;
+
+use super::failure::Untouched;
+use super::service::RingReport;
+use super::workers::WorkerPool;
+use super::{Inner, Mode, sys};
+
+/// The result of one poll.
+#[derive(Clone, Copy)]
+pub(super) struct Poll {
+    /// Something was done.
+    pub(super) active: bool,
+    /// The SQ was not empty when the poll ended.
+    pub(super) left: bool,
+    /// A kernel thread has taken entries since the previous poll began.
+    pub(super) served: bool,
+}
+
+impl Inner {
+    /// Polls the ring once, and does what it needs. `before` is the SQ's head at the previous poll, and becomes that at this one.
+    pub(super) fn poll(&self, before: &mut u32) -> Poll {
+        if self.stopped().is_some() {
+            self.tell_waiters();
+            return Poll { active: false, left: false, served: false };
+        }
+        match (&self.pool, self.mode) {
+            (Some(pool), _) => self.feed(pool),
+            (None, Mode::Sqpoll) => self.wake(before),
+            (None, _) => self.submit(),
+        }
+    }
+
+    /// [`Mode::Sqpoll`]: wakes the kernel's thread if it sleeps while there are entries.
+    fn wake(&self, before: &mut u32) -> Poll {
+        // ORDERING: acquire; partner: the producer's publish of the tail.
+        let tail = self.sq_tail().observe();
+        // Orders the tail's load before the flags': the kernel's side of this is the fence between setting NEED_WAKEUP and
+        // reading the tail.
+        wake_fence();
+        // ORDERING: acquire; partner: the kernel's release of the flags. The head that it stored before sleeping is seen.
+        let flags = self.sq_flags().observe();
+        // ORDERING: acquire; partner: the kernel's release of the head. A stale one costs a needless wake-up.
+        let head = self.sq_head().observe();
+        let left = head != tail;
+        // Completions that the kernel holds back are polled for at the usual pace.
+        let served = std::mem::replace(before, head) != head && flags & IORING_SQ_CQ_OVERFLOW == 0;
+        let mut active = self.flush_held_back(flags);
+        if left && flags & IORING_SQ_NEED_WAKEUP != 0 {
+            self.counts.wake_ups.count(1);
+            active |= self.enter(0, IORING_ENTER_SQ_WAKEUP).is_some();
+        }
+        Poll { active, left, served }
+    }
+
+    /// [`Mode::Enter`]: submits what was published.
+    fn submit(&self) -> Poll {
+        // ORDERING: acquire; partner: the producer's publish of the tail.
+        let tail = self.sq_tail().observe();
+        // ORDERING: acquire; partner: the kernel's release of the head, on this same thread.
+        let pending = tail.wrapping_sub(self.sq_head().observe());
+        let mut done = 0;
+        if pending > 0 {
+            done = self.enter(pending, 0).unwrap_or(0);
+            self.counts.submitted.count(done.into());
+        }
+        // ORDERING: acquire; partner: the kernel's release of the flags.
+        let flushed = self.flush_held_back(self.sq_flags().observe());
+        Poll { active: done > 0 || flushed, left: done < pending, served: false }
+    }
+
+    /// [`Mode::Threads`]: hands what was published to the workers.
+    fn feed(&self, pool: &Arc<WorkerPool>) -> Poll {
+        let taken = pool.take_entries();
+        self.counts.submitted.count(taken.into());
+        // ORDERING: acquire; partner: the producer's publish of the tail.
+        let left = self.sq_tail().observe() != self.sq_head().peek();
+        Poll { active: taken > 0, left: left || !pool.is_caught_up(), served: false }
+    }
+
+    /// Has the kernel post completions that it held back because the CQ was full. Credits make that impossible; a producer without
+    /// them would hang for ever.
+    fn flush_held_back(&self, flags: u32) -> bool {
+        if flags & IORING_SQ_CQ_OVERFLOW == 0 {
+            return false;
+        }
+        self.counts.flushes.count(1);
+        self.enter(0, IORING_ENTER_GETEVENTS).is_some()
+    }
+
+    /// `io_uring_enter(2)`; `None` where the kernel wants to be asked again later, or failed for good (counted).
+    fn enter(&self, to_submit: u32, flags: u32) -> Option<u32> {
+        let ring = self.descriptor.as_ref()?.as_fd();
+        match sys::enter(ring, to_submit, 0, flags) {
+            Ok(submitted) => Some(submitted),
+            // The kernel holds completions back or is short of requests. Both end once completions are posted, which entering
+            // for events does, and once the device has drained some.
+            Err(Errno::AGAIN | Errno::BUSY) => {
+                let _ = sys::enter(ring, 0, 0, IORING_ENTER_GETEVENTS);
+                None
+            }
+            Err(Errno::INTR) => None,
+            Err(errno) => {
+                self.counts.failures.count(1);
+                self.counts.last_errno.set(errno.number().cast_unsigned());
+                self.refuse(errno);
+                None
+            }
+        }
+    }
+
+    /// How long its SQPOLL thread polls an idle ring before it sleeps.
+    pub(super) fn idle(&self) -> Duration {
+        match self.config.idle_ms {
+            0 => Duration::from_secs(1),
+            idle_ms => Duration::from_millis(idle_ms.into()),
+        }
+    }
+
+    /// Whether the kernel has left its entries untouched for too long. Workers never do, though all of them may be blocked.
+    pub(super) fn is_untouched(&self, untouched: &mut Untouched) -> bool {
+        // ORDERING: relaxed, both; a stale one makes the silence seem shorter, or is seen again at the next poll.
+        let (tail, head) = (self.sq_tail().peek(), self.sq_head().peek());
+        if self.pool.is_some() {
+            return false;
+        }
+        let over = untouched.is_over(head, tail != head);
+        if self.mode == Mode::Sqpoll && untouched.is_long() {
+            // Whether its thread is asleep or not: if it has died, this fails and says so.
+            let _ = self.enter(0, IORING_ENTER_SQ_WAKEUP);
+        }
+        over
+    }
+
+    /// Sets the counters to zero.
+    pub(super) fn reset_counts(&self) {
+        let counts = &self.counts;
+        for count in [&counts.wake_ups, &counts.submitted, &counts.flushes, &counts.failures] {
+            // ORDERING: relaxed; counters that order nothing.
+            count.set(0);
+        }
+    }
+
+    pub(super) fn report(&self) -> RingReport {
+        let counts = &self.counts;
+        let errno = counts.last_errno.peek().cast_signed();
+        RingReport {
+            wake_ups: counts.wake_ups.peek(),
+            submitted: counts.submitted.peek(),
+            flushes: counts.flushes.peek(),
+            failures: counts.failures.peek(),
+            last_error: (errno != 0).then(|| Errno::from_number(errno)),
+        }
+    }
+}

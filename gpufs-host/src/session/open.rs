@@ -1,0 +1,232 @@
+//! Opening a session: from the builder's choices to rings, memory and tables, step by step.
+//!
+//! 1. What the choices mean on this device: sizes, modes, kinds of ring memory ([`Body::open`]).
+//! 2. The rings, in the best mode that works, and their service ([`Served::open`]).
+//! 3. The session's memory, which the rings register ([`Data::allocate`]).
+//! 4. The tables over both, with every stream, file and slot free ([`Data::tables`]).
+//! 5. The standard streams, the thread that moves their positions, and where the device notes a panic.
+#![allow(unsafe_code, reason = "registers the session's memory with its rings")]
+
+use std::io;
+use std::sync::Arc;
+
+use gpufs_core::Claim;
+use gpufs_core::alloc::BufferPool;
+use gpufs_core::session::{OpenFile, PanicRoute};
+use gpufs_core::stream::Buffering;
+
+use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
+use super::estate::Lease;
+use super::failures::Told;
+use super::host_journal::HostJournal;
+use super::live::Gate;
+use super::memory::{Parts, SessionMemory};
+use super::seeker::Seeker;
+use super::sizes::Plan;
+use super::state::State;
+use super::tables::{Contents, PoolMemory, Sizes, Tables};
+use super::{Backend, Body, Owner, files, modes};
+use crate::cpu;
+use crate::gpu::GpuError;
+use crate::ring::{self, Chosen, CpuMemory, MemorySource, RingService};
+
+/// Rings that work, and their service.
+struct Served {
+    chosen: Chosen,
+    service: RingService,
+}
+
+impl Served {
+    fn open(
+        builder: &Builder,
+        backend: &Backend,
+        plan: &Plan,
+        source: &Arc<dyn MemorySource>,
+    ) -> Result<Self, OpenError> {
+        let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
+        let wanted = builder.exact_mode.then_some(builder.mode);
+        let modes = modes::to_try(wanted, backend.is_gpu(), modes::cores());
+        let config = builder.ring_config(plan, source);
+        let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories)
+            .map_err(OpenError::Ring)?;
+        modes::report(chosen.mode, &chosen.refused, builder.report_fallback);
+        let service =
+            RingService::start(&chosen.rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;
+        Ok(Self { chosen, service })
+    }
+}
+
+/// The session's memory, and what the rings know of it.
+struct Data {
+    memory: SessionMemory,
+    host_journal: HostJournal,
+    /// Whether the rings have registered the two pools.
+    fixed_buffers: bool,
+    /// Whether the rings have a table of registered files.
+    fixed_files: bool,
+}
+
+impl Data {
+    fn allocate(
+        builder: &Builder,
+        own_memory: bool,
+        plan: &Plan,
+        chosen: &Chosen,
+        source: &Arc<dyn MemorySource>,
+    ) -> io::Result<Self> {
+        let rings = &chosen.rings;
+        let buffers = (plan.all_stream_buffers(), plan.stream_buffer_bytes);
+        let survives = builder.survives.unwrap_or(own_memory);
+        let journal_at =
+            |base: u64| HostJournal::lay_out(base, rings, builder.files, buffers, (own_memory, survives));
+        let parts = Parts {
+            staging: builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize,
+            streams: buffers.0 as usize * buffers.1 as usize,
+            journal: journal_at(0).bytes,
+            // A device with memory of its own has the long records there.
+            records: if own_memory { 0 } else { plan.record_bytes(own_memory) },
+        };
+        let memory = SessionMemory::allocate(source, parts)?;
+        let host_journal = journal_at(memory.journal().as_ptr() as u64);
+        // Where locked memory is scarce the rings work without registered buffers and files, a little slower.
+        let pools = memory.pools();
+        // SAFETY:
+        // - both pools are the session's own memory, freed only after the rings are closed (`close.rs`)
+        let fixed_buffers = rings.iter().all(|ring| unsafe { ring.register_buffers(&pools) }.is_ok());
+        let empty = vec![-1; builder.files as usize];
+        let fixed_files = rings.iter().all(|ring| ring.register_files(&empty).is_ok());
+        Ok(Self { memory, host_journal, fixed_buffers, fixed_files })
+    }
+
+    fn tables(
+        &self,
+        builder: &Builder,
+        backend: &Backend,
+        plan: &Plan,
+        chosen: &Chosen,
+        lease: &Lease,
+    ) -> io::Result<Tables> {
+        let own_memory = backend.is_gpu();
+        let deadline_ns = |deadline: std::time::Duration| u64::try_from(deadline.as_nanos());
+        let index = |index: u32| if self.fixed_buffers { index } else { BufferPool::UNREGISTERED };
+        let contents = Contents {
+            rings: &chosen.rings,
+            sizes: Sizes {
+                files: builder.files,
+                streams: plan.streams,
+                regions: builder.regions,
+                blocks_per_stream: builder.blocks_per_stream,
+                record_bytes: plan.record_bytes(own_memory),
+                deadline_ns: builder.deadline.map_or(0, |deadline| deadline_ns(deadline).unwrap_or(u64::MAX)),
+            },
+            staging: PoolMemory {
+                base: self.memory.staging().as_ptr() as u64,
+                buffers: builder.staging_buffers(),
+                buffer_bytes: STAGING_BUFFER_BYTES,
+                buffer_index: index(0),
+            },
+            stream_buffers: PoolMemory {
+                base: self.memory.streams().as_ptr() as u64,
+                buffers: plan.all_stream_buffers(),
+                buffer_bytes: plan.stream_buffer_bytes,
+                buffer_index: index(1),
+            },
+            host_journal: &self.host_journal,
+            coalescing_bytes: builder.coalescing_bytes(own_memory),
+            line_buffers: plan.line_buffers,
+        };
+        let records = if own_memory { 0 } else { self.memory.records().as_ptr() as u64 };
+        Tables::build(lease.estate(), &contents, records, &|bytes| backend.device_memory(bytes))
+    }
+}
+
+impl Body {
+    /// Opens a session with checked choices.
+    pub(super) fn open(
+        builder: &Builder,
+        backend: Backend,
+        owner: Owner,
+        gate: &Arc<Gate>,
+    ) -> Result<Self, OpenError> {
+        // The host may make calls of its own before the first launch.
+        cpu::install();
+        let lease = Lease::new(owner, format!("{builder:?} {}", backend.is_gpu()));
+        let (ordinary, source) =
+            (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
+        let own_memory = backend.is_gpu();
+        let plan = builder.plan(own_memory);
+        let Served { chosen, service } = Served::open(builder, &backend, &plan, &source)?;
+        let data = Data::allocate(builder, own_memory, &plan, &chosen, &source).map_err(OpenError::System)?;
+        let tables = data.tables(builder, &backend, &plan, &chosen, &lease).map_err(OpenError::System)?;
+        let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
+        let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
+        let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
+        let mut session = Self {
+            gate: Arc::clone(gate),
+            tables,
+            state: State::Idle,
+            service: Some(service),
+            rings,
+            mode,
+            ring_memory,
+            refused,
+            refused_memory,
+            backend,
+            source,
+            fixed_files,
+            fixed_buffers,
+            host_files: Vec::new(),
+            seeker: Seeker::default(),
+            told: Told::new(builder.report_failures),
+            memory,
+            host_journal,
+            buffers: Vec::new(),
+            placed: Vec::new(),
+            values: Vec::new(),
+            lease,
+        };
+        session.open_standard_streams();
+        session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
+        session.route_panics().map_err(OpenError::Gpu)?;
+        Ok(session)
+    }
+
+    /// Tells a device program that asks where to note a panic.
+    fn route_panics(&self) -> Result<(), GpuError> {
+        let Backend::Gpu(gpu) = &self.backend else { return Ok(()) };
+        let Some(route) = gpu.global(PanicRoute::NAME) else { return Ok(()) };
+        let note = &raw const self.tables.host.stall().panic as u64;
+        // SAFETY:
+        // - the variable begins with this word, and no kernel runs yet
+        unsafe { gpu.write(route, &note.to_ne_bytes()) }
+    }
+
+    /// Files and streams 0, 1 and 2. A descriptor that the process has closed gives a stream whose calls fail with `EBADF`.
+    fn open_standard_streams(&self) {
+        let tables = self.tables.host;
+        for index in 0..3 {
+            let file = tables.files_free.claim(1, 0);
+            let stream = tables.streams_free.claim(1, 0);
+            debug_assert!(file == Some(Claim::single(index)) && stream == Some(Claim::single(index)));
+            let descriptor = index.cast_signed();
+            let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
+            // The position is shared with the program, its children and its shell, so the system's own counts. With a position of
+            // the session's, each of them would overwrite what the others wrote.
+            if flags & OpenFile::SEEKABLE != 0 {
+                flags = flags & !OpenFile::SEEKABLE | OpenFile::SHARED;
+            }
+            if self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, descriptor).is_ok()) {
+                flags |= OpenFile::FIXED;
+            }
+            files::enter(tables, index, descriptor, flags);
+            let buffering = match index {
+                2 => Buffering::None,
+                _ if flags & OpenFile::TERMINAL != 0 => Buffering::Line,
+                _ => Buffering::Full,
+            };
+            let entry = &tables.streams()[index as usize];
+            entry.set_up(tables, index, flags, buffering);
+            entry.position.set(tables.files()[index as usize].position.peek());
+        }
+    }
+}
