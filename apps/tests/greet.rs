@@ -28,7 +28,7 @@ fn prints_every_record_whole_to_both() {
 #[test]
 fn says_what_is_wrong() {
     let tree = Tree::new("greet-wrong");
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["no/such/out"], "greet: no/such/out: No such file or directory\n"),
         (&[], "greet: no FILE to print to was named; see greet --help\n"),
         (&["--bogus", "out"], "greet: --bogus: unknown option; see greet --help\n"),
@@ -53,6 +53,7 @@ fn says_what_is_wrong() {
         (&["--blocks", "4294967296", "out"], "greet: --blocks 4294967296: the number is too large\n"),
         (&["--blocks", "0", "out"], "greet: --blocks 0: a grid has at least 1 block\n"),
         (&["--lanes", "0", "out"], "greet: --lanes 0: a block has at least 1 lane\n"),
+        (&["out", "--rings"], "greet: missing argument for option '--rings'; see greet --help\n"),
         (&["-x", "out"], "greet: -x: unknown option; see greet --help\n"),
         (&["out", "other"], "greet: other: one operand too many; see greet --help\n"),
     ];

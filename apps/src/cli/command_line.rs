@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,7 +33,8 @@ impl Program {
         match read(&mut line).and_then(work) {
             Ok(code) => code,
             Err(error) if error.is::<HelpWanted>() => {
-                println!("{}", self.help.join("\n").trim_end());
+                // A reader such as head(1) may have closed the pipe.
+                let _ = writeln!(io::stdout(), "{}", self.help.join("\n").trim_end());
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -105,7 +107,7 @@ impl CommandLine {
     /// # Errors
     /// It is missing.
     pub fn value(&mut self) -> Result<OsString, Failure> {
-        Ok(self.parser.value()?)
+        self.parser.value().map_err(|missing| self.see_help(missing))
     }
 
     /// The value of an option, a path.
