@@ -3,7 +3,7 @@
 // The host divides the files into pieces. A block draws one, reads it into device memory, and each of its threads looks at the lines that begin in
 // its share. How many lines were before goes from piece to piece behind the search. A block puts all that it prints into a buffer before its turn
 // comes, so that its turn is one call of fwrite. A line that goes on for more than 64 KiB in the next piece is cut, and all files are taken for
-// texts: for binary ones, options, and lines of any length see grep.rs.
+// texts: for binary ones, options, and lines of any length see apps/src/bin/grep.rs.
 #ifndef GREP_H
 #define GREP_H
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <err.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -318,11 +319,6 @@ struct Plan {
     unsigned piece = least_piece, blocks = 0;
 };
 
-inline int fail(const char *what, const char *why) {
-    std::fprintf(stderr, "grep: %s: %s\n", what, why);
-    return 2;
-}
-
 // Divides the files for up to `blocks` blocks, about four pieces each: fewer leave blocks without work at the end, and each has to wait for its turn.
 inline Plan divide(int files, char **names, unsigned blocks) {
     Plan plan;
@@ -331,7 +327,7 @@ inline Plan divide(int files, char **names, unsigned blocks) {
     for (int file = 0; file < files; ++file) {
         plan.starts.push_back(static_cast<unsigned>(plan.names.size()));
         plan.names.append(names[file]).push_back('\0');
-        // What cannot be looked at, or is no file, is one piece: whoever opens or reads it says what is wrong.
+        // A file whose length is unknown, or a directory, is one piece: the block that opens or reads it reports the error.
         struct stat status = {};
         const bool is_file = stat(names[file], &status) == 0 && S_ISREG(status.st_mode);
         sizes.push_back(is_file ? static_cast<unsigned long long>(status.st_size) : 0);
@@ -352,8 +348,8 @@ inline Plan divide(int files, char **names, unsigned blocks) {
     return plan;
 }
 
-// Fits the plan into the GPU's memory, of which `available` bytes are there: fewer blocks, if need be. False, and says so, if it does not.
-inline bool fit(Plan &plan, Job &job, unsigned long long available) {
+// Fits the plan into the `available` bytes of the GPU's memory, with fewer blocks if need be. Ends the program where it does not fit.
+inline void fit(Plan &plan, Job &job, unsigned long long available) {
     job.count = static_cast<unsigned>(plan.units.size());
     job.piece = plan.piece;
     // A line takes at most a name, a number, a piece, and what it has in the next one.
@@ -362,12 +358,10 @@ inline bool fit(Plan &plan, Job &job, unsigned long long available) {
     const unsigned long long tables = plan.names.size() + plan.starts.size() * sizeof(unsigned) + plan.units.size() * (sizeof(Unit) + sizeof(Record));
     const unsigned long long limit = least(most_memory, available), least_bytes = tables + job.block_bytes();
     if (least_bytes > limit || plan.units.size() != job.count) {
-        std::fprintf(stderr, "grep: %zu files in %zu pieces take %llu MiB of the GPU's memory, of which %llu MiB may be taken: name fewer at a time\n",
-                     plan.starts.size() - 1, plan.units.size(), (least_bytes >> 20) + 1, limit >> 20);
-        return false;
+        errx(2, "%zu files in %zu pieces take %llu MiB of the GPU's memory, and grep takes at most %llu MiB: name fewer at a time",
+             plan.starts.size() - 1, plan.units.size(), (least_bytes >> 20) + 1, limit >> 20);
     }
     plan.blocks = static_cast<unsigned>(least<unsigned long long>(plan.blocks, (limit - tables) / job.block_bytes()));
-    return true;
 }
 
 inline gpufs_options options() {

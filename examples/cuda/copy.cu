@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <err.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,11 +60,6 @@ __global__ void copy(gpufs::Session fs, Job *job) {
     }
 }
 
-int fail(const char *what, const char *why) {
-    std::fprintf(stderr, "copy: %s: %s\n", what, why);
-    return EXIT_FAILURE;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -74,39 +70,42 @@ int main(int argc, char **argv) {
     const int from = open(argv[1], O_RDONLY);
     struct stat status;
     if (from < 0 || fstat(from, &status) != 0) {
-        return fail(argv[1], std::strerror(errno));
+        err(EXIT_FAILURE, "%s", argv[1]);
     }
     const int to = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0666);
     if (to < 0) {
-        return fail(argv[2], std::strerror(errno));
+        err(EXIT_FAILURE, "%s", argv[2]);
     }
     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
     if (host == nullptr) {
-        return fail("opening a session", gpufs_last_error());
+        errx(EXIT_FAILURE, "opening a session: %s", gpufs_last_error());
     }
     Job *job = nullptr;
     if (cudaMallocManaged(&job, sizeof *job) != cudaSuccess) {
-        return fail("the job", "no memory on the GPU");
+        errx(EXIT_FAILURE, "no memory on the GPU");
     }
     *job = Job{gpufs_host_register_file(host, from), gpufs_host_register_file(host, to), static_cast<unsigned long long>(status.st_size),
                static_cast<char *>(gpufs_host_buffer(host, workers * piece)), 0, 0};
     if (job->from < 0 || job->to < 0 || job->buffer == nullptr || gpufs_host_begin(host) != 0) {
-        return fail("preparing", gpufs_last_error());
+        errx(EXIT_FAILURE, "preparing: %s", gpufs_last_error());
     }
     copy<<<workers / 32, 32>>>(gpufs_host_session(host), job);
     const cudaError_t launched = cudaGetLastError();
     if (launched != cudaSuccess) {
-        return fail("launching", cudaGetErrorString(launched));
+        errx(EXIT_FAILURE, "launching: %s", cudaGetErrorString(launched));
     }
     if (gpufs_host_synchronize(host) != 0) {
-        return fail("copying", gpufs_last_error());
+        errx(EXIT_FAILURE, "copying: %s", gpufs_last_error());
     }
     const int error = job->error;
     if (gpufs_host_close(host) != 0) {
-        return fail("closing", gpufs_last_error());
+        errx(EXIT_FAILURE, "closing: %s", gpufs_last_error());
     }
     if (error != 0) {
-        return fail("copying", std::strerror(error));
+        errx(EXIT_FAILURE, "copying: %s", std::strerror(error));
     }
-    return close(to) == 0 ? EXIT_SUCCESS : fail(argv[2], std::strerror(errno));
+    if (close(to) != 0) {
+        err(EXIT_FAILURE, "%s", argv[2]);
+    }
+    return EXIT_SUCCESS;
 }

@@ -2,12 +2,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+#include <cstring>
 #include <thread>
-#include <vector>
+
+#include <err.h>
 
 #include <gpufs/host.h>
 #include <gpufs/stdio.h>
+
+#include "../common/records.h"
 
 namespace {
 
@@ -20,7 +23,7 @@ __device__ unsigned long long now_ns() {
     return time;
 }
 
-// Each line goes out as soon as it is whole. The handle is the device's, so a kernel says it.
+// The stream becomes line buffered. Its handle is the device's, so a kernel makes the call.
 __global__ void by_lines(gpufs::File *log, int *failed) {
     auto set = setvbuf(log, nullptr, GPUFS_IOLBF, 0);
     if (set != 0) {
@@ -42,37 +45,6 @@ __global__ void work(gpufs::File *log, int *failed) {
     }
 }
 
-int fail(const char *what, const char *why) {
-    std::fprintf(stderr, "follow: %s: %s\n", what, why);
-    return EXIT_FAILURE;
-}
-
-// Reads what is new of a growing log, whole lines only, and checks them.
-struct Reader {
-    FILE *file;
-    std::string rest;
-    std::vector<int> next = std::vector<int>(blocks * threads, 0);
-    long seen = 0;
-    bool good = true;
-
-    void look() {
-        char bytes[1 << 16];
-        std::clearerr(file);
-        while (const size_t count = std::fread(bytes, 1, sizeof bytes, file)) {
-            rest.append(bytes, count);
-        }
-        size_t start = 0;
-        for (size_t end; good && (end = rest.find('\n', start)) != std::string::npos; start = end + 1) {
-            int thread = -1, line = -1;
-            double at = 0;
-            good = std::sscanf(rest.substr(start, end + 1 - start).c_str(), "thread %d line %d at %lf s\n", &thread, &line, &at) == 3 && thread >= 0 &&
-                   thread < blocks * threads && line == next[thread]++;
-            ++seen;
-        }
-        rest.erase(0, start);
-    }
-};
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -83,44 +55,42 @@ int main(int argc, char **argv) {
     std::remove(argv[1]);
     int *failed = nullptr;
     if (cudaMallocManaged(&failed, sizeof *failed) != cudaSuccess) {
-        return fail("the flag", "no memory on the GPU");
+        errx(EXIT_FAILURE, "no memory on the GPU");
     }
     *failed = 0;
     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
     if (host == nullptr) {
-        return fail("opening a session", gpufs_last_error());
+        errx(EXIT_FAILURE, "opening a session: %s", gpufs_last_error());
     }
-    // Appending writes go out one after the other, so that who reads along never sees a gap.
+    // Appending writes go out one after the other: a reader of the growing file never sees a gap.
     gpufs_file *log = gpufs_host_fopen(host, argv[1], "a");
     if (log == nullptr || gpufs_host_begin(host) != 0) {
-        return fail(argv[1], gpufs_last_error());
+        errx(EXIT_FAILURE, "%s: %s", argv[1], gpufs_last_error());
     }
-    Reader reader;
-    reader.file = std::fopen(argv[1], "r");
-    if (reader.file == nullptr) {
-        return fail(argv[1], "it cannot be read");
+    FILE *growing = std::fopen(argv[1], "r");
+    if (growing == nullptr) {
+        err(EXIT_FAILURE, "%s", argv[1]);
     }
+    Records records("thread %d line %d at %*f s%n", blocks * threads, lines);
     by_lines<<<1, 1>>>(log, failed);
     work<<<blocks, threads>>>(log, failed);
     cudaError_t state;
     while ((state = cudaStreamQuery(nullptr)) == cudaErrorNotReady) {
-        reader.look();
+        records.read(growing);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (state != cudaSuccess) {
-        return fail("the kernel", cudaGetErrorString(state));
+        errx(EXIT_FAILURE, "the kernel: %s", cudaGetErrorString(state));
     }
-    const long early = reader.seen;
+    const long early = records.seen();
     if (gpufs_host_synchronize(host) != 0 || gpufs_host_fclose(host, log) != 0 || gpufs_host_close(host) != 0) {
-        return fail("finishing", gpufs_last_error());
+        errx(EXIT_FAILURE, "finishing: %s", gpufs_last_error());
     }
-    reader.look();
-    std::fclose(reader.file);
-    std::printf("%ld lines, %ld of them read while the kernel ran, %s\n", reader.seen, early,
-                reader.good ? "all whole and in order" : "one of them broken");
+    records.read(growing);
+    std::fclose(growing);
+    std::printf("%ld lines, %ld of them read while the kernel ran, %s\n", records.seen(), early, records.verdict());
     if (*failed != 0) {
-        std::fprintf(stderr, "follow: a thread met error %d\n", *failed);
+        errx(EXIT_FAILURE, "a thread could not print: %s", std::strerror(*failed));
     }
-    const long all = static_cast<long>(blocks) * threads * lines;
-    return reader.good && *failed == 0 && reader.seen == all && early > all / 2 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return records.complete() && early > records.seen() / 2 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

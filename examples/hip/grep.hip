@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <err.h>
+
 #include <hip/hip_runtime.h>
 
 #include "../common/grep.h"
@@ -21,8 +23,7 @@ T *on_gpu(const T *from, size_t count) {
     const size_t bytes = (count + (count == 0)) * sizeof(T);
     if (hipMalloc(&memory, bytes) != hipSuccess ||
         (from == nullptr ? hipMemset(memory, 0, bytes) : hipMemcpy(memory, from, count * sizeof(T), hipMemcpyHostToDevice)) != hipSuccess) {
-        std::fprintf(stderr, "grep: the GPU has no %zu bytes of memory left\n", bytes);
-        std::exit(2);
+        errx(2, "the GPU has no %zu bytes of memory left", bytes);
     }
     return static_cast<T *>(memory);
 }
@@ -36,23 +37,21 @@ int main(int argc, char **argv) {
     }
     const size_t length = std::strlen(argv[1]);
     if (length > grep::longest || std::strchr(argv[1], '\n') != nullptr) {
-        return grep::fail("STRING", "one line of at most 64 KiB, please");
+        errx(2, "STRING: it must have at most %u bytes and no newline", grep::longest);
     }
     grep::Plan plan = grep::divide(argc - 2, argv + 2, most_blocks);
     const gpufs_options options = grep::options();
     gpufs_host *host = gpufs_host_open(GPUFS_GPU, 0, &options);
     if (host == nullptr) {
-        return grep::fail("opening a session", gpufs_last_error());
+        errx(2, "opening a session: %s", gpufs_last_error());
     }
     size_t available = 0, total = 0;
     const hipError_t asked = hipMemGetInfo(&available, &total);
     if (asked != hipSuccess) {
-        return grep::fail("asking for free memory", hipGetErrorString(asked));
+        errx(2, "asking for free memory: %s", hipGetErrorString(asked));
     }
     grep::Job job = {};
-    if (!grep::fit(plan, job, available)) {
-        return 2;
-    }
+    grep::fit(plan, job, available);
     job.needle = on_gpu(argv[1], length + 1);
     job.length = static_cast<unsigned>(length);
     job.names = on_gpu(plan.names.data(), plan.names.size());
@@ -62,19 +61,22 @@ int main(int argc, char **argv) {
     job.memory = on_gpu<char>(nullptr, plan.blocks * job.block_bytes());
     grep::Job *placed = on_gpu(&job, 1);
     if (gpufs_host_begin(host) != 0) {
-        return grep::fail("beginning", gpufs_last_error());
+        errx(2, "beginning: %s", gpufs_last_error());
     }
     search<<<plan.blocks, grep::team>>>(gpufs_host_session(host), placed);
     const hipError_t launched = hipGetLastError();
     if (launched != hipSuccess) {
-        return grep::fail("launching", hipGetErrorString(launched));
+        errx(2, "launching: %s", hipGetErrorString(launched));
     }
     if (gpufs_host_synchronize(host) != 0) {
-        return grep::fail("searching", gpufs_last_error());
+        errx(2, "searching: %s", gpufs_last_error());
     }
     if (hipMemcpy(&job, placed, sizeof job, hipMemcpyDeviceToHost) != hipSuccess) {
-        return grep::fail("the job", "it cannot be read");
+        errx(2, "the result cannot be read from the GPU");
     }
     const int result = job.troubles != 0 ? 2 : job.matches == 0 ? 1 : 0;
-    return gpufs_host_close(host) == 0 ? result : grep::fail("closing", gpufs_last_error());
+    if (gpufs_host_close(host) != 0) {
+        errx(2, "closing: %s", gpufs_last_error());
+    }
+    return result;
 }

@@ -2,22 +2,17 @@
  *
  * For NVIDIA GPUs, with LLVM's OpenMP: build.sh builds it. gpufs needs to know nothing of OpenMP: both use the GPU's primary context. A region runs
  * between gpufs_host_begin and gpufs_host_synchronize; session and streams are pointers of the device. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <err.h>
 #include <omp.h>
 
 #include <gpufs/host.h>
 #include <gpufs/stdio.h>
 
 enum { teams = 132, threads = 256, lines = teams * threads * 10 };
-
-static int fail(const char *what, const char *why) {
-    fprintf(stderr, "hello: %s: %s\n", what, why);
-    return EXIT_FAILURE;
-}
 
 /* Every line whole, and each once. */
 static int check(const char *path) {
@@ -48,14 +43,14 @@ int main(int argc, char **argv) {
     }
     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, NULL);
     if (host == NULL) {
-        return fail("opening a session", gpufs_last_error());
+        errx(EXIT_FAILURE, "opening a session: %s", gpufs_last_error());
     }
     if (omp_get_num_devices() == 0) {
-        return fail("OpenMP", "it finds no GPU");
+        errx(EXIT_FAILURE, "OpenMP finds no GPU");
     }
     gpufs_file *log = gpufs_host_fopen(host, argv[1], "w");
     if (log == NULL || gpufs_host_begin(host) != 0) {
-        return fail(argv[1], gpufs_last_error());
+        errx(EXIT_FAILURE, "%s: %s", argv[1], gpufs_last_error());
     }
     gpufs_session *fs = gpufs_host_session(host);
     int failed = 0, elsewhere = 0;
@@ -74,10 +69,10 @@ int main(int argc, char **argv) {
         }
     }
     if (gpufs_host_synchronize(host) != 0 || gpufs_host_fclose(host, log) != 0 || gpufs_host_close(host) != 0) {
-        return fail("finishing", gpufs_last_error());
+        errx(EXIT_FAILURE, "finishing: %s", gpufs_last_error());
     }
     if (elsewhere || failed) {
-        return fail("the target region", elsewhere ? "it ran on the host" : "a thread could not print");
+        errx(EXIT_FAILURE, "the target region: %s", elsewhere ? "it ran on the host" : "a thread could not print");
     }
     return check(argv[1]) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
