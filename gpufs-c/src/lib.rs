@@ -11,7 +11,7 @@
 //! | `layouts.rs` | tests: the structures are those of the header |
 //!
 //! A host session is an object with a lock, so that any thread may call its functions. `gpufs_host_close` frees it.
-#![allow(unsafe_code, reason = "functions with C's contracts")]
+#![expect(unsafe_code, reason = "functions with C's contracts")]
 
 mod error;
 mod given;

@@ -1,5 +1,4 @@
-//! Descriptors (POSIX, section 2 of the manual). What each call does is said at the method of [`Fs`](gpufs_device::Fs) that it makes and in the
-//! header.
+//! Descriptors (section 2 of the manual). Each call is a method of [`Fs`](gpufs_device::Fs), which describes it, as the header does.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -12,13 +11,13 @@ use crate::stdio::whence;
 use crate::{count, counted_with, done, readable, result, session, writable};
 
 fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
-    // A negative one is in no table: the call says so.
+    // The call refuses a negative number: it becomes larger than any table.
     Ok(Descriptor(number.cast_unsigned()))
 }
 
-/// An offset or length, of which the negative ones are `EINVAL`.
+/// An offset or a length. A negative one is `EINVAL`.
 fn offset(offset: i64) -> Result<u64, Errno> {
-    // A negative one is beyond the largest: the call says so.
+    // The call refuses a negative number: it becomes larger than the largest offset.
     Ok(offset.cast_unsigned())
 }
 
@@ -33,9 +32,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open(
     flags: c_int,
     mode: u32,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), crate::path(path)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { crate::path(path) },
+    );
     match counted_with(Call::Open, checked) {
         (Ok(fs), Ok(path)) => {
             result(fs.open(path, flags.cast_unsigned(), mode).map(|descriptor| descriptor.0))
@@ -67,9 +71,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_read(
     into: *mut c_void,
     bytes: usize,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), writable(into, bytes)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        unsafe { writable(into, bytes) },
+    );
     count(match counted_with(Call::Read, checked) {
         (Ok(fs), Ok(into)) => descriptor(number).and_then(|number| fs.read(number, into)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
@@ -87,9 +96,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_write(
     from: *const c_void,
     bytes: usize,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), readable(from, bytes)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may read, by this function's contract
+        unsafe { readable(from, bytes) },
+    );
     count(match counted_with(Call::Write, checked) {
         (Ok(fs), Ok(from)) => descriptor(number).and_then(|number| fs.write(number, from)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
@@ -108,9 +122,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pread(
     bytes: usize,
     at: i64,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), writable(into, bytes)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        unsafe { writable(into, bytes) },
+    );
     count(match counted_with(Call::Pread, checked) {
         (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.pread(descriptor(number)?, into, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
@@ -129,9 +148,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
     bytes: usize,
     at: i64,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), readable(from, bytes)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may read, by this function's contract
+        unsafe { readable(from, bytes) },
+    );
     count(match counted_with(Call::Pwrite, checked) {
         (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwrite(descriptor(number)?, from, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),

@@ -1,19 +1,23 @@
-//! The device calls as C functions, `gpufs_raw_…`: what `include/gpufs/gpufs.h` declares and wraps. One source, built to PTX for nvcc, to
-//! AMDGCN bitcode for clang, and into `libgpufs` for C on CPU lanes. Nothing of the protocol is here.
+//! The device calls as C functions, `gpufs_raw_…`: `include/gpufs/raw.h` declares them, and the other headers wrap them. One source is built
+//! to PTX for nvcc, to AMDGCN bitcode for clang, and into `libgpufs` for C on CPU lanes. Nothing of the protocol is here.
 //!
-//! Only numbers and pointers cross this boundary, since compilers differ in how they hand structures over on a GPU. A result is one
-//! 64-bit number: a value, or a negated errno in −4095 … −1. (The header makes of it what C has: −1, `EOF`, null or a short count, and
-//! `errno`.) Two calls have both a count and an error: see [`stdio::gpufs_raw_fread`].
+//! Only numbers and pointers cross this boundary: compilers for GPUs differ in how they pass structures. A result is one 64-bit number: a
+//! value, or a negated errno in −4095 … −1. (The headers turn it into C's −1, `EOF`, null or short count, and `errno`.) Two calls have both a
+//! count and an error: see [`stdio::gpufs_raw_fread`].
 //!
-//! Each function may be called by any lanes of any warp at once, as the Rust call that it makes. Null and closed streams, null
-//! sessions, null memory, and paths that do not end are errors here. Any other wrong address is what it is in C. The table at the head of
-//! `include/gpufs/gpufs.h` has all of them.
+//! Any lanes of any warp may call each function at once, as the Rust call that it makes. Null and closed streams, null sessions, null memory,
+//! and paths without end are errors here. Any other wrong address is undefined, as in C. The table at the head of `include/gpufs/gpufs.h` lists
+//! all of them.
+//!
+//! # Safety
+//! Each function adds C's rules to its own: memory that a call reads does not change during the call, and memory that it fills is not used
+//! otherwise during the call.
 #![no_std]
 #![cfg_attr(
     any(target_arch = "nvptx64", target_arch = "amdgpu"),
     allow(internal_features, reason = "as in gpufs-device")
 )]
-#![allow(unsafe_code, reason = "functions with C's contracts")]
+#![expect(unsafe_code, reason = "functions with C's contracts")]
 
 pub mod file;
 pub mod print;
@@ -25,7 +29,7 @@ use core::ffi::{CStr, c_char, c_void};
 use gpufs_core::session::SessionTables;
 use gpufs_device::{Call, Errno, File, Fs};
 
-/// A result as C gets it: a value, or a negated errno.
+/// The number that C gets: a value, or a negated errno.
 fn result<T: Into<u64>>(outcome: Result<T, Errno>) -> i64 {
     match outcome {
         // A stream's handle has its highest bit set, but is no number from −4095 to −1; every other value is below 2⁶³.
@@ -50,17 +54,18 @@ fn count(outcome: Result<usize, Errno>) -> i64 {
 /// `EINVAL` for null.
 ///
 /// # Safety
-/// Null, or a session's tables on this device, of a session that is not closed while the result is used.
+/// `tables` is null, or the tables on this device of a session that is not closed while the result is used.
 unsafe fn session(tables: *const SessionTables) -> Result<Fs, Errno> {
     // SAFETY:
-    // - by this function's contract
+    // - null, or aligned, initialized and not freed while the result is used, by this function's contract
+    // - nothing borrows tables mutably
     unsafe { tables.as_ref() }.map(Fs::new).ok_or(Errno::INVAL)
 }
 
 /// The stream of a handle.
 ///
 /// # Errors
-/// `EBADF` for null, what is no handle, and a stream that was closed.
+/// `EBADF` for null, a word that is not a handle, and a closed stream.
 ///
 /// # Safety
 /// As [`File::from_handle`].
@@ -70,7 +75,7 @@ unsafe fn stream(file: *const c_void) -> Result<File, Errno> {
     unsafe { File::from_handle(file.expose_provenance() as u64) }
 }
 
-/// [`stream`], of whose refusal the session of a closed stream is told.
+/// [`stream`], which also counts the failure for the session of a closed stream.
 ///
 /// # Errors
 /// As [`stream`].
@@ -83,7 +88,7 @@ unsafe fn stream_for(file: *const c_void, call: Call) -> Result<File, Errno> {
     unsafe { File::from_handle_in(file.expose_provenance() as u64, call) }
 }
 
-/// What belongs to a session.
+/// An object of a session.
 trait Owned: Copy {
     fn tables(self) -> &'static SessionTables;
 }
@@ -98,7 +103,7 @@ impl Owned for File {
     }
 }
 
-/// Counts an argument that is refused before the call is made.
+/// Counts the failure of a call whose argument is refused before the call is made.
 fn counted_with<O: Owned, T>(
     call: Call,
     (owner, argument): (Result<O, Errno>, Result<T, Errno>),
@@ -111,7 +116,7 @@ fn counted_with<O: Owned, T>(
 
 /// Bytes within which a path ends: `GPUFS_PATH_BYTES`, Linux's `PATH_MAX`.
 pub const PATH_BYTES: usize = 4096;
-/// Bytes within which the mode of `fopen` ends, a character set's name behind its letters included: `GPUFS_FOPEN_MODE_BYTES`.
+/// Bytes within which the mode of `fopen` ends, with a character set's name after its letters: `GPUFS_FOPEN_MODE_BYTES`.
 pub const MODE_BYTES: usize = 64;
 
 /// A path.
@@ -120,7 +125,7 @@ pub const MODE_BYTES: usize = 64;
 /// `EFAULT` for null, `ENAMETOOLONG` where none of [`PATH_BYTES`] bytes is a NUL.
 ///
 /// # Safety
-/// Null, or valid up to and with its first NUL or [`PATH_BYTES`], and unchanged while the result is used.
+/// Null, or readable up to its first NUL or for [`PATH_BYTES`] bytes, and unchanged while the result is used.
 unsafe fn path<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
     // SAFETY:
     // - this function's contract
@@ -133,20 +138,20 @@ unsafe fn path<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
 /// `EFAULT` for null, `EINVAL` where none of [`MODE_BYTES`] bytes is a NUL.
 ///
 /// # Safety
-/// Null, or valid up to and with its first NUL or [`MODE_BYTES`], and unchanged while the result is used.
+/// Null, or readable up to its first NUL or for [`MODE_BYTES`] bytes, and unchanged while the result is used.
 unsafe fn mode<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
     // SAFETY:
     // - this function's contract
     unsafe { bounded(string, MODE_BYTES) }?.ok_or(Errno::INVAL)
 }
 
-/// A C string that ends within `room` bytes, `None` for one that does not.
+/// A C string. `None` if it has no NUL within `room` bytes.
 ///
 /// # Errors
 /// `EFAULT` for null.
 ///
 /// # Safety
-/// Null, or valid up to and with its first NUL or `room`, and unchanged while the result is used.
+/// Null, or readable up to its first NUL or for `room` bytes, and unchanged while the result is used.
 unsafe fn bounded<'a>(string: *const c_char, room: usize) -> Result<Option<&'a CStr>, Errno> {
     if string.is_null() {
         return Err(Errno::FAULT);
@@ -154,13 +159,18 @@ unsafe fn bounded<'a>(string: *const c_char, room: usize) -> Result<Option<&'a C
     // Ends: at `room`.
     for length in 0..room {
         // SAFETY:
-        // - not null, and no byte before was the NUL; the rest is this function's contract
-        if unsafe { *string.add(length) } == 0 {
+        // - not null, and no byte before this one was the NUL: still within the string, by this function's contract
+        let byte = unsafe { string.add(length) };
+        // SAFETY:
+        // - readable, by this function's contract; bytes have no alignment
+        if unsafe { byte.read() } == 0 {
             // SAFETY:
-            // - these bytes were read just now, the NUL among them, and nobody changes them, by this function's contract
+            // - the loop has read each of these bytes
+            // - unchanged while the result is used, by this function's contract
             let bytes = unsafe { core::slice::from_raw_parts(string.cast(), length + 1) };
             // SAFETY:
-            // - the NUL is the last of them and the only one
+            // - the last byte is a NUL
+            // - no other is one: the loop ends at the first
             return Ok(Some(unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }));
         }
     }
@@ -173,13 +183,14 @@ unsafe fn bounded<'a>(string: *const c_char, room: usize) -> Result<Option<&'a C
 /// `EFAULT` for null.
 ///
 /// # Safety
-/// Null, or valid up to and with its first NUL, and unchanged while the result is used.
+/// Null, or readable up to its first NUL, and unchanged while the result is used.
 unsafe fn text<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
     if string.is_null() {
         return Err(Errno::FAULT);
     }
     // SAFETY:
-    // - not null; the rest is this function's contract
+    // - not null, as checked above
+    // - ends with a NUL and is unchanged while the result is used, by this function's contract
     Ok(unsafe { CStr::from_ptr(string) })
 }
 
@@ -189,14 +200,15 @@ unsafe fn text<'a>(string: *const c_char) -> Result<&'a CStr, Errno> {
 /// `EFAULT` for null, unless there are no bytes; `EINVAL` for more than memory can hold.
 ///
 /// # Safety
-/// Null, or `bytes` bytes that are there and unchanged while the result is used.
+/// Null, or `bytes` bytes that may be read and do not change while the result is used.
 unsafe fn readable<'a>(memory: *const c_void, bytes: usize) -> Result<&'a [u8], Errno> {
     check(memory, bytes)?;
     if bytes == 0 {
         return Ok(&[]);
     }
     // SAFETY:
-    // - not null, and not longer than an object can be; the rest is this function's contract
+    // - not null, and not longer than an object can be, as checked above
+    // - readable and unchanged, by this function's contract; bytes have no alignment
     Ok(unsafe { core::slice::from_raw_parts(memory.cast(), bytes) })
 }
 
@@ -206,14 +218,15 @@ unsafe fn readable<'a>(memory: *const c_void, bytes: usize) -> Result<&'a [u8], 
 /// As [`readable`].
 ///
 /// # Safety
-/// Null, or `bytes` bytes that nobody else uses while the result is used.
+/// Null, or `bytes` bytes that nothing else uses while the result is used.
 unsafe fn writable<'a>(memory: *mut c_void, bytes: usize) -> Result<&'a mut [u8], Errno> {
     check(memory, bytes)?;
     if bytes == 0 {
         return Ok(&mut []);
     }
     // SAFETY:
-    // - not null, and not longer than an object can be; the rest is this function's contract
+    // - not null, and not longer than an object can be, as checked above
+    // - writable and used by nothing else, by this function's contract; bytes have no alignment
     Ok(unsafe { core::slice::from_raw_parts_mut(memory.cast(), bytes) })
 }
 

@@ -1,4 +1,4 @@
-//! The `printf` family. C's `...` does not cross to a GPU, so the header packs what follows a format into an array of [`RawArgument`].
+//! The `printf` family. C's `...` does not cross to a GPU, so the header packs the arguments of a format into an array of [`RawArgument`].
 
 use core::ffi::{c_char, c_void};
 
@@ -8,7 +8,7 @@ use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
 use crate::{count, counted_with, readable, stream_for, writable};
 
-/// `gpufs_argument`: an [`Argument`] whose kind is not checked yet.
+/// `gpufs_argument`: an [`Argument`] whose kind is not yet checked.
 ///
 /// ```text
 ///  0      4        8               16
@@ -23,7 +23,7 @@ pub struct RawArgument {
     pub kind: u32,
     /// Bytes of a [`Kind::Bytes`]; otherwise 0.
     pub length: u32,
-    /// What [`Argument::bits`] says.
+    /// The value, as in [`Argument::bits`].
     pub bits: u64,
 }
 
@@ -35,10 +35,10 @@ const_assert_eq!(core::mem::offset_of!(RawArgument, bits), 8);
 const_assert_eq!(Kind::Signed as u32, 0);
 const_assert_eq!(Kind::Char as u32, LAST_KIND);
 
-/// The highest [`Kind`]; all from 0 on are one.
+/// The highest [`Kind`]: every number from 0 to it is a kind.
 const LAST_KIND: u32 = 6;
 
-/// What a caller gave to print.
+/// A caller's format and arguments, checked.
 struct Given<'a> {
     format: &'a [u8],
     arguments: &'a [Argument<'a>],
@@ -46,11 +46,13 @@ struct Given<'a> {
 
 impl Given<'_> {
     /// # Errors
-    /// `EINVAL` for a null format, null arguments that are not none, and an argument of no known kind.
+    /// `EINVAL` for a null format, for null arguments if there is to be one, and for an argument of an unknown kind.
     ///
     /// # Safety
-    /// `format` is null or holds `bytes` bytes, `arguments` is null or holds `arguments_count` of them, and what they point to is there, all
-    /// unchanged while the result is used.
+    /// - `format` is null or holds `bytes` bytes.
+    /// - `arguments` is null, or is aligned and holds `arguments_count` of them.
+    /// - Each string that an argument points to may be read.
+    /// - All of it is unchanged while the result is used.
     unsafe fn new(
         (format, bytes): (*const c_char, usize),
         (arguments, arguments_count): (*const RawArgument, usize),
@@ -68,23 +70,27 @@ impl Given<'_> {
             return Err(Errno::INVAL);
         }
         // SAFETY:
-        // - this function's contract; the size was checked
+        // - not null, and not longer than an object can be, as checked above
+        // - aligned, initialized and unchanged, by this function's contract
         let raw = unsafe { core::slice::from_raw_parts(arguments, arguments_count) };
         if raw.iter().any(|argument| argument.kind > LAST_KIND) {
             return Err(Errno::INVAL);
         }
         // SAFETY:
-        // - the same size and fields, as asserted above; each kind is one, as checked just now
+        // - `Argument` has the same size, alignment and fields, as asserted at the top of this file
+        // - each kind is one of `Kind`, as checked above
+        // - the memory is that of `raw`
         let arguments = unsafe { core::slice::from_raw_parts(arguments.cast(), arguments_count) };
         Ok(Self { format, arguments })
     }
 }
 
-/// `fprintf(3)`: bytes printed. The format is checked against the arguments: where they do not fit, nothing is printed.
+/// `fprintf(3)`: bytes printed. Arguments that do not fit the format are `EINVAL`, and nothing is printed.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null; `format` is null or holds `format_bytes` bytes; `arguments` is null or holds
-/// `arguments_count` of them, and the strings that they point to are there.
+/// - `file` is null or a stream of a session that is not closed.
+/// - `format` is null or holds `format_bytes` bytes.
+/// - `arguments` is null or holds `arguments_count` of them, and each string that an argument points to may be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
     file: *const c_void,
@@ -93,11 +99,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
     arguments: *const RawArgument,
     arguments_count: usize,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe {
-        (stream_for(file, Call::Fprintf), Given::new((format, format_bytes), (arguments, arguments_count)))
-    };
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Fprintf) },
+        // SAFETY:
+        // - the format and the arguments are null or there, by this function's contract
+        unsafe { Given::new((format, format_bytes), (arguments, arguments_count)) },
+    );
     match counted_with(Call::Fprintf, checked) {
         (Ok(file), Ok(given)) => count(file.fprintf(given.format, given.arguments)),
         (Err(errno), _) | (_, Err(errno)) => count(Err(errno)),
@@ -107,7 +116,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
 /// `snprintf(3)`: the length of the whole output.
 ///
 /// # Safety
-/// As [`gpufs_raw_fprintf`]; `into` is null or has room for `bytes` bytes.
+/// As [`gpufs_raw_fprintf`] for the format and the arguments; `into` is null or has room for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_snprintf(
     into: *mut c_char,
@@ -117,11 +126,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_snprintf(
     arguments: *const RawArgument,
     arguments_count: usize,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe {
-        (writable(into.cast(), bytes), Given::new((format, format_bytes), (arguments, arguments_count)))
-    };
+    let checked = (
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        unsafe { writable(into.cast(), bytes) },
+        // SAFETY:
+        // - the format and the arguments are null or there, by this function's contract
+        unsafe { Given::new((format, format_bytes), (arguments, arguments_count)) },
+    );
     count(match checked {
         (Ok(into), Ok(given)) => {
             snprintf(into, given.format, given.arguments).map_err(gpufs_device::format::FormatError::errno)

@@ -1,4 +1,4 @@
-//! Streams: C11 7.21. What each call does is said at the method of [`File`](gpufs_device::File) that it makes and in the header.
+//! Streams (C11 7.21). Each call is a method of [`File`](gpufs_device::File) or [`Fs`](gpufs_device::Fs), which describes it, as the header does.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -9,13 +9,13 @@ use gpufs_device::{Call, Errno};
 
 use crate::{counted_with, done, readable, result, session, stream, stream_for, text, writable};
 
-/// What `fgetc` and `ungetc` give where C has `EOF` without an error: no byte.
+/// The result of `fgetc` and `ungetc` where C has `EOF` without an error.
 const NO_BYTE: u64 = 256;
 
-/// Where the error stands in the result of [`gpufs_raw_fread`] and [`gpufs_raw_fwrite`].
+/// The lowest bit of the error in the result of [`gpufs_raw_fread`] and [`gpufs_raw_fwrite`].
 pub const TRANSFER_ERROR_SHIFT: u32 = 48;
 
-/// `SEEK_SET`, `SEEK_CUR`, `SEEK_END`, which Linux numbers so.
+/// `SEEK_SET`, `SEEK_CUR`, `SEEK_END`, by Linux's numbers.
 pub(crate) fn whence(number: c_int) -> Result<Whence, Errno> {
     match number {
         0 => Ok(Whence::Set),
@@ -25,7 +25,7 @@ pub(crate) fn whence(number: c_int) -> Result<Whence, Errno> {
     }
 }
 
-/// Whole items in the low 48 bits, the errno above, 0 if there is none.
+/// Whole items in the low 48 bits, the errno above them, 0 if there is none.
 fn transfer(item_bytes: usize, outcome: Result<Transfer, Errno>) -> u64 {
     let (bytes, error) = match outcome {
         Ok(Transfer { bytes, error }) => (bytes, error),
@@ -70,9 +70,17 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
     path: *const c_char,
     mode: *const c_char,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), crate::path(path), crate::mode(mode)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { crate::path(path) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { crate::mode(mode) },
+    );
     if let (Ok(fs), Err(errno), _) | (Ok(fs), Ok(_), Err(errno)) = checked {
         fs.session().note_failure(Call::Fopen, errno);
     }
@@ -83,7 +91,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
     result(fs.fopen(path, mode).map(gpufs_device::File::to_handle))
 }
 
-/// A shared open: `fopen(3)` of a stream that all share who open the same path in the same mode, or a negated errno.
+/// A shared open: all threads that open the same path in the same mode get one stream. The stream, or a negated errno.
 ///
 /// # Safety
 /// As [`gpufs_raw_fopen`].
@@ -93,9 +101,17 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
     path: *const c_char,
     mode: *const c_char,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), crate::path(path), crate::mode(mode)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { crate::path(path) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { crate::mode(mode) },
+    );
     let (fs, path, mode) = match checked {
         (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
         (Err(errno), ..) | (_, Err(errno), _) | (.., Err(errno)) => return done(Err(errno)),
@@ -106,7 +122,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
 /// `fclose(3)`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
     // SAFETY:
@@ -117,7 +133,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
 /// `fflush(3)`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fflush(file: *const c_void) -> i64 {
     // SAFETY:
@@ -139,7 +155,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fflush_all(tables: *const SessionTable
 /// `fread(3)`: whole items in the low 48 bits, the errno above them, 0 if there is none.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null; `into` is null or has room for `items` times `item_bytes` bytes.
+/// - `file` is null or a stream of a session that is not closed.
+/// - `into` is null or has room for `items` times `item_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fread(
     into: *mut c_void,
@@ -147,11 +164,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fread(
     items: usize,
     file: *const c_void,
 ) -> u64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe {
-        (stream_for(file, Call::Fread), whole(item_bytes, items).and_then(|bytes| writable(into, bytes)))
-    };
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Fread) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        whole(item_bytes, items).and_then(|bytes| unsafe { writable(into, bytes) }),
+    );
     let outcome = match counted_with(Call::Fread, checked) {
         (Ok(file), Ok(into)) => Ok(file.fread_counted(into)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
@@ -162,7 +182,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fread(
 /// `fwrite(3)`: whole items in the low 48 bits, the errno above them, 0 if there is none.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null; `from` is null or holds `items` times `item_bytes` bytes.
+/// - `file` is null or a stream of a session that is not closed.
+/// - `from` is null or holds `items` times `item_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fwrite(
     from: *const c_void,
@@ -170,11 +191,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fwrite(
     items: usize,
     file: *const c_void,
 ) -> u64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe {
-        (stream_for(file, Call::Fwrite), whole(item_bytes, items).and_then(|bytes| readable(from, bytes)))
-    };
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Fwrite) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may read, by this function's contract
+        whole(item_bytes, items).and_then(|bytes| unsafe { readable(from, bytes) }),
+    );
     let outcome = match counted_with(Call::Fwrite, checked) {
         (Ok(file), Ok(from)) => Ok(file.fwrite_counted(from)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
@@ -185,14 +209,19 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fwrite(
 /// `fgets(3)`: 1, or 0 at the end of the file.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null; `into` is null or has room for `bytes` bytes.
+/// `file` is null or a stream of a session that is not closed; `into` is null or has room for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fgets(into: *mut c_char, bytes: c_int, file: *const c_void) -> i64 {
-    // As glibc has it, no room is no line and no error.
+    // Without room there is no line and no error, as in glibc.
     let bytes = usize::try_from(bytes).unwrap_or(0);
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (stream_for(file, Call::Fgets), writable(into.cast(), bytes)) };
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Fgets) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        unsafe { writable(into.cast(), bytes) },
+    );
     match counted_with(Call::Fgets, checked) {
         (Ok(file), Ok(into)) => result(file.fgets(into).map(|line| u64::from(line.is_some()))),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
@@ -202,12 +231,17 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fgets(into: *mut c_char, bytes: c_int,
 /// `fputs(3)`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null; `string` is null or ends with a NUL.
+/// `file` is null or a stream of a session that is not closed; `string` is null or ends with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fputs(string: *const c_char, file: *const c_void) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (stream_for(file, Call::Fputs), text(string)) };
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Fputs) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { text(string) },
+    );
     match counted_with(Call::Fputs, checked) {
         (Ok(file), Ok(string)) => done(file.fputs(string)),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
@@ -220,9 +254,14 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fputs(string: *const c_char, file: *co
 /// `tables` is null or a session's on this device; `string` is null or ends with a NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const SessionTables, string: *const c_char) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { (session(tables), text(string)) };
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or ends with a NUL, by this function's contract
+        unsafe { text(string) },
+    );
     match counted_with(Call::Puts, checked) {
         (Ok(fs), Ok(string)) => done(fs.puts(string)),
         (Err(errno), _) | (_, Err(errno)) => done(Err(errno)),
@@ -232,9 +271,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_puts(tables: *const SessionTables, str
 /// `fputc(3)`: the byte written, `byte` as an unsigned char.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.3")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.3")]
 pub unsafe extern "C-unwind" fn gpufs_raw_fputc(byte: c_int, file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
@@ -244,7 +283,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fputc(byte: c_int, file: *const c_void
 /// `fgetc(3)`: a byte, or 256 at the end of the file.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fgetc(file: *const c_void) -> i64 {
     // SAFETY:
@@ -256,9 +295,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fgetc(file: *const c_void) -> i64 {
 /// `ungetc(3)`: the byte pushed back, or 256 where there is no room, or for `EOF`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.10")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "C11 7.21.7.10")]
 pub unsafe extern "C-unwind" fn gpufs_raw_ungetc(byte: c_int, file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
@@ -270,7 +309,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ungetc(byte: c_int, file: *const c_voi
 /// `fseeko(3)`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64, from: c_int) -> i64 {
     // SAFETY:
@@ -282,7 +321,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64
 /// `ftello(3)`.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_ftell(file: *const c_void) -> i64 {
     // SAFETY:
@@ -290,10 +329,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ftell(file: *const c_void) -> i64 {
     result(unsafe { stream_for(file, Call::Ftell) }.and_then(gpufs_device::File::ftell))
 }
 
-/// `rewind(3)`. The result says only whether there is such a stream.
+/// `rewind(3)`. 0, or `EBADF` without an open stream.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_rewind(file: *const c_void) -> i64 {
     // SAFETY:
@@ -301,10 +340,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_rewind(file: *const c_void) -> i64 {
     done(unsafe { stream_for(file, Call::Rewind) }.map(gpufs_device::File::rewind))
 }
 
-/// `setvbuf(3)`; `mode` is `_IOFBF` (0), `_IOLBF` (1) or `_IONBF` (2), as Linux's C libraries number them.
+/// `setvbuf(3)`; `mode` is `_IOFBF` (0), `_IOLBF` (1) or `_IONBF` (2), by the numbers of Linux's C libraries.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_int, bytes: usize) -> i64 {
     let buffering = match mode {
@@ -322,7 +361,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_i
 /// `feof(3)`: 0 or 1.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_feof(file: *const c_void) -> i64 {
     // SAFETY:
@@ -333,7 +372,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_feof(file: *const c_void) -> i64 {
 /// `ferror(3)`: 0 or 1.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_ferror(file: *const c_void) -> i64 {
     // SAFETY:
@@ -341,10 +380,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ferror(file: *const c_void) -> i64 {
     result(unsafe { stream(file) }.map(gpufs_device::File::ferror))
 }
 
-/// `clearerr(3)`. The result says only whether there is such a stream.
+/// `clearerr(3)`. 0, or `EBADF` without an open stream.
 ///
 /// # Safety
-/// `file` is a stream of a session that is not closed, or null.
+/// `file` is null or a stream of a session that is not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_clearerr(file: *const c_void) -> i64 {
     // SAFETY:

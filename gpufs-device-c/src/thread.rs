@@ -1,4 +1,4 @@
-//! Where a thread stands in its launch: on CPU lanes there is no `threadIdx`.
+//! The position of a thread in its launch, for CPU lanes, which have no `threadIdx`; and `nap`.
 
 use gpufs_device::warp;
 
@@ -8,7 +8,7 @@ pub extern "C-unwind" fn gpufs_raw_thread() -> u64 {
     warp::global_thread()
 }
 
-/// Threads in the whole grid.
+/// The number of threads in the whole grid.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn gpufs_raw_threads() -> u64 {
     warp::grid_threads()
@@ -26,7 +26,7 @@ pub extern "C-unwind" fn gpufs_raw_block() -> u32 {
     warp::position().block
 }
 
-/// Lets other threads run, for about so many nanoseconds or less. A loop that waits for another thread calls it.
+/// Lets other threads run, for at most about this many nanoseconds. A loop that waits for another thread calls it.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn gpufs_raw_nap(nanoseconds: u32) {
     warp::nap(nanoseconds);
