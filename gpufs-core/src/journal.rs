@@ -1,4 +1,4 @@
-//! What outlives the device: beside the bytes of the streams, enough about them to finish their writes (decision 14).
+//! What outlives the device: beside the bytes of the streams, enough about them to finish their writes ([D-14]).
 //!
 //! A fault takes the device's memory with it, and the tables in it. The stream buffers are host memory and stay. So does the journal:
 //!
@@ -9,7 +9,7 @@
 //! Queue   ── results[]  one per slot: what became of the last write of a block that it carried
 //! ```
 //!
-//! All of it is written with plain stores by the device (rule 1), and read by the host once the device is dead.
+//! All of it is written with plain stores by the device ([R-1]), and read by the host once the device is dead.
 //!
 //! # The place
 //!

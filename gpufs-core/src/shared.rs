@@ -11,22 +11,7 @@
 //!                                 └──failed──► FAILED(n) ──leave──► FAILED(n − k) … ──the last──► FREE, epoch + 1
 //! ```
 //!
-//! Rules:
-//!
-//! 1. *An entry is begun only under the table's lock*, by who has seen there that no entry but FREE ones has its key. So there is never more than
-//!    one entry of a key.
-//! 2. *Key and path stay from OPENING to FREE.* They are written before OPENING is published. Who joins exchanges the word that it saw before it
-//!    compared, which holds the epoch: so it joins what it compared.
-//! 3. *Each transition out of OPENING and CLOSING is made by one lane*: the one that opens, and the one whose leaving took the last count.
-//! 4. *A count keeps the entry*: who has joined an entry that is OPENING learns what came of it, the stream or the errno, from the entry, which
-//!    is not FREE before all who joined have left.
-//! 5. *Who holds the table's lock waits for nothing*, and who opens or closes holds nothing of another entry. So who waits for an entry
-//!    that is OPENING, CLOSING or FAILED waits for the kernel at most, and for lanes that only have to leave.
-//!
-//! 6. *A stream that emptied its file when it was opened is remembered*: its entry is FREE for `begin`, and keeps its key and path, which are read
-//!    under the table's lock alone. Whoever opens them again before the kernels have ended, or before the entry was needed for another path, is told
-//!    so, and goes on at the end of the file in place of emptying it: threads that come and go do not undo each other's output. The host forgets
-//!    all of them when no kernel runs.
+//! The rules are [R-SHARE-1] to [R-SHARE-6] of the [protocol](crate::protocol::sharing).
 //!
 //! A stream knows its entry and the epoch ([`crate::stream::Stream::shared`]). A close by a handle whose stream is another now, or
 //! after the last close, finds another epoch or another state: `EBADF`.
@@ -124,7 +109,7 @@ pub enum Left {
     NotOpen,
 }
 
-/// An entry. All but `state` is written by who owns a transition (rule 3), before it.
+/// An entry. All but `state` is written by who owns a transition ([R-SHARE-3]), before it.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Entry {
@@ -154,7 +139,7 @@ impl Entry {
     #[must_use]
     pub fn join(&self, seen: Seen, lanes: u32) -> bool {
         let joinable = matches!(seen.state(), State::Opening | State::Open);
-        // ORDERING: acquire and release, device: the looks at key and path come before (rule 2).
+        // ORDERING: acquire and release, device: the looks at key and path come before ([R-SHARE-2]).
         joinable
             && seen.count() + u64::from(lanes) < COUNT
             && self.state.compare_exchange(seen.0, seen.0 + u64::from(lanes)).is_ok()
@@ -228,7 +213,7 @@ impl Entry {
             }
         }
     }
-    /// CLOSING → FREE. Who left last, when the stream is closed; `remembered`: rule 6.
+    /// CLOSING → FREE. Who left last, when the stream is closed; `remembered`: [R-SHARE-6].
     pub fn closed(&self, remembered: bool) {
         // ORDERING: relaxed: nobody else changes it.
         let seen = Seen(self.state.peek());
@@ -299,7 +284,7 @@ impl Entry {
 pub struct Table {
     /// As many as streams.
     pub entries: *const Entry,
-    /// Rule 1.
+    /// [R-SHARE-1].
     pub lock: *const TicketLock,
     /// Address of [`PATH_BYTES`] for each entry, in memory that the device reaches; 0 in a view that does not.
     pub paths: u64,
@@ -351,7 +336,7 @@ impl Table {
         self.entry(index).key.peek() == key
     }
     /// Whether an entry is for this path and these flags. Any lane; of an entry that the caller has not joined it counts if a later exchange
-    /// finds the word seen before this (rule 2).
+    /// finds the word seen before this ([R-SHARE-2]).
     #[must_use]
     pub fn is_for(&self, index: u32, path: &[u8], flags: u32) -> bool {
         let entry = self.entry(index);

@@ -90,7 +90,7 @@ fn read_new(rig: &Rig, head: u32) -> (Vec<Operation>, u32) {
     ((head..tail).map(read).collect(), tail)
 }
 
-/// Posts a completion at `index`, as the kernel does. By the crate's second proof there is room, and the head that says so is visible
+/// Posts a completion at `index`, as the kernel does. By [P-CQ] there is room, and the head that says so is visible
 /// since the tail was acquired: the look is relaxed, like the kernel's own.
 fn post(rig: &Rig, index: u32, cqe: Cqe) {
     let used = index.wrapping_sub(rig.cq_head().peek());

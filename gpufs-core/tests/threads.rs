@@ -201,7 +201,7 @@ impl Kernel<'_> {
         let (new, known) = (tail.wrapping_sub(self.head), self.seen_tail.wrapping_sub(self.head));
         assert!(new >= known && new <= rig.shape.capacity, "the tail went back or too far");
         self.seen_tail = tail;
-        // ORDERING: acquire, partner `advance`. By the crate's second proof no later head is needed for what was just seen.
+        // ORDERING: acquire, partner `advance`. By [P-CQ] no later head is needed for what was just seen.
         self.seen_head = rig.cq_head().observe();
     }
 

@@ -1,4 +1,4 @@
-//! Rule 8 by accounts: whatever waits for ever, in whatever order it began, who would end such waits finds slots.
+//! by accounts: whatever waits forever, in whatever order it began, the lanes that would end such waits find slots.
 #![cfg(not(loom))]
 #![allow(unsafe_code, reason = "the rig's unsafe steps")]
 

@@ -3,6 +3,8 @@
 use static_assertions::const_assert_eq;
 
 use super::constants::IO_URING_OP_SUPPORTED;
+#[cfg(doc)]
+use super::constants::{IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY};
 
 /// A completion queue entry, 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

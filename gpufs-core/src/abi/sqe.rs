@@ -18,8 +18,6 @@ use super::constants::{
 ///  0 opcode flags ioprio(2) fd(4) | 8 off(8) | 16 addr(8) | 24 len(4) op_flags(4)
 /// 32 user_data(8) | 40 buf_index(2) personality(2) file_index(4) | 48 addr3(8) pad(8)
 /// ```
-///
-/// [`CURRENT_POSITION`]: crate::abi::CURRENT_POSITION
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Sqe {
@@ -31,7 +29,7 @@ pub struct Sqe {
     pub ioprio: u16,
     /// The file descriptor, or an index of the registered files with [`IOSQE_FIXED_FILE`].
     pub fd: i32,
-    /// Offset into the file; [`CURRENT_POSITION`] for the file's own position.
+    /// Offset into the file; [`CURRENT_POSITION`](crate::abi::CURRENT_POSITION) for the file's own position.
     pub off: u64,
     /// Address of the buffer or path.
     pub addr: u64,

@@ -36,7 +36,7 @@ pub enum Poll {
     Empty,
     /// Another poller.
     Busy,
-    /// Whoever serves the ring has stopped for good (rule 9): nothing will complete any more.
+    /// Whoever serves the ring has stopped for good ([R-9]): nothing will complete any more.
     Failed,
 }
 
@@ -45,7 +45,7 @@ impl Queue {
     pub const MOST_DRAINED: u32 = 512;
 
     /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
-    /// Rule 6.
+    /// [R-6a], [R-6b].
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
         match self.poll(most, 1) {
             Poll::Taken(drain) => Some(drain),
@@ -75,7 +75,7 @@ impl Queue {
             let posted = tail.wrapping_sub(head);
             if posted > 0 {
                 if posted > self.parts.cq_entries {
-                    // Rule 9.
+                    //
                     // ORDERING: release, device, partner the next `poll`.
                     words.poller.0.publish(0);
                     return Poll::Failed;
@@ -90,14 +90,14 @@ impl Queue {
         Poll::Empty
     }
 
-    /// Whether whoever serves the ring has stopped for good (rule 9). A report: a completion that is posted meanwhile may hide it for a while.
+    /// Whether whoever serves the ring has stopped for good ([R-9]). A report: a completion that is posted meanwhile may hide it for a while.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         // ORDERING: relaxed, both: the tail that says so is further from every value of `drained` than any lag between the two.
         self.cq_tail().peek().wrapping_sub(self.words().drained.0.peek()) > self.parts.cq_entries
     }
 
-    /// The CQ tail by which the host says that a ring has failed (rule 9), where the service has last seen `head` as the CQ head.
+    /// The CQ tail by which the host says that a ring has failed ([R-9]), where the service has last seen `head` as the CQ head.
     #[must_use]
     pub const fn failed_tail(head: u32) -> u32 {
         head.wrapping_add(1 << 31)
@@ -139,7 +139,7 @@ impl Queue {
     }
 
     /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
-    /// operation's time. One lane, after a barrier with those that copied them, before any is delivered.
+    /// operation's time. One lane, after a barrier with those that copied them, before any is delivered. [R-6d].
     pub fn advance(&self, drain: Drain) {
         let next = drain.head.wrapping_add(drain.count);
         if (drain.head ^ next) >= self.head_step {
@@ -150,7 +150,7 @@ impl Queue {
         self.words().drained.0.set(next);
     }
 
-    /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`. Rule 7.
+    /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`..
     pub fn deliver(&self, cqe: Cqe) -> Delivery {
         let [delivery] = self.deliver_all([Some(cqe)]);
         delivery.unwrap_or(Delivery::Stale)

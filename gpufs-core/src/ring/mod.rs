@@ -46,7 +46,7 @@ pub struct Queue {
 }
 
 // SAFETY:
-// - every part is shared by design: words are atomic, entries are handed over by rules 3, 4 and 6
+// - every part is shared by design: words are atomic, entries are handed over by, [R-4] and
 unsafe impl Sync for Queue {}
 // SAFETY:
 // - as for `Sync`: nothing in a queue belongs to a thread
@@ -64,13 +64,13 @@ impl Queue {
     #[must_use]
     pub const unsafe fn new(parts: QueueParts) -> Self {
         assert!(parts.sq_entries.is_power_of_two() && parts.cq_entries.is_power_of_two());
-        // Rule 2.
+        //
         assert!(
             parts.capacity > 0 && parts.capacity <= parts.sq_entries && parts.capacity <= parts.cq_entries
         );
         // What `journal` needs to find a result in the CQ.
         assert!(parts.results.is_null() || parts.capacity <= parts.cq_entries / 2);
-        // What has been copied may stay in the CQ as long as there is room for all that can be posted (second proof of the crate), and what
+        // What has been copied may stay in the CQ as long as there is room for all that can be posted ([P-CQ]), and what
         // is kept must be visible before its entry is overwritten (`journal`).
         let unread = if parts.results.is_null() {
             0

@@ -50,7 +50,7 @@ pub(super) const fn ticket_of(tickets: u64) -> Ticket {
 }
 
 impl Queue {
-    /// Draws `count` tickets. One lane, holding as many claimed slots. Rules 3, 5.
+    /// Draws `count` tickets. One lane, holding as many claimed slots., [R-5a].
     pub fn reserve(&self, count: u32) -> Batch {
         let words = self.words();
         // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
@@ -71,7 +71,7 @@ impl Queue {
     pub unsafe fn fill(&self, ticket: Ticket, sqe: Sqe) {
         // SAFETY:
         // - the index is masked below `sq_entries`, valid by `new`'s contract
-        // - nobody else touches the entry: the kernel has read its last content (first proof at the top of the crate), and other
+        // - nobody else touches the entry: the kernel has read its last content ([P-OVERWRITE]), and other
         //   producers hold other tickets
         unsafe {
             let entry = &*self.parts.sqes.add((ticket.0 & (self.parts.sq_entries - 1)) as usize);
@@ -79,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Sees to the publication of a filled batch. One lane, after a barrier with those that filled it. Rules 4, 5.
+    /// Sees to the publication of a filled batch. One lane, after a barrier with those that filled it., [R-5b], [R-5c].
     ///
     /// # Safety
     /// The batch was drawn from this queue and is committed once; each of its tickets has been filled, and the filling happens before.
@@ -113,7 +113,7 @@ impl Queue {
         }
     }
 
-    /// Publishes what a publisher left behind, if there is such. Any lane that waits; `begin_drain` calls it. Waits for nothing.
+    /// Publishes what a publisher left behind, if there is any. Any lane that waits; `poll` calls it. Waits for nothing. [R-5f].
     pub fn adopt(&self) {
         let orphaned = &self.words().orphaned.0;
         // ORDERING: relaxed look first; then acquire, device, partner the publisher that left.
@@ -123,7 +123,7 @@ impl Queue {
         }
     }
 
-    /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. Rule 5.
+    /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. [R-5d].
     #[inline(always)]
     #[allow(
         clippy::inline_always,
@@ -176,7 +176,7 @@ impl Queue {
             if count == 0 {
                 break;
             }
-            // ORDERING: relaxed: the next mark at this index comes after the tail store below (third proof).
+            // ORDERING: relaxed: the next mark at this index comes after the tail store below ([P-MARK]).
             mark.set(0);
             next = next.wrapping_add(count);
         }

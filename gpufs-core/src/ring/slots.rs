@@ -2,6 +2,8 @@
 
 use super::Queue;
 use crate::alloc::Claim;
+#[cfg(doc)]
+use crate::alloc::FreeSet;
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(super) const fn in_flight_word(generation: u32) -> u64 {
 }
 
 impl Queue {
-    /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane. Rule 2.
+    /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane..
     pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
         let free = &self.parts.free;
         let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
@@ -109,7 +111,7 @@ impl Queue {
     }
 
     /// Begins a wait without an end, unless there are as many as may be; whether it did. One lane, before it claims the slot for it; then it
-    /// says [`Queue::end_wait`] when it has released the slot. Rule 8.
+    /// says [`Queue::end_wait`] when it has released the slot..
     #[must_use]
     pub fn begin_wait(&self) -> bool {
         let waits = &self.words().waits.0;

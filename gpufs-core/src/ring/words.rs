@@ -42,7 +42,7 @@ pub struct QueueWords {
     pub drained: CacheAligned<DeviceWord>,
     /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
     pub counters: CacheAligned<Counters>,
-    /// Waits without an end (rule 8).
+    /// Waits without an end ([R-8]).
     pub waits: CacheAligned<Waits>,
 }
 

@@ -1,4 +1,4 @@
-//! How a stream that writes much gets more blocks, out of the session's spare buffers, and gives them back (rule 11).
+//! How a stream that writes much gets more blocks, out of the session's spare buffers, and gives them back ([R-11]).
 
 use super::{BLOCKS_MAX, Stream};
 use crate::alloc::Claim;

@@ -22,7 +22,7 @@
 //! Everything else (flush, seek, reading, close, a line or no buffer) is done under the stream's lock with the cursor CLOSED, which
 //! sends every newcomer to the lock.
 //!
-//! A stream begins with one block, in the buffer of its own (rule 11). It *grows* under the lock, when a write finds no room, or when it
+//! A stream begins with one block, in the buffer of its own ([R-11]). It *grows* under the lock, when a write finds no room, or when it
 //! begins to be written by so many that they will fill a block: what was accepted is written, and writing begins anew, in more blocks.
 //!
 //! The life of a block's `operation` word:
@@ -889,7 +889,7 @@ impl Stream {
     /// Hands on blocks whose last committer is gone: FILLING and all counted in. While no kernel runs, of a writing stream.
     ///
     /// Lanes are unwound where code of the program runs, or where they wait, alone or for each other's being unwound. Between reserving and
-    /// committing neither happens (decision 13), so that what is reserved is counted in. Should it not be, it is counted in here, so that
+    /// committing neither happens ([D-13]), so that what is reserved is counted in. Should it not be, it is counted in here, so that
     /// what other calls put around it is not lost.
     pub fn count_in_abandoned(&self, session: &Resources) {
         let (end, shift) = (self.reserved(), self.block_shift.peek());

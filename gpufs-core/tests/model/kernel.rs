@@ -42,7 +42,7 @@ pub(crate) struct Kernel {
     rest: Rest,
     /// The next ticket to read.
     head: u32,
-    /// The tail and the CQ head as last looked at, together: by the crate's second proof no later head is needed.
+    /// The tail and the CQ head as last looked at, together: by [P-CQ] no later head is needed.
     seen_tail: u32,
     seen_head: u32,
     /// Read and not completed.

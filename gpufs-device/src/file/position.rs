@@ -125,7 +125,7 @@ impl Fs {
             let ring = ring_of_warp(session);
             let ticket = if Machine::is_host() { 0 } else { file.lock.draw() };
             let mut patience = Patience::new(session);
-            // Ends: the lock is first come first served, and its holder waits only for the kernel (last proof of the core, (e)).
+            // Ends: the lock is first come first served, and its holder waits only for the kernel ([L-PROGRESS e]).
             // A thread of the host's may give up.
             while !(if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) }) {
                 let drained = drain(session, alone, ring);

@@ -79,7 +79,7 @@ pub(crate) fn seek_shared_file(
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) };
     let mut patience = Patience::new(session);
-    // Ends: the lock is first come first served, and its holder waits only for the kernel (last proof of the core, (e)): files with shared
+    // Ends: the lock is first come first served, and its holder waits only for the kernel ([L-PROGRESS e]): files with shared
     // positions are regular files and devices.
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);

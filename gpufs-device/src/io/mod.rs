@@ -42,7 +42,7 @@ pub(crate) enum Drained {
     Nothing,
     /// Another warp drains.
     Elsewhere,
-    /// The ring has failed: nothing will complete any more (rule 9).
+    /// The ring has failed: nothing will complete any more ([R-9]).
     Failed,
 }
 
@@ -198,7 +198,7 @@ fn transact_noting(
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;
     let mut patience = Patience::new(session);
-    // Ends: each round with a claim serves at least one lane, and a claim comes (last proof of the core, (b)).
+    // Ends: each round with a claim serves at least one lane, and a claim comes ([L-PROGRESS b]).
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
@@ -233,7 +233,7 @@ fn transact_noting(
             // - drawn above and committed here alone; each lane has filled its ticket, and the barrier puts that before
             unsafe { queue.commit(drawn) };
         }
-        // Ends: the kernel completes what was committed, and this loop drains (last proof of the core, (a)).
+        // Ends: the kernel completes what was committed, and this loop drains ([L-PROGRESS a]).
         loop {
             // Before the first look at the outcome, which takes as long as the way to the completion queue does.
             let drained = drain_after(session, ring, queue, lanes, Machine::POLLS_BEFORE_YIELD);

@@ -1,4 +1,4 @@
-//! Files whose transfers may have to wait for another party, for ever perhaps: pipes, FIFOs, sockets, terminals (rule 8).
+//! Files whose transfers may have to wait for another party, for ever perhaps: pipes, FIFOs, sockets, terminals ([R-8]).
 //!
 //! A transfer is tried without waiting. Where the file is not ready, the lane gives its staging buffer and its slot back, and waits with a
 //! poll, which needs no buffer. A ring admits so many such polls that others always find slots; a lane that is not admitted naps, holds
@@ -89,7 +89,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
     let queue = &{ session.queues()[ring as usize] };
     let hint = slot_hint(ring);
     let mut patience = Patience::new(session);
-    // Ends: two slots come (last proof of the core, (b)); one alone is not held meanwhile.
+    // Ends: two slots come ([L-PROGRESS b]); one alone is not held meanwhile.
     let (claim, spare) = loop {
         if let Some(claim) = queue.claim(1, hint) {
             if let Some(spare) = queue.claim(1, hint) {

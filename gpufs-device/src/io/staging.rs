@@ -1,4 +1,4 @@
-//! Bounce buffers: any pointer may be a source or destination, since lanes copy (decision 15). Registered memory is used in place.
+//! Bounce buffers: any pointer may be a source or destination, since lanes copy ([D-15]). Registered memory is used in place.
 #![allow(unsafe_code, reason = "copies between the caller's memory and staging memory")]
 
 use gpufs_core::abi::{CURRENT_POSITION, Sqe};
@@ -70,7 +70,7 @@ pub(crate) fn staged(
     let pool = session.staging;
     let mut wanted = bytes;
     let mut patience = Patience::new(session);
-    // Ends: each round in which a lane gets a buffer serves it, and a buffer comes (last proof of the core, (c)).
+    // Ends: each round in which a lane gets a buffer serves it, and a buffer comes ([L-PROGRESS c]).
     while lanes.any(wanted.is_some()) {
         let got: Option<Staged> = wanted.and_then(|bytes| {
             pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank()))
@@ -363,7 +363,7 @@ pub(super) fn claim_alone(
     bytes: u64,
 ) -> Result<Staged, Errno> {
     let mut patience = Patience::new(session);
-    // Ends: a buffer comes (last proof of the core, (c)).
+    // Ends: a buffer comes ([L-PROGRESS c]).
     loop {
         if let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
             return Ok(staged);

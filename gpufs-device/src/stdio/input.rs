@@ -155,7 +155,7 @@ impl Held {
     }
 
     /// The read of a refill where the stream's file is a FIFO, whose first writer is waited for, or must not be waited for (`EAGAIN`). On any
-    /// other file the read may wait as long as it likes: the buffer and the slot are the stream's own (rule 8). Convergent.
+    /// other file the read may wait as long as it likes: the buffer and the slot are the stream's own ([R-8]). Convergent.
     fn refill_ready(&self, flags: u32, sqe: Sqe) -> Result<u32, Errno> {
         let (session, lanes) = (self.session, self.lanes);
         let word = lanes.on_leader(|| {

@@ -58,7 +58,7 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { stream.lock.try_take() } else { stream.lock.is_served(ticket) };
     let mut patience = Patience::new(session);
-    // Ends: first come first served, and a holder waits only for the kernel (last proof of the core, (e)).
+    // Ends: first come first served, and a holder waits only for the kernel ([L-PROGRESS e]).
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
         patience.wait(drained, WaitReason::StreamLock, ring, u64::from(file.index))?;
@@ -168,7 +168,7 @@ impl Held {
     /// Calls `step` in the leader until it says `Done` or `Failed`, draining in between.
     pub(super) fn advance(&self, mut step: impl FnMut(&Stream) -> Progress) -> Result<(), Errno> {
         let mut patience = Patience::new(self.session);
-        // Ends: what is in flight completes, and this loop drains (last proof of the core, (a), (b), (d)).
+        // Ends: what is in flight completes, and this loop drains ([L-PROGRESS a], [L-PROGRESS b], [L-PROGRESS d]).
         loop {
             let word = if self.lanes.is_leader() { pack(step(self.stream)) } else { 0 };
             match unpack(self.lanes.from_leader(word)) {

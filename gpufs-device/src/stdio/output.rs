@@ -147,7 +147,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
     let Goal { file, stream, ring } = goal;
     let mut patience = Patience::of_many(file.session);
     let mut tries = 0;
-    // Ends: a busy block's write completes, and this loop reaps and drains (last proof of the core, (d)); and a count.
+    // Ends: a busy block's write completes, and this loop reaps and drains ([L-PROGRESS d]); and a count.
     loop {
         let word = lanes.on_leader(|| match stream.try_reserve(file.generation, to - from) {
             Reservation::At(position) => position,
@@ -178,7 +178,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                 }
             }
             position => {
-                // From here to the last commit inside `fill` nothing is waited for (decision 13).
+                // From here to the last commit inside `fill` nothing is waited for ([D-13]).
                 if let Some(behind) = fill(goal, lanes, part, (from, to), position) {
                     catch_up(file, lanes, behind);
                 }
@@ -437,7 +437,7 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
     let Goal { file: File { session, .. }, stream, ring } = goal;
     let mut rest = full;
     let mut patience = Patience::new(session);
-    // Ends: each round starts a block or waits for a slot, which comes (last proof of the core, (b)).
+    // Ends: each round starts a block or waits for a slot, which comes ([L-PROGRESS b]).
     while rest != 0 {
         let number = first + u64::from(rest.trailing_zeros());
         let word = lanes.on_leader(|| pack(stream.start(session, ring, number)));
@@ -467,7 +467,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     let mut start = (stream.reserved(), done);
     let mut behind = false;
     let mut patience = Patience::new(session);
-    // Ends: each round takes bytes in, or waits for a block, which comes or fails (last proof of the core, (d)).
+    // Ends: each round takes bytes in, or waits for a block, which comes or fails ([L-PROGRESS d]).
     while done < part.total {
         let position = stream.reserved();
         lanes.sync();

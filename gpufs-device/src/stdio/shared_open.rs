@@ -98,7 +98,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
     let mut patience = Patience::of_many(session);
     let ring = ring_of_warp(session);
     // Ends: each round joins or begins an entry, or waits for one that is being opened or closed, which comes to an end, or for others that
-    // have just joined or left (rule 5 of `gpufs_core::shared`).
+    // have just joined or left ([R-SHARE-5]).
     loop {
         if let Some(Place { index, seen, same }) = find(group, table, wanted) {
             if group.on_leader(|| u64::from(table.entry(index).join(seen, same.count()))) == 1 {
@@ -207,7 +207,7 @@ fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
     None
 }
 
-/// The entry that remembers that the leader's path was emptied by these flags (rule 6). Convergent; the lock's holder.
+/// The entry that remembers that the leader's path was emptied by these flags ([R-SHARE-6]). Convergent; the lock's holder.
 fn find_remembered(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<u32> {
     if !group.any(group.is_leader() && wanted.flags & EMPTIES != 0) {
         return None;

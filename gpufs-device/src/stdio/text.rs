@@ -1,7 +1,7 @@
 //! The text of a `write!`, formatted as a whole before anything of a stream is touched.
 //!
 //! A value's `Display` is code of the program: it may panic, take long, print something else the next time, and make calls of its own, on the same
-//! stream, too. So it runs while its lane holds nothing that another lane waits for: no lock, no room of a stream (decision 13), no buffer of
+//! stream, too. So it runs while its lane holds nothing that another lane waits for: no lock, no room of a stream ([D-13]), no buffer of
 //! a transfer. What it prints goes to scratch memory of the lane; a longer text to *runs* of buffers of [`SessionTables::records`](gpufs_core::session::SessionTables::records), from which only
 //! this takes:
 //!

@@ -1,5 +1,4 @@
-//! A ring whose service has stopped for good, after it had worked: how the host notices, and how it tells the lanes that wait (rule 9 of
-//! `gpufs_core`).
+//! A ring whose service has stopped for good, after it had worked: how the host notices, and how it tells the lanes that wait ([R-9]).
 //!
 //! | mode | stops when |
 //! |---|---|
@@ -126,7 +125,7 @@ impl Inner {
         self.refusal().map(Stopped::Refused).or(silent)
     }
 
-    /// Tells the lanes that wait on it (rule 9). Only the ring service calls this, at each poll: the kernel may still post completions of
+    /// Tells the lanes that wait on it ([R-9]). Only the ring service calls this, at each poll: the kernel may still post completions of
     /// operations in flight, over the tail that is stored here.
     pub(super) fn tell_waiters(&self) {
         let (tail, head) = (self.word(self.host.cq_tail), self.word(self.host.cq_head));

@@ -1,4 +1,4 @@
-//! What a kernel left in its streams goes to the files when the session synchronizes (decision 14).
+//! What a kernel left in its streams goes to the files when the session synchronizes ([D-14]).
 //!
 //! The host acts as a warp of one, through the same rings and the same steps (`gpufs_core::stream`). Only while no kernel runs.
 

@@ -17,7 +17,7 @@ const SMALL_STREAM_BYTES: usize = 8 << 20;
 /// Submission entries of a ring: by default, and at most.
 const RING_ENTRIES: u32 = 1024;
 pub(super) const MOST_RING_ENTRIES: u32 = 32_768;
-/// Slots that a ring has beyond those that write-behind may hold (rule 8).
+/// Slots that a ring has beyond those that write-behind may hold ([R-8]).
 pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
 const GPU_READ_AHEAD_BYTES: usize = 8 << 20;
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) stream_buffer_bytes: u32,
     /// Stream buffers, but for those that lines are read ahead into.
     pub(super) stream_buffers: u32,
-    /// Streams: at most as many as stream buffers (rule 11).
+    /// Streams: at most as many as stream buffers ([R-11]).
     pub(super) streams: u32,
     /// Buffers for the text of lines that are read ahead, each of which has a stream buffer, too.
     pub(super) line_buffers: u32,

@@ -339,7 +339,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
     ] {
         set.release_all(items);
     }
-    // Each stream has its own (rule 11).
+    // Each stream has its own ([R-11]).
     host.stream_buffers.free.withhold(contents.sizes.streams);
     host.open_failures();
     for entry in host.shared.entries() {
@@ -349,7 +349,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
         queue.release_all();
         // The operations that proved the ring have gone through it.
         queue.begin_at(ring.tails().0);
-        // Half of the slots that stream buffers leave: the others stay for operations that end (rule 8).
+        // Half of the slots that stream buffers leave: the others stay for operations that end ([R-8]).
         queue.limit_waits(queue.capacity().saturating_sub(contents.stream_buffers.buffers) / 2);
     }
 }
