@@ -1,7 +1,7 @@
 //! How long the core's steps take where nobody else runs: a queue whose kernel is the same thread, and a stream's records.
 //!
 //! The queue against a second thread is in gpufs-core's own benchmark, formatting in gpufs-device's.
-#![allow(unsafe_code, reason = "the queue's steps")]
+#![expect(unsafe_code, reason = "the queue's steps")]
 
 #[path = "../../gpufs-core/tests/rig/mod.rs"]
 mod rig;

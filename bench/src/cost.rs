@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use gpufs_bench_kernels::calls::nops;
 use gpufs_host::{Builder, Session};
 
+use crate::bench::Bench;
+use crate::failure::Failure;
 use crate::report::Role;
 use crate::sample::{Effort, Spread};
 use crate::stage::{Stage, grid_of};
-use crate::{Bench, Failure};
 
 const NAME: &str = "cpu-cost";
 const UNIT: &str = "cores";

@@ -1,5 +1,5 @@
 //! The rivals on the CPU: threads with ordinary system calls, and one core with plain io_uring.
-#![allow(unsafe_code, reason = "submission entries")]
+#![expect(unsafe_code, reason = "submission entries")]
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::sample::{Effort, Spread};
 
 /// Cores of this machine.

@@ -2,7 +2,7 @@
 //!
 //! The declarations follow `cufile.h` of the Python package `nvidia-cufile` 1.15.1. Where the kernel module nvidia-fs is missing, cuFile works
 //! in what it calls compatibility mode: `pread` into memory of the host, and a copy.
-#![allow(unsafe_code, reason = "a C interface, loaded at run time")]
+#![expect(unsafe_code, reason = "a C interface, loaded at run time")]
 
 use std::error::Error as _;
 use std::ffi::{c_int, c_long, c_uint, c_void};
@@ -17,8 +17,8 @@ use std::ptr;
 use libloading::Library;
 use serde_json::json;
 
-use crate::Failure;
 use crate::cpu::{Means, Mover};
+use crate::failure::Failure;
 use crate::gpu::{DeviceBytes, Gpu, said};
 use crate::scratch::{Scratch, both_ways, in_memory};
 

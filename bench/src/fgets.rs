@@ -7,11 +7,12 @@ use std::time::Instant;
 use gpufs_bench_kernels::calls::take_lines;
 use gpufs_host::Grid;
 
+use crate::bench::Bench;
+use crate::failure::Failure;
 use crate::report::Role;
 use crate::sample::Spread;
 use crate::scratch::Scratch;
 use crate::stage::{Stage, grid_of};
-use crate::{Bench, Failure};
 
 const NAME: &str = "fgets";
 const UNIT: &str = "GB/s";
@@ -88,7 +89,7 @@ pub(crate) fn both(
     let (mut bytes, mut lines) = text(path, 256 << 10)?;
     for share in [0.1, 1.0] {
         let rate = bytes as f64 / pass(stage, grid, path, lines)?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
         let wanted = (rate * budget * share) as u64;
         (bytes, lines) = text(path, wanted.clamp(256 << 10, most))?;
     }
@@ -103,7 +104,7 @@ pub(crate) fn both(
 }
 
 /// One pass of the C library's `fgets`: seconds.
-#[allow(unsafe_code, reason = "the C library's stdio")]
+#[expect(unsafe_code, reason = "the C library's stdio")]
 fn libc_pass(path: &Path, lines: u64) -> Result<f64, Failure> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     let started = Instant::now();

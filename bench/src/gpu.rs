@@ -1,6 +1,6 @@
 //! The GPU, as far as a benchmark needs it beside a session: how large it is, device memory, the buffer of CUDA's own `printf`, and
 //! copies between its memory and files by threads of the host.
-#![allow(unsafe_code, reason = "the driver's C interface")]
+#![expect(unsafe_code, reason = "the driver's C interface")]
 
 use std::fs::File;
 use std::io;
@@ -9,8 +9,8 @@ use std::ptr::{self, NonNull};
 
 use cudarc::driver::{DriverError, result, sys};
 
-use crate::Failure;
 use crate::cpu::{Means, Mover};
+use crate::failure::Failure;
 
 /// Bytes of the buffer that CUDA's `printf` leaves its lines in. It overwrites silently, so only lines that came out are counted.
 pub(crate) const PRINTF_BYTES: usize = 128 << 20;
@@ -28,7 +28,6 @@ pub(crate) struct Gpu {
 unsafe impl Sync for Gpu {}
 
 /// The driver's own words.
-#[allow(clippy::needless_pass_by_value, reason = "what map_err hands over")]
 fn refused(error: DriverError) -> Failure {
     let name = error.error_name().map_or("unknown error".into(), std::ffi::CStr::to_string_lossy);
     let text = error.error_string().map_or("".into(), std::ffi::CStr::to_string_lossy);

@@ -2,11 +2,12 @@
 
 use gpufs_bench_kernels::calls::nops;
 
+use crate::bench::Bench;
 use crate::cpu::Driven;
+use crate::failure::Failure;
 use crate::report::{Place, Role};
 use crate::sample::{Effort, Spread};
 use crate::stage::{Stage, WIDTH, grid_of};
-use crate::{Bench, Failure};
 
 const NAME: &str = "iops";
 const UNIT: &str = "M/s";

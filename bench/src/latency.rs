@@ -10,12 +10,13 @@ use gpufs_bench_kernels::steps::{STEPS, nop_steps};
 use gpufs_core::word::SharedWord;
 use gpufs_host::Grid;
 
+use crate::bench::Bench;
 use crate::cpu::{self, Driven, Means, Plain};
+use crate::failure::Failure;
 use crate::report::{Place, Role, size};
 use crate::sample::Spread;
 use crate::scratch::{Scratch, both_ways};
 use crate::stage::{Stage, WIDTH};
-use crate::{Bench, Failure};
 
 const NAME: &str = "latency";
 const ONE: Grid = Grid { blocks: 1, threads: 1 };
@@ -196,7 +197,7 @@ fn reads(bench: &mut Bench, rings: u32, rounds: u32) -> Result<(), Failure> {
 }
 
 /// One run of the ping-pong, with this thread as the one that answers.
-#[allow(unsafe_code, reason = "words in memory shared with the kernel")]
+#[expect(unsafe_code, reason = "words in memory shared with the kernel")]
 fn answered(stage: &mut Stage, rounds: u32) -> Result<Vec<f64>, Failure> {
     let shared = stage.pinned();
     // SAFETY:

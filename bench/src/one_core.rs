@@ -2,7 +2,7 @@
 //!
 //! A stream's blocks come over the bus. Here the blocks lie in memory larger than the caches and are taken in rotation, so that by the
 //! time a block's turn comes again, what was written since has put it out of them.
-#![allow(unsafe_code, reason = "submission entries, and memory that is pinned")]
+#![expect(unsafe_code, reason = "submission entries, and memory that is pinned")]
 
 use std::fs::{self, File};
 use std::io;
@@ -15,8 +15,8 @@ use std::time::Instant;
 use gpufs_host::ring::{CpuMemory, MemorySource as _};
 use io_uring::{IoUring, opcode, types};
 
-use crate::Failure;
 use crate::cpu;
+use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::report::size;
 use crate::sample::{Effort, Spread};
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
 
     /// Where block `number` lies.
     fn offset(&self, number: u64, block: usize) -> usize {
-        #[allow(clippy::cast_possible_truncation, reason = "less than the blocks that there are")]
+        #[expect(clippy::cast_possible_truncation, reason = "less than the blocks that there are")]
         let place = (number % (self.bytes / block) as u64) as usize;
         place * block
     }

@@ -5,60 +5,67 @@ use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::sample::Effort;
 
-/// What to say of a build whose figures mean nothing.
+/// The warning of a build whose figures mean nothing.
 pub(crate) const BUILD: Option<&str> = if cfg!(debug_assertions) {
     Some("this is a debug build, and its figures are not gpufs's: build with --release")
 } else {
     None
 };
 
+/// The subcommand of the table of targets.
+pub(crate) const TARGETS: &str = "targets";
+/// Rows of that table.
+const ROWS: u32 = 13;
+/// The subcommand that draws plots.
+pub(crate) const PLOTS: &str = "plots";
+
 pub(crate) const HELP: &str = "\
 gpufs-bench [OPTION …] SUBCOMMAND
 
-What gpufs does on this machine; beside each figure, what else does the same, in the same run.
+Measures gpufs on this machine. Beside each figure stands what else does the same, measured in the same run.
 
-  latency    one NOP and one pread from the page cache, beside a ping-pong between device and host
-  iops       NOPs a second, beside one core with io_uring
-  print      fprintf to one file, beside CUDA's own printf and CPU threads
+  latency    the time of one NOP and of one pread from the page cache, beside a ping-pong between device and host
+  iops       NOPs per second, beside one core with io_uring
+  print      fprintf to one file, beside CUDA's printf and CPU threads
   write      fwrite and pwrite, beside plain stores over the bus and CPU threads
   read       pread from the page cache, beside plain loads over the bus and CPU threads
   fgets      lines of a text file, beside one CPU thread
   cpu-cost   cores that rings use, busy and idle; memory of a session
-  all        these, in this order
-  targets    the project's thirteen targets and no more, each beside what it is held against; a table of what is met
-  plots      over sizes, threads and rings, with short samples: read, write-nowhere, write-tmpfs, print, latency, iops in --svg DIR
+  all        all of these, in this order
+  targets    the project's thirteen targets only, each beside its rival, and a table of which are met
+  plots      short samples over sizes, threads and rings: read, write-nowhere, write-tmpfs, print, latency, iops in --svg DIR
 
 Where:
-  --device D         cpu, or cuda; default: cuda if there is --program, else cpu
-  --program FILE     PTX that holds the kernels of bench/kernels
-  --ordinal N        which GPU; default 0
-  --cufile FILE      libcufile.so.0, or where it lies; default: the loader's places, beside this program, the usual ones
-  --dir DIR          for files; default: the system's directory for temporary files
+  --device D         cpu or cuda; default: cuda with --program, else cpu
+  --program FILE     PTX of the kernels of bench/kernels
+  --ordinal N        the GPU's number; default 0
+  --cufile FILE      libcufile.so.0 or its folder; default: the loader's places, this program's folder, the usual places
+  --dir DIR          the folder for files; default: the system's folder for temporary files
 
 What:
-  --sizes N,…        bytes of one request, up to 4 KiB for each lane, above for each warp; as 64, 4K, 1M
+  --sizes N,…        bytes of one request (64, 4K, 1M): each lane's up to 4 KiB, each warp's above
   --warps N,…        warps that make requests
   --only N,…         rows of the table of targets
-  --rings N,…        rings; print, write and fgets take the first of them
-  --ring-entries N   operations that a ring has in flight at most; default: the session's; of targets and plots on a GPU: 4096
+  --rings N,…        rings; print, write and fgets use the first number
+  --ring-entries N   most operations in flight in a ring; default: the session's; targets and plots on a GPU: 4096
   --buffers N        pinned bytes for data, half for calls in progress, half for streams; default: the session's
   --stream-buffer N  bytes of one buffer of a stream; default: the session's
   --stream-buffers N buffers of a stream that writes; default: the session's
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
   --file-bytes N     bytes of the files that are read and written
-  --memory N         bytes in flight at most
+  --memory N         most bytes in flight
 
 How:
   --quick            all of it in a minute and a half
   --samples N        samples of each figure; default 5
-  --sample-ms N      how long one takes; default 300
-  --deadline N       seconds after which a kernel that waits gives up; default: never
-  --json FILE        everything, as JSON
-  --svg DIR          plots
-  --help             print this
+  --sample-ms N      milliseconds of one sample; default 300
+  --deadline N       seconds after which a waiting kernel gives up; default: never
+  --json FILE        writes every figure as JSON
+  --svg DIR          writes plots
+  --help             prints this text
 ";
 
 /// The command line.
@@ -88,7 +95,7 @@ pub(crate) struct Options {
     pub(crate) svg: Option<PathBuf>,
 }
 
-/// `64`, `4K`, `1M`, `1G`.
+/// A number of bytes: `64`, `4K`, `1M`, `1G`.
 fn bytes(text: &str) -> Result<u64, Failure> {
     let wrong = || format!("'{text}' is not a size such as 64, 4K or 1M");
     let (digits, shift) = match text.as_bytes().last() {
@@ -101,18 +108,47 @@ fn bytes(text: &str) -> Result<u64, Failure> {
     number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(|| wrong().into())
 }
 
-/// What stands between commas.
+/// The items between commas.
 fn list<T>(text: &str, item: impl Fn(&str) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
     text.split(',').map(item).collect()
+}
+
+/// Arguments whose defaults depend on others.
+#[derive(Default)]
+struct Given {
+    subcommand: Option<String>,
+    device: Option<String>,
+    program: Option<PathBuf>,
+    samples: Option<usize>,
+    sample_ms: Option<u64>,
+    file_bytes: Option<u64>,
+    memory: Option<u64>,
 }
 
 impl Options {
     /// Reads the command line; `None`: it asked for help.
     pub(crate) fn read() -> Result<Option<Self>, Failure> {
         let mut parser = Parser::from_env();
-        let (mut subcommand, mut device, mut program) = (None, None, None);
-        let (mut samples, mut target_ms, mut file_bytes, mut memory) = (None, None, None, None);
-        let mut options = Self {
+        let (mut options, mut given) = (Self::new(), Given::default());
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Value(value) if given.subcommand.is_none() => given.subcommand = Some(value.string()?),
+                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                Arg::Long(name) => {
+                    let name = name.to_owned();
+                    options.argument(&name, &mut parser, &mut given)?;
+                }
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        options.take_device(&mut given)?;
+        options.take_amounts(&given)?;
+        options.check()?;
+        Ok(Some(options))
+    }
+
+    fn new() -> Self {
+        Self {
             subcommand: String::new(),
             cuda: false,
             program: Vec::new(),
@@ -135,92 +171,108 @@ impl Options {
             deadline: None,
             json: None,
             svg: None,
-        };
-        while let Some(argument) = parser.next()? {
-            let name = match argument {
-                Arg::Value(value) if subcommand.is_none() => {
-                    subcommand = Some(value.string()?);
-                    continue;
-                }
-                Arg::Long(name) => name.to_owned(),
-                Arg::Short('h') => "help".to_owned(),
-                other => return Err(other.unexpected().into()),
-            };
-            let mut text = || parser.value()?.string();
-            match name.as_str() {
-                "help" => return Ok(None),
-                "device" => device = Some(text()?),
-                "program" => program = Some(parser.value()?),
-                "ordinal" => options.ordinal = text()?.parse()?,
-                "dir" => options.directory = parser.value()?.into(),
-                "cufile" => options.cufile = Some(parser.value()?.into()),
-                "only" => options.only = Some(list(&text()?, |number| Ok(number.parse()?))?),
-                "sizes" => options.sizes = Some(list(&text()?, bytes)?),
-                "warps" => options.warps = Some(list(&text()?, |number| Ok(number.parse()?))?),
-                "rings" => options.rings = Some(list(&text()?, |number| Ok(number.parse()?))?),
-                "ring-entries" => options.ring_entries = Some(text()?.parse()?),
-                "buffers" => options.buffers = Some(usize::try_from(bytes(&text()?)?)?),
-                "stream-buffer" => options.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
-                "stream-buffers" => options.stream_buffers = Some(text()?.parse()?),
-                "survives" => options.survives = Some(text()? != "0"),
-                "file-bytes" => file_bytes = Some(bytes(&text()?)?),
-                "memory" => memory = Some(bytes(&text()?)?),
-                "quick" => options.quick = true,
-                "samples" => samples = Some(text()?.parse()?),
-                "sample-ms" => target_ms = Some(text()?.parse()?),
-                "deadline" => options.deadline = Some(Duration::from_secs(text()?.parse()?)),
-                "json" => options.json = Some(parser.value()?.into()),
-                "svg" => options.svg = Some(parser.value()?.into()),
-                _ => return Err(Arg::Long(&name).unexpected().into()),
-            }
         }
-        options.subcommand = subcommand.ok_or("which subcommand? See gpufs-bench --help")?;
-        options.cuda = match device.as_deref() {
-            None => program.is_some(),
+    }
+
+    /// Takes one long option with its value.
+    fn argument(&mut self, name: &str, parser: &mut Parser, given: &mut Given) -> Result<(), Failure> {
+        if name == "quick" {
+            self.quick = true;
+            return Ok(());
+        }
+        let mut path = || Ok::<_, Failure>(PathBuf::from(parser.value()?));
+        match name {
+            "program" => given.program = Some(path()?),
+            "dir" => self.directory = path()?,
+            "cufile" => self.cufile = Some(path()?),
+            "json" => self.json = Some(path()?),
+            "svg" => self.svg = Some(path()?),
+            _ => return self.number(name, parser, given),
+        }
+        Ok(())
+    }
+
+    /// Takes an option whose value is a word, a number or a list of numbers.
+    fn number(&mut self, name: &str, parser: &mut Parser, given: &mut Given) -> Result<(), Failure> {
+        let mut text = || parser.value()?.string();
+        let numbers = |text: &str| list(text, |number| Ok(number.parse::<u32>()?)).map(Some);
+        match name {
+            "device" => given.device = Some(text()?),
+            "ordinal" => self.ordinal = text()?.parse()?,
+            "only" => self.only = numbers(&text()?)?,
+            "sizes" => self.sizes = Some(list(&text()?, bytes)?),
+            "warps" => self.warps = numbers(&text()?)?,
+            "rings" => self.rings = numbers(&text()?)?,
+            "ring-entries" => self.ring_entries = Some(text()?.parse()?),
+            "buffers" => self.buffers = Some(usize::try_from(bytes(&text()?)?)?),
+            "stream-buffer" => self.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
+            "stream-buffers" => self.stream_buffers = Some(text()?.parse()?),
+            "survives" => self.survives = Some(text()? != "0"),
+            "file-bytes" => given.file_bytes = Some(bytes(&text()?)?),
+            "memory" => given.memory = Some(bytes(&text()?)?),
+            "samples" => given.samples = Some(text()?.parse()?),
+            "sample-ms" => given.sample_ms = Some(text()?.parse()?),
+            "deadline" => self.deadline = Some(Duration::from_secs(text()?.parse()?)),
+            _ => return Err(Arg::Long(name).unexpected().into()),
+        }
+        Ok(())
+    }
+
+    /// Sets the subcommand, the device and its program.
+    fn take_device(&mut self, given: &mut Given) -> Result<(), Failure> {
+        self.subcommand = given.subcommand.take().ok_or("which subcommand? See gpufs-bench --help")?;
+        self.cuda = match given.device.as_deref() {
+            None => given.program.is_some(),
             Some("cpu") => false,
             Some("cuda") => true,
             Some(other) => return Err(format!("--device {other}: use cpu or cuda").into()),
         };
-        if options.cuda {
-            let program = program
-                .ok_or("--device cuda wants --program, the PTX of the kernels: bench.ptx of the bundle")?;
+        if self.cuda {
+            let program = given
+                .program
+                .take()
+                .ok_or("--device cuda needs --program, the PTX of the kernels: bench.ptx of the bundle")?;
             let text = std::fs::read(&program);
-            options.program = text.map_err(|error| format!("{}: {error}", program.display()))?;
+            self.program = text.map_err(|error| format!("{}: {error}", program.display()))?;
         }
-        // Its many figures are short ones.
-        let plots = options.subcommand == crate::plots::NAME;
-        options.quick |= plots;
+        Ok(())
+    }
+
+    /// Sets how much is measured, which depends on the subcommand, on the device and on `--quick`.
+    fn take_amounts(&mut self, given: &Given) -> Result<(), Failure> {
+        // Plots have many figures, so their samples are short.
+        let plots = self.subcommand == PLOTS;
+        self.quick |= plots;
         let (quick_ms, quick_file, quick_memory) =
-            if options.cuda { (40, 64 << 20, 64 << 20) } else { (20, 16 << 20, 8 << 20) };
-        let (slow_file, slow_memory) =
-            if options.cuda { (1 << 30, 128 << 20) } else { (256 << 20, 16 << 20) };
-        let choose =
-            |given: Option<u64>, quick, slow| given.unwrap_or(if options.quick { quick } else { slow });
-        options.file_bytes = choose(file_bytes, quick_file, slow_file).max(64 << 10);
-        options.memory = usize::try_from(choose(memory, quick_memory, slow_memory).max(64 << 10))?;
-        options.effort.samples = samples.unwrap_or(if plots { 3 } else { 5 }).max(1);
-        options.effort.target = Duration::from_millis(choose(target_ms, quick_ms, 300));
-        if options.cuda && (plots || options.subcommand == crate::targets::NAME) {
-            options.ring_entries = options.ring_entries.or(Some(4096));
+            if self.cuda { (40, 64 << 20, 64 << 20) } else { (20, 16 << 20, 8 << 20) };
+        let (slow_file, slow_memory) = if self.cuda { (1 << 30, 128 << 20) } else { (256 << 20, 16 << 20) };
+        let quick = self.quick;
+        let choose = |given: Option<u64>, short, long| given.unwrap_or(if quick { short } else { long });
+        self.file_bytes = choose(given.file_bytes, quick_file, slow_file).max(64 << 10);
+        self.memory = usize::try_from(choose(given.memory, quick_memory, slow_memory).max(64 << 10))?;
+        self.effort.samples = given.samples.unwrap_or(if plots { 3 } else { 5 }).max(1);
+        self.effort.target = Duration::from_millis(choose(given.sample_ms, quick_ms, 300));
+        if self.cuda && (plots || self.subcommand == TARGETS) {
+            self.ring_entries = self.ring_entries.or(Some(4096));
         }
-        if plots && options.svg.is_none() {
+        Ok(())
+    }
+
+    /// What is wrong with values that were parsed.
+    fn check(&self) -> Result<(), Failure> {
+        if self.subcommand == PLOTS && self.svg.is_none() {
             return Err("plots: say where they go, with --svg DIR".into());
         }
-        if options.only.iter().flatten().any(|row| !(1..=crate::targets::ROWS).contains(row)) {
-            return Err(format!("--only: rows are 1 to {}", crate::targets::ROWS).into());
+        if self.only.iter().flatten().any(|row| !(1..=ROWS).contains(row)) {
+            return Err(format!("--only: rows are 1 to {ROWS}").into());
         }
-        let numbers = options.warps.iter().chain(&options.rings).flatten();
-        if numbers.copied().min() == Some(0) {
+        if self.warps.iter().chain(&self.rings).flatten().any(|number| *number == 0) {
             return Err("--warps and --rings: at least 1".into());
         }
-        if options
-            .sizes
-            .iter()
-            .flatten()
-            .any(|size| !size.is_power_of_two() || !(16..=4 << 20).contains(size))
-        {
+        let is_size = |size: &u64| size.is_power_of_two() && (16..=4 << 20).contains(size);
+        if !self.sizes.iter().flatten().all(is_size) {
             return Err("--sizes: powers of two from 16 bytes to 4 MiB".into());
         }
-        Ok(Some(options))
+        Ok(())
     }
 }

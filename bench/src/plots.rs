@@ -8,7 +8,9 @@ use std::path::Path;
 use gpufs_bench_kernels::MOST_FILES;
 use gpufs_host::Grid;
 
+use crate::bench::Bench;
 use crate::cpu::{Means, Plain};
+use crate::failure::Failure;
 use crate::gpu::Staging;
 use crate::latency::Landing;
 use crate::read::{Piece, Source, pieces, reading_ways};
@@ -16,9 +18,9 @@ use crate::report::{Place, Role, size};
 use crate::sample::Spread;
 use crate::scratch::{Access, Scratch, in_memory};
 use crate::write::Target;
-use crate::{Bench, Failure, iops, latency, print, read, targets, write};
+use crate::{iops, latency, options, print, read, write};
 
-pub(crate) const NAME: &str = "plots";
+pub(crate) const NAME: &str = options::PLOTS;
 
 const UNIT: &str = "GB/s";
 const BYTES: &str = "bytes of a request: up to 4K each lane's own, above each warp's";
@@ -117,10 +119,9 @@ fn writing(bench: &mut Bench, rings: u32, target: Target, name: &'static str) ->
         bench.step(&format!("{name} {}", piece.name()));
         let x = piece.size as f64;
         let one = std::slice::from_ref(&piece);
-        let (_, (_, ours)) =
-            bench.best(rings, effort, &targets::writing_ways(one), |stage, effort, way| {
-                targets::written(stage, effort, &target, one, way)
-            })?;
+        let (_, (_, ours)) = bench.best(rings, effort, &write::writing_ways(one), |stage, effort, way| {
+            write::written(stage, effort, &target, one, way)
+        })?;
         plot.point(bench, x, Role::Ours, "gpufs: fwrite or pwrite", ours);
         if bench.gpu.is_some() {
             let bus = write::stored(bench.stage(rings)?, effort, &piece)?;

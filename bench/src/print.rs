@@ -10,11 +10,12 @@ use gpufs_bench_kernels::calls::print_lines;
 use gpufs_bench_kernels::rivals::print_cuda;
 use gpufs_host::Grid;
 
+use crate::bench::Bench;
 use crate::cpu::{Moving, Plain};
+use crate::failure::Failure;
 use crate::report::Role;
 use crate::sample::Spread;
 use crate::scratch::{Scratch, both_ways, in_memory};
-use crate::{Bench, Failure};
 
 const NAME: &str = "print";
 /// Bytes that a CPU thread writes at a time.
@@ -166,7 +167,7 @@ pub(crate) fn by_threads(
 }
 
 /// CUDA's own `printf`, its output sent to the file; only the lines that came out are counted.
-#[allow(unsafe_code, reason = "the standard output of C and of this process")]
+#[expect(unsafe_code, reason = "the standard output of C and of this process")]
 pub(crate) fn cuda_lines(bench: &mut Bench, rings: u32, grid: Grid, path: &Path) -> Result<Rates, Failure> {
     let threads = threads_of(grid);
     let samples = bench.options.effort.samples;
@@ -220,7 +221,7 @@ fn wanted_rounds(lines: u64, threads: u64) -> u64 {
 }
 
 /// The C library's `fprintf` of such lines in one thread.
-#[allow(unsafe_code, reason = "the C library's stdio")]
+#[expect(unsafe_code, reason = "the C library's stdio")]
 pub(crate) fn libc_lines(samples: usize, path: &Path, quick: bool) -> Result<Rates, Failure> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     let lines = if quick { 50_000_u64 } else { 500_000 };

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use gpufs_bench_kernels::calls::{COPIED, DIRECT, IN_PLACE, JOINED, Transfers, read_pieces};
 use gpufs_bench_kernels::rivals::load_raw;
 
+use crate::bench::Bench;
 use crate::cpu::{Means, Moving, Plain};
 use crate::cufile::{self, Reading};
+use crate::failure::Failure;
 use crate::gpu::Staging;
 use crate::report::{Place, Role, size};
 use crate::sample::{Effort, Spread};
 use crate::scratch::{Access, Scratch, both_ways};
 use crate::stage::{Stage, WIDTH, grid_of};
-use crate::{Bench, Failure};
 
 const NAME: &str = "read";
 const UNIT: &str = "GB/s";

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::sample::Spread;
 use crate::svg;
 

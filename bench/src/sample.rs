@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Samples of one figure, in ascending order.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Spread {
     }
     /// The value below which `share` of the samples lie.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
         let index = (share * (self.0.len() - 1) as f64).round() as usize;
         self.0[index]
     }
@@ -65,7 +65,7 @@ impl Effort {
                 break;
             }
             let factor = (target / seconds.max(1e-9)).clamp(2.0, 16.0);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
             let more = (f64::from(rounds) * factor).min(f64::from(most)) as u32;
             rounds = more;
         }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// A directory of its own, removed with what it holds.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Access {
 }
 
 /// What file system a directory is on, if it is a well-known one (`statfs(2)`).
-#[allow(unsafe_code, reason = "statfs")]
+#[expect(unsafe_code, reason = "statfs")]
 pub(crate) fn kind(directory: &Path) -> Option<&'static str> {
     let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
     // SAFETY:

@@ -1,5 +1,5 @@
 //! A session with the memory that measurements need, and how a kernel runs on it.
-#![allow(unsafe_code, reason = "memory shared with kernels")]
+#![expect(unsafe_code, reason = "memory shared with kernels")]
 
 use std::fs::File as HostFile;
 use std::mem::ManuallyDrop;
@@ -13,7 +13,7 @@ use gpufs_core::session::FileIndex;
 use gpufs_device::kernel::FileHandle;
 use gpufs_host::{Grid, RegisteredBuffer, Session};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::gpu::{DeviceBytes, Gpu};
 use crate::options::Options;
 

@@ -149,7 +149,7 @@ impl Axis {
     }
     /// Multiples of powers, from the last that is not above `low` to the first that is not below `high`.
     fn between(low: f64, high: f64, base: f64, factors: &[f64]) -> Vec<f64> {
-        #[allow(clippy::cast_possible_truncation, reason = "small exponents")]
+        #[expect(clippy::cast_possible_truncation, reason = "small exponents")]
         let (first, last) = (low.log(base).floor() as i32, high.log(base).ceil() as i32);
         let all: Vec<f64> = (first - 1..=last + 1)
             .flat_map(|power| factors.iter().map(move |factor| factor * base.powi(power)))

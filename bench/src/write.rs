@@ -8,14 +8,15 @@ use gpufs_bench_kernels::calls::{Transfers, Writes, write_pieces, write_streams}
 use gpufs_bench_kernels::rivals::store_raw;
 use gpufs_bench_kernels::steps::{WRITE_STEPS, write_steps};
 
+use crate::bench::Bench;
 use crate::cpu::{Means, Moving, Plain};
+use crate::failure::Failure;
 use crate::gpu::Staging;
 use crate::read::{Piece, Way, gigabytes, pieces};
-use crate::report::{Place, Role};
+use crate::report::{Place, Role, size};
 use crate::sample::{Effort, Spread};
 use crate::scratch::{Access, Scratch, in_memory};
 use crate::stage::{Stage, WIDTH, grid_of};
-use crate::{Bench, Failure};
 
 const NAME: &str = "write";
 const UNIT: &str = "GB/s";
@@ -258,4 +259,37 @@ pub(crate) fn stored(stage: &mut Stage, effort: Effort, piece: &Piece) -> Result
         Ok((f64::from(piece.warps) * bytes as f64 * f64::from(rounds), seconds))
     })?;
     Ok(gigabytes(&rate))
+}
+
+/// Bytes of a stream's block where a file is written in large pieces: the system takes a lock, and a journal an entry, for each.
+pub(crate) const LARGE_BLOCK: u32 = 1 << 20;
+
+/// Which piece, and how: by `pwrite`, or through a stream.
+pub(crate) type WritingWay = (usize, Option<Way>);
+
+/// The ways from device memory to a file, for each of the pieces.
+pub(crate) fn writing_ways(pieces: &[Piece]) -> Vec<(String, WritingWay)> {
+    let mut ways = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        let of = |name: &str| format!("{name}, {}, warps: {}", size(piece.size), piece.warps);
+        ways.push((of(STREAM), (index, None)));
+        for way in Way::OF_DEVICE_MEMORY.into_iter().filter(|way| way.suits(piece, 1)) {
+            ways.push((of(way.name(true)), (index, Some(way))));
+        }
+    }
+    ways
+}
+
+/// The rate of one of them.
+pub(crate) fn written(
+    stage: &mut Stage,
+    effort: Effort,
+    target: &Target,
+    pieces: &[Piece],
+    (index, way): WritingWay,
+) -> Result<Spread, Failure> {
+    match way {
+        Some(way) => placed(stage, effort, target, &pieces[index], way),
+        None => streamed(stage, effort, target, &pieces[index]),
+    }
 }

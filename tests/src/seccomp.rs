@@ -7,7 +7,7 @@
 ///
 /// # Panics
 /// For a number that is no system call's.
-#[allow(unsafe_code, reason = "installs a seccomp filter")]
+#[expect(unsafe_code, reason = "installs a seccomp filter")]
 pub fn refuse_call(call: i64, errno: i32) -> Result<(), String> {
     let statement =
         |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap(), jt: 0, jf: 0, k };

@@ -1,6 +1,6 @@
 //! Calls that the host makes itself, past the session's deadline: before the first launch and after one, in every mode. Each ends with
 //! `ETIMEDOUT`, and the session goes on.
-#![allow(unsafe_code, reason = "makes a FIFO")]
+#![expect(unsafe_code, reason = "makes a FIFO")]
 
 use std::fs::{File as HostFile, OpenOptions};
 use std::io::{Read as _, Write as _};

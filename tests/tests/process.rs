@@ -1,6 +1,6 @@
 //! A session and its process: what a forked child may do with a copy of its parent's session, and what becomes of buffered output
 //! when the process ends.
-#![allow(unsafe_code, reason = "forks")]
+#![expect(unsafe_code, reason = "forks")]
 
 use std::ffi::CString;
 use std::os::unix::process::ExitStatusExt;

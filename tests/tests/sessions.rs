@@ -1,6 +1,6 @@
 //! Sessions one after the other: what a process has after many of them is what it had after few, and handles of earlier ones say that they are
 //! closed. `GPUFS_SESSIONS` says how many; 1,000 and more are for long runs.
-#![allow(unsafe_code, reason = "a kept handle")]
+#![expect(unsafe_code, reason = "a kept handle")]
 
 use std::ffi::CStr;
 use std::fs;

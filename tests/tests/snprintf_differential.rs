@@ -2,7 +2,7 @@
 //! of the same kind runs fewer of them, in kernels. Here in all four rounding directions.
 //!
 //! `GPUFS_CASES` sets how many cases run and `GPUFS_SEED` where they come from; case `i` of a seed is always the same.
-#![allow(unsafe_code, reason = "sets the rounding direction")]
+#![expect(unsafe_code, reason = "sets the rounding direction")]
 
 use gpufs_device::format::snprintf;
 use gpufs_tests::differential::formats::{Case, ROOM, TEXTS};

@@ -1,6 +1,5 @@
 //! Standard streams that were redirected: positions are those of the open file description, which the program shares with its shell, its
 //! host and its children (C11 7.21.9, POSIX 2.5.1). Programs are run through `gpufs` and through the C library, and compared.
-#![allow(unsafe_code, reason = "pipes, FIFOs and sockets from the system")]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};

@@ -1,5 +1,5 @@
 //! What C11 and POSIX say of single calls, where the random sequences of the suite do not lead: each on every back end.
-#![allow(unsafe_code, reason = "calls the C library")]
+#![expect(unsafe_code, reason = "calls the C library")]
 
 use std::ffi::{CStr, CString};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Output survives the device ([D-14]): kernels are stopped for ever at a random instruction, or end, the tables are given up, and
 //! the host writes from the journal, the buffers and the rings alone what returned calls had accepted.
-#![allow(unsafe_code, reason = "signals, and a device that is given up")]
+#![expect(unsafe_code, reason = "signals, and a device that is given up")]
 
 use std::ffi::CString;
 use std::io::{self, Read};

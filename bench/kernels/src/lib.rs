@@ -4,7 +4,7 @@
 //! host takes the span from the first start to the last end, so that launching and translating a program do not count.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-#![allow(unsafe_code, reason = "memory shared with the host, at addresses that are arguments")]
+#![expect(unsafe_code, reason = "memory shared with the host, at addresses that are arguments")]
 
 pub mod calls;
 pub mod rivals;

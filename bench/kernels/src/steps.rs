@@ -141,7 +141,7 @@ kernel! {
             lap(&mut sums[1]);
             let geometry = stream.geometry(session);
             let number = geometry.block_of(position);
-            #[allow(clippy::cast_possible_truncation, reason = "within a block, which holds whole calls")]
+            #[expect(clippy::cast_possible_truncation, reason = "within a block, which holds whole calls")]
             let share = ((position - geometry.start_of(number)) as u32, bytes as u32);
             let block_ref = stream.block_ref(&geometry, number);
             let entry = if warp.is_leader() { stream.draw_entry(&geometry, number, share) } else { 0 };

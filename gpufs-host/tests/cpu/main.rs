@@ -54,7 +54,7 @@ pub(crate) fn whole_warp() -> u64 {
 }
 
 /// A divergent call.
-#[allow(clippy::if_same_then_else, reason = "the same call at two places is what the tests are about")]
+#[expect(clippy::if_same_then_else, reason = "the same call at two places is what the tests are about")]
 pub(crate) fn one_of_two_places(first: bool) -> Lanes {
     if first { calling!() } else { calling!() }
 }

@@ -59,7 +59,7 @@ pub const DONE: u32 = 4;
 /// What can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-#[allow(missing_docs, reason = "named as in C")]
+#[expect(missing_docs, reason = "named as in C")]
 pub enum Verb {
     /// Waits for `number` nanoseconds.
     Nap,

@@ -2,7 +2,7 @@
 #![cfg_attr(any(target_arch = "nvptx64", target_arch = "amdgpu"), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 #![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
-#![allow(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
+#![expect(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
 
 mod calls;
 mod meetings;

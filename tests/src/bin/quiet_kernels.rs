@@ -1,5 +1,5 @@
 //! Kernels that open, print, read and close, between two marks that `strace` sees. `system_calls.rs` runs it and reads the log.
-#![allow(unsafe_code, reason = "the marks are system calls")]
+#![expect(unsafe_code, reason = "the marks are system calls")]
 
 use std::ffi::CString;
 use std::time::Duration;

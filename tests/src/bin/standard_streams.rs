@@ -7,7 +7,7 @@
 //! ```
 //!
 //! With `LEAK` in the environment it leaves the session to the end of the process.
-#![allow(unsafe_code, reason = "calls the C library")]
+#![expect(unsafe_code, reason = "calls the C library")]
 
 use std::fmt::Write as _;
 use std::fs;

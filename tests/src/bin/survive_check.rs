@@ -11,7 +11,7 @@
 //! | `--survives` | 0: without a journal, for comparison; nothing is then checked but that it says so |
 //! | `--only-after` | 1: without the fault, only what comes after it |
 //! | `--rings`, `--mode`, `--memory` | rings; `sqpoll`, `enter`, `threads`; `kernel`, `caller` |
-#![allow(unsafe_code, reason = "memory shared with kernels")]
+#![expect(unsafe_code, reason = "memory shared with kernels")]
 
 use std::error::Error;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! Descriptors against the system calls.
-#![allow(unsafe_code, reason = "calls the C library")]
+#![expect(unsafe_code, reason = "calls the C library")]
 
 use gpufs_device::file::{self, Whence};
 
@@ -14,7 +14,7 @@ const PLACES: usize = 3;
 
 /// One call; `on` is one of the sequence's descriptors, open or not.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "named as the system calls")]
+#[expect(missing_docs, reason = "named as the system calls")]
 pub enum Call {
     Open {
         on: usize,

@@ -1,5 +1,5 @@
 //! Cases of `snprintf`: a format, its arguments, and what the C library makes of them.
-#![allow(unsafe_code, reason = "calls the C library")]
+#![expect(unsafe_code, reason = "calls the C library")]
 
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;

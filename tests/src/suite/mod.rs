@@ -52,7 +52,7 @@ pub enum Outcome {
 
 /// What a case needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(non_camel_case_types, reason = "as written in the table of cases")]
+#[expect(non_camel_case_types, reason = "as written in the table of cases")]
 pub enum Needs {
     /// Any device.
     any,

@@ -1,6 +1,6 @@
 //! A session on some device, with the memory through which the cases of the suite drive it: lists of calls in a registered buffer, and
 //! device memory for their data.
-#![allow(unsafe_code, reason = "writes and reads registered buffers by their addresses")]
+#![expect(unsafe_code, reason = "writes and reads registered buffers by their addresses")]
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum Value {
 
 /// One call of a script. The first number is the entry of the handles that it is made on.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "named as in C")]
+#[expect(missing_docs, reason = "named as in C")]
 pub enum Do {
     Nap(Duration),
     /// Waits until the gate is this far open.

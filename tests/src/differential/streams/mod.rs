@@ -16,7 +16,7 @@ use system::System;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "named as in the C library")]
+#[expect(missing_docs, reason = "named as in the C library")]
 pub enum Call {
     Open {
         name: usize,

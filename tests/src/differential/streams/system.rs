@@ -1,5 +1,5 @@
 //! The C library's side.
-#![allow(unsafe_code, reason = "calls the C library")]
+#![expect(unsafe_code, reason = "calls the C library")]
 
 use std::ffi::CString;
 use std::path::PathBuf;

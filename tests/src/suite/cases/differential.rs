@@ -1,5 +1,5 @@
 //! Streams, descriptors and formats against the C library and the system: the same calls, the same answers.
-#![allow(unsafe_code, reason = "strings in registered memory")]
+#![expect(unsafe_code, reason = "strings in registered memory")]
 
 use std::ffi::CStr;
 use std::fs;

@@ -1,6 +1,6 @@
 //! What goes wrong: each call gives the errno that the system call gives, in the lane that asked and only there, what a stream
 //! accepted is kept, and the session stays usable.
-#![allow(unsafe_code, reason = "mounts, limits, users and signals")]
+#![expect(unsafe_code, reason = "mounts, limits, users and signals")]
 
 use std::ffi::CString;
 use std::fs;

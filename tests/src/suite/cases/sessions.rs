@@ -1,5 +1,4 @@
 //! Sessions: every way to serve and place the rings, values in device memory, statistics, sleep and waking, and what ends a session.
-#![allow(unsafe_code, reason = "parts of registered buffers")]
 
 use std::fs;
 use std::os::fd::OwnedFd;
