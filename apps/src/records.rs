@@ -1,11 +1,11 @@
-//! Checking what lanes printed: `lane L line N says hello`.
+//! Checks what lanes printed: `lane L line N says hello`.
 
 use std::fmt;
 
-/// Which line of which lane comes next.
+/// Knows which line of each lane comes next.
 #[derive(Clone, Debug)]
 pub struct Checker {
-    /// For each lane, how many of its lines were seen.
+    /// For each lane, the number of its next line.
     next: Vec<u32>,
     lines: u32,
     seen: u64,
@@ -20,16 +20,16 @@ pub enum Wrong {
     Order {
         /// The lane.
         lane: usize,
-        /// The line that should have come.
+        /// The line that comes next.
         expected: u32,
-        /// The one that came.
+        /// The line that was found.
         found: u32,
     },
-    /// A lane's lines are not all there.
+    /// Lines of a lane are missing.
     Missing {
         /// The lane.
         lane: usize,
-        /// How many are there.
+        /// The number of its lines that were found.
         lines: u32,
     },
 }
@@ -39,9 +39,9 @@ impl fmt::Display for Wrong {
         match self {
             Self::Torn(line) => write!(f, "not a whole record: {line:?}"),
             Self::Order { lane, expected, found } => {
-                write!(f, "lane {lane}: line {found} where line {expected} should be")
+                write!(f, "lane {lane}: line {found} is where line {expected} should be")
             }
-            Self::Missing { lane, lines } => write!(f, "lane {lane}: only {lines} lines"),
+            Self::Missing { lane, lines } => write!(f, "lane {lane}: only {lines} lines were found"),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Checker {
         Self { next: vec![0; lanes as usize], lines, seen: 0 }
     }
 
-    /// Looks at the next line, without its newline.
+    /// Checks the next line, given without its newline.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -79,10 +79,10 @@ impl Checker {
         self.seen
     }
 
-    /// Nothing is missing.
+    /// Checks that no line is missing: the number of lines.
     ///
     /// # Errors
-    /// The first lane that lacks something.
+    /// The first lane that lacks lines.
     pub fn finish(&self) -> Result<u64, Wrong> {
         match self.next.iter().position(|&lines| lines != self.lines) {
             Some(lane) => Err(Wrong::Missing { lane, lines: self.next[lane] }),
@@ -90,7 +90,7 @@ impl Checker {
         }
     }
 
-    /// Looks at a whole text.
+    /// Checks a whole text: the number of lines.
     ///
     /// # Errors
     /// The first thing that is wrong.

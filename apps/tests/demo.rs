@@ -1,4 +1,4 @@
-//! `demo`: all four programs are right, and it leaves nothing behind.
+//! `demo`: all four programs are right, and it removes its files.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn all_programs_are_right() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", errors(&output));
     assert!(
-        said.contains("300 made ones") && said.ends_with("4 of 4 programs did what they should\n"),
+        said.contains("300 generated ones") && said.ends_with("4 of 4 programs gave the right result\n"),
         "{said}"
     );
     assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
@@ -53,5 +53,5 @@ fn says_which_program_is_wrong() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("--mode magic: unknown mode; use sqpoll, enter or threads"), "{said}");
-    assert!(said.ends_with("0 of 4 programs did what they should\n"), "{said}");
+    assert!(said.ends_with("0 of 4 programs gave the right result\n"), "{said}");
 }

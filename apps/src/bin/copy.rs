@@ -34,7 +34,7 @@ struct Task {
     /// `None`: the default of the device.
     piece: Option<usize>,
     check: bool,
-    /// Rounds beside `cp`; none: just copy.
+    /// Rounds with `cp` for comparison; `None`: one copy without it.
     rounds: Option<u32>,
     source: PathBuf,
     target: PathBuf,

@@ -1,4 +1,4 @@
-//! `demo`: runs the four programs on real input, beside the system's own tools, and says in a table what they did.
+//! `demo`: runs the four programs on real input, compares them with the system's own tools, and prints the results in a table.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -33,8 +33,8 @@ The other options are passed to the programs; see greet --help.
 
 /// The least number of files that `grep` searches.
 const FILES: usize = 10_000;
-/// Where it stops looking for more.
-const MOST_FILES: usize = 20_000;
+/// The most files that it looks for on this machine.
+const FILES_MAX: usize = 20_000;
 /// What it searches for.
 const PATTERN: &str = "Result";
 
@@ -46,7 +46,7 @@ struct Demo {
     passed_on: Vec<OsString>,
     /// The folder for files, removed at the end.
     work: PathBuf,
-    /// So many made texts and no others, if that was asked for.
+    /// The number of generated texts, if grep is to search these and no others.
     made: Option<usize>,
     copy_bytes: u64,
     rounds: u32,
@@ -101,7 +101,7 @@ fn command(line: &mut CommandLine) -> Result<Demo, Failure> {
 
 impl Demo {
     fn run(&self) -> io::Result<[Verdict; 4]> {
-        // Said at once, in case a later one is the last that is heard of.
+        // Printed at once: a later program may hang.
         let said = |verdict: Verdict| {
             println!("{}: {}", verdict.program, if verdict.is_right { "ok" } else { "WRONG" });
             verdict
@@ -109,7 +109,7 @@ impl Demo {
         Ok([said(self.greet()?), said(self.grep()?), said(self.copy()?), said(self.follow()?)])
     }
 
-    /// A program, killed should it hang.
+    /// A program, which is killed if it hangs.
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", &self.limit.to_string()]).arg(self.programs.join(name));
@@ -122,7 +122,8 @@ impl Demo {
         let output = self.program("greet").args(["--check", "--lines", "10"]).arg(&file).output()?;
         let printed = sorted(&output.stdout);
         let same = fs::read(&file).is_ok_and(|text| sorted(&text) == printed);
-        let checked = said(&output).lines().find_map(|line| line.strip_prefix("greet: ").map(str::to_owned));
+        let checked =
+            errors(&output).lines().find_map(|line| line.strip_prefix("greet: ").map(str::to_owned));
         let text = format!(
             "{} lines on the standard output, {} those in the file; {}",
             printed.len(),
@@ -148,7 +149,7 @@ impl Demo {
         writer.flush()?;
         drop(writer);
         let (ours, theirs) = (self.work.join("ours"), self.work.join("theirs"));
-        // The first run brings the files into memory for both.
+        // The first run reads the files into the page cache, for both programs.
         system_grep(&files, &theirs)?;
         let there = system_grep(&files, &theirs)?;
         let started = Instant::now();
@@ -165,7 +166,7 @@ impl Demo {
         let same = fs::read(&ours)? == fs::read(&theirs)?;
         let bytes = fs::metadata(&theirs)?.len();
         let mut text = format!(
-            "{found} texts of this machine and {} made ones: {bytes} bytes of output {} those of grep -F -n; {:.2} s here, {:.2} s \
+            "{found} texts of this machine and {} generated ones: {bytes} bytes of output {} those of grep -F -n; {:.2} s here, {:.2} s \
              there",
             files.len() - found,
             if same { "identical to" } else { "DIFFERENT from" },
@@ -191,7 +192,7 @@ impl Demo {
         if !output.status.success() {
             text += &format!("\n{}", trouble(&output));
         }
-        // The rest needs the room.
+        // The next program needs the room.
         fs::remove_file(&source)?;
         Ok(Verdict { program: "copy", is_right: output.status.success(), ran: ran(&output), text })
     }
@@ -216,25 +217,25 @@ fn print_table(verdicts: &[Verdict]) -> bool {
         }
     }
     let right = verdicts.iter().filter(|verdict| verdict.is_right).count();
-    println!("\n{right} of {} programs did what they should", verdicts.len());
+    println!("\n{right} of {} programs gave the right result", verdicts.len());
     right == verdicts.len()
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Where a program ran, and how long: from its statistics.
+/// Where a program ran, and for how long: from its statistics.
 fn ran(output: &Output) -> String {
-    let said = said(output);
-    let line = |start| said.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+    let errors = errors(output);
+    let line = |start| errors.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     [line("ran on "), line("not on a GPU: ")].join("\n").trim_end().to_owned()
 }
 
-/// What went wrong, in the program's words.
+/// What went wrong, in the words of the program.
 fn trouble(output: &Output) -> String {
-    let said = said(output);
-    format!("{}: {}", output.status, said.lines().last().unwrap_or("nothing was said"))
+    let errors = errors(output);
+    format!("{}: {}", output.status, errors.lines().last().unwrap_or("it printed no error"))
 }
 
 fn sorted(text: &[u8]) -> Vec<&[u8]> {
@@ -253,7 +254,7 @@ fn system_grep(files: &[PathBuf], into: &Path) -> io::Result<Duration> {
         command.env("LC_ALL", "C").args(["-F", "-n", "-H", "--", PATTERN]).args(files);
         let status =
             command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(Stdio::null()).status()?;
-        // 1: nothing matched. 2: a file could not be read, which is to be the same here and there.
+        // 1: nothing matched. 2: a file could not be read; the two outputs must agree on that, too.
         if !matches!(status.code(), Some(0..=2)) {
             return Err(io::Error::other(format!("grep ended with {status}")));
         }
@@ -261,7 +262,7 @@ fn system_grep(files: &[PathBuf], into: &Path) -> io::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Text files of this machine in a fixed order: a Rust toolchain's documentation and sources, headers, and what else /usr/share holds.
+/// Text files of this machine in a fixed order: documentation and sources of a Rust toolchain, headers, and files of /usr/share.
 fn find_files() -> Vec<PathBuf> {
     let mut places = Vec::new();
     if let Ok(output) = Command::new("rustc").args(["--print", "sysroot"]).output() {
@@ -282,7 +283,7 @@ fn visit(directory: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        if files.len() >= MOST_FILES {
+        if files.len() >= FILES_MAX {
             return;
         }
         let path = entry.path();
@@ -311,7 +312,7 @@ impl Random {
     }
 }
 
-/// Makes `count` texts in folders of a hundred: most are short, some are long, some hold what is searched for.
+/// Generates `count` texts in folders of a hundred: most are short, some are long, some contain the pattern.
 fn make_files(tree: &Path, count: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     const WORDS: [&str; 16] = [
         "the", "lanes", "of", "a", "warp", "read", "and", "write", "files", "in", "blocks", "io", "Ring",
@@ -328,7 +329,7 @@ fn make_files(tree: &Path, count: usize, files: &mut Vec<PathBuf>) -> io::Result
             1..20 => 100_000,
             _ => 12_000,
         };
-        // Whether the last word, the one that is searched for, may occur.
+        // Whether the last word, the pattern, may occur.
         let words = if index % 3 == 0 { WORDS.len() } else { WORDS.len() - 1 };
         let mut text = String::new();
         let length = random.below(length);

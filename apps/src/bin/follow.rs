@@ -51,7 +51,7 @@ struct Reader {
 
 impl Reader {
     /// Reads and checks the lines that are new: how many.
-    fn look(&mut self) -> Result<u64, Failure> {
+    fn read_new(&mut self) -> Result<u64, Failure> {
         let before = self.checker.seen();
         self.file.read_to_end(&mut self.rest)?;
         let end = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -112,7 +112,7 @@ fn follow(task: &Task) -> Result<ExitCode, Failure> {
     let (mut first, mut said, mut looks) = (None, started, 0_u64);
     // Ends with the kernel.
     while !session.is_finished() {
-        let lines = reader.look()?;
+        let lines = reader.read_new()?;
         if lines > 0 {
             first.get_or_insert_with(|| started.elapsed());
             looks += 1;
@@ -131,7 +131,7 @@ fn follow(task: &Task) -> Result<ExitCode, Failure> {
     if let Some(errno) = session.fetch(&failed)?.get() {
         return Err(cli::about(path, errno.text()));
     }
-    reader.look()?;
+    reader.read_new()?;
     if !reader.rest.is_empty() {
         return Err(cli::about(path, "the last line has no newline"));
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Plan, Program};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
-use gpufs_apps::kernels::grep::{self, LONGEST_NEEDLE, Names, Needle, Show};
+use gpufs_apps::kernels::grep::{self, NEEDLE_BYTES_MAX, Names, Needle, Show};
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
 use gpufs_host::{Grid, Session};
@@ -35,35 +35,35 @@ Prints the lines of the files that contain PATTERN, in the order of the files, a
 Exit status: 0 if a line matched, 1 if none did, 2 after an error.
 ";
 
-/// Entries of the file table, and descriptors, beside those that warps have open.
-const FILES_BESIDE: u32 = 64;
-/// Files that a warp has open at least: a short one and a long one.
-const LEAST_FILES: u32 = 2;
-/// Short files that a warp on a GPU has open at a time: there are many warps.
+/// Entries of the file table, and descriptors, besides those of the files that warps search.
+const OTHER_FILES: u32 = 64;
+/// The least number of files that a warp has open: a short one and a long one.
+const WARP_FILES_MIN: u32 = 2;
+/// Short files that a warp on a GPU has open at a time. A GPU has many warps.
 const GPU_TOGETHER: u32 = 8;
-/// The most rings by default.
-const MOST_RINGS: u32 = 8;
-/// Threads that look how long files are, and the least that is worth one.
-const MOST_THREADS: usize = 8;
-const LEAST_SHARE: usize = 512;
-/// Memory of a GPU's for the warps' texts and output, at most, and the least that is tried where there is not so much.
-const GPU_MEMORY: usize = 2 << 30;
-const LEAST_GPU_MEMORY: usize = 64 << 20;
-/// Output that a warp on a GPU keeps until its turn, at least, and beyond a piece's text.
-const GPU_OUTPUT: u32 = 256 << 10;
-const OUTPUT_BESIDE: u32 = 4096;
-/// The most: a longer piece, which only --piece makes, may have to wait for its turn.
-const MOST_OUTPUT: u32 = 2 << 20;
-/// Bytes of a piece, by default and at most.
+/// The most rings that grep chooses by itself.
+const RINGS_MAX: u32 = 8;
+/// The most threads that look up the lengths of files, and the least number of files for a thread.
+const THREADS_MAX: usize = 8;
+const THREAD_FILES_MIN: usize = 512;
+/// The most memory of a GPU for the texts and output of warps, and the least that is tried where the GPU has less.
+const GPU_MEMORY_MAX: usize = 2 << 30;
+const GPU_MEMORY_MIN: usize = 64 << 20;
+/// The least output that a warp on a GPU buffers, and what it buffers in addition to the text of a piece.
+const GPU_OUTPUT_MIN: u32 = 256 << 10;
+const OUTPUT_EXTRA: u32 = 4096;
+/// The most output that it buffers. A longer piece, which only --piece makes, may have to wait for its turn.
+const GPU_OUTPUT_MAX: u32 = 2 << 20;
+/// Sizes in bytes: a piece by default, a stretch, and output by default; the largest piece.
 #[allow(clippy::cast_possible_truncation, reason = "a constant that fits")]
 const PIECE: u32 = grep::PIECE_BYTES as u32;
 #[allow(clippy::cast_possible_truncation, reason = "as above")]
 const STRETCH: u32 = grep::STRETCH_BYTES as u32;
 #[allow(clippy::cast_possible_truncation, reason = "as above")]
 const OUTPUT: u32 = grep::OUTPUT_BYTES as u32;
-const MOST_PIECE: u32 = 16 << 20;
-/// The least that is kept of the output.
-const LEAST_OUTPUT: u32 = 4096;
+const PIECE_MAX: u32 = 16 << 20;
+/// The smallest output buffer.
+const OUTPUT_MIN: u32 = 4096;
 
 const PROGRAM: Program = Program { name: "grep", help: &[HELP, cli::HELP], trouble: 2 };
 
@@ -74,9 +74,9 @@ struct Command {
     numbered: bool,
     named: Option<bool>,
     is_class: bool,
-    /// Bytes of a piece of a long file, if that was said.
+    /// Bytes of a piece of a long file, if `--piece` gives them.
     piece: Option<u32>,
-    /// Bytes of output that a warp keeps, if that was said.
+    /// Bytes of output that a warp buffers, if `--output` gives them.
     output: Option<u32>,
     pattern: OsString,
     files: Vec<OsString>,
@@ -87,8 +87,8 @@ fn main() -> ExitCode {
 }
 
 fn command(line: &mut CommandLine) -> Result<Command, Failure> {
-    // Eight warps: memory for their texts stays near the cores, and there is always one that does not wait.
-    // A GPU's warp does one thing after the other and waits for each: it takes many to keep the bus busy.
+    // Eight warps of CPU lanes: their texts stay in the caches, and one of them always has something to do.
+    // A warp of a GPU waits for each of its operations: only many warps keep the bus busy.
     let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
     let (mut piece, mut output) = (None, None);
     let (mut counts, mut names) = (false, false);
@@ -126,9 +126,9 @@ fn command(line: &mut CommandLine) -> Result<Command, Failure> {
     if files.is_empty() && lists.is_empty() {
         return Err("no FILE was named; name some, or a list of them with --files-from".into());
     }
-    for (name, value, least) in [("piece", piece, 1), ("output", output, LEAST_OUTPUT)] {
-        if let Some(value) = value.filter(|value| !(least..=MOST_PIECE).contains(value)) {
-            return Err(format!("--{name} {value}: choose {least} to {MOST_PIECE} bytes").into());
+    for (name, value, least) in [("piece", piece, 1), ("output", output, OUTPUT_MIN)] {
+        if let Some(value) = value.filter(|value| !(least..=PIECE_MAX).contains(value)) {
+            return Err(format!("--{name} {value}: choose {least} to {PIECE_MAX} bytes").into());
         }
     }
     let show = match (names, counts) {
@@ -139,7 +139,7 @@ fn command(line: &mut CommandLine) -> Result<Command, Failure> {
     Ok(Command { options, show, numbered, named, is_class, piece, output, pattern, files })
 }
 
-/// The names in a list.
+/// The file names in a list.
 fn read_list(list: &OsString) -> Result<Vec<OsString>, Failure> {
     let path = Path::new(list);
     let mut bytes = Vec::new();
@@ -153,7 +153,7 @@ fn read_list(list: &OsString) -> Result<Vec<OsString>, Failure> {
     Ok(lines.map(|line| OsString::from_vec(line.to_vec())).collect())
 }
 
-/// What to look for.
+/// The needle that PATTERN describes.
 fn needle(command: &Command) -> Result<Needle, Failure> {
     let bytes = command.pattern.as_bytes();
     if command.is_class {
@@ -167,7 +167,7 @@ fn needle(command: &Command) -> Result<Needle, Failure> {
     }
     Needle::fixed(bytes).ok_or_else(|| {
         format!(
-            "PATTERN has {} bytes; the longest that can be searched for has {LONGEST_NEEDLE}",
+            "PATTERN has {} bytes; the longest that can be searched for has {NEEDLE_BYTES_MAX}",
             bytes.len()
         )
         .into()
@@ -210,18 +210,18 @@ fn class(pattern: &[u8]) -> Result<Needle, Failure> {
     if is_negated {
         class = class.map(|bits| !bits);
     }
-    // What ends a line is in none.
+    // A byte that ends a line is in no class.
     class[0] &= !(1 << b'\n' | 1);
     Ok(Needle::class(class))
 }
 
-/// How long the files are; 0 for what is no regular file, or cannot be looked at. The kernel opens them, and says what is wrong.
+/// The lengths of the files; 0 for a file that is not regular or cannot be looked up. The kernel opens it, and reports the error.
 fn lengths(files: &[OsString]) -> Vec<u64> {
     let length = |file: &OsString| {
         std::fs::metadata(file).map_or(0, |status| if status.is_file() { status.len() } else { 0 })
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    let share = files.len().div_ceil(threads).max(LEAST_SHARE);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let share = files.len().div_ceil(threads).max(THREAD_FILES_MIN);
     std::thread::scope(|scope| {
         let parts: Vec<_> = files
             .chunks(share)
@@ -236,14 +236,14 @@ fn bytes_of<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
     numbers.flatten().collect()
 }
 
-/// Hands bytes to the device: where they are there.
+/// Copies bytes to device memory: their address there.
 fn hand_over(session: &mut Session, bytes: &[u8]) -> Result<u64, Failure> {
     let buffer = session.device_buffer(bytes.len().max(1))?;
     session.write_device(&buffer, 0, bytes)?;
     Ok(buffer.address())
 }
 
-/// Hands the files' names and lengths to the device.
+/// Copies the files' names and lengths to the device.
 fn names(session: &mut Session, files: &[OsString], lengths: &[u64]) -> Result<Names, Failure> {
     let (mut text, mut starts) = (Vec::new(), Vec::new());
     for file in files {
@@ -258,78 +258,78 @@ fn names(session: &mut Session, files: &[OsString], lengths: &[u64]) -> Result<N
     let text_address = hand_over(session, &text)?;
     #[allow(unsafe_code, reason = "memory that the kernel reads")]
     // SAFETY:
-    // - the session's, aligned to 256 bytes, and written just now for the last time
+    // - the session owns the memory, aligned to 256 bytes, and it is not written to any more
     Ok(unsafe { Names::new(text_address, text.len() as u64, starts, lengths, count) })
 }
 
-/// Divides the files, and hands over the tables.
+/// Divides the files into units, and copies the tables to the device.
 fn units(session: &mut Session, lengths: &[u64], shape: Shape) -> Result<Units, Failure> {
     let units: Vec<Unit> = divide(lengths, shape).collect();
     let count = u32::try_from(units.len()).map_err(|_| "there are more than 4 billion pieces of files")?;
     let long_count = units.iter().filter(|unit| unit.pieces > 0 && unit.offset == 0).count();
     #[allow(unsafe_code, reason = "a table of numbers as bytes")]
     // SAFETY:
-    // - numbers without padding, by the order and sizes of the fields, which live as long as the slice
+    // - the fields are numbers whose order and sizes leave no padding, and `units` lives as long as the slice
     let bytes = unsafe {
         std::slice::from_raw_parts(units.as_ptr().cast::<u8>(), std::mem::size_of_val(units.as_slice()))
     };
     let table = hand_over(session, bytes)?;
-    // Zeroed, as the tables want it.
+    // Zeroed, as the tables must be.
     let records = session.device_buffer(units.len().max(1) * size_of::<Record>())?.address();
     let long = session.device_buffer(long_count.max(1) * size_of::<Long>())?.address();
     let long_count = u32::try_from(long_count).map_err(|_| "there are more than 4 billion files")?;
     #[allow(unsafe_code, reason = "memory that the kernel uses")]
     // SAFETY:
-    // - the session's, aligned to 256 bytes, as large as the counts say, and the kernel's alone from here on
+    // - the session owns the memory, aligned to 256 bytes, as large as the counts say; from here on only the kernel uses it
     Ok(unsafe { Units::new((table, records, count), (long, long_count)) })
 }
 
-/// Opens a session, with a grid for as many warps as may have files open.
+/// Opens a session. Its grid has as many warps as the limit of open files allows.
 fn open(options: &Options) -> Result<(Session, Plan), Failure> {
     options.open(|plan| {
-        // Each warp has a few short files open, and a long one.
-        let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(FILES_BESIDE);
-        plan.limit_lanes(allowed / LEAST_FILES * plan.width.min(plan.grid.threads));
-        let files = files_wanted(plan).min(allowed.saturating_add(FILES_BESIDE));
-        // A fault of the device ends the search, with what was printed until then.
+        // Each warp has a few short files and a long one open.
+        let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(OTHER_FILES);
+        plan.limit_lanes(allowed / WARP_FILES_MIN * plan.width.min(plan.grid.threads));
+        let files = files_wanted(plan).min(allowed.saturating_add(OTHER_FILES));
+        // A fault of the device ends the search: no journal is kept.
         let builder = Session::builder().files(files).survives(false);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // What one thread of the system copies from the page cache is a fraction of the bus.
-        let rings = u32::try_from(cores / 2).unwrap_or(MOST_RINGS).clamp(1, MOST_RINGS);
+        // One thread of the system copies from the page cache at a fraction of the speed of the bus.
+        let rings = u32::try_from(cores / 2).unwrap_or(RINGS_MAX).clamp(1, RINGS_MAX);
         if plan.is_gpu { builder.rings(rings) } else { builder }
     })
 }
 
-/// Files that a grid has open at a time, at best.
+/// The most files that the warps of a grid have open at a time.
 fn files_wanted(plan: &Plan) -> u32 {
-    plan.warps().saturating_mul(most_together(plan) + 1).saturating_add(FILES_BESIDE)
+    plan.warps().saturating_mul(most_together(plan) + 1).saturating_add(OTHER_FILES)
 }
 
-/// The most short files that a warp searches at a time.
+/// The most short files that a warp has open at a time.
 fn most_together(plan: &Plan) -> u32 {
     if plan.is_gpu { GPU_TOGETHER } else { plan.width }
 }
 
-/// What a warp works with.
+/// The sizes of what a warp works with.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     /// Bytes of a piece.
     piece: u32,
-    /// Bytes of output that it keeps.
+    /// Bytes of output that it buffers.
     output: u32,
     /// Bytes of its memory.
     part: usize,
 }
 
-/// Sizes for `total` bytes of text, so that all warps have their memory in `most` bytes if they can.
+/// Sizes for `total` bytes of text: if possible, the memory of all warps fits into `most` bytes.
 fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize) -> Sizes {
     let of = |piece: u32| {
         let is_prefixed = command.numbered || command.named.unwrap_or(command.files.len() > 1);
-        let wanted = piece + if is_prefixed { piece / 2 } else { OUTPUT_BESIDE };
+        let wanted = piece + if is_prefixed { piece / 2 } else { OUTPUT_EXTRA };
         let output = match (command.output, plan.is_gpu, command.show) {
             (Some(output), ..) => output,
-            (None, true, Show::Lines) => wanted.clamp(GPU_OUTPUT, MOST_OUTPUT),
-            // Not much at a time, or at most a line for each file.
+            (None, true, Show::Lines) => wanted.clamp(GPU_OUTPUT_MIN, GPU_OUTPUT_MAX),
+            // There is little output at a time, or at most a line for each file.
             _ => OUTPUT,
         };
         Sizes { piece, output, part: grep::part_bytes(piece, reach, output) }
@@ -348,18 +348,18 @@ fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize
     of(piece)
 }
 
-/// Divides the files, and gets memory for as many warps as there is work for: the tables, the warps' memory, and their sizes.
+/// Divides the files, and allocates memory for as many warps as there is work for: the tables, the memory of the warps, and its sizes.
 fn divided(
     session: &mut Session,
     command: &Command,
     plan: &Plan,
     (lengths, reach): (&[u64], u32),
 ) -> Result<(Units, Parts, Sizes), Failure> {
-    // As many as the files that may be open are enough for.
-    let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(FILES_BESIDE) / plan.warps().max(1);
+    // The files that each warp may have open.
+    let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(OTHER_FILES) / plan.warps().max(1);
     let total = lengths.iter().fold(0, |sum: u64, length| sum.saturating_add(*length));
-    let mut most = if plan.is_gpu { GPU_MEMORY } else { usize::MAX };
-    // Ends: `most` shrinks, down to `LEAST_GPU_MEMORY`.
+    let mut most = if plan.is_gpu { GPU_MEMORY_MAX } else { usize::MAX };
+    // Ends: `most` shrinks, down to `GPU_MEMORY_MIN`.
     loop {
         let sizes = sizes(command, plan, (total, reach), most);
         let piece = u64::from(sizes.piece);
@@ -369,7 +369,7 @@ fn divided(
             together: most_together(plan).min(allowed.saturating_sub(1)).max(1),
             text: grep::text_bytes(sizes.piece, reach) as u64,
         };
-        // No more warps than there is work. Those without memory leave it to the others.
+        // No more warps than units. A warp that gets no memory does no work.
         let work = divide(lengths, shape).take(plan.warps() as usize).count();
         let parts = work.min(most / sizes.part).max(1);
         match plan.scratch(session, sizes.part * parts) {
@@ -380,7 +380,7 @@ fn divided(
                 let memory = unsafe { Parts::new(memory, sizes.part * parts, sizes.part) };
                 return Ok((units(session, lengths, shape)?, memory, sizes));
             }
-            Err(_) if plan.is_gpu && parts > 1 && most > LEAST_GPU_MEMORY => most /= 2,
+            Err(_) if plan.is_gpu && parts > 1 && most > GPU_MEMORY_MIN => most /= 2,
             Err(error) => {
                 let kib = sizes.part.div_ceil(1024);
                 return Err(format!(

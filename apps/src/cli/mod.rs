@@ -73,7 +73,7 @@ pub fn reason(error: &std::io::Error) -> String {
 
 /// Raises the limit of open files of this process (`RLIMIT_NOFILE`) to `wanted`, or as far as the system allows: the limit then.
 #[must_use]
-#[allow(unsafe_code, reason = "the system's limits")]
+#[expect(unsafe_code, reason = "the system's limits")]
 pub fn allow_files(wanted: u32) -> u32 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY:

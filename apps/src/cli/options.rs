@@ -34,8 +34,8 @@ How it runs:
 const PROGRAMS: &str = "GPUFS_PROGRAMS";
 /// The device program for NVIDIA GPUs.
 const PTX: &str = "apps.ptx";
-/// Lanes in a block at most: the kernels use up to 255 registers, and a GPU has 65,536 for a block.
-const MOST_GPU_LANES: u32 = 256;
+/// The most lanes in a block: the kernels use up to 255 registers, and a GPU has 65,536 for a block.
+const GPU_LANES_MAX: u32 = 256;
 
 /// Where kernels may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,9 +232,9 @@ impl Options {
         open: impl Fn(Builder, u32, &[u8]) -> Result<Session, OpenError>,
     ) -> Result<(Session, Plan), Failure> {
         let mut plan = self.plan(true);
-        if plan.grid.threads > MOST_GPU_LANES {
+        if plan.grid.threads > GPU_LANES_MAX {
             let text =
-                format!("--lanes {}: a block has at most {MOST_GPU_LANES} lanes on a GPU", plan.grid.threads);
+                format!("--lanes {}: a block has at most {GPU_LANES_MAX} lanes on a GPU", plan.grid.threads);
             return Err(text.into());
         }
         let program = std::fs::read(&path).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Lanes copy a file: each draws the next piece, reads it into memory of its own that the host registered, and writes it out.
+//! Copies a file: each lane draws the next piece, reads it into its part of a buffer that the host registered, and writes it.
 
 use gpufs_core::word::DeviceWord64;
 use gpufs_device::file::Descriptor;
@@ -16,9 +16,9 @@ portable! {
         pub target: Descriptor,
         /// How many bytes.
         pub bytes: u64,
-        /// A buffer for each lane, registered: it is read into and written from in place, and no lane touches its bytes.
+        /// A registered buffer for each lane. The system reads into it and writes from it in place; no lane touches the bytes.
         pub buffers: Parts,
-        /// Where the next piece begins, or more than `bytes`.
+        /// Where the next piece begins; past the end, `bytes` or more.
         pub next: DeviceWord64,
         /// The first failure.
         pub failure: Handoff<Trouble>,
@@ -31,7 +31,7 @@ portable! {
     pub struct Trouble {
         /// 1 if it was written, 0 if it was read.
         writing: u32,
-        /// 0: the file ended there.
+        /// 0 if the file ended there.
         errno: i32,
         /// Where in the file, in bytes.
         pub offset: u64,
@@ -42,12 +42,12 @@ impl Trouble {
     fn new(writing: bool, errno: Option<Errno>, offset: u64) -> Self {
         Self { writing: u32::from(writing), errno: errno.map_or(0, Errno::number), offset }
     }
-    /// Whether it came with writing the target, not with reading the source.
+    /// Whether writing the target failed; else reading the source did.
     #[must_use]
     pub const fn is_of_target(&self) -> bool {
         self.writing == 1
     }
-    /// What the call said; `None`: the file ended there.
+    /// The error of the call; `None`: the file ended there.
     #[must_use]
     pub fn errno(&self) -> Option<Errno> {
         (self.errno != 0).then(|| Errno::from_number(self.errno))
@@ -55,7 +55,7 @@ impl Trouble {
 }
 
 kernel! {
-    /// Copies pieces until none is left. Any grid; lanes for which there is no buffer end at once.
+    /// Copies pieces until none is left. Any grid; a lane that gets no buffer returns.
     pub fn copy_pieces(fs: Fs, job: Shared<Job>) {
         let job = job.get(fs);
         let Some(buffer) = job.buffers.claim() else { return };

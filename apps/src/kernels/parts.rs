@@ -1,5 +1,5 @@
-//! Memory that the host made and hands to a kernel, divided among its lanes or warps: device code does not allocate.
-#![allow(unsafe_code, reason = "slices of memory that lanes share")]
+//! Memory that the host allocates for a kernel, divided among its lanes or warps. Device code does not allocate.
+#![expect(unsafe_code, reason = "slices of memory that lanes share")]
 
 use core::marker::PhantomData;
 use core::slice;
@@ -8,7 +8,7 @@ use gpufs_core::word::DeviceWord;
 use gpufs_device::portable;
 
 portable! {
-    /// A stretch of memory in equal parts, each given out once. A field of what the host places; the memory itself lies elsewhere.
+    /// A range of memory in equal parts, each given out once. A field of a placed value; the memory itself lies elsewhere.
     #[derive(Debug)]
     pub struct Parts {
         /// As the device sees it.
@@ -22,10 +22,10 @@ portable! {
 }
 
 impl Parts {
-    /// Divides the `total` bytes at `base`, an address on the device, into parts of `bytes`; what is left over is not used.
+    /// Divides the `total` bytes at `base`, an address on the device, into parts of `bytes`; the remainder is not used.
     ///
     /// # Safety
-    /// As long as kernels use the parts, the memory is there and nobody else touches it.
+    /// As long as kernels use the parts, the memory is valid, and nothing else accesses it.
     ///
     /// # Panics
     /// If `bytes` is 0.
@@ -34,7 +34,7 @@ impl Parts {
         let count = u32::try_from(total / bytes).unwrap_or(u32::MAX);
         Self { base, bytes: bytes as u64, count, next: DeviceWord::new(0) }
     }
-    /// A part that nobody else has; `None` when all are given out. One lane.
+    /// A part for the caller alone; `None` when all are given out. One lane.
     pub fn claim(&self) -> Option<Part<'_>> {
         // ORDERING: relaxed: the number is the claim.
         let index = self.next.fetch_add_relaxed(1);
@@ -49,7 +49,8 @@ impl Parts {
     }
 }
 
-/// One part: its claimer's alone. A warp whose leader claimed it shares it by [`Part::address`] and [`Part::shared`].
+/// One part, which only the lane or warp that claimed it uses. A warp shares the part that its leader claimed by [`Part::address`] and
+/// [`Part::shared`].
 #[derive(Debug)]
 pub struct Part<'a> {
     base: *mut u8,
@@ -62,10 +63,10 @@ impl<'a> Part<'a> {
     #[must_use]
     pub fn into_slice(self) -> &'a mut [u8] {
         // SAFETY:
-        // - there (`Parts::new`) and given to this claimer only (`Parts::claim`); `self` is consumed
+        // - valid (`Parts::new`), given to this lane only (`Parts::claim`), and `self` is consumed
         unsafe { slice::from_raw_parts_mut(self.base, self.bytes) }
     }
-    /// What the leader tells the other lanes.
+    /// The address, which the leader tells the other lanes.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.base as u64
@@ -73,7 +74,7 @@ impl<'a> Part<'a> {
     /// The part that the warp's leader claimed.
     ///
     /// # Safety
-    /// `address` is that of a part of `parts` that the caller's warp claimed, and nobody turned it into a slice.
+    /// `address` is that of a part of `parts` that the caller's warp claimed, and no lane turned the part into a slice.
     #[must_use]
     pub const unsafe fn shared(parts: &'a Parts, address: u64) -> Self {
         Self { base: address as *mut u8, bytes: parts.part_bytes(), memory: PhantomData }
@@ -103,7 +104,7 @@ impl<'a> Part<'a> {
     pub unsafe fn write(&self, from: usize, to: usize) -> &'a mut [u8] {
         assert!(from <= to && to <= self.bytes);
         // SAFETY:
-        // - in bounds, as checked; the caller's alone, by this function's contract
+        // - in bounds, as checked; no other lane uses it, by this function's contract
         unsafe { slice::from_raw_parts_mut(self.base.add(from), to - from) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the programs' tests share: made trees, and the system's own tools to compare with.
+//! What the programs' tests share: generated trees, and the system's own tools to compare with.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory of a test's own, removed when it is dropped.
+/// A directory for one test, removed when it is dropped.
 pub(crate) struct Tree(PathBuf);
 
 impl Tree {
@@ -41,7 +41,7 @@ pub(crate) fn needs(tool: &str) {
     );
 }
 
-/// Runs a program in a directory, in the C locale. It does not say that there is no GPU.
+/// Runs a program in a directory, in the C locale. It does not print that it runs on CPU lanes.
 pub(crate) fn run<A: AsRef<OsStr>>(
     program: &str,
     directory: &Path,

@@ -1,6 +1,6 @@
-//! A unit of short files: each lane opens and reads one, and looks for the first match there, alone. Most files end here. Those that match
-//! the whole warp searches one after the other.
-#![allow(unsafe_code, reason = "memory that lanes share")]
+//! A unit of short files. Each lane opens and reads one, and looks for the first match in it, alone. Most files have none, and are done then.
+//! The warp searches the files with a match together, one file after the other.
+#![expect(unsafe_code, reason = "memory that lanes share")]
 
 use core::ffi::CStr;
 
@@ -20,12 +20,12 @@ struct Short {
     /// Where in the warp's memory its text lies.
     at: usize,
     bytes: usize,
-    /// Whether it has become longer than its room.
+    /// Whether the file has grown beyond its room.
     has_grown: bool,
     remark: Remark,
 }
 
-/// Reads until `into` is full or the file ends: how many bytes. Any lane, each for itself. `expected`: how long the file was.
+/// Reads until `into` is full or the file ends: the number of bytes. Any lane, each for itself. `expected`: the length that the host saw.
 #[inline(never)]
 fn read_all(fs: Fs, descriptor: Descriptor, into: &mut [u8], expected: usize) -> Result<usize, Errno> {
     let mut done = 0;
@@ -35,7 +35,7 @@ fn read_all(fs: Fs, descriptor: Descriptor, into: &mut [u8], expected: usize) ->
             0 => break,
             count => done += count,
         }
-        // There was room for more.
+        // The length that the host saw is read, and a longer file would have given more.
         if done == expected && expected > 0 {
             break;
         }
@@ -48,7 +48,7 @@ impl<'a> Warp<'a> {
     pub(super) fn batch(&mut self, unit: &Unit) {
         let (mut next, end) = (unit.file, unit.file + unit.files);
         let mut is_left = false;
-        // Ends: each round searches a file at least, or nothing can be printed any more.
+        // Ends: each round searches at least one file, or output has failed.
         while next < end && !self.is_stopped() {
             let Some(searched) = self.round(next, end, &mut is_left) else { return };
             next = searched;
@@ -56,8 +56,8 @@ impl<'a> Warp<'a> {
         self.end_turn();
     }
 
-    /// Searches files from `first` on, a file a lane as far as there is memory: where the next round begins. `is_left`: whether the unit has
-    /// told the next one what it needs to know. Convergent.
+    /// Searches files from `first` on, one for each lane, as many as the memory holds: where the next round begins. `is_left`: whether the unit
+    /// has passed its state to the next one. Convergent.
     fn round(&mut self, first: u32, end: u32, is_left: &mut bool) -> Option<u32> {
         let (job, lanes) = (self.job, self.lanes);
         let file = first + lanes.rank();
@@ -95,7 +95,7 @@ impl<'a> Warp<'a> {
                 lanes.broadcast(short.descriptor.map_or(0, |file| u64::from(file.0)), lane) as u32,
             );
             let remark = if lanes.any(short.has_grown && lanes.lane() == lane) {
-                // It needs the memory of all; who comes behind it is read anew.
+                // The search takes the whole memory of the warp: the files after it are read again in the next round.
                 next = number + 1;
                 let (remark, carry) = self.search_rest(name, descriptor, 0, Carry::default());
                 self.conclude(name, &carry);
@@ -137,7 +137,7 @@ impl<'a> Warp<'a> {
         let read = opened.and_then(|descriptor| {
             short.descriptor = Some(descriptor);
             // SAFETY:
-            // - the room is this lane's until the next barrier, by the scan
+            // - by the scan, only this lane uses the room until the next barrier
             let into = unsafe { self.memory.write(at, at + room) };
             read_all(fs, descriptor, into, usize::try_from(names.length(file)).unwrap_or(usize::MAX))
         });
@@ -147,25 +147,25 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// What [`Warp::open_short`] has read: by that lane, or behind a barrier. Any lane.
+    /// The text that [`Warp::open_short`] read. For the lane that read it; for others after a barrier.
     fn short_text(&self, at: usize, bytes: usize) -> &'a [u8] {
         // SAFETY:
-        // - read before the barrier; the next round begins behind another
+        // - read before the barrier; the next round writes only after another
         unsafe { self.memory.read(at, at + bytes) }
     }
 
-    /// Searches a whole file in memory, and puts out what is found. Convergent.
+    /// Searches a whole file in memory, and prints what it finds. Convergent.
     fn short_file(&mut self, name: &'a CStr, descriptor: Descriptor, text: &'a [u8]) -> Remark {
         let source = Source { name, descriptor, offset: 0, text, own: text.len(), closes: true };
         let mut carry = Carry::default();
         let whole = self.survey(text, 0, text.len());
-        let found = self.advance(&source, &whole, &mut carry);
+        let found = self.find_output(&source, &whole, &mut carry);
         self.emit(&source, Carry::default(), &found, &carry);
         self.conclude(name, &carry);
         if found.is_binary && self.job.show == Show::Lines { Remark::BinaryMatches } else { Remark::Nothing }
     }
 
-    /// Says on the standard error what is left to say. One lane, whose warp has the turn.
+    /// Prints a message about a file to the standard error. One lane, whose warp has the turn.
     pub(super) fn print_remark(&self, name: &CStr, remark: Remark) {
         let text = match remark {
             Remark::Nothing => return,
@@ -175,9 +175,9 @@ impl<'a> Warp<'a> {
             }
             Remark::BinaryMatches => "binary file matches",
         };
-        // Without printf, whose conversions would be most of the device program.
+        // Not printf: its conversions would be most of the device program.
         for piece in [b"grep: ", name.to_bytes(), b": ", text.as_bytes(), b"\n"] {
-            // Nobody is left to hear of an error here.
+            // An error of the standard error cannot be reported anywhere.
             let _ = write(self.fs.stderr(), piece);
         }
     }

@@ -1,6 +1,5 @@
-//! A text, as it lies in memory, searched by all lanes of a warp: the whole of a short file, or a piece of a long one. Everything here is
-//! convergent.
-#![allow(unsafe_code, reason = "memory that lanes share")]
+//! A text in memory that all lanes of a warp search: a whole short file, or a piece of a long one. Every function here is convergent.
+#![expect(unsafe_code, reason = "memory that lanes share")]
 
 use core::ffi::CStr;
 
@@ -13,8 +12,8 @@ use super::survey::{Carry, Place, Slice};
 use super::text::Decimal;
 use super::{Remark, STRETCH_BYTES, Show, Warp};
 
-/// Text whose lines are put out at once, at least: where many short lines have long names.
-const LEAST_RANGE_BYTES: usize = 512;
+/// The least text whose lines are printed together. It matters where many short lines have long file names.
+const RANGE_BYTES_MIN: usize = 512;
 
 /// A text and where it comes from.
 #[derive(Clone, Copy)]
@@ -23,7 +22,7 @@ pub(super) struct Source<'a> {
     pub(super) descriptor: Descriptor,
     /// Where in the file it begins.
     pub(super) offset: u64,
-    /// The text, and as much of what follows as a match reaches.
+    /// The text, and as many of the bytes after it as a match may reach.
     pub(super) text: &'a [u8],
     /// Bytes of the text itself.
     pub(super) own: usize,
@@ -31,16 +30,16 @@ pub(super) struct Source<'a> {
     pub(super) closes: bool,
 }
 
-/// What a text is for the output.
+/// What a text adds to the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// Where the lines end that are printed: where the file becomes binary, if it does.
+    /// Where the printed lines end: at the end of the text, or where the file becomes binary.
     cut: usize,
     /// Whether some of them match.
     has_lines: bool,
-    /// Whether the file's last line, which has no end, does.
+    /// Whether the last line of the file, which has no newline, matches.
     is_closing: bool,
-    /// Whether a line matches that is not printed, as it belongs to a binary file.
+    /// Whether a line matches that is not printed, because the file is binary.
     pub(super) is_binary: bool,
     /// The caller's slice of the text up to `cut`, and its place.
     slice: Slice,
@@ -56,7 +55,7 @@ impl Found {
 }
 
 impl<'a> Warp<'a> {
-    /// Reads `wanted` bytes of a file to `at` of the warp's memory: how many there were.
+    /// Reads `wanted` bytes of a file to `at` in the warp's memory: the number of bytes read, fewer at the end of the file.
     #[inline(never)]
     pub(super) fn load(
         &self,
@@ -70,11 +69,11 @@ impl<'a> Warp<'a> {
         lanes.sync();
         // Ends: each round reads bytes, or meets the end of the file or an error.
         while done < wanted {
-            // The leader asks. The others take part without asking: what comes over the bus is copied by all of them.
+            // The leader requests the bytes. The other lanes request none, and take part in the call to copy what comes over the bus.
             let from = at + done;
             let to = if lanes.is_leader() { at + wanted } else { from };
             // SAFETY:
-            // - the leader's alone, up to the next barrier
+            // - only the leader uses it, until the next barrier
             let into = unsafe { self.memory.write(from, to) };
             let outcome = self.fs.pread(descriptor, into, offset + done as u64);
             let word = match outcome {
@@ -93,34 +92,35 @@ impl<'a> Warp<'a> {
         Ok(done)
     }
 
-    /// What [`Warp::load`] has read to the beginning of the warp's memory.
+    /// The bytes that [`Warp::load`] read to the beginning of the warp's memory.
     pub(super) fn loaded(&self, bytes: usize) -> &'a [u8] {
         // SAFETY:
-        // - read before the barrier in `load`; the next call begins behind another
+        // - read before the barrier in `load`; the next call writes only after another barrier
         unsafe { self.memory.read(0, bytes) }
     }
 
-    /// Goes from what was known of the file before a text to what is known behind it; `whole` is the caller's slice of all of it.
-    pub(super) fn advance(&self, source: &Source<'a>, whole: &Slice, carry: &mut Carry) -> Found {
+    /// Updates the state of the file from before a text to after it, and returns what of the text is printed; `whole` is the caller's slice of
+    /// the whole text.
+    pub(super) fn find_output(&self, source: &Source<'a>, whole: &Slice, carry: &mut Carry) -> Found {
         let lanes = self.lanes;
         let mut found = Found { cut: source.own, slice: *whole, ..Found::default() };
         let nul = lanes.ballot(whole.nul.is_some());
         let before = carry.matches;
         if nul.is_empty() || carry.is_binary {
-            found.place = self.settle(carry, whole, source.offset);
+            found.place = self.advance_carry(carry, whole, source.offset);
             found.has_lines = !carry.is_binary && carry.matches > before;
             found.is_binary = carry.is_binary && carry.matches > before;
         } else {
-            // All of the stretch is binary that holds the first NUL.
+            // The stretch with the first NUL is binary as a whole.
             let at = source.offset + lanes.broadcast(whole.nul.unwrap_or(0) as u64, nul.first());
             let cut = (at - at % STRETCH_BYTES as u64).saturating_sub(source.offset);
             found.cut = usize::try_from(cut).unwrap_or(usize::MAX);
             found.slice = self.survey(source.text, 0, found.cut);
-            found.place = self.settle(carry, &found.slice, source.offset);
+            found.place = self.advance_carry(carry, &found.slice, source.offset);
             found.has_lines = carry.matches > before;
             let before = carry.matches;
             carry.is_binary = true;
-            self.settle(carry, &self.survey(source.text, found.cut, source.own), source.offset);
+            self.advance_carry(carry, &self.survey(source.text, found.cut, source.own), source.offset);
             found.is_binary = carry.matches > before;
         }
         let end = source.offset + source.own as u64;
@@ -140,27 +140,27 @@ impl<'a> Warp<'a> {
         found
     }
 
-    /// Puts out the lines of a text that match, between what was known before it and what is known behind it.
+    /// Prints the matching lines of a text; `before` and `after` are the states of the file before and after it.
     pub(super) fn emit(&mut self, source: &Source<'a>, before: Carry, found: &Found, after: &Carry) {
         if self.job.show != Show::Lines {
             return;
         }
         let cut = if found.has_lines { found.cut } else { 0 };
         let most = self.job.output_bytes();
-        let (mut carry, mut from, mut step) = (before, 0, LEAST_RANGE_BYTES.max(most / 2));
-        // All of it at once if its lines fit, as they do where few match. It has been surveyed.
+        let (mut carry, mut from, mut step) = (before, 0, RANGE_BYTES_MIN.max(most / 2));
+        // The lines of the whole text at once, if they fit, as they do where few match: `found` has their survey.
         if 0 < cut && self.emit_range(source, &before, &found.slice, &found.place, true) {
             from = cut;
         }
-        // Ends: `from` grows, or `step` shrinks, which it does until it is `LEAST_RANGE_BYTES`.
+        // Ends: `from` grows, or `step` shrinks, which it does until it is `RANGE_BYTES_MIN`.
         while from < cut && !self.is_stopped() {
             let to = cut.min(from + step);
             let slice = self.survey(source.text, from, to);
             let mut next = carry;
-            let place = self.settle(&mut next, &slice, source.offset);
-            let may_refuse = step > LEAST_RANGE_BYTES;
+            let place = self.advance_carry(&mut next, &slice, source.offset);
+            let may_refuse = step > RANGE_BYTES_MIN;
             if next.matches > carry.matches && !self.emit_range(source, &carry, &slice, &place, may_refuse) {
-                step = LEAST_RANGE_BYTES.max(step / 4);
+                step = RANGE_BYTES_MIN.max(step / 4);
                 continue;
             }
             (carry, from) = (next, to);
@@ -171,8 +171,8 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Puts out the matching lines of a range of a text, of which `slice` and `place` are the caller's; `false` if they are too many for
-    /// the buffer, and nothing was put out. Only if it `may_refuse`.
+    /// Prints the matching lines of a range of a text; `slice` and `place` are the caller's of that range. Returns `false`, having printed
+    /// nothing, if the lines do not fit into the buffer and it `may_refuse`.
     #[inline(never)]
     fn emit_range(
         &mut self,
@@ -184,7 +184,7 @@ impl<'a> Warp<'a> {
     ) -> bool {
         let (job, lanes) = (self.job, self.lanes);
         let name = job.is_named().then_some(source.name.to_bytes());
-        // One line at most begins before the text.
+        // At most one line begins before the text.
         let is_split = place.matches && place.start < source.offset;
         let searcher = super::Searcher::new(&job.needle);
         let (text, ends) = (source.text, slice.ends);
@@ -211,7 +211,7 @@ impl<'a> Warp<'a> {
             self.put(sizes, each_line);
             return true;
         }
-        // A long line, or a few short ones with very long names: one after the other.
+        // A long line, or a few short ones with very long file names: one at a time.
         for lane in lanes.mask().iter() {
             let mut index = 0;
             // Ends: over the lane's lines.
@@ -238,7 +238,7 @@ impl<'a> Warp<'a> {
         true
     }
 
-    /// Puts out bytes [`start`, `end`) of a file, a line, of which the text holds all or the end.
+    /// Prints a line: bytes [`start`, `end`) of the file, of which the text holds all, or the end.
     fn emit_line(&mut self, source: &Source<'a>, (start, end): (u64, u64), number: u64) {
         let job = self.job;
         if job.is_named() {
@@ -258,7 +258,7 @@ impl<'a> Warp<'a> {
         self.append(b"\n");
     }
 
-    /// Prints what concerns the file as a whole. Once for each file, where it ends or nothing more needs to be known.
+    /// Prints what concerns the file as a whole. Once for each file, where it ends or the result is decided.
     pub(super) fn conclude(&mut self, name: &CStr, carry: &Carry) {
         match self.job.show {
             Show::Names if carry.matches > 0 => self.append(name.to_bytes()),
@@ -274,7 +274,7 @@ impl<'a> Warp<'a> {
         self.append(b"\n");
     }
 
-    /// Searches a file from `offset` on to its end, and puts out what it finds: what there is to say of the file, and what was last known.
+    /// Searches a file from `offset` to its end, and prints what it finds: the message about the file, and its last state.
     pub(super) fn search_rest(
         &mut self,
         name: &'a CStr,
@@ -282,7 +282,7 @@ impl<'a> Warp<'a> {
         mut offset: u64,
         mut carry: Carry,
     ) -> (Remark, Carry) {
-        // Ends: with the file, or where nothing more can be printed.
+        // Ends: with the file, or where output has failed.
         while !self.is_stopped() {
             let source = match self.load(descriptor, 0, offset, self.job.wanted_bytes()) {
                 Ok(bytes) => self.source(name, descriptor, offset, bytes),
@@ -290,7 +290,7 @@ impl<'a> Warp<'a> {
             };
             let whole = self.survey(source.text, 0, source.own);
             let before = carry;
-            let found = self.advance(&source, &whole, &mut carry);
+            let found = self.find_output(&source, &whole, &mut carry);
             self.emit(&source, before, &found, &carry);
             if found.is_binary && self.job.show == Show::Lines {
                 return (Remark::BinaryMatches, carry);
@@ -317,5 +317,5 @@ impl<'a> Warp<'a> {
     }
 }
 
-/// Beside an errno in a word; counts are smaller.
+/// Marks a word that holds an errno; a count of bytes is smaller.
 const FAILED: u64 = 1 << 63;

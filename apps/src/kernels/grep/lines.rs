@@ -1,34 +1,34 @@
-//! The lines that a lane puts out: of its slice of a text, those that match, with their numbers.
+//! The lines that a lane prints: those of its slice of a text that match, with their numbers.
 
 use super::survey::{Few, Place, Slice};
 use super::text::{Searcher, line_around, newlines_and_nul};
 
-/// The lines that match of those that end in a lane's slice, as (start, end, number), ends not included.
+/// The matching lines of those that end in a lane's slice, as (start, end, number), ends not included.
 ///
-/// The survey has found the first of them. So where few lines match, nothing is searched for a second time.
+/// The survey has kept the first of them. Where few lines match, no text is searched twice.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'t> {
     searcher: &'t Searcher<'t>,
     text: &'t [u8],
-    /// Whether numbers are of meaning.
+    /// Whether the numbers are used.
     is_numbered: bool,
     /// The line that begins in another slice of the text, and ends in this one.
     head: Option<(usize, usize, u64)>,
     few: &'t Few,
     /// Their numbers.
     numbers: [u64; Few::MOST],
-    /// How many of them are done.
+    /// How many of the lines in `few` were returned.
     done: usize,
-    /// Behind the last line that was found, and newlines of the file before that.
+    /// The place after the last line that was found, and the newlines of the file before it.
     next: usize,
     /// As above.
     newlines: u64,
-    /// Where the last line ends, with its end.
+    /// The place after the last line and its newline.
     end: usize,
 }
 
 impl<'t> Lines<'t> {
-    /// `start`: where the first line begins that ends in the slice, if it is among the lines to put out.
+    /// `start`: where the first line that ends in the slice begins, if that line is to be printed.
     pub(super) fn new(
         (searcher, text): (&'t Searcher<'t>, &'t [u8]),
         (slice, place): (&'t Slice, &Place),
@@ -50,7 +50,7 @@ impl<'t> Lines<'t> {
         };
         for (number, (start, end)) in lines.numbers.iter_mut().zip(slice.lines.iter()) {
             if is_numbered {
-                // With the line's own.
+                // Including the line's own newline.
                 lines.newlines = place.newlines + slice.newlines_before(text, start) + 1;
                 *number = lines.newlines;
             }

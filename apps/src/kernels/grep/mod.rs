@@ -1,19 +1,19 @@
-//! Lines that hold a string or a byte of a class, in many files, as `grep -F` finds and prints them.
+//! Finds the lines of many files that contain a string, or a byte of a class, and prints them as `grep -F` does.
 //!
-//! The host looks how long the files are and divides them into *units*: a piece of a long file, or some short files. Warps draw units
-//! in order, so that all of them search one large file, or many small ones. Text is read into memory of the warp's own; each lane looks
-//! at a slice; what a unit has to know of what was before it, such as the number of lines, is handed on from unit to unit, behind the
-//! search. What is found goes to the warp's output buffer, and from there to the standard output when the units before have printed.
+//! The host divides the files, by their lengths, into *units*: a piece of a long file, or several short files. Warps draw units in order, so
+//! that all warps work on one large file as on many small ones. A warp reads the text into its own memory, and each lane searches a slice.
+//! After the search, each unit passes the state of the file to the next one: the number of lines, and whether the line that goes on matches.
+//! A warp collects its output in a buffer, and writes it to the standard output once the units before have printed.
 //!
 //! | file | |
 //! |---|---|
 //! | `units.rs` | how work is divided, and the tables |
-//! | `order.rs` | what one unit leaves for the next, and turns |
+//! | `order.rs` | what one unit passes to the next, and whose turn it is to print |
 //! | `piece.rs`, `batch.rs` | a unit: of a long file, of short ones |
-//! | `file.rs` | a text in memory: reading it, lines that are put out |
-//! | `lines.rs` | the lines that a lane puts out |
-//! | `survey.rs` | what lanes see in a text, and how that is put together |
-//! | `text.rs`, `rare.rs`, `wide.rs` | what one lane does alone |
+//! | `file.rs` | a text in memory: reading it, printing its lines |
+//! | `lines.rs` | the lines that a lane prints |
+//! | `survey.rs` | what each lane finds in its slice, and how a warp combines it |
+//! | `text.rs`, `rare.rs`, `wide.rs` | searching by one lane |
 //! | `output.rs` | the output buffer |
 //!
 //! | differs from GNU grep 3.8 | how |
@@ -48,7 +48,7 @@ use self::units::Units;
 use super::{Part, Parts};
 
 pub use names::Names;
-pub use needle::{LONGEST_NEEDLE, Needle};
+pub use needle::{NEEDLE_BYTES_MAX, Needle};
 
 /// Text that is judged text or binary at once: GNU grep's buffer.
 pub const STRETCH_BYTES: usize = 96 << 10;
@@ -56,10 +56,10 @@ pub const STRETCH_BYTES: usize = 96 << 10;
 pub const PIECE_BYTES: usize = 3 * STRETCH_BYTES;
 /// Shorter files are searched several at a time.
 pub const SHORT_BYTES: usize = 32 << 10;
-/// What a warp finds until it has to wait for its turn, by default: on CPU lanes few run at a time, and memory near the cores is fast.
+/// The default size of a warp's output buffer. It is small, because on CPU lanes few warps run at a time, and small buffers stay in the caches.
 pub const OUTPUT_BYTES: usize = 64 << 10;
-/// The least memory for texts: for the room of a short file at least.
-const LEAST_TEXT_BYTES: usize = 64 << 10;
+/// The least memory for texts: it holds a short file and the room it needs.
+const TEXT_BYTES_MIN: usize = 64 << 10;
 
 /// What to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum Show {
     Names,
 }
 
-#[allow(unsafe_code, reason = "a promise about a layout")]
+#[expect(unsafe_code, reason = "a promise about a layout")]
 // SAFETY:
 // - a number, by its `repr`
 unsafe impl Portable for Show {}
@@ -95,9 +95,9 @@ portable! {
         pub piece: u32,
         /// Bytes of a match beyond its first.
         pub reach: u32,
-        /// Bytes of output that a warp keeps until its turn. Longer output waits for the turn, and the rest of the search with it.
+        /// Bytes of output that a warp buffers until its turn. A warp whose buffer is full waits for its turn before it searches on.
         pub output: u32,
-        /// A part of [`part_bytes`] for each warp. Warps for which there is none leave the work to the others.
+        /// A part of [`part_bytes`] for each warp. A warp that gets none returns, and the others do the work.
         pub memory: Parts,
         /// The next unit to draw, or more.
         pub next: DeviceWord,
@@ -122,7 +122,7 @@ impl Job {
     const fn piece_bytes(&self) -> usize {
         self.piece as usize
     }
-    /// Bytes that are read for a piece: what a match reaches into the next one, and one more at least, which shows whether there is a next one.
+    /// Bytes that are read for a piece: also those of the next piece that a match may reach, at least one, which shows whether the file goes on.
     const fn wanted_bytes(&self) -> usize {
         wanted_bytes(self.piece, self.reach)
     }
@@ -139,17 +139,17 @@ const fn wanted_bytes(piece: u32, reach: u32) -> usize {
     piece as usize + if reach > 1 { reach as usize } else { 1 }
 }
 
-/// Memory of a warp for texts, in bytes: a piece's, or those of short files.
+/// Memory of a warp for texts, in bytes: for a piece, or for short files.
 #[must_use]
 pub const fn text_bytes(piece: u32, reach: u32) -> usize {
     let bytes = wanted_bytes(piece, reach).next_multiple_of(4096);
-    if bytes < LEAST_TEXT_BYTES { LEAST_TEXT_BYTES } else { bytes }
+    if bytes < TEXT_BYTES_MIN { TEXT_BYTES_MIN } else { bytes }
 }
 
 /// Memory for one warp, in bytes.
 #[must_use]
 pub const fn part_bytes(piece: u32, reach: u32, output: u32) -> usize {
-    // Whole words, so that all parts are aligned if the first is.
+    // A multiple of the word size: all parts are aligned if the first is.
     text_bytes(piece, reach) + (output as usize).next_multiple_of(16)
 }
 
@@ -167,7 +167,7 @@ struct Warp<'a> {
     unit: u32,
     /// The last unit before it that has output, plus 1; 0: none has.
     loud_before: u32,
-    /// Whether this one has output, or may have.
+    /// Whether this unit has output, or may have.
     is_loud: bool,
     /// Whether the output before it has been printed.
     has_turn: bool,
@@ -175,7 +175,7 @@ struct Warp<'a> {
     pending: usize,
 }
 
-/// What is left to say of a file, on the standard error.
+/// A message about a file, for the standard error.
 #[derive(Clone, Copy, Debug)]
 enum Remark {
     Nothing,
@@ -193,7 +193,7 @@ kernel! {
         if address == 0 {
             return;
         }
-        #[allow(unsafe_code, reason = "memory that lanes share")]
+        #[expect(unsafe_code, reason = "memory that lanes share")]
         // SAFETY:
         // - the leader claimed the part just now
         let memory = unsafe { Part::shared(&job.memory, address) };

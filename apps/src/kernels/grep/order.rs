@@ -1,7 +1,8 @@
-//! From unit to unit: what the next piece of a file goes on from, and whose turn it is to print. Everything here is convergent.
+//! What a unit passes to the next one: the state of the file, and the turn to print. Every function here is convergent.
 //!
-//! Units are drawn in order, and who has drawn one looks at it before it waits for the unit before it. So the lowest unit under way waits for
-//! nobody, and all others get what they wait for. Each waits at a word of its own, and only units with output wait for output.
+//! Warps draw units in order, and a warp searches its unit before it waits for the unit before. The lowest unit in work therefore never
+//! waits, and every other unit waits for a lower one only: all waits end. Each unit has a word of its own to wait for, and only units with
+//! output wait for the output of others.
 
 use gpufs_device::warp::nap;
 
@@ -9,15 +10,15 @@ use super::Warp;
 use super::survey::Carry;
 use super::units::Record;
 
-/// Whether a GPU runs this. There a warp that naps costs others little. A CPU's thread that never naps long takes the cores of those it
-/// waits for.
+/// Whether a GPU runs this. On a GPU, a warp that waits with short naps costs the others little. On a CPU, a thread that only naps briefly
+/// occupies a core that the warps it waits for need.
 const IS_GPU: bool = cfg!(any(target_arch = "nvptx64", target_arch = "amdgpu"));
-/// Shortest nap of a warp that waits, in nanoseconds, and longest.
+/// The shortest and the longest nap of a warp that waits, in nanoseconds.
 const NAP_NS: (u32, u32) = if IS_GPU { (50, 500) } else { (100, 2_000) };
-/// Longest nap of the one that is next to print: all behind it wait for it.
+/// The longest nap of the warp that prints next: all later units wait for it.
 const NEXT_NAP_NS: u32 = if IS_GPU { 100 } else { NAP_NS.1 };
 
-/// What a warp sees of what it waits for.
+/// How far the event is that a warp waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Far,
@@ -26,18 +27,18 @@ enum Sight {
 }
 
 impl Warp<'_> {
-    /// Waits until it is so, as the leader sees; `false` if nothing can be printed any more.
+    /// Waits until `is_so` is true in the leader; `false` if output has failed, which stops the search.
     pub(super) fn wait_until(&self, is_so: impl Fn() -> bool) -> bool {
         self.wait(|| if is_so() { Sight::Here } else { Sight::Far })
     }
 
-    /// As [`Warp::wait_until`], with shorter naps when it is near.
-    fn wait(&self, look: impl Fn() -> Sight) -> bool {
+    /// As [`Warp::wait_until`], with shorter naps when the event is near.
+    fn wait(&self, poll: impl Fn() -> Sight) -> bool {
         let lanes = self.lanes;
         let mut nap_ns = NAP_NS.0;
-        // Ends: as the callers say, or a write to the standard output has failed.
+        // Ends: each caller says why; or a write to the standard output failed.
         loop {
-            let seen = lanes.from_leader(if lanes.is_leader() { look() as u64 } else { 0 });
+            let seen = lanes.from_leader(if lanes.is_leader() { poll() as u64 } else { 0 });
             if seen == Sight::Here as u64 {
                 return true;
             }
@@ -51,17 +52,17 @@ impl Warp<'_> {
         }
     }
 
-    /// Waits for what the unit before leaves; `None` if nothing can be printed any more.
+    /// Waits for what the unit before passes on; `None` if output has failed, which stops the search.
     pub(super) fn receive(&mut self) -> Option<Carry> {
         (self.loud_before, self.has_turn, self.is_loud) = (0, false, false);
         let Some(before) = self.unit.checked_sub(1) else { return Some(Carry::default()) };
         let record = self.job.units.record(before);
-        // Ends: who has that unit needs nothing of this one.
+        // Ends: the warp of that unit waits for nothing of this one.
         // ORDERING: acquire, device, partner `leave`.
         if !self.wait_until(|| record.known.observe() == 1) {
             return None;
         }
-        // The leader's: it has acquired them.
+        // The leader reads them: it made the acquiring load.
         let lanes = self.lanes;
         let leaders = |word: u64| lanes.from_leader(word);
         #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
@@ -79,7 +80,7 @@ impl Warp<'_> {
         Some(carry.with_flags(flags))
     }
 
-    /// Leaves that to the next unit; `is_loud`: whether this one has output, or may have. Once for each unit, behind [`Warp::receive`].
+    /// Passes `carry` to the next unit; `is_loud`: whether this unit has output, or may have. Once for each unit, after [`Warp::receive`].
     pub(super) fn leave(&mut self, carry: &Carry, is_loud: bool) {
         self.is_loud = is_loud;
         if self.lanes.is_leader() {
@@ -94,7 +95,7 @@ impl Warp<'_> {
         }
     }
 
-    /// Waits until all output of the units before has been printed. Of a unit that is loud.
+    /// Waits until all output of the units before is printed. Only a unit with output calls it.
     pub(super) fn take_turn(&mut self) {
         if self.has_turn {
             return;
@@ -102,7 +103,7 @@ impl Warp<'_> {
         self.has_turn = true;
         if let Some(before) = self.loud_before.checked_sub(1) {
             let record = self.job.units.record(before);
-            // Ends: who has that unit waits for output of lower ones only, and for the standard output.
+            // Ends: the warp of that unit waits only for the output of lower units, and for the standard output.
             // ORDERING: acquire, device, partner `end_turn`.
             let _ = self.wait(|| match record.printed.observe() {
                 Record::PRINTED => Sight::Here,
@@ -111,12 +112,12 @@ impl Warp<'_> {
             });
         }
         if self.lanes.is_leader() {
-            // ORDERING: relaxed: it only says how long to nap.
+            // ORDERING: relaxed: the value only decides how long others nap.
             self.job.units.record(self.unit).printed.set(Record::PRINTING);
         }
     }
 
-    /// Prints what is left, and lets the next unit with output print.
+    /// Prints what is left in the buffer, and lets the next unit with output print.
     pub(super) fn end_turn(&mut self) {
         if !self.is_loud {
             return;

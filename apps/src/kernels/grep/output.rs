@@ -1,5 +1,5 @@
-//! A warp's output: a buffer that is printed at the unit's turn. Everything here is convergent, but for [`Line`] and [`write`].
-#![allow(unsafe_code, reason = "memory that lanes share")]
+//! A warp's output buffer, which it prints at the unit's turn. Every function here is convergent, except [`write`] and those of [`Line`].
+#![expect(unsafe_code, reason = "memory that lanes share")]
 
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Errno, File};
@@ -7,10 +7,10 @@ use gpufs_device::{Errno, File};
 use super::Warp;
 use super::text::Decimal;
 
-/// The least of a file that is worth a read of its own, where there is more.
-const LEAST_READ: usize = 4096;
+/// Bytes of a longer range of a file below which a separate read is not worth it.
+const READ_BYTES_MIN: usize = 4096;
 
-/// What a line is printed as: `name:number:text`.
+/// A line as it is printed: `name:number:text`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'t> {
     pub(super) name: Option<&'t [u8]>,
@@ -19,7 +19,7 @@ pub(super) struct Line<'t> {
 }
 
 impl Line<'_> {
-    /// Hands out what comes before the text, in pieces.
+    /// Calls `each` with the pieces of what comes before the text.
     pub(super) fn prefix(self, mut each: impl FnMut(&[u8])) {
         if let Some(name) = self.name {
             each(name);
@@ -30,7 +30,7 @@ impl Line<'_> {
             each(b":");
         }
     }
-    /// Hands out its pieces in order.
+    /// Calls `each` with the pieces of the line in order.
     pub(super) fn pieces(self, mut each: impl FnMut(&[u8])) {
         self.prefix(&mut each);
         each(self.text);
@@ -38,8 +38,8 @@ impl Line<'_> {
     }
 }
 
-/// Writes bytes to a stream. Any lane. Once in the device program: a copy of the call in each place would make it several times as
-/// long, and the driver compile it as much longer.
+/// Writes bytes to a stream. Any lane. Not inlined: a copy of the call at each place would make the device program, and the time in which
+/// the driver compiles it, several times as long.
 #[inline(never)]
 pub(super) fn write(stream: File, bytes: &[u8]) -> Result<(), Errno> {
     stream.fwrite(bytes).map(|_| ())
@@ -57,27 +57,27 @@ impl<'a> Warp<'a> {
         self.lanes.sync();
         let start = self.output_start();
         // SAFETY:
-        // - filled before the barrier; nobody writes there before the next
+        // - filled before the barrier; no lane writes there before the next barrier
         let bytes = unsafe { self.memory.read(start, start + self.pending) };
         self.print(bytes);
         self.pending = 0;
         self.lanes.sync();
     }
 
-    /// Prints bytes, or notes why not; then nothing more. The unit has the turn.
+    /// Prints bytes. An error is noted, and nothing is printed after it. The unit has the turn.
     pub(super) fn print(&self, bytes: &[u8]) {
         if bytes.is_empty() || self.is_stopped() {
             return;
         }
-        // All of it is the leader's, so that it stays together if the lanes come one by one. Where they come together, all of them copy.
+        // One call of the leader: the bytes stay together even if the lanes make the call one by one. If they make it together, all copy.
         let mine = if self.lanes.is_leader() { bytes } else { &bytes[..0] };
         if let Err(errno) = write(self.fs.stdout(), mine) {
-            // ORDERING: relaxed would do: a flag and its reason in one word. The first stays.
+            // ORDERING: relaxed would do: one word holds the flag and the errno. The first error stays.
             let _ = self.job.output_errno.compare_exchange(0, errno.number().cast_unsigned());
         }
     }
 
-    /// Copies bytes that all lanes have to the end of the buffer; prints them at once where they are too many.
+    /// Copies bytes that all lanes have to the end of the buffer. Bytes that do not fit into an empty buffer are printed at once.
     #[inline(never)]
     pub(super) fn append(&mut self, bytes: &[u8]) {
         if self.pending + bytes.len() > self.job.output_bytes() {
@@ -98,18 +98,18 @@ impl<'a> Warp<'a> {
         self.lanes.sync();
     }
 
-    /// As [`Warp::append`], with bytes [`from`, `to`) of a file, as far as they are still there.
+    /// As [`Warp::append`], with bytes [`from`, `to`) of a file, or fewer if the file was truncated.
     #[inline(never)]
     pub(super) fn append_file(&mut self, descriptor: Descriptor, mut from: u64, to: u64) {
         // Ends: each round takes bytes of the file, or is the last.
         while from < to && !self.is_stopped() {
             let left = usize::try_from(to - from).unwrap_or(usize::MAX);
-            if self.job.output_bytes() - self.pending < left.min(LEAST_READ) {
+            if self.job.output_bytes() - self.pending < left.min(READ_BYTES_MIN) {
                 self.print_pending();
             }
             let wanted = left.min(self.job.output_bytes() - self.pending);
             match self.load(descriptor, self.output_start() + self.pending, from, wanted) {
-                // The file was cut. An error shows where it is read for the search.
+                // The file was truncated. A read error is reported where the search reads the file.
                 Ok(0) | Err(_) => return,
                 Ok(count) => {
                     self.pending += count;
@@ -119,8 +119,8 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// How many bytes every lane's lines come to before the caller's, and in all. `each_line` hands its argument every line of the
-    /// caller's.
+    /// Bytes of the lines of the lanes before the caller, of the caller's, and of all lanes. `each_line` calls its argument with each
+    /// line of the caller.
     pub(super) fn measure<'t>(&self, each_line: impl Fn(&mut dyn FnMut(Line<'t>))) -> (usize, usize, usize) {
         let mut bytes = 0;
         each_line(&mut |line| line.pieces(|piece| bytes += piece.len()));
@@ -130,7 +130,8 @@ impl<'a> Warp<'a> {
         (before as usize, bytes, total as usize)
     }
 
-    /// Puts every lane's lines, in lane order, into the buffer. They come to at most [`super::Job::output_bytes`]: to what [`Warp::measure`] says.
+    /// Puts the lines of all lanes, in lane order, into the buffer. Together they have the sizes that [`Warp::measure`] returned, at most
+    /// [`super::Job::output_bytes`].
     pub(super) fn put<'t>(
         &mut self,
         (before, bytes, total): (usize, usize, usize),

@@ -1,6 +1,6 @@
-//! A unit that is a piece of a long file. Everything here is convergent.
+//! A unit that is a piece of a long file. Every function here is convergent.
 //!
-//! Whoever has the first piece opens the file, for all; whoever is done last closes it.
+//! The warp with the first piece opens the file for all; the warp that is done last closes it.
 
 use core::ffi::CStr;
 
@@ -19,7 +19,7 @@ impl<'a> Warp<'a> {
         let is_first = unit.offset == 0;
         let is_last = unit.offset / job.piece_bytes() as u64 + 1 == u64::from(unit.pieces);
         let Some(opened) = self.opened(long, name, is_first) else { return };
-        // Before anything is waited for: the text is read and looked at.
+        // The text is read and searched before the warp waits for anything.
         let is_needless = self.lanes.any(long.decided.peek() == 1);
         let loaded = match opened {
             Ok(descriptor) if !is_needless => {
@@ -41,7 +41,7 @@ impl<'a> Warp<'a> {
             self.close(long, unit, opened.ok());
             return;
         }
-        let found = self.advance(&source, &whole, &mut carry);
+        let found = self.find_output(&source, &whole, &mut carry);
         let mut remark = match loaded {
             Err(errno) => Remark::Failed(errno),
             Ok(_) if found.is_binary && job.show == Show::Lines => Remark::BinaryMatches,
@@ -51,7 +51,7 @@ impl<'a> Warp<'a> {
         if carry.is_decided && self.lanes.is_leader() {
             long.decided.set(1);
         }
-        // The file has grown since the host looked: what is new is this piece's, too.
+        // The file has grown since the host saw its length: the rest belongs to this piece, too.
         let has_grown = is_last && !source.closes && !carry.is_decided;
         let is_loud = match job.show {
             Show::Lines => found.has_output(),
@@ -78,7 +78,7 @@ impl<'a> Warp<'a> {
         self.close(long, unit, opened.ok());
     }
 
-    /// Opens a long file, or waits until it is open; `None` if nothing can be printed any more.
+    /// Opens a long file, or waits until it is open; `None` if output has failed.
     fn opened(&self, long: &Long, name: &CStr, is_first: bool) -> Option<Result<Descriptor, Errno>> {
         let lanes = self.lanes;
         if is_first && lanes.is_leader() {
@@ -90,7 +90,7 @@ impl<'a> Warp<'a> {
             // ORDERING: release, device, partner below.
             long.state.publish(state);
         }
-        // Ends: the first piece was drawn before all others, and whoever has it opens the file at once.
+        // Ends: the first piece is drawn before all others, and its warp opens the file at once.
         // ORDERING: acquire, device, partner above.
         if !self.wait_until(|| long.state.observe() != Long::UNOPENED) {
             return None;
@@ -105,11 +105,11 @@ impl<'a> Warp<'a> {
         })
     }
 
-    /// Notes that this piece is done with the file; closes it behind the last.
+    /// Counts this piece as done with the file, and closes the file after the last.
     fn close(&self, long: &Long, unit: &Unit, descriptor: Option<Descriptor>) {
         let Some(descriptor) = descriptor else { return };
         self.lanes.sync();
-        // ORDERING: acquire and release, device: the last comes behind all the others' reads.
+        // ORDERING: acquire and release, device: the close comes after the reads of all pieces.
         if self.lanes.is_leader() && long.done.fetch_add(1) + 1 == unit.pieces {
             // Nothing was written to it.
             let _ = self.fs.close(descriptor);

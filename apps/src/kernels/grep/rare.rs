@@ -1,4 +1,4 @@
-//! Finding a string by a byte of it that is rare in texts: what a GPU's lane does, without tables, pointers to functions or vectors.
+//! Finds a string by a byte of it that is rare in texts, without tables, pointers to functions or vectors: the search of a GPU's lane.
 //!
 //! A text full of the rare byte takes as many comparisons as it has bytes.
 
@@ -13,7 +13,7 @@ pub(super) struct RareFinder<'a> {
 }
 
 impl<'a> RareFinder<'a> {
-    /// Looks for `needle`, whose byte at `rare_at` is rare; any index will do for the empty string.
+    /// Searches for `needle`, whose byte at `rare_at` is rare; for the empty string any index will do.
     pub(super) const fn new(needle: &'a [u8], rare_at: usize) -> Self {
         Self { needle, rare_at }
     }
@@ -28,8 +28,8 @@ impl<'a> RareFinder<'a> {
         }
         self.find_where(text, |_| true)
     }
-    /// Hands out the lines that hold it, which is not empty, in order, as (start, end), as long as `each` says so. The text begins with a
-    /// line and ends with a line's end.
+    /// Calls `each` with the lines that contain the string, which is not empty, in order, as (start, end), until it returns `false`. The text
+    /// begins with a line and ends with the end of a line.
     #[inline]
     pub(super) fn lines(&self, text: &[u8], mut each: impl FnMut(usize, usize) -> bool) {
         // Where the next line begins.
@@ -43,12 +43,12 @@ impl<'a> RareFinder<'a> {
             !each(start, end)
         });
     }
-    /// The first place where it occurs, not being empty, that `accepts` takes.
+    /// The first place of the string, which is not empty, for which `accepts` returns `true`.
     #[inline]
     fn find_where(&self, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
         let last = text.len().checked_sub(self.needle.len())?;
         let &rare = self.needle.get(self.rare_at)?;
-        // Where the rare byte may stand: found there, the string begins at the same index of the whole text.
+        // The part of the text where the rare byte may be: its index there is the start of the string in the whole text.
         wide::find(rare, &text[self.rare_at..=last + self.rare_at], |start| {
             let place = &text[start..start + self.needle.len()];
             // Byte by byte: most differ in the first ones.

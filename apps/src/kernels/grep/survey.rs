@@ -1,27 +1,28 @@
-//! What is in a text, as the lanes of a warp see it: each looks at a slice, and votes and sums make one picture of that.
+//! What a text contains: each lane of a warp searches a slice, and votes and sums combine the results.
 //!
-//! A line may begin in one lane's slice, match in another's and end in a third's, as it may in three pieces of a file. It is the lane's, and
-//! the piece's, in which it *ends*. So what goes from slice to slice is what goes from piece to piece: a [`Carry`].
+//! A line may begin in the slice of one lane, match in that of another and end in that of a third; it may span three pieces of a file in the
+//! same way. A line belongs to the lane, and to the piece, in which it *ends*. The same state therefore passes from slice to slice and from
+//! piece to piece: a [`Carry`].
 
 use gpufs_device::warp::LaneMask;
 
 use super::text::{first_end, last_end, newlines_and_nul};
 use super::{Show, Warp};
 
-/// What the text up to a place in a file leaves for what follows.
+/// The state of the search at a place in a file: what the text before it means for the text after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carry {
     /// Newlines before it.
     pub(super) newlines: u64,
-    /// Where the line begins that goes on there.
+    /// Where the line that contains the place begins.
     pub(super) line_start: u64,
-    /// Lines that ended before it and matched; where that is not what is shown, some number above 0 for any.
+    /// Matching lines that ended before it; where the number is not printed, any number above 0 stands for some.
     pub(super) matches: u64,
-    /// Whether a match begins in the line before that place.
+    /// Whether a match begins in that line before the place.
     pub(super) has_match: bool,
-    /// Whether the file is binary from there on.
+    /// Whether the file is binary from the place on.
     pub(super) is_binary: bool,
-    /// Nothing more needs to be known of the file.
+    /// Whether the rest of the file cannot change the output.
     pub(super) is_decided: bool,
 }
 
@@ -51,10 +52,10 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// So many are kept. Where most lines do not match, it is all of them.
+    /// The most that are kept. Where most lines do not match, these are all.
     pub(super) const MOST: usize = 4;
 
-    /// Keeps a line of a text, as (start, end); whether there is room for another.
+    /// Keeps a line of a text, as (start, end); returns whether there is room for another.
     #[allow(clippy::cast_possible_truncation, reason = "within a piece, which is shorter than 4 GiB")]
     fn push(&mut self, start: usize, end: usize) -> bool {
         self.lines[self.count as usize] = (start as u32, end as u32);
@@ -76,18 +77,18 @@ impl Few {
     }
 }
 
-/// What a lane found in its slice of a text. Places are in the text.
+/// What a lane found in its slice of a text. Places are indices in the text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
-    /// Where the first and the last line end that end in it.
+    /// The ends of the first and the last line that end in it.
     pub(super) ends: Option<(usize, usize)>,
-    /// Whether a match begins before the first of them, or anywhere if there is none.
+    /// Whether a match begins before the first of these ends, or anywhere if there is none.
     head: bool,
-    /// Whether a match begins behind the last of them, or anywhere if there is none.
+    /// Whether a match begins after the last of these ends, or anywhere if there is none.
     tail: bool,
-    /// Lines between the two that match; where lines are not counted, some number above 0 for any.
+    /// Matching lines between the two; where lines are not counted, any number above 0 stands for some.
     inner: u64,
-    /// The first of them, where lines are shown.
+    /// The first of these lines, where lines are printed.
     pub(super) lines: Few,
     pub(super) newlines: u64,
     marks: Marks,
@@ -103,12 +104,12 @@ impl Slice {
     }
 }
 
-/// How many newlines come before some places in a slice: so that a line gets its number without a look at all that is before it.
+/// The newlines before some places in a slice: the number of a line is found without reading the whole slice again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     /// Where the slice begins.
     start: usize,
-    /// Bytes between two.
+    /// Bytes between two of these places.
     step: usize,
     newlines: [u32; Self::MOST],
 }
@@ -116,7 +117,7 @@ struct Marks {
 impl Marks {
     const MOST: usize = 16;
 
-    /// Marks in `mine`, which begins at `start` of a text; how many newlines it holds, and whether it holds a NUL.
+    /// Marks in `mine`, which begins at `start` of a text; the number of newlines in it, and whether it contains a NUL.
     #[allow(clippy::cast_possible_truncation, reason = "within a piece, which is shorter than 4 GiB")]
     fn new(start: usize, mine: &[u8]) -> (Self, u64, bool) {
         // Whole words, and some of them at once.
@@ -131,19 +132,19 @@ impl Marks {
         }
         (marks, newlines, has_nul)
     }
-    /// The last before a place in the slice, and how many newlines come before that.
+    /// The last mark before a place in the slice, and the newlines before that mark.
     fn nearest(&self, place: usize) -> (usize, u64) {
         let index = ((place - self.start) / self.step).min(Self::MOST - 1);
         (self.start + index * self.step, u64::from(self.newlines[index]))
     }
 }
 
-/// What a lane knows about its slice by what the others found.
+/// What a lane knows of its slice once the others have told what they found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
-    /// Where in the file the first line begins that ends in the slice. Of meaning if one does.
+    /// Where in the file the first line that ends in the slice begins. Undefined if none ends there.
     pub(super) start: u64,
-    /// Whether that line matches; no if none ends here.
+    /// Whether that line matches; `false` if none ends here.
     pub(super) matches: bool,
     /// Newlines of the file before the slice.
     pub(super) newlines: u64,
@@ -152,13 +153,13 @@ pub(super) struct Place {
 impl Warp<'_> {
     /// The caller's slice of [`from`, `to`).
     fn slice(&self, from: usize, to: usize) -> (usize, usize) {
-        // Whole words, so that all slices are aligned if the first is.
+        // A multiple of the word size: all slices are aligned if the first is.
         let share = (to - from).div_ceil(self.lanes.count() as usize).next_multiple_of(16);
         let start = to.min(from + share * self.lanes.rank() as usize);
         (start, to.min(start + share))
     }
 
-    /// Looks at the caller's slice of [`from`, `to`); matches may reach into what of the text lies behind. Each lane for itself.
+    /// Searches the caller's slice of [`from`, `to`); a match may reach into the text after it. Each lane for itself.
     #[inline(never)]
     pub(super) fn survey(&self, text: &[u8], from: usize, to: usize) -> Slice {
         let (start, end) = self.slice(from, to);
@@ -170,16 +171,16 @@ impl Warp<'_> {
             _ => None,
         };
         // A match that begins in the slice ends here at the latest.
-        let behind = text.len().min(end + self.searcher.reach());
+        let after = text.len().min(end + self.searcher.reach());
         let searcher = &self.searcher;
         let everywhere = searcher.is_in_every_line();
         let (mut head, mut tail, mut inner) = (everywhere, everywhere, 0);
         let mut lines = Few::default();
         match ends {
             Some((first, last)) => {
-                // No match holds a line's end.
+                // No match contains the end of a line.
                 head |= searcher.is_in(&text[start..first]);
-                tail |= searcher.is_in(&text[last + 1..behind]);
+                tail |= searcher.is_in(&text[last + 1..after]);
                 if first < last {
                     let show = self.job.show;
                     searcher.lines(&text[first + 1..=last], |start, end| {
@@ -192,16 +193,16 @@ impl Warp<'_> {
                     });
                 }
             }
-            None if searcher.is_in(&text[start..behind]) => (head, tail) = (true, true),
+            None if searcher.is_in(&text[start..after]) => (head, tail) = (true, true),
             None => {}
         }
         Slice { ends, head, tail, inner, lines, newlines, marks, nul }
     }
 
-    /// Goes from what was known before a text to what is known behind it, by the lanes' slices of it; the text begins at `offset` in the
-    /// file. What the caller's own slice is then. Convergent; `carry` is and stays the same in all lanes.
+    /// Updates `carry` from before a text to after it, from the lanes' slices of it; the text begins at `offset` in the file. Returns the place
+    /// of the caller's slice. Convergent; `carry` is the same in all lanes, before and after.
     #[inline(never)]
-    pub(super) fn settle(&self, carry: &mut Carry, slice: &Slice, offset: u64) -> Place {
+    pub(super) fn advance_carry(&self, carry: &mut Carry, slice: &Slice, offset: u64) -> Place {
         let lanes = self.lanes;
         let before = *carry;
         let ending = lanes.ballot(slice.ends.is_some());
@@ -211,7 +212,7 @@ impl Warp<'_> {
 
         let lower = (1_u64 << lanes.lane()) - 1;
         let nearest = LaneMask(ending.0 & lower);
-        // From the lane in which a line ended last before mine, with it, up to mine, without it.
+        // The lanes from the last one before mine in which a line ended, up to mine, which is not included.
         let (from, since) = if nearest.is_empty() {
             (lanes.lane(), lower)
         } else {

@@ -1,6 +1,6 @@
-//! Finding matches and lines in memory: what one lane does alone.
+//! Finding matches and lines in memory, by one lane.
 //!
-//! A line ends with a newline or a NUL. A file without NULs is a text; in others NULs end lines, too, as `grep` has it.
+//! A line ends with a newline or a NUL. A file without NULs is a text; in others NULs end lines, too, as in `grep`.
 
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 use memchr::{memchr, memchr_iter, memmem};
@@ -10,7 +10,7 @@ use super::Needle;
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
 use super::{rare::RareFinder, wide};
 
-/// What looks for a string: on a CPU with vector instructions, chosen through a pointer; a GPU does better without either.
+/// The search for a string. On a CPU it uses vector instructions, through a pointer to a function; a GPU is faster without either.
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 type Finder<'a> = memmem::Finder<'a>;
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
@@ -23,7 +23,7 @@ fn finder(needle: &Needle) -> Finder<'_> {
     return RareFinder::new(needle.as_bytes(), needle.rare_at());
 }
 
-/// How many newlines a text holds, and whether it holds a NUL.
+/// The number of newlines in a text, and whether it contains a NUL.
 pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
     #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
     return (memchr_iter(b'\n', text).count() as u64, memchr(0, text).is_some());
@@ -31,7 +31,7 @@ pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
     return wide::newlines_and_nul(text);
 }
 
-/// A needle, ready to be looked for.
+/// A needle, prepared for the search.
 #[allow(clippy::large_enum_variant, reason = "one for each lane, and nothing to box it in")]
 pub(super) enum Searcher<'a> {
     Fixed(Finder<'a>),
@@ -45,7 +45,7 @@ impl<'a> Searcher<'a> {
             None => Self::Fixed(finder(needle)),
         }
     }
-    /// Where the first match begins. In an empty text there is none, even of the empty string: it has no line.
+    /// Where the first match begins. An empty text has none, even of the empty string, because it has no line.
     #[inline(never)]
     pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
         match self {
@@ -59,15 +59,15 @@ impl<'a> Searcher<'a> {
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
         self.find(text).is_some()
     }
-    /// Hands out the lines of a text that match, in order, as (start, end), ends not included, as long as `each` says so. The text begins
-    /// with a line and ends with a line's end.
+    /// Calls `each` with the matching lines of a text in order, as (start, end), ends not included, until it returns `false`. The text begins
+    /// with a line and ends with the end of a line.
     #[inline]
     pub(super) fn lines(&self, text: &[u8], mut each: impl FnMut(usize, usize) -> bool) {
         #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
         if let Self::Fixed(finder) = self
             && !finder.needle().is_empty()
         {
-            // In one pass: lanes that find much do not keep the others waiting at each line.
+            // In one pass: a lane with many matches does not make the others wait at each line.
             finder.lines(text, each);
             return;
         }
@@ -87,7 +87,7 @@ impl<'a> Searcher<'a> {
     pub(super) fn is_in_every_line(&self) -> bool {
         matches!(self, Self::Fixed(finder) if finder.needle().is_empty())
     }
-    /// Bytes of a match beyond its first: so many does it reach from one piece of text into the next.
+    /// Bytes of a match beyond its first: this far it reaches into the next piece of text.
     pub(super) fn reach(&self) -> usize {
         match self {
             Self::Fixed(finder) => finder.needle().len().saturating_sub(1),
@@ -96,17 +96,17 @@ impl<'a> Searcher<'a> {
     }
 }
 
-/// Where the first line ends, if it does.
+/// The end of the first line, if it has one.
 pub(super) fn first_end(text: &[u8]) -> Option<usize> {
     memchr2(b'\n', 0, text)
 }
 
-/// Where the last line that ends does.
+/// The last end of a line.
 pub(super) fn last_end(text: &[u8]) -> Option<usize> {
     memrchr2(b'\n', 0, text)
 }
 
-/// The line around `at`, as (start, end), its end not included; `from`: where this line begins, or one before it.
+/// The line around `at`, as (start, end), its end not included; `from`: where this line, or one before it, begins.
 pub(super) fn line_around(text: &[u8], from: usize, at: usize) -> (usize, usize) {
     let start = from + last_end(&text[from..at]).map_or(0, |end| end + 1);
     let end = first_end(&text[at..]).map_or(text.len(), |end| at + end);

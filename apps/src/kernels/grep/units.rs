@@ -1,7 +1,7 @@
-//! The work, divided by the host before the kernel runs, and what warps leave for each other about it.
+//! How the host divides the work before the kernel runs, and the tables through which warps pass on their results.
 //!
-//! A *unit* is a piece of a long file, or some short files, which a warp searches file by file. Units are in the order of the output.
-#![allow(unsafe_code, reason = "tables at addresses")]
+//! A *unit* is a piece of a long file, or several short files, which a warp searches file by file. Units are in the order of the output.
+#![expect(unsafe_code, reason = "tables at addresses")]
 
 use core::slice;
 
@@ -11,27 +11,27 @@ use gpufs_device::portable;
 use super::STRETCH_BYTES;
 
 portable! {
-    /// What a warp searches at once.
+    /// What a warp searches at a time.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Unit {
         /// The first file.
         pub file: u32,
-        /// How many short files; 0: a piece of a long one.
+        /// The number of short files; 0: a piece of a long file.
         pub files: u32,
-        /// The long file's number among those.
+        /// The number of the long file among the long files.
         pub long: u32,
         /// How many pieces it has.
         pub pieces: u32,
-        /// Where in it the piece begins.
+        /// Where in the file the piece begins.
         pub offset: u64,
     }
 }
 
 portable! {
-    /// What the warps that have searched a unit tell those behind it. Zeroed at first.
+    /// What the warp of a unit tells the warps of later units. Zeroed at first.
     #[derive(Debug, Default)]
     pub struct Record {
-        /// 1 once all words below stand.
+        /// 1 once all words below but `printed` are written.
         pub known: DeviceWord,
         /// One of the constants below, in their order. Only of units that have output.
         pub printed: DeviceWord,
@@ -39,7 +39,7 @@ portable! {
         pub loud: DeviceWord,
         /// The bits of `Carry`.
         pub flags: DeviceWord,
-        /// What the next piece of the same file goes on from; see `Carry`.
+        /// The state from which the next piece of the same file goes on; see `Carry`.
         pub newlines: DeviceWord64,
         /// As above.
         pub line_start: DeviceWord64,
@@ -49,9 +49,9 @@ portable! {
 }
 
 impl Record {
-    /// Who has the unit has turned to printing: nobody else prints.
+    /// The warp of the unit prints, and no other warp does.
     pub const PRINTING: u32 = 1;
-    /// The unit's output, and so all output before it, is in the standard output's buffer.
+    /// The unit's output, and so all output before it, is in the buffer of the standard output.
     pub const PRINTED: u32 = 2;
 }
 
@@ -63,15 +63,15 @@ portable! {
         pub state: DeviceWord,
         /// The descriptor, or why there is none.
         pub outcome: DeviceWord,
-        /// Pieces that nobody will read again. Who is the last closes the file.
+        /// Pieces that are done with the file. The last one closes it.
         pub done: DeviceWord,
-        /// 1 when nothing more needs to be known of the file.
+        /// 1 when the rest of the file cannot change the output.
         pub decided: DeviceWord,
     }
 }
 
 impl Long {
-    /// Whoever has the first piece has not opened it yet.
+    /// The warp of the first piece has not opened the file yet.
     pub const UNOPENED: u32 = 0;
     /// `outcome` is the descriptor.
     pub const OPEN: u32 = 1;
@@ -92,10 +92,10 @@ portable! {
 }
 
 impl Units {
-    /// `count` [`Unit`]s and as many [`Record`]s, and `long_count` entries for long files, at addresses of the device's.
+    /// `count` [`Unit`]s and `count` [`Record`]s, and `long_count` entries for long files, at addresses of the device.
     ///
     /// # Safety
-    /// As long as kernels use them, the tables are there and aligned, the units are constant, and only the methods of words touch the rest.
+    /// As long as kernels use the tables, they are valid and aligned, the units are constant, and the rest is accessed by the methods of words only.
     #[must_use]
     pub const unsafe fn new(
         (units, records, count): (u64, u64, u32),
@@ -108,7 +108,7 @@ impl Units {
     pub const fn count(&self) -> u32 {
         self.count
     }
-    /// A unit; `None` behind the last.
+    /// A unit; `None` after the last.
     #[must_use]
     pub fn get(&self, index: u32) -> Option<&Unit> {
         // SAFETY:
@@ -119,7 +119,7 @@ impl Units {
     /// A unit's record.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such unit.
     #[must_use]
     pub fn record(&self, index: u32) -> &Record {
         // SAFETY:
@@ -130,7 +130,7 @@ impl Units {
     /// A long file's entry.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such file.
     #[must_use]
     pub fn long(&self, index: u32) -> &Long {
         // SAFETY:
@@ -153,29 +153,29 @@ pub struct Shape {
     pub text: u64,
 }
 
-/// Pieces of long files for each warp at least, as far as the files are long enough: so that all warps are busy to the end.
+/// The least number of pieces of long files for each warp, where the files are long enough: all warps then have work until the end.
 const PIECES_PER_WARP: u64 = 4;
-/// The most stretches in a piece of a large input: what a piece costs beside its text is little then.
-const MOST_STRETCHES: u64 = 12;
+/// The most stretches in a piece of a large input: the fixed cost of a piece is then small.
+const STRETCHES_MAX: u64 = 12;
 
-/// Bytes of a piece where `warps` share `total` bytes: whole stretches. The larger the pieces, the fewer turns to print.
+/// Bytes of a piece, whole stretches, where `warps` share `total` bytes. With larger pieces there are fewer turns to print.
 #[must_use]
 pub fn piece_for(total: u64, warps: u32) -> u64 {
     let stretch = STRETCH_BYTES as u64;
     (total / (PIECES_PER_WARP * u64::from(warps.max(1))))
         .next_multiple_of(stretch)
-        .clamp(stretch, MOST_STRETCHES * stretch)
+        .clamp(stretch, STRETCHES_MAX * stretch)
 }
 
-/// Memory that a short file gets: a byte more than it had, so that it shows when it has grown.
+/// Memory for a short file: a byte more than its length, which shows whether it has grown.
 #[must_use]
 pub const fn room(length: u64) -> u64 {
     (length + 1).next_multiple_of(1024)
 }
 
-/// Divides files of these lengths into units, in order. An iterator: the device library has nothing to collect them in.
+/// Divides files of these lengths into units, in order. An iterator, because this library has no allocator.
 pub fn divide(lengths: &[u64], shape: Shape) -> impl Iterator<Item = Unit> {
-    // The next file, the next piece of it, and how many long files there were before.
+    // The next file, the next piece of it, and the number of long files before it.
     let (mut file, mut piece, mut long) = (0, 0, 0);
     core::iter::from_fn(move || {
         let length = *lengths.get(file)?;

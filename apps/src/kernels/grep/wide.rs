@@ -1,11 +1,11 @@
-//! Looking for bytes in a text as a GPU's lane does best: in aligned words of 16 bytes, several on their way at once, without tables or vectors.
+//! Searches a text for bytes as is fastest for a GPU's lane: by aligned words of 16 bytes, several loads in flight, no tables or vectors.
 //!
-//! Each lane has a slice of its own. So no lane waits for another until all have read their slices, and the same slices suit a CPU.
-#![allow(unsafe_code, reason = "loads aligned words of a text")]
+//! Each lane has a slice of its own. No lane waits for another before all have read their slices, and a CPU can use the same slices.
+#![expect(unsafe_code, reason = "loads aligned words of a text")]
 
 /// Bytes of a word.
 const WORD: usize = 16;
-/// Words that are loaded before the first is looked at.
+/// Words that are loaded before the first is compared.
 const AT_ONCE: usize = 4;
 /// The lower seven bits of each byte.
 const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -29,7 +29,7 @@ impl Word {
     /// The word at `at`, where it is aligned.
     ///
     /// # Safety
-    /// The text holds all of it, and `at` is as [`aligned_from`] says, or whole words behind that.
+    /// The text contains the whole word, and `at` is the result of [`aligned_from`], or whole words after it.
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     unsafe fn load(text: &[u8], at: usize) -> Self {
         // SAFETY:
@@ -49,7 +49,7 @@ fn aligned_from(text: &[u8]) -> usize {
     (text.as_ptr().addr().wrapping_neg() % WORD).min(text.len())
 }
 
-/// Hands out the words of a text, whose first begins at `from`, several at a time, as long as `each` says so; where it ended.
+/// Calls `each` with the words of a text from `from` on, several at a time, until it returns `false`; returns where it ended.
 #[inline]
 fn words(text: &[u8], from: usize, mut each: impl FnMut(usize, &[Word]) -> bool) -> usize {
     let mut at = from;
@@ -58,7 +58,7 @@ fn words(text: &[u8], from: usize, mut each: impl FnMut(usize, &[Word]) -> bool)
         let mut several = [Word::default(); AT_ONCE];
         for (index, word) in several.iter_mut().enumerate() {
             // SAFETY:
-            // - in bounds by the loop's condition, and whole words behind the first aligned one
+            // - in bounds by the loop's condition, and whole words after the first aligned one
             *word = unsafe { Word::load(text, at + index * WORD) };
         }
         if !each(at, &several) {
@@ -79,7 +79,7 @@ fn words(text: &[u8], from: usize, mut each: impl FnMut(usize, &[Word]) -> bool)
     at
 }
 
-/// How many newlines a text holds, and whether it holds a NUL.
+/// The number of newlines in a text, and whether it contains a NUL.
 pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
     let (newline, nul) = (repeated(b'\n'), repeated(0));
     let from = aligned_from(text);
@@ -101,7 +101,7 @@ pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
     (newlines, nuls != 0)
 }
 
-/// The first place of `byte` that `accepts` takes.
+/// The first place of `byte` for which `accepts` returns `true`.
 #[inline]
 pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
     let wanted = repeated(byte);
@@ -121,7 +121,7 @@ pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool
         }
         for (index, word) in several.iter().enumerate() {
             for (half, mut marks) in (0..).zip(word.marks(wanted)) {
-                // Ends: a mark less each round.
+                // Ends: each round clears a mark.
                 while marks != 0 {
                     let place = at + index * WORD + half * 8 + (marks.trailing_zeros() / 8) as usize;
                     if accepts(place) {
