@@ -13,8 +13,8 @@
 //! | the tail is stored relaxed | `publish_publish publish_three lap release_claim sleep_attended sleep_fenced` |
 //! | the ready mark is stored, or loaded, relaxed | `publish_publish publish_three lap` |
 //! | the ready mark is cleared after the tail store | `lap` |
-//! | the ready mark is never cleared | `lap release_claim sleep_attended sleep_fenced` |
-//! | the publisher subtracts before it scans | `publish_publish publish_three lap` |
+//! | the ready mark is never cleared | `lap` |
+//! | the publisher subtracts before it scans | `lap` |
 //! | the publisher leaves with commits unserved | `publish_publish publish_three lap` |
 //! | `tickets` is added to, or subtracted from, relaxed, but for drawing | `publish_publish publish_three lap` |
 //! | commits left behind are adopted by two; `orphaned` is stored relaxed | `adopt_adopt` |

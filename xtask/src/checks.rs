@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::device;
 use crate::dist;
+use crate::mutants;
 use crate::step::{self, Report};
 use crate::tidy;
 use crate::workspace::{cargo, hip_path, minutes, root};
@@ -24,7 +25,7 @@ struct Check(&'static str, Set, fn() -> Vec<Report>);
 
 /// All of them, cheapest first.
 const CHECKS: &[Check] = &[
-    Check("tidy", Set::Lint, tidy::check),
+    Check("tidy", Set::Lint, tidy),
     Check("lint", Set::Lint, lint),
     Check("tests", Set::Test, tests),
     Check("loom", Set::Test, loom),
@@ -34,12 +35,13 @@ const CHECKS: &[Check] = &[
     Check("sanitize", Set::Test, sanitize),
     Check("miri", Set::Test, miri),
     Check("differential", Set::Test, differential),
+    Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
     Check("long", Set::Nightly, long),
 ];
 
 /// What can be known of a change in two minutes; whether nothing failed.
 fn quick() -> bool {
-    let mut reports = tidy::check();
+    let mut reports = tidy();
     reports.extend([format(), clippy()]);
     reports.push(step::run(
         "tests of the core and xtask",
@@ -95,6 +97,12 @@ pub(crate) fn named(name: &str) -> Option<Box<dyn Fn() -> bool>> {
 #[cfg(test)]
 pub(crate) fn names() -> Vec<&'static str> {
     CHECKS.iter().map(|Check(name, ..)| *name).collect()
+}
+
+fn tidy() -> Vec<Report> {
+    let mut reports = tidy::check();
+    reports.push(mutants::check_definitions());
+    reports
 }
 
 fn lint() -> Vec<Report> {

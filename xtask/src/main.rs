@@ -7,6 +7,8 @@
 //! | `demo.rs` | the main job on real input |
 //! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
+//! | `lex.rs` | Rust as words and comments |
+//! | `mutants` | changes of the core that loom's models must catch |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 //! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
 //! | `workspace.rs` | where the workspace lies, and cargo's commands in it |
@@ -16,6 +18,8 @@ mod checks;
 mod demo;
 mod device;
 mod dist;
+mod lex;
+mod mutants;
 mod step;
 mod tidy;
 mod workspace;
@@ -44,6 +48,8 @@ Checks, each alone:
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   differential   printf against the system's (10 million cases), streams against the system's stdio (8,000 sequences)
+  mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught: nightly
+                 (--only NAME, which may be repeated, and --jobs N)
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 
 What is built and run:
@@ -105,6 +111,17 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
                 }
             }
             Ok(passed.unwrap_or_else(|| checks::named("tidy").is_some_and(|check| check())))
+        }
+        "mutants" => {
+            let (mut only, mut jobs) = (Vec::new(), 1);
+            while let Some(argument) = parser.next()? {
+                match argument {
+                    Arg::Long("only") => only.push(parser.value()?.string()?),
+                    Arg::Long("jobs") => jobs = parser.value()?.parse()?,
+                    other => return Err(other.unexpected()),
+                }
+            }
+            Ok(step::summarize(&[mutants::run(&only, jobs)]))
         }
         "bundle" => {
             let chosen = values(&mut parser)?;

@@ -1,8 +1,8 @@
 //! Lengths of lines, functions and files.
 
 use super::finding::Finding;
-use super::lex::{Kind, Rust};
 use super::tree::{File, Tree};
+use crate::lex::{Kind, Rust, functions};
 
 /// Characters of a line of code without literals: what rustfmt keeps to, where it formats at all.
 const CODE_CHARACTERS: usize = 110;
@@ -64,8 +64,10 @@ fn spoken_lines(rust: &Rust) -> std::collections::BTreeSet<usize> {
 
 fn function_lines(file: &File, rust: &Rust) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    for (name, first, last) in functions(rust) {
-        let lines = last - first + 1;
+    for function in functions(rust) {
+        let [begin, .., end] = function.tokens else { continue };
+        let (name, first) = (function.name, begin.line);
+        let lines = end.line - first + 1;
         if lines <= FUNCTION_LINES {
             continue;
         }
@@ -82,37 +84,9 @@ fn function_lines(file: &File, rust: &Rust) -> Vec<Finding> {
     findings
 }
 
-/// Names of functions that have a body, and the lines from `fn` to the last brace.
-fn functions(rust: &Rust) -> Vec<(&str, usize, usize)> {
-    let mut found = Vec::new();
-    for (index, pair) in rust.tokens.windows(2).enumerate() {
-        let [keyword, name] = pair else { continue };
-        if !keyword.is("fn") || name.kind != Kind::Word {
-            continue;
-        }
-        let (mut braces, mut nested) = (0_usize, 0_i64);
-        for token in &rust.tokens[index..] {
-            match &*token.text {
-                "(" | "[" if braces == 0 => nested += 1,
-                ")" | "]" if braces == 0 => nested -= 1,
-                ";" if braces == 0 && nested == 0 => break,
-                "{" => braces += 1,
-                "}" if braces <= 1 => {
-                    found.push((&*name.text, keyword.line, token.line));
-                    break;
-                }
-                "}" => braces -= 1,
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::lex::lex;
 
     fn found(path: &str, text: &str) -> Vec<(String, usize)> {
         check(&Tree::of(&[(path, text)])).into_iter().map(|found| (found.subject, found.amount)).collect()
@@ -128,7 +102,6 @@ mod tests {
             found("xtask/src/a.rs", &body(FUNCTION_LINES - 1)),
             [("xtask/src/a.rs::long".to_owned(), FUNCTION_LINES + 1)]
         );
-        assert_eq!(functions(&lex("trait T { fn none(self: [u8; 2]); } macro! { fn $name() {} }")), []);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `tree.rs`, `lex.rs` | the repository's files, and Rust as words and comments |
+//! | `tree.rs` | the repository's files |
 //! | `citations.rs` | rules, proofs and decisions that are cited exist |
 //! | `lengths.rs` | lines, functions and files are no longer than they may be |
 //! | `atomics.rs` | atomics stay in their place |
@@ -20,7 +20,6 @@ mod exceptions;
 mod finding;
 mod layers;
 mod lengths;
-mod lex;
 mod links;
 mod modules;
 mod tree;

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lex::{Kind, Rust, Token};
 use super::tree::Tree;
+use crate::lex::{Kind, Rust, Token};
 
 /// A module, by the names on its way from the root of the crate; the root has none.
 pub(super) type Module = Vec<String>;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::lex::{self, Rust};
+use crate::lex::{self, Rust};
 
 /// A file, by its path from the root, with `/` between folders.
 pub(super) struct File {

@@ -1,10 +1,12 @@
-//! Rust, as far as the checks need it: words, signs and literals with their lines, and comments apart.
+//! Rust, as far as the checks need it: words, signs and literals with their lines, functions, and comments apart.
 //!
 //! It knows no grammar. What a macro makes it does not see.
 
+use std::ops::Range;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An identifier, a keyword, a number.
     Word,
     /// `::`, or any other sign alone.
@@ -17,36 +19,38 @@ pub(super) enum Kind {
 
 /// A token, and the lines it begins and ends in, from 1 on.
 #[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) text: Box<str>,
-    pub(super) line: usize,
-    pub(super) last_line: usize,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) text: Box<str>,
+    /// Where it stands in the text, in bytes.
+    pub(crate) place: Range<usize>,
+    pub(crate) line: usize,
+    pub(crate) last_line: usize,
 }
 
 impl Token {
     /// Whether it is this word or sign.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(crate) fn is(&self, text: &str) -> bool {
         *self.text == *text && matches!(self.kind, Kind::Word | Kind::Sign)
     }
 }
 
 /// A comment's line, without what marks it as one.
 #[derive(Clone, Debug)]
-pub(super) struct Comment {
-    pub(super) line: usize,
-    pub(super) text: Box<str>,
+pub(crate) struct Comment {
+    pub(crate) line: usize,
+    pub(crate) text: Box<str>,
 }
 
 /// A file's tokens and comments.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rust {
-    pub(super) tokens: Vec<Token>,
-    pub(super) comments: Vec<Comment>,
+pub(crate) struct Rust {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) comments: Vec<Comment>,
 }
 
 /// Takes `text` apart.
-pub(super) fn lex(text: &str) -> Rust {
+pub(crate) fn lex(text: &str) -> Rust {
     let mut rust = Rust::default();
     let mut cursor = Cursor { text, at: 0, line: 1 };
     while let Some(first) = cursor.peek() {
@@ -65,9 +69,42 @@ pub(super) fn lex(text: &str) -> Rust {
         }
         let kind = cursor.token(first);
         let text = text[start..cursor.at].into();
-        rust.tokens.push(Token { kind, text, line, last_line: cursor.line });
+        rust.tokens.push(Token { kind, text, place: start..cursor.at, line, last_line: cursor.line });
     }
     rust
+}
+
+/// A function that has a body: its name, and which tokens it is, from `fn` to its last brace.
+pub(crate) struct Function<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) tokens: &'a [Token],
+}
+
+/// The functions, those inside others too.
+pub(crate) fn functions(rust: &Rust) -> Vec<Function<'_>> {
+    let mut found = Vec::new();
+    for (index, pair) in rust.tokens.windows(2).enumerate() {
+        let [keyword, name] = pair else { continue };
+        if !keyword.is("fn") || name.kind != Kind::Word {
+            continue;
+        }
+        let (mut braces, mut nested) = (0_usize, 0_i64);
+        for (count, token) in (1..).zip(&rust.tokens[index..]) {
+            match &*token.text {
+                "(" | "[" if braces == 0 => nested += 1,
+                ")" | "]" if braces == 0 => nested -= 1,
+                ";" if braces == 0 && nested == 0 => break,
+                "{" => braces += 1,
+                "}" if braces <= 1 => {
+                    found.push(Function { name: &name.text, tokens: &rust.tokens[index..index + count] });
+                    break;
+                }
+                "}" => braces -= 1,
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 struct Cursor<'a> {
@@ -210,6 +247,16 @@ mod tests {
         assert_eq!(words(text), expected);
         let comments: Vec<_> = lex(text).comments.iter().map(|comment| comment.text.to_string()).collect();
         assert_eq!(comments, ["fn /* } */ {", "fn"]);
+    }
+
+    #[test]
+    fn functions_have_bodies() {
+        let rust = lex(
+            "trait T { fn none(self: [u8; 2]); } macro! { fn $name() {} } fn a<T: Fn(u8)>() -> [u8; 2] { fn b() {} }",
+        );
+        let found: Vec<_> =
+            functions(&rust).iter().map(|function| (function.name, function.tokens.len())).collect();
+        assert_eq!(found, [("a", 25), ("b", 6)]);
     }
 
     #[test]
