@@ -16,7 +16,8 @@
 //! | the ready mark is never cleared | `lap` |
 //! | the publisher subtracts before it scans | `lap` |
 //! | the publisher leaves with commits unserved | `publish_publish publish_three lap` |
-//! | `tickets` is added to, or subtracted from, relaxed, but for drawing | `publish_publish publish_three lap` |
+//! | a publisher subtracts from `tickets` relaxed | `publish_publish publish_three lap` |
+//! | a committer adds to `tickets` relaxed | `lap` |
 //! | commits left behind are adopted by two; `orphaned` is stored relaxed | `adopt_adopt` |
 //! | every committer publishes | `publish_publish publish_three lap` |
 //! | no poller's lock, or it is given back relaxed | `drain_drain` |
@@ -27,7 +28,8 @@
 //! | delivery whatever the generation | `drain_drain` |
 //! | delivery by a relaxed store; `outcome` loads relaxed | `outcome_deliver` |
 //! | `release_fence` does nothing | `outcome_deliver advance_deliver` |
-//! | slots are claimed, or released, relaxed | `claim_claim release_claim` |
+//! | slots are claimed relaxed | `claim_claim release_claim` |
+//! | slots are released relaxed | `claim_claim` |
 //! | a claim that lost a race gives up | `claim_claim lap` |
 //! | `wake_fence` is acquire and release only | `sleep_fenced park_attendant` |
 //! | the attendant looks once | `sleep_attended` |

@@ -100,9 +100,7 @@ pub(crate) fn names() -> Vec<&'static str> {
 }
 
 fn tidy() -> Vec<Report> {
-    let mut reports = tidy::check();
-    reports.push(mutants::check_definitions());
-    reports
+    vec![tidy::check(), mutants::check_definitions()]
 }
 
 fn lint() -> Vec<Report> {

@@ -256,7 +256,7 @@ mod tests {
         );
         let found: Vec<_> =
             functions(&rust).iter().map(|function| (function.name, function.tokens.len())).collect();
-        assert_eq!(found, [("a", 25), ("b", 6)]);
+        assert_eq!(found, [("a", 27), ("b", 6)]);
     }
 
     #[test]

@@ -93,24 +93,12 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             Ok(demo::run(&options))
         }
         "test" => {
-            let mut keep_going = false;
-            while let Some(argument) = parser.next()? {
-                match argument {
-                    Arg::Long("keep-going") => keep_going = true,
-                    other => return Err(other.unexpected()),
-                }
-            }
+            let keep_going = option(&mut parser, "keep-going")?;
             Ok(checks::test(keep_going))
         }
         "tidy" => {
-            let mut passed = None;
-            while let Some(argument) = parser.next()? {
-                match argument {
-                    Arg::Long("shrink") => passed = Some(tidy::shrink()),
-                    other => return Err(other.unexpected()),
-                }
-            }
-            Ok(passed.unwrap_or_else(|| checks::named("tidy").is_some_and(|check| check())))
+            let shrink = option(&mut parser, "shrink")?;
+            Ok(if shrink { tidy::shrink() } else { checks::named("tidy").is_some_and(|check| check()) })
         }
         "mutants" => {
             let (mut only, mut jobs) = (Vec::new(), 1);
@@ -148,6 +136,18 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             Ok(check())
         }
     }
+}
+
+/// Whether the rest of the command line is this option; it may be empty.
+fn option(parser: &mut Parser, name: &str) -> Result<bool, lexopt::Error> {
+    let mut given = false;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long(long) if long == name => given = true,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(given)
 }
 
 /// What is left of the command line, where it has no options.

@@ -143,17 +143,24 @@ impl Workplace {
         if !build.success {
             return Err(format!("it does not compile:\n{}", build.said));
         }
-        let mut arguments = vec!["--".to_owned(), "--exact".to_owned()];
-        arguments.extend_from_slice(models);
-        let run = self.cargo(test, &arguments)?;
-        let results: BTreeMap<_, _> = run.said.lines().filter_map(result_of).collect();
-        let wanted = |model: &&String| !results.contains_key(*model);
-        match models.iter().find(wanted) {
-            Some(missing) => {
-                Err(format!("{missing} did not end within {LIMIT_SECONDS} s, or is no model:\n{}", run.said))
+        let mut results = BTreeMap::new();
+        let mut left = models.to_vec();
+        // Ends: each round has at least one result more. A model that fails may end the program, and the others with it.
+        loop {
+            let mut arguments = vec!["--".to_owned(), "--exact".to_owned()];
+            arguments.extend_from_slice(&left);
+            let run = self.cargo(test, &arguments)?;
+            let before = results.len();
+            results.extend(run.said.lines().filter_map(result_of));
+            left.retain(|model| !results.contains_key(model));
+            if results.len() == before {
+                let last: Vec<_> = run.said.lines().rev().take(10).collect();
+                let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+                return Err(format!("no model of {test} ended within {LIMIT_SECONDS} s:\n{last}"));
             }
-            None if results.is_empty() => Err(format!("no model of {test} ended:\n{}", run.said)),
-            None => Ok(results),
+            if left.is_empty() {
+                return Ok(results);
+            }
         }
     }
 
@@ -178,6 +185,10 @@ struct Said {
 
 /// The name of a test and whether it passed, from a line of the test program.
 fn result_of(line: &str) -> Option<(String, bool)> {
+    // A model that panics in more than one of its threads ends the program before it can say so.
+    if let Some((name, rest)) = line.strip_prefix("thread '").and_then(|rest| rest.split_once('\'')) {
+        return rest.contains(" panicked at ").then(|| (name.to_owned(), false));
+    }
     let (name, result) = line.strip_prefix("test ")?.split_once(" ... ")?;
     // What a model prints may stand between.
     match (result.ends_with("ok"), result.ends_with("FAILED")) {
@@ -198,4 +209,27 @@ fn alone(manifest: &str) -> String {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     fs::write(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_from_what_a_test_program_says() {
+        assert_eq!(result_of("test lap ... ok"), Some(("lap".to_owned(), true)));
+        assert_eq!(result_of("test lap ... FAILED"), Some(("lap".to_owned(), false)));
+        assert_eq!(
+            result_of("thread 'lap' (153) panicked at src/a.rs:2:1:"),
+            Some(("lap".to_owned(), false))
+        );
+        assert_eq!(result_of("test result: ok. 1 passed"), None);
+        assert_eq!(result_of("running 2 tests"), None);
+    }
+
+    #[test]
+    fn the_core_is_alone_in_its_workspace() {
+        let manifest = "[workspace]\nmembers = [\n    \"bench\",\n]\n\n[workspace.lints]\n";
+        assert_eq!(alone(manifest), "[workspace]\nmembers = [\"gpufs-core\"]\n\n[workspace.lints]\n");
+    }
 }

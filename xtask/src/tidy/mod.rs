@@ -35,55 +35,40 @@ const LAYERS: &str = "xtask/tidy/layers.txt";
 const EXCEPTIONS: &str = "xtask/tidy/exceptions.txt";
 
 /// All of it, as one step.
-pub(crate) fn check() -> Vec<Report> {
-    let mut skipped = Vec::new();
-    let mut report = step::in_process("tidy", || {
-        let looked = look()?;
-        let list = read(EXCEPTIONS)?;
-        let mut wrong = looked.wrong;
-        wrong.extend(exceptions::compare(&list, EXCEPTIONS, &looked.findings));
-        for reason in looked.skipped {
-            println!("SKIP tidy: {reason}");
-            skipped.push(format!("tidy: {reason}"));
-        }
+pub(crate) fn check() -> Report {
+    step::in_process("tidy", || {
+        let (mut wrong, findings) = look()?;
+        wrong.extend(exceptions::compare(&read(EXCEPTIONS)?, EXCEPTIONS, &findings));
         for line in &wrong {
             println!("{line}");
         }
         let count = wrong.len();
         if count == 0 { Ok(()) } else { Err(format!("{count} things are not tidy; each is named above")) }
-    });
-    report.skips = skipped;
-    vec![report]
+    })
 }
 
 /// Takes out of the list of exceptions what is no longer needed; whether that went well.
 pub(crate) fn shrink() -> bool {
-    let shrunk = look().and_then(|looked| {
+    let shrunk = look().and_then(|(_, findings)| {
         let list = read(EXCEPTIONS)?;
         let path = root().join(EXCEPTIONS);
-        fs::write(&path, exceptions::shrink(&list, &looked.findings))
+        fs::write(&path, exceptions::shrink(&list, &findings))
             .map_err(|error| format!("{EXCEPTIONS}: {error}"))
     });
     shrunk.inspect_err(|error| eprintln!("{error}")).is_ok()
 }
 
-/// What a look at the tree gives: what must not be, what could not be checked, and what may be if the list says so.
-struct Looked {
-    wrong: Vec<String>,
-    skipped: Vec<String>,
-    findings: Vec<Finding>,
-}
-
-fn look() -> Result<Looked, String> {
+/// What must not be, and what may be if the list says so.
+fn look() -> Result<(Vec<String>, Vec<Finding>), String> {
     let tree = Tree::read(&root())?;
-    let citations::Found { mut wrong, skipped } = citations::check(&tree);
+    let mut wrong = citations::check(&tree);
     let (about_layers, mut findings) = layers::check(&tree, &read(LAYERS)?, LAYERS);
     wrong.extend(about_layers);
     wrong.extend(links::check(&tree));
     findings.extend(lengths::check(&tree));
     findings.extend(atomics::check(&tree));
     findings.extend(allows::check(&tree));
-    Ok(Looked { wrong, skipped, findings })
+    Ok((wrong, findings))
 }
 
 fn read(path: &str) -> Result<String, String> {
