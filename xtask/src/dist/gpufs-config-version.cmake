@@ -1,4 +1,4 @@
-# Before 1.0, a minor version is compatible with itself alone.
+# Before 1.0 a program needs the same minor version: find_package(gpufs 0.1) accepts 0.1.x.
 set(PACKAGE_VERSION "@VERSION@")
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" gpufs_ours "${PACKAGE_VERSION}")
 string(REGEX MATCH "^[0-9]+(\\.[0-9]+)?" gpufs_wanted "${PACKAGE_FIND_VERSION}")

@@ -1,17 +1,18 @@
-# find_package(gpufs): the targets
+# find_package(gpufs 0.1): the targets. (gpufs-config-version.cmake has the rule for versions: before 1.0 the minor version must be equal.)
 #
 #   gpufs::host          libgpufs, shared, and the headers
 #   gpufs::host_static   libgpufs, static
-#   gpufs::device_cuda   the device calls for CUDA kernels, where the project has enabled CUDA; assembled here by the project's own nvcc
-#   gpufs::hip           all that a HIP program needs, for the component hip: gpufs::host_hip, which is libgpufs_hip and libamdhip64, and
-#   gpufs::device_hip    the device calls for HIP kernels, for one AMD GPU, GPUFS_HIP_ARCHITECTURE; with GPUFS_HIP_PLATFORM=nvidia gpufs::hip is HIP on
-#                        CUDA: gpufs::host and gpufs::device_cuda
+#   gpufs::device_cuda   the device calls for CUDA kernels, if the project has enabled CUDA; the project's own nvcc assembles them
+#   gpufs::hip           everything that a HIP program needs, for the component hip: gpufs::host_hip and gpufs::device_hip.
+#                        With GPUFS_HIP_PLATFORM=nvidia it is HIP on CUDA: gpufs::host and gpufs::device_cuda
+#   gpufs::host_hip      libgpufs_hip and libamdhip64
+#   gpufs::device_hip    the device calls for HIP kernels, for one AMD GPU, GPUFS_HIP_ARCHITECTURE
 #
-# Kernels that call into another file are compiled as relocatable device code, so finding gpufs sets CMAKE_CUDA_SEPARABLE_COMPILATION for
-# targets made afterwards.
+# Kernels that call into another file must be relocatable device code. Therefore finding gpufs sets CMAKE_CUDA_SEPARABLE_COMPILATION, which
+# applies to targets made afterwards.
 #
-# GPUFS_CUDA_REGISTERS is how many registers a thread gets inside a call. A kernel that calls gpufs takes as many at least, and 64 leave room for
-# blocks of 1,024 threads.
+# GPUFS_CUDA_REGISTERS is the number of registers of a thread inside a call. A kernel that calls gpufs uses at least as many. 64 leave room
+# for blocks of 1,024 threads.
 
 get_filename_component(gpufs_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 include(CMakeFindDependencyMacro)
@@ -43,7 +44,7 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
     set(gpufs_ptx "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
     set(gpufs_architectures "${CMAKE_CUDA_ARCHITECTURES}")
     if(NOT gpufs_architectures MATCHES "^[0-9]")
-      # "native", "all" and none at all: nvcc knows what they mean.
+      # "native", "all", and an empty list have a meaning to nvcc.
       if(gpufs_architectures)
         set(gpufs_flags "-arch=${gpufs_architectures}")
       else()
@@ -87,8 +88,8 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
   set(gpufs_device_cuda_FOUND TRUE)
 endif()
 
-# HIP. Its sources are compiled in the language GPUFS_HIP_LANGUAGE: HIP where the project has enabled that (CMake wants a whole ROCm for it);
-# CXX, with clang told that they are HIP, where not; CUDA for NVIDIA GPUs.
+# HIP. GPUFS_HIP_LANGUAGE is the language of its sources: HIP if the project has enabled it (CMake needs a whole ROCm for that); else CXX, with
+# flags that tell clang that they are HIP; CUDA for NVIDIA GPUs.
 if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPONENTS OR CMAKE_HIP_COMPILER)
   set(GPUFS_HIP_PLATFORM amd CACHE STRING "What HIP compiles for: amd or nvidia")
   set(gpufs_hip_hints "$ENV{HIP_PATH}" "$ENV{ROCM_PATH}" /opt/rocm)
@@ -127,7 +128,7 @@ if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPON
     elseif(GPUFS_HIP_LANGUAGE STREQUAL "CXX" AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
       set(gpufs_hip_missing "clang as the C++ compiler (CXX=clang++): ${CMAKE_CXX_COMPILER} does not compile HIP")
     elseif(NOT TARGET gpufs::device_hip)
-      # What is named takes the place of what clang links into device code by itself, ROCm's device library where it is there: so that is named, too.
+      # --hip-device-lib replaces the libraries that clang links into device code by default, such as ROCm's device library. So name those, too.
       set(gpufs_flags --hip-device-lib=${gpufs_bitcode} "--hip-device-lib-path=${gpufs_prefix}/lib/gpufs")
       execute_process(COMMAND "${gpufs_compiler}" -x hip --offload-arch=${GPUFS_HIP_ARCHITECTURE} --cuda-device-only -c -### /dev/null
         RESULT_VARIABLE gpufs_result OUTPUT_VARIABLE gpufs_said ERROR_VARIABLE gpufs_said)
@@ -151,13 +152,13 @@ if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPON
         list(PREPEND gpufs_flags "SHELL:-x hip" --offload-arch=${GPUFS_HIP_ARCHITECTURE})
         file(STRINGS "${GPUFS_HIP_INCLUDE}/hip/hip_version.h" gpufs_version REGEX "define HIP_VERSION_MAJOR")
         if(gpufs_version MATCHES " [1-5]$")
-          # Headers this old take it from the compiler, where clang 20 and newer do not say it.
+          # These old headers expect the compiler to define it; clang 20 and newer do not.
           list(APPEND gpufs_flags -D__AMDGCN_WAVEFRONT_SIZE=${gpufs_width})
         endif()
       endif()
       if(NOT "${CMAKE_${GPUFS_HIP_LANGUAGE}_FLAGS}" MATCHES "-O[1-9sgz]")
-        # Without optimization device code does not link: what HIP's header for assert wants of ROCm's library stays in each program, and kernels take
-        # more stack than a GPU has. So it is optimized in builds of no type and in Debug ones; the host's code stays as it is asked for.
+        # Device code that is not optimized does not link: each program keeps the functions of ROCm's library that HIP's assert calls, and kernels
+        # need more stack than a GPU has. Therefore optimize device code in builds without a type and in Debug builds. Host code is not affected.
         list(APPEND gpufs_flags "$<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:SHELL:-Xarch_device -O1>")
       endif()
       add_library(gpufs::device_hip INTERFACE IMPORTED)
@@ -189,7 +190,7 @@ if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPON
   if(TARGET gpufs::hip)
     set(gpufs_hip_FOUND TRUE)
   elseif(NOT gpufs_FIND_QUIETLY)
-    message(STATUS "gpufs: no gpufs::hip, which wants ${gpufs_hip_missing}")
+    message(STATUS "gpufs: no gpufs::hip, which needs ${gpufs_hip_missing}")
   endif()
 endif()
 
@@ -197,9 +198,9 @@ foreach(gpufs_component IN LISTS gpufs_FIND_COMPONENTS)
   if(gpufs_FIND_REQUIRED_${gpufs_component} AND NOT TARGET gpufs::${gpufs_component})
     set(gpufs_FOUND FALSE)
     if(gpufs_component MATCHES "hip$")
-      set(gpufs_NOT_FOUND_MESSAGE "gpufs::${gpufs_component} wants ${gpufs_hip_missing}")
+      set(gpufs_NOT_FOUND_MESSAGE "gpufs::${gpufs_component} needs ${gpufs_hip_missing}")
     else()
-      set(gpufs_NOT_FOUND_MESSAGE "gpufs has no ${gpufs_component} here: is the language enabled (project(... LANGUAGES CXX CUDA))?")
+      set(gpufs_NOT_FOUND_MESSAGE "there is no gpufs::${gpufs_component} here: does the project enable its language (project(... LANGUAGES CXX CUDA))?")
     endif()
   endif()
 endforeach()

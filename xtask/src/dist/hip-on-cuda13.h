@@ -1,5 +1,6 @@
-// What HIP 5.2's headers for NVIDIA GPUs (hip/nvidia_detail) name and CUDA 13 has no longer, so that they compile: nvcc -include hip-on-cuda13.h. Calls
-// that CUDA has dropped give cudaErrorNotSupported; what has only changed its arguments is passed on. gpufs needs none of it.
+// Lets HIP 5.2's headers for NVIDIA GPUs (hip/nvidia_detail) compile with CUDA 13: nvcc -include hip-on-cuda13.h. It declares the names
+// that CUDA 13 has dropped or changed. Calls that were dropped return cudaErrorNotSupported; calls with other arguments are passed on.
+// gpufs uses none of them.
 #ifndef GPUFS_HIP_ON_CUDA13_H
 #define GPUFS_HIP_ON_CUDA13_H
 
@@ -8,14 +9,14 @@
 
 #if CUDART_VERSION >= 13000
 
-// Fields that cudaGetDeviceProperties fills no longer: they are 0.
+// Fields that cudaGetDeviceProperties no longer fills: they are 0.
 struct gpufs_cuda_device_properties : cudaDeviceProp {
     int clockRate = 0, memoryClockRate = 0, computeMode = 0, kernelExecTimeoutEnabled = 0, cooperativeMultiDeviceLaunch = 0;
 };
 #define cudaDeviceProp gpufs_cuda_device_properties
 #define cudaDevAttrCooperativeMultiDeviceLaunch static_cast<cudaDeviceAttr>(96) // CUDA 12's number for it
 
-// A device where CUDA 13 takes a place.
+// A device as the cudaMemLocation that CUDA 13 takes.
 inline cudaMemLocation gpufs_cuda_place(int device) {
     cudaMemLocation place = {};
     place.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;

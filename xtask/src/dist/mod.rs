@@ -21,7 +21,7 @@ const DEVICES: &[(&str, &str)] = &[
 /// The name that chooses `libgpufs_hip`.
 const HIP: &str = "hip";
 
-/// What the device code exports begins so; the C functions that the compiler calls on its own stay inside.
+/// The prefix of the functions that the device code exports. C functions that the compiler calls by itself stay inside.
 const EXPORTED: &str = "gpufs_raw_";
 
 /// AMD GPUs, the step that builds HIP programs for each, and instructions that system scope takes there: a release and an acquire (LLVM,
@@ -36,8 +36,8 @@ const BUILT: &[(&str, &str, &[&str])] = &[
 const PROGRAMS: &[(&str, &[&str])] =
     &[("hello", &["x"]), ("copy", &["x", "y"]), ("follow", &["x"]), ("grep", &["x", "y"])];
 
-/// The device code of every kind is there and exports what it should; HIP's examples build from the prefix by CMake, hold what they should,
-/// and say that there is no GPU.
+/// Builds the device code of every kind. Builds HIP's programs from the prefix by CMake, looks for the expected instructions in them, and runs
+/// them: they must say that there is no GPU.
 pub(crate) fn check() -> Vec<Report> {
     let prefix = target_directory().join("dist-check");
     let mut reports = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn check() -> Vec<Report> {
     reports
 }
 
-/// Runs a command quietly; what it said, if it failed.
+/// Runs a command without showing its output. The output, also as the error if the command failed.
 fn quietly(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     let said =
@@ -104,15 +104,15 @@ fn build_hip_programs(prefix: &Path, gpu: &str, clang: &Path) -> Result<PathBuf,
             .arg(format!("-DCMAKE_CXX_COMPILER={}", clang.display()))
             .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
             .arg(format!("-DGPUFS_HIP_ARCHITECTURE={gpu}"))
-            // One without any, as whoever follows the example does; the package then sees to the device code. What takes time is that code,
-            // which was optimized when it was built.
+            // One GPU's programs are built without flags, as a user who follows the example builds them: the package then optimizes the device
+            // code. The device calls themselves were optimized when they were built.
             .arg(format!("-DCMAKE_CXX_FLAGS={}", if gpu == "gfx90a" { "" } else { "-O1" })),
     )?;
     quietly(Command::new("cmake").arg("--build").arg(&build).args(["--clean-first", "--parallel", "2"]))?;
     Ok(build)
 }
 
-/// Takes the code object out of a program, and looks for instructions. (That nothing is left undefined the linker has seen to.)
+/// Takes the code object out of a program, and looks for instructions. (The linker has checked that nothing is undefined.)
 fn inspect(
     program: &Path,
     gpu: &str,
@@ -140,7 +140,7 @@ fn inspect(
     Ok(())
 }
 
-/// Runs a program where there is no AMD GPU: it says so and ends. Where there is one this says nothing of it.
+/// Runs a program on a machine without an AMD GPU: it must say so and end. On a machine with one this is skipped.
 fn finds_no_gpu(program: &Path, arguments: &[&str]) -> Result<(), String> {
     if Path::new("/dev/kfd").exists() {
         println!("SKIP {}: there is an AMD GPU, or may be", program.display());
@@ -158,11 +158,14 @@ fn finds_no_gpu(program: &Path, arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Fills `prefix`; with the named device code and libraries, or with all. Whether all that was asked for is there.
+/// Fills `prefix` with the named device code and libraries, or with all. Whether everything that was asked for is there.
 pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
     let known: Vec<_> = DEVICES.iter().map(|(name, _)| *name).chain([HIP]).collect();
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
-        eprintln!("there is no '{unknown}' for a prefix; there is {}", known.join(", "));
+        eprintln!(
+            "cargo xtask dist: there is no part '{unknown}'; the parts of a prefix are {}",
+            known.join(", ")
+        );
         return false;
     }
     let prefix = std::env::current_dir().unwrap_or_default().join(prefix);
@@ -209,7 +212,7 @@ fn host_hip(prefix: &Path, profile: &str) -> Report {
         Ok(hip) => hip,
         Err(reason) => return Report::skipped(NAME, reason),
     };
-    // Beside the library without them, which has the same file name.
+    // In a folder of its own: the library without AMD GPUs has the same file name.
     let target = target_directory().join("hip");
     let mut command = cargo(&format!("build -p gpufs-c --features hip --profile {profile} --target-dir"));
     command.arg(&target).env("HIP_PATH", hip);
@@ -276,13 +279,16 @@ fn hide_in_ptx(file: &Path) -> Result<(), String> {
     fs::write(file, hidden).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The same for bitcode, where LLVM's `opt` is at hand. Where it is not, clang's `-mlink-builtin-bitcode` does it when it links.
+/// The same for bitcode, if LLVM's `opt` is installed. If it is not, clang's `-mlink-builtin-bitcode` does the same when it links.
 fn hide_in_bitcode(file: &Path) -> Result<(), String> {
     let Some(opt) = ["opt-22", "/usr/lib/llvm-22/bin/opt"]
         .into_iter()
         .find(|opt| Command::new(opt).arg("--version").output().is_ok_and(|output| output.status.success()))
     else {
-        println!("SKIP {}: no opt of LLVM 22, so its other functions stay visible", file.display());
+        println!(
+            "SKIP {}: LLVM 22's opt is not installed, so its other functions stay visible",
+            file.display()
+        );
         return Ok(());
     };
     let status = Command::new(opt)
@@ -296,7 +302,7 @@ fn hide_in_bitcode(file: &Path) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("opt: {status}")) }
 }
 
-/// What is copied as it is, or with the version put in.
+/// Copies the files that need no compiler, with the version put into the packages.
 fn texts(prefix: &Path) -> Result<(), String> {
     let root = root();
     copy_folder(&root.join("include/gpufs"), &prefix.join("include/gpufs"))?;
