@@ -199,11 +199,11 @@ fn a_session_with_a_journal_works_as_without() {
         for buffer in
             [None, Some((Buffering::Full, 16)), Some((Buffering::Line, 0)), Some((Buffering::None, 0))]
         {
-            let mut rig = Bench::cpu("").open(small().rings(2).survives(true));
+            let mut harness = Bench::cpu("").open(small().rings(2).survives(true));
             let letters = Letters::Drawn { seed: 11, far: false };
-            Printing { grid, rounds: 10, mode, buffer, call: Call::Mixed, letters }.run(&mut rig, "kept");
-            sessions::assert_works(&mut rig);
-            assert_eq!(rig.session.statistics().total().stale, 0);
+            Printing { grid, rounds: 10, mode, buffer, call: Call::Mixed, letters }.run(&mut harness, "kept");
+            sessions::assert_works(&mut harness);
+            assert_eq!(harness.session.statistics().total().stale, 0);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::streams::Sides;
 use super::{Difference, Subject, shrink};
 use crate::setting;
 use crate::suite::Bench;
-use crate::suite::rig::{Answer, Data, Rig};
+use crate::suite::harness::{Answer, Data, Harness};
 
 /// How a part of the sequences is run.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ const GPU: [Setting; 4] = [
     Setting { width: 32, stream_buffer: 4096, blocks: 8, seeded: false, lanes: 256, share: 20 },
 ];
 
-fn open(bench: &Bench, setting: Setting, seed: u64) -> Rig {
+fn open(bench: &Bench, setting: Setting, seed: u64) -> Harness {
     let schedule = if setting.seeded { Schedule::Seeded(seed) } else { Schedule::Fast };
     // Every lane has its stream's buffers.
     let buffers = (setting.lanes * setting.blocks + 3) as usize * setting.stream_buffer as usize;
@@ -62,7 +62,7 @@ fn open(bench: &Bench, setting: Setting, seed: u64) -> Rig {
 fn prepare<S: Subject>(
     sides: &[Sides],
     seeds: std::ops::Range<u64>,
-) -> Vec<(u64, S::Sequence, Vec<crate::suite::rig::Do>)> {
+) -> Vec<(u64, S::Sequence, Vec<crate::suite::harness::Do>)> {
     let all: Vec<(usize, u64)> = seeds.enumerate().collect();
     let part = all.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from)).max(1);
     std::thread::scope(|scope| {
@@ -100,8 +100,8 @@ pub fn compare<S: Subject>(bench: &Bench, default: u32) {
     for setting in settings {
         let end = begin + (sequences * setting.share).div_ceil(100);
         let started = Instant::now();
-        let mut rig = open(bench, *setting, first);
-        rig.data = Data::Either(begin);
+        let mut harness = open(bench, *setting, first);
+        harness.data = Data::Either(begin);
         let mut found = Vec::new();
         for batch in (begin..end).step_by(setting.lanes as usize) {
             let seeds = batch..end.min(batch + u64::from(setting.lanes));
@@ -111,7 +111,7 @@ pub fn compare<S: Subject>(bench: &Bench, default: u32) {
                 kept.push((seed, sequence));
                 scripts.push(script);
             }
-            let answers = run(&mut rig, scripts, &format!("{setting:?}, seeds from {batch}"));
+            let answers = run(&mut harness, scripts, &format!("{setting:?}, seeds from {batch}"));
             for ((seed, sequence), answers) in kept.into_iter().zip(answers) {
                 found.extend(S::judge(sequence, &answers).map(|difference| (seed, difference)));
             }
@@ -125,7 +125,7 @@ pub fn compare<S: Subject>(bench: &Bench, default: u32) {
         for (seed, difference) in found.into_iter().take(3) {
             let again = |calls: &[S::Call]| -> Option<Difference<S::Call>> {
                 let (sequence, script) = S::prepare(&sides[0], seed, Some(calls), 0);
-                let answers = run(&mut rig, vec![script], "a shrunk sequence");
+                let answers = run(&mut harness, vec![script], "a shrunk sequence");
                 S::judge(sequence, &answers[0])
             };
             let small = shrink(difference, again);
@@ -136,8 +136,8 @@ pub fn compare<S: Subject>(bench: &Bench, default: u32) {
     assert_eq!(failures, 0, "{} differ from the system's; see above", S::NAME);
 }
 
-fn run(rig: &mut Rig, scripts: Vec<Vec<crate::suite::rig::Do>>, what: &str) -> Vec<Vec<Answer>> {
-    let started = rig.start(scripts);
-    rig.synchronize().unwrap_or_else(|error| panic!("{what}: {error}"));
-    rig.answers(started)
+fn run(harness: &mut Harness, scripts: Vec<Vec<crate::suite::harness::Do>>, what: &str) -> Vec<Vec<Answer>> {
+    let started = harness.start(scripts);
+    harness.synchronize().unwrap_or_else(|error| panic!("{what}: {error}"));
+    harness.answers(started)
 }

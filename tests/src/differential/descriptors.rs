@@ -7,7 +7,7 @@ use super::places::{Kind, NAMES, Place, VERY_LONG, content};
 use super::streams::Sides;
 use super::{Difference, Outcome, Step, Subject};
 use crate::random::{Random, text};
-use crate::suite::rig::{Answer, Do};
+use crate::suite::harness::{Answer, Do};
 
 /// Descriptors that a sequence has at once.
 const PLACES: usize = 3;

@@ -10,7 +10,7 @@ pub mod formats;
 pub mod places;
 pub mod streams;
 
-use crate::suite::rig::{Answer, Do};
+use crate::suite::harness::{Answer, Do};
 use streams::Sides;
 
 /// A kind of sequence.

@@ -4,8 +4,8 @@
 //! either device, in child processes. A case panics where something is wrong.
 
 pub mod cases;
+pub mod harness;
 pub mod printing;
-pub mod rig;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gpufs_host::session::OpenError;
 use gpufs_host::{Builder, CpuOptions};
 
-use rig::Rig;
+use harness::Harness;
 
 /// Where kernels run.
 #[derive(Clone, Debug)]
@@ -120,15 +120,15 @@ impl Bench {
     ///
     /// # Errors
     /// The session's.
-    pub fn try_open(&self, builder: Builder) -> Result<Rig, OpenError> {
-        Rig::open(&self.device, builder)
+    pub fn try_open(&self, builder: Builder) -> Result<Harness, OpenError> {
+        Harness::open(&self.device, builder)
     }
     /// Opens a session.
     ///
     /// # Panics
     /// If it cannot be opened.
     #[must_use]
-    pub fn open(&self, builder: Builder) -> Rig {
+    pub fn open(&self, builder: Builder) -> Harness {
         self.try_open(builder).unwrap_or_else(|error| panic!("{error}"))
     }
     /// The same bench, with CPU lanes of these options. A GPU is as it is.

@@ -7,7 +7,7 @@ use gpufs_host::Grid;
 use gpufs_host::session::Placed;
 use gpufs_test_kernels::{Call, Job, Letters, Report, print_records, rounds_of};
 
-use super::rig::{Do, Rig, fopen};
+use super::harness::{Do, Harness, fopen};
 use crate::{Scratch, record};
 
 /// `grid`'s threads print `rounds` records each to one stream; what came of it is checked by [`check_records`].
@@ -38,9 +38,9 @@ impl Printing<'_> {
     ///
     /// # Panics
     /// If a record is torn, missing, doubled or out of order, or a call failed.
-    pub fn run(&self, rig: &mut Rig, test: &str) {
+    pub fn run(&self, harness: &mut Harness, test: &str) {
         let scratch = Scratch::new(test);
-        self.run_to(rig, &scratch.c("out"));
+        self.run_to(harness, &scratch.c("out"));
         check_records(&scratch.read("out"), threads(self.grid), self.rounds, self.letters);
     }
 
@@ -48,14 +48,14 @@ impl Printing<'_> {
     ///
     /// # Panics
     /// If a call failed.
-    pub fn run_to(&self, rig: &mut Rig, path: &CStr) {
+    pub fn run_to(&self, harness: &mut Harness, path: &CStr) {
         let mut calls = vec![fopen(0, path, self.mode)];
         calls.extend(self.buffer.map(|(buffering, bytes)| Do::Setvbuf(0, buffering, bytes)));
-        rig.must(calls);
-        let report = start(rig, self.grid, self.call, self.job());
-        rig.synchronize().unwrap_or_else(|error| panic!("{error}"));
-        rig.check(&report);
-        rig.must(vec![Do::Fclose(0)]);
+        harness.must(calls);
+        let report = start(harness, self.grid, self.call, self.job());
+        harness.synchronize().unwrap_or_else(|error| panic!("{error}"));
+        harness.check(&report);
+        harness.must(vec![Do::Fclose(0)]);
     }
 
     /// The job that prints to the stream of entry 0.
@@ -111,22 +111,22 @@ fn most_letters(grid: Grid, job: &Job) -> usize {
 ///
 /// # Panics
 /// If it cannot be started.
-pub fn start(rig: &mut Rig, grid: Grid, call: Call, mut job: Job) -> Placed<Report> {
-    let report = rig.report();
-    rig.reserve(room_of(grid, &job));
+pub fn start(harness: &mut Harness, grid: Grid, call: Call, mut job: Job) -> Placed<Report> {
+    let report = harness.report();
+    harness.reserve(room_of(grid, &job));
     let most = most_letters(grid, &job);
     let runs: Vec<u8> = (b'a'..=b'z').flat_map(|letter| vec![letter; most]).collect();
-    job.runs = rig.put(&runs);
+    job.runs = harness.put(&runs);
     job.run_bytes = most as u64;
     if most > 50 {
         job.room_bytes = (most as u64 + 64).next_multiple_of(16);
-        job.rooms = rig.take(usize::try_from(threads(grid) * job.room_bytes).expect("memory"));
+        job.rooms = harness.take(usize::try_from(threads(grid) * job.room_bytes).expect("memory"));
     }
-    job.streams = rig.handle(0);
+    job.streams = harness.handle(0);
     job.call = call;
-    rig.keep_arena();
+    harness.keep_arena();
     let arguments = print_records::Arguments { job, report: report.handle() };
-    rig.session.start::<print_records::Entry>(grid, arguments).unwrap_or_else(|error| panic!("{error}"));
+    harness.session.start::<print_records::Entry>(grid, arguments).unwrap_or_else(|error| panic!("{error}"));
     report
 }
 

@@ -8,7 +8,7 @@ use super::{Call, Printf, shows_content, string};
 use crate::differential::places::{Kind, NAMES, Place};
 use crate::differential::{Outcome, Step};
 use crate::random::text;
-use crate::suite::rig::{Answer, Do, Value};
+use crate::suite::harness::{Answer, Do, Value};
 
 /// The calls of a sequence, and which of them answer a step and its look at the file's content.
 #[derive(Debug)]

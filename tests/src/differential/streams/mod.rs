@@ -9,7 +9,7 @@ use gpufs_device::stdio::{Buffering, Whence};
 use super::places::{NAMES, Place};
 use super::{Difference, Step, Subject};
 use crate::random::Random;
-use crate::suite::rig::{Answer, Do};
+use crate::suite::harness::{Answer, Do};
 use device::Plan;
 use rules::Rules;
 use system::System;

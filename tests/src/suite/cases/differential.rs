@@ -15,7 +15,7 @@ use crate::differential::formats::{Case, ROOM, TEXTS};
 use crate::differential::places::Scratch;
 use crate::differential::streams::Streams;
 use crate::random::Random;
-use crate::suite::rig::{Do, fopen};
+use crate::suite::harness::{Do, fopen};
 use crate::suite::{Bench, Outcome};
 use crate::{c_path, setting, small};
 
@@ -42,18 +42,18 @@ const BATCH: u64 = 8192;
 pub fn snprintf_like_the_c_librarys(bench: &Bench) -> Outcome {
     let cases = setting("GPUFS_KERNEL_CASES", u64::from(bench.sized(20_000, 10)));
     let seed = setting("GPUFS_SEED", 1);
-    let mut rig = bench.open(small());
+    let mut harness = bench.open(small());
     for first in (0..cases).step_by(BATCH as usize) {
         let count = BATCH.min(cases - first);
         // Formats and arguments take little; most outputs too.
-        rig.reserve(16 << 20);
+        harness.reserve(16 << 20);
         let texts = TEXTS.map(|text| {
-            let address = rig.put(text.to_bytes_with_nul());
+            let address = harness.put(text.to_bytes_with_nul());
             // SAFETY:
             // - just put there; it stays until the next batch, which no case of this one outlives
             unsafe { CStr::from_ptr(address as *const _) }
         });
-        let table = rig.take(usize::try_from(count).expect("a few") * size_of::<Format>());
+        let table = harness.take(usize::try_from(count).expect("a few") * size_of::<Format>());
         let mut theirs = vec![0; ROOM];
         let mut kept = Vec::new();
         for index in 0..count {
@@ -65,18 +65,18 @@ pub fn snprintf_like_the_c_librarys(bench: &Bench) -> Outcome {
             // Room for what is expected and a little more.
             let size = size.min(usize::try_from(expected.max(0)).expect("a length") + 1 + BEHIND);
             let format = Format {
-                format: rig.put(case.format.as_bytes()),
+                format: harness.put(case.format.as_bytes()),
                 format_bytes: case.format.len() as u64,
-                arguments: rig.take(16 * case.arguments.len()),
+                arguments: harness.take(16 * case.arguments.len()),
                 count: case.arguments.len() as u64,
-                into: rig.put(&vec![CANARY; size]),
+                into: harness.put(&vec![CANARY; size]),
                 room: size as u64,
                 length: 0,
             };
             for (place, argument) in case.arguments.iter().enumerate() {
-                rig.write(format.arguments + 16 * place as u64, *argument);
+                harness.write(format.arguments + 16 * place as u64, *argument);
             }
-            rig.write(table + index * size_of::<Format>() as u64, format);
+            harness.write(table + index * size_of::<Format>() as u64, format);
             // Its strings go with the batch: what is kept is for the report alone.
             kept.push((
                 format!("{:?} of {:x?}", case.format, case.passed),
@@ -85,14 +85,15 @@ pub fn snprintf_like_the_c_librarys(bench: &Bench) -> Outcome {
             ));
         }
         let grid = Grid { blocks: 8, threads: 128 };
-        rig.keep_arena();
-        rig.session
+        harness.keep_arena();
+        harness
+            .session
             .start::<print_formats::Entry>(grid, print_formats::Arguments { formats: table, count })
             .expect("a launch");
-        rig.synchronize().expect("the kernel");
+        harness.synchronize().expect("the kernel");
         for (index, (what, expected, theirs)) in (0..count).zip(kept) {
-            let format: Format = rig.read(table + index * size_of::<Format>() as u64);
-            let ours = rig.get(format.into, theirs.len());
+            let format: Format = harness.read(table + index * size_of::<Format>() as u64);
+            let ours = harness.get(format.into, theirs.len());
             assert!(
                 format.length == i64::from(expected) && ours == theirs,
                 "GPUFS_SEED={seed} case {}, buffer of {}: {what}\n ours   {} {:?}\n system {expected} {:?}",
@@ -114,8 +115,8 @@ pub fn flushing_input(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("flushing");
     let path = scratch.path().join("file");
     fs::write(&path, "abc").expect("a file");
-    let mut rig = bench.open(Session::builder().deadline(Duration::from_secs(5)));
-    let answers = rig.must(vec![
+    let mut harness = bench.open(Session::builder().deadline(Duration::from_secs(5)));
+    let answers = harness.must(vec![
         fopen(0, &c_path(&path), c"r"),
         Do::Fgetc(0),
         Do::Fgetc(0),
@@ -127,7 +128,7 @@ pub fn flushing_input(bench: &Bench) -> Outcome {
     assert_eq!(values, [0, i64::from(b'a'), i64::from(b'b'), i64::from(b'x'), 0, 1]);
     fs::write(&path, "ABCD").expect("a file");
     // A failed move keeps what was pushed back (C11 7.21.9.2).
-    let answers = rig.once(vec![
+    let answers = harness.once(vec![
         Do::Fgetc(0),
         Do::Ungetc(0, b'y'),
         Do::Fseek(0, -9, Whence::Set),

@@ -12,8 +12,8 @@ use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
 use gpufs_test_kernels::{Call, Letters};
 
+use crate::suite::harness::{Do, Harness, Value, fopen};
 use crate::suite::printing::{Printing, check_records, check_some, rounds_with, start, threads};
-use crate::suite::rig::{Do, Rig, Value, fopen};
 use crate::suite::{Bench, Outcome};
 use crate::{Scratch, lanes, setting, skip, small};
 
@@ -34,9 +34,9 @@ fn width(width: u32) -> CpuOptions {
 
 /// On CPU lanes 10,000 of them.
 pub fn ten_thousand_lanes(bench: &Bench) -> Outcome {
-    let mut rig = bench.open(Session::builder());
-    many(bench).run(&mut rig, "ten-thousand");
-    println!("{:?}", rig.session.statistics());
+    let mut harness = bench.open(Session::builder());
+    many(bench).run(&mut harness, "ten-thousand");
+    println!("{:?}", harness.session.statistics());
     Outcome::Passed
 }
 
@@ -55,8 +55,8 @@ pub fn ten_thousand_lanes_in_warps_of_one(bench: &Bench) -> Outcome {
 /// With blocks of 4 KiB, few and many.
 pub fn ten_thousand_lanes_through_small_blocks(bench: &Bench) -> Outcome {
     for blocks in [1, 2, 4, 8] {
-        let mut rig = bench.open(small().blocks_per_stream(blocks));
-        Printing { rounds: 5, call: Call::Mixed, ..many(bench) }.run(&mut rig, "small-blocks");
+        let mut harness = bench.open(small().blocks_per_stream(blocks));
+        Printing { rounds: 5, call: Call::Mixed, ..many(bench) }.run(&mut harness, "small-blocks");
     }
     Outcome::Passed
 }
@@ -64,12 +64,12 @@ pub fn ten_thousand_lanes_through_small_blocks(bench: &Bench) -> Outcome {
 /// With blocks shorter than a warp's records.
 pub fn tiny_blocks(bench: &Bench) -> Outcome {
     for (blocks, assembly) in [(1, 0), (1, 8192), (2, 8192), (4, 0), (8, 65_536)] {
-        let mut rig = bench.open(small().blocks_per_stream(blocks).assembly(assembly));
+        let mut harness = bench.open(small().blocks_per_stream(blocks).assembly(assembly));
         for bytes in [16, 64, 256] {
             let buffer = Some((Buffering::Full, bytes));
             let grid = Grid { blocks: 3, threads: 200 };
             let printing = Printing { grid, rounds: 3, buffer, call: Call::Mixed, ..many(bench) };
-            printing.run(&mut rig, "tiny");
+            printing.run(&mut harness, "tiny");
         }
     }
     Outcome::Passed
@@ -77,13 +77,13 @@ pub fn tiny_blocks(bench: &Bench) -> Outcome {
 
 /// `_IOLBF` and `_IONBF`.
 pub fn line_buffered_and_unbuffered(bench: &Bench) -> Outcome {
-    let mut rig = bench.open(small());
+    let mut harness = bench.open(small());
     let grid = Grid { blocks: 2, threads: 100 };
     for buffering in [Buffering::Line, Buffering::None] {
         for bytes in [0, 64] {
             let buffer = Some((buffering, bytes));
             let printing = Printing { grid, rounds: 5, buffer, call: Call::Mixed, ..many(bench) };
-            printing.run(&mut rig, "unbuffered");
+            printing.run(&mut harness, "unbuffered");
         }
     }
     Outcome::Passed
@@ -92,7 +92,7 @@ pub fn line_buffered_and_unbuffered(bench: &Bench) -> Outcome {
 /// A warp's records together, and in the second round each alone, are longer than all four blocks of 4,096 or 256 bytes.
 pub fn records_longer_than_blocks(bench: &Bench) -> Outcome {
     for assembly in [0, 64 << 10] {
-        let mut rig = bench.open(small().assembly(assembly));
+        let mut harness = bench.open(small().assembly(assembly));
         let grid = Grid { blocks: 2, threads: 40 };
         for buffer in
             [None, Some((Buffering::Full, 256)), Some((Buffering::Line, 0)), Some((Buffering::None, 256))]
@@ -100,7 +100,7 @@ pub fn records_longer_than_blocks(bench: &Bench) -> Outcome {
             for call in [Call::Mixed, Call::Fwrite] {
                 let printing =
                     Printing { grid, rounds: 3, buffer, call, letters: Letters::Long, ..many(bench) };
-                printing.run(&mut rig, "long");
+                printing.run(&mut harness, "long");
             }
         }
     }
@@ -111,11 +111,11 @@ pub fn records_longer_than_blocks(bench: &Bench) -> Outcome {
 pub fn append_mode(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("append");
     let name = scratch.c("log");
-    let mut rig = bench.open(small());
+    let mut harness = bench.open(small());
     let grid = Grid { blocks: 4, threads: 60 };
     for (buffer, rounds) in [(None, 20), (Some((Buffering::Full, 64)), 3)] {
         std::fs::write(scratch.path("log"), "before\n").unwrap();
-        Printing { grid, rounds, mode: c"a", buffer, ..many(bench) }.run_to(&mut rig, &name);
+        Printing { grid, rounds, mode: c"a", buffer, ..many(bench) }.run_to(&mut harness, &name);
         check_records(scratch.read("log").strip_prefix(b"before\n").unwrap(), 240, rounds, Letters::Short);
     }
     Outcome::Passed
@@ -123,7 +123,7 @@ pub fn append_mode(bench: &Bench) -> Outcome {
 
 /// To a pipe that a thread of the host reads.
 pub fn to_a_pipe(bench: &Bench) -> Outcome {
-    let mut rig = bench.open(small());
+    let mut harness = bench.open(small());
     for (buffer, rounds) in [(None, 10), (Some((Buffering::Full, 128)), 2), (Some((Buffering::None, 0)), 2)] {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let name = format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd());
@@ -133,7 +133,7 @@ pub fn to_a_pipe(bench: &Bench) -> Outcome {
             reader.read_to_end(&mut text).map(|_| text)
         });
         let grid = Grid { blocks: 10, threads: 100 };
-        Printing { grid, rounds, buffer, call: Call::Mixed, ..many(bench) }.run_to(&mut rig, &name);
+        Printing { grid, rounds, buffer, call: Call::Mixed, ..many(bench) }.run_to(&mut harness, &name);
         drop(writer);
         check_records(&read.join().unwrap().unwrap(), 1000, rounds, Letters::Short);
     }
@@ -143,13 +143,13 @@ pub fn to_a_pipe(bench: &Bench) -> Outcome {
 /// `fputc` between other calls.
 pub fn single_bytes_among_records(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("bytes");
-    let mut rig = bench.open(small());
-    rig.must(vec![fopen(0, &scratch.c("out"), c"w")]);
+    let mut harness = bench.open(small());
+    harness.must(vec![fopen(0, &scratch.c("out"), c"w")]);
     let printing = Printing { grid: Grid { blocks: 4, threads: 100 }, rounds: 20, ..many(bench) };
     let job = gpufs_test_kernels::Job { dots: 3, ..printing.job() };
-    let report = start(&mut rig, printing.grid, Call::Mixed, job);
-    rig.synchronize().unwrap();
-    rig.check(&report);
+    let report = start(&mut harness, printing.grid, Call::Mixed, job);
+    harness.synchronize().unwrap();
+    harness.check(&report);
     let text = scratch.read("out");
     let dots =
         (0..400_u64).map(|thread| (0..20).filter(|round| (thread + round) % 3 == 0).count()).sum::<usize>();
@@ -176,13 +176,13 @@ fn seeded(bench: &Bench, seed: u64) {
     let options = CpuOptions { width, schedule: Schedule::Seeded(seed), ..CpuOptions::default() };
     let idle = Duration::from_millis(1);
     let builder = small().blocks_per_stream(blocks).buffers(256 << 10).streams(8).mode(service).idle(idle);
-    let mut rig = match bench.with(options).try_open(builder) {
-        Ok(rig) => rig,
+    let mut harness = match bench.with(options).try_open(builder) {
+        Ok(harness) => harness,
         Err(refused) => return skip("under_many_schedules", format!("seed {seed}: {refused}")),
     };
     let grid = Grid { blocks: 1, threads: 96 };
     let printing = Printing { grid, rounds: 2, mode, buffer, call: Call::Mixed, letters: Letters::Short };
-    printing.run(&mut rig, "seeded");
+    printing.run(&mut harness, "seeded");
 }
 
 /// `GPUFS_SEEDS` seeds from `GPUFS_FIRST_SEED` on.
@@ -212,11 +212,11 @@ pub fn under_many_schedules(bench: &Bench) -> Outcome {
 }
 
 /// Threads take turns in an order of their own, each printing only after the one before has returned.
-fn in_turn(mut rig: Rig, buffer: Option<(Buffering, usize)>, threads: u32) {
+fn in_turn(mut harness: Harness, buffer: Option<(Buffering, usize)>, threads: u32) {
     let scratch = Scratch::new("in-turn");
     let mut calls = vec![fopen(0, &scratch.c("out"), c"w")];
     calls.extend(buffer.map(|(buffering, bytes)| Do::Setvbuf(0, buffering, bytes)));
-    rig.must(calls);
+    harness.must(calls);
     let rounds = 2;
     // 37 has no divisor in common with the number of threads, so this is a permutation of them.
     let turn = |thread: u32, round: u32| round * threads + (thread * 37 + round * 11) % threads;
@@ -229,9 +229,9 @@ fn in_turn(mut rig: Rig, buffer: Option<(Buffering, usize)>, threads: u32) {
     };
     let script = |thread| (0..rounds).flat_map(|round| calls(turn(thread, round))).collect();
     let grid = Grid { blocks: 3, threads: threads / 3 };
-    let started = rig.start_in(grid, (0..threads).map(script).collect());
-    rig.synchronize().unwrap();
-    assert!(rig.answers(started).iter().flatten().all(|answer| answer.result().is_ok()));
+    let started = harness.start_in(grid, (0..threads).map(script).collect());
+    harness.synchronize().unwrap();
+    assert!(harness.answers(started).iter().flatten().all(|answer| answer.result().is_ok()));
     let wanted: String = (0..rounds * threads).map(|turn| format!("turn {turn}\n")).collect();
     assert!(scratch.read("out") == wanted.as_bytes(), "out of order");
 }
@@ -258,13 +258,13 @@ pub fn a_call_that_starts_later_comes_later(bench: &Bench) -> Outcome {
 pub fn a_serial_stream_over_several_rings(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("serial");
     for round in 0..10 {
-        let mut rig = bench.open(small().rings(2));
+        let mut harness = bench.open(small().rings(2));
         let grid = Grid { blocks: 4, threads: 64 };
         let printing = Printing { grid, rounds: 8, mode: c"a", call: Call::Fwrite, ..many(bench) };
         let name = format!("out{round}");
-        printing.run_to(&mut rig, &scratch.c(&name));
+        printing.run_to(&mut harness, &scratch.c(&name));
         check_records(&scratch.read(&name), 256, 8, Letters::Short);
-        printing.run_to(&mut rig, c"/dev/null");
+        printing.run_to(&mut harness, c"/dev/null");
     }
     Outcome::Passed
 }
@@ -272,22 +272,23 @@ pub fn a_serial_stream_over_several_rings(bench: &Bench) -> Outcome {
 /// Four kernels at once print to seven streams each, served by three rings; then one whose lanes each print to another stream.
 pub fn several_streams_rings_and_launches(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("several");
-    let mut rig = bench.open(small().rings(3));
+    let mut harness = bench.open(small().rings(3));
     let name = |lane: u32| format!("out{lane}");
-    rig.each(
-        (0..7)
-            .map(|lane| {
-                let mut calls = vec![fopen(lane, &scratch.c(&name(lane)), c"w")];
-                if lane > 3 {
-                    calls.push(Do::Setvbuf(lane, Buffering::Full, 16 << lane));
-                }
-                calls
-            })
-            .collect(),
-    )
-    .iter()
-    .flatten()
-    .for_each(|answer| assert_eq!(answer.result(), Ok(0)));
+    harness
+        .each(
+            (0..7)
+                .map(|lane| {
+                    let mut calls = vec![fopen(lane, &scratch.c(&name(lane)), c"w")];
+                    if lane > 3 {
+                        calls.push(Do::Setvbuf(lane, Buffering::Full, 16 << lane));
+                    }
+                    calls
+                })
+                .collect(),
+        )
+        .iter()
+        .flatten()
+        .for_each(|answer| assert_eq!(answer.result(), Ok(0)));
     // Each with a quarter of the threads of the records.
     let grid = Grid { blocks: 5, threads: 50 };
     let printing = Printing { grid, rounds: 10, ..many(bench) };
@@ -295,25 +296,25 @@ pub fn several_streams_rings_and_launches(bench: &Bench) -> Outcome {
     let reports: Vec<_> = (0..4)
         .map(|part| {
             let job = gpufs_test_kernels::Job { first_thread: part * 250, ..job };
-            start(&mut rig, grid, Call::Mixed, job)
+            start(&mut harness, grid, Call::Mixed, job)
         })
         .collect();
-    rig.synchronize().unwrap();
+    harness.synchronize().unwrap();
     for report in &reports {
-        rig.check(report);
+        harness.check(report);
     }
     for lane in 0..7 {
         check_records(&scratch.read(&name(lane)), 1000, 10, Letters::Short);
     }
     // Lanes of one warp that each print to another stream, in one call.
     let report = start(
-        &mut rig,
+        &mut harness,
         lanes(224),
         Call::Fprintf,
         gpufs_test_kernels::Job { apart: 1, rounds: 1, first_thread: 1000 - 1000 % 7, ..job },
     );
-    rig.synchronize().unwrap();
-    rig.check(&report);
+    harness.synchronize().unwrap();
+    harness.check(&report);
     for lane in 0..7_u64 {
         let text = String::from_utf8(scratch.read(&name(lane as u32))).unwrap();
         let all: Vec<u64> =
@@ -322,7 +323,7 @@ pub fn several_streams_rings_and_launches(bench: &Bench) -> Outcome {
         assert_eq!(last.len(), 32);
         assert!(last.iter().all(|thread| thread % 7 == lane && (994..994 + 224).contains(thread)));
     }
-    let statistics = rig.session.statistics();
+    let statistics = harness.session.statistics();
     assert_eq!(statistics.total().stale, 0);
     assert!(statistics.rings.iter().all(|ring| ring.operations > 0), "{statistics:?}");
     Outcome::Passed
@@ -331,24 +332,25 @@ pub fn several_streams_rings_and_launches(bench: &Bench) -> Outcome {
 /// Lanes of one warp that call on different streams, that begin never, or that return early.
 pub fn lanes_that_part(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("part");
-    let mut rig = bench.open(small().rings(2));
+    let mut harness = bench.open(small().rings(2));
     let name = |lane: u32| format!("out{lane}");
-    rig.every(5, |lane| fopen(lane, &scratch.c(&name(lane)), c"w"))
+    harness
+        .every(5, |lane| fopen(lane, &scratch.c(&name(lane)), c"w"))
         .iter()
         .for_each(|opened| assert!(opened.is_ok()));
     let grid = Grid { blocks: bench.sized(6, 8), threads: 100 };
     for (call, truant) in [(Call::Fprintf, 3), (Call::Fwrite, 7), (Call::Mixed, 4)] {
         let printing = Printing { grid, rounds: 10, ..many(bench) };
         let job = gpufs_test_kernels::Job { stream_count: 5, apart: 1, truant, ..printing.job() };
-        let report = start(&mut rig, grid, call, job);
-        rig.synchronize().unwrap();
-        rig.check(&report);
+        let report = start(&mut harness, grid, call, job);
+        harness.synchronize().unwrap();
+        harness.check(&report);
         let rounds = rounds_with(truant, 10);
         for lane in 0..5_u64 {
             let wanted = |thread: u64| if thread % 5 == lane { rounds(thread) } else { 0 };
             check_some(&scratch.read(&name(lane as u32)), threads(grid), Letters::Short, wanted);
         }
-        rig.every(5, |lane| Do::Fseek(lane, 0, gpufs_device::stdio::Whence::Set));
+        harness.every(5, |lane| Do::Fseek(lane, 0, gpufs_device::stdio::Whence::Set));
         (0..5).for_each(|lane| std::fs::write(scratch.path(&name(lane)), "").unwrap());
     }
     Outcome::Passed
@@ -357,8 +359,8 @@ pub fn lanes_that_part(bench: &Bench) -> Outcome {
 /// Threads open, use and close files of their own while all print to one.
 pub fn opening_and_closing_while_others_print(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("opening");
-    let mut rig = bench.open(small().rings(2));
-    rig.must(vec![fopen(0, &scratch.c("shared"), c"w")]);
+    let mut harness = bench.open(small().rings(2));
+    harness.must(vec![fopen(0, &scratch.c("shared"), c"w")]);
     let rounds = 10;
     let line = |thread: u32, round: u32| {
         let letters = Letters::Short.of(thread.into(), round);
@@ -387,10 +389,10 @@ pub fn opening_and_closing_while_others_print(bench: &Bench) -> Outcome {
         }
         calls
     };
-    let started = rig.start_in(Grid { blocks: 6, threads: 64 }, (0..384).map(script).collect());
-    rig.synchronize().unwrap();
+    let started = harness.start_in(Grid { blocks: 6, threads: 64 }, (0..384).map(script).collect());
+    harness.synchronize().unwrap();
     let mut opened = 0;
-    for (thread, answers) in rig.answers(started).into_iter().enumerate() {
+    for (thread, answers) in harness.answers(started).into_iter().enumerate() {
         let mine = thread % 16;
         if mine >= rounds as usize {
             assert!(answers.iter().all(|answer| answer.result().is_ok()), "thread {thread}: {answers:?}");

@@ -11,8 +11,8 @@ use gpufs_test_kernels::{Call, Letters, Piece, RECORD, share_out};
 
 use crate::differential::places::Scratch;
 use crate::random::Random;
+use crate::suite::harness::{Data, Do, Harness, open};
 use crate::suite::printing::{Printing, check_records, start};
-use crate::suite::rig::{Data, Do, Rig, open};
 use crate::suite::{Bench, Outcome};
 use crate::{setting, small};
 
@@ -47,7 +47,7 @@ impl Setting {
         };
         if bench.is_gpu() { Self { width: 32, seeded: false, ..drawn } } else { drawn }
     }
-    fn rig(self, bench: &Bench) -> Rig {
+    fn harness(self, bench: &Bench) -> Harness {
         let schedule = if self.seeded { Schedule::Seeded(self.seed) } else { Schedule::Fast };
         let builder = Session::builder()
             // The last of 64 lanes waits for all others' unbuffered writes, 20 ms each where other programs have the cores.
@@ -60,8 +60,8 @@ impl Setting {
     fn grid(self) -> Grid {
         Grid { blocks: self.warps, threads: self.width }
     }
-    fn open(self, rig: &mut Rig, name: &CString, mode: &std::ffi::CStr) {
-        rig.must(vec![
+    fn open(self, harness: &mut Harness, name: &CString, mode: &std::ffi::CStr) {
+        harness.must(vec![
             Do::Fopen(0, name.clone(), mode.to_owned()),
             Do::Setvbuf(0, self.buffering, self.buffer),
         ]);
@@ -70,14 +70,14 @@ impl Setting {
 
 /// Every lane's records come whole, in its order, and within one call in lane order.
 fn writing(bench: &Bench, setting: Setting, name: &CString) {
-    let mut rig = setting.rig(bench);
-    setting.open(&mut rig, name, if setting.append { c"a" } else { c"w" });
+    let mut harness = setting.harness(bench);
+    setting.open(&mut harness, name, if setting.append { c"a" } else { c"w" });
     let letters = Letters::Drawn { seed: setting.seed, far: setting.buffer >= 100 };
     let (grid, rounds) = (setting.grid(), ROUNDS);
     let printing = Printing { grid, rounds, mode: c"w", buffer: None, call: Call::Fwrite, letters };
-    let report = start(&mut rig, grid, Call::Fwrite, printing.job());
-    rig.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
-    rig.check(&report);
+    let report = start(&mut harness, grid, Call::Fwrite, printing.job());
+    harness.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
+    harness.check(&report);
     let text = std::fs::read(name.to_str().expect("a path")).expect("text");
     check_records(&text, u64::from(setting.width * setting.warps), ROUNDS, letters);
     // A GPU's lanes may part; here they call together.
@@ -98,26 +98,26 @@ fn reading(bench: &Bench, setting: Setting, name: &CString, lines: bool) {
     let count = if setting.buffering == Buffering::None || setting.seeded { 200 } else { 4000_u32 };
     let text: String = (0..count).map(|number| format!("{number:07}\n")).collect();
     std::fs::write(name.to_str().expect("a path"), &text).expect("a file");
-    let mut rig = setting.rig(bench);
-    setting.open(&mut rig, name, c"r");
+    let mut harness = setting.harness(bench);
+    setting.open(&mut harness, name, c"r");
     let room = count as usize * size_of::<Piece>();
-    rig.reserve(room + 4096);
-    let (pieces, report) = (rig.take(room), rig.report());
+    harness.reserve(room + 4096);
+    let (pieces, report) = (harness.take(room), harness.report());
     let arguments = share_out::Arguments {
-        handle: rig.handle(0),
+        handle: harness.handle(0),
         lines: u32::from(lines),
         seed: setting.seed,
         pieces,
         room: count,
         report: report.handle(),
     };
-    rig.keep_arena();
-    rig.session.start::<share_out::Entry>(setting.grid(), arguments).expect("a launch");
-    rig.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
-    let taken = rig.check(&report);
+    harness.keep_arena();
+    harness.session.start::<share_out::Entry>(setting.grid(), arguments).expect("a launch");
+    harness.synchronize().unwrap_or_else(|error| panic!("{setting:?}: {error}"));
+    let taken = harness.check(&report);
     let (mut all, mut last) = (Vec::new(), HashMap::new());
     for index in 0..u64::from(taken) {
-        let piece: Piece = rig.read(pieces + index * size_of::<Piece>() as u64);
+        let piece: Piece = harness.read(pieces + index * size_of::<Piece>() as u64);
         let numbers = piece.first..piece.first + piece.count;
         let before = last.insert(piece.thread, numbers.end);
         assert!(before <= Some(numbers.start), "in the order of the file: {setting:?}");
@@ -159,13 +159,13 @@ pub fn reads_share_few_buffers(bench: &Bench) -> Outcome {
     let places = content.len() / BYTES;
     for width in [32, 64] {
         let builder = small().assembly(256 << 10).buffers(128 << 10).ring_entries(256);
-        let mut rig = bench.with(CpuOptions { width, ..CpuOptions::default() }).open(builder);
-        rig.data = Data::Device;
-        rig.must(vec![open(0, &crate::c_path(&path), O_RDONLY)]);
+        let mut harness = bench.with(CpuOptions { width, ..CpuOptions::default() }).open(builder);
+        harness.data = Data::Device;
+        harness.must(vec![open(0, &crate::c_path(&path), O_RDONLY)]);
         for round in 0..bench.sized(20, 1) as usize {
             let place = |lane: u32| (lane as usize * 7 + round) % places * BYTES;
             let scripts = (0..LANES).map(|lane| vec![Do::Pread(0, BYTES, place(lane) as u64)]).collect();
-            for (lane, answers) in (0..).zip(rig.each(scripts)) {
+            for (lane, answers) in (0..).zip(harness.each(scripts)) {
                 assert_eq!(
                     answers[0].result(),
                     Ok(BYTES as i64),

@@ -7,8 +7,8 @@ use gpufs_test_kernels::{Call, Job, Letters, print_records};
 
 use super::sessions::assert_works;
 use crate::Scratch;
+use crate::suite::harness::fopen;
 use crate::suite::printing::{Printing, check_records, start, threads};
-use crate::suite::rig::fopen;
 use crate::suite::{Bench, Outcome};
 
 fn printing(grid: Grid, rounds: u32) -> Printing<'static> {
@@ -19,10 +19,10 @@ fn printing(grid: Grid, rounds: u32) -> Printing<'static> {
 pub fn full_occupancy(bench: &Bench) -> Outcome {
     /// What leaves room for 2,048 threads of 65,536 registers.
     const REGISTERS: u32 = 32;
-    let mut rig = bench.open(Session::builder().gpu_registers(REGISTERS));
+    let mut harness = bench.open(Session::builder().gpu_registers(REGISTERS));
     let (limits, each) = (
-        rig.session.kernel_limits::<print_records::Entry>().unwrap(),
-        rig.session.occupancy::<print_records::Entry>(256).unwrap(),
+        harness.session.kernel_limits::<print_records::Entry>().unwrap(),
+        harness.session.occupancy::<print_records::Entry>(256).unwrap(),
     );
     if limits.registers.is_some_and(|registers| registers > REGISTERS) {
         return Outcome::Skipped(format!(
@@ -30,9 +30,9 @@ pub fn full_occupancy(bench: &Bench) -> Outcome {
             limits.registers
         ));
     }
-    let grid = Grid { blocks: rig.session.multiprocessors() * each * bench.scale, threads: 256 };
+    let grid = Grid { blocks: harness.session.multiprocessors() * each * bench.scale, threads: 256 };
     let started = Instant::now();
-    printing(grid, 100).run(&mut rig, "occupancy");
+    printing(grid, 100).run(&mut harness, "occupancy");
     let took = started.elapsed();
     println!(
         "{} threads, {} on each multiprocessor, {} records, checked: {took:?}",
@@ -40,7 +40,7 @@ pub fn full_occupancy(bench: &Bench) -> Outcome {
         each * 256,
         threads(grid) * 100
     );
-    println!("{:?}", rig.session.statistics().total());
+    println!("{:?}", harness.session.statistics().total());
     Outcome::Passed
 }
 
@@ -48,42 +48,42 @@ pub fn full_occupancy(bench: &Bench) -> Outcome {
 pub fn several_launches_at_once(bench: &Bench) -> Outcome {
     const LAUNCHES: u64 = 8;
     let scratch = Scratch::new("launches");
-    let mut rig = bench.open(Session::builder());
-    rig.must(vec![fopen(0, &scratch.c("out"), c"w")]);
-    rig.reserve(1 << 20);
+    let mut harness = bench.open(Session::builder());
+    harness.must(vec![fopen(0, &scratch.c("out"), c"w")]);
+    harness.reserve(1 << 20);
     let grid = Grid { blocks: 60 * bench.scale, threads: 256 };
     let reports: Vec<_> = (0..LAUNCHES)
         .map(|launch| {
             let job = Job { first_thread: launch * threads(grid), ..printing(grid, 100).job() };
-            start(&mut rig, grid, Call::Mixed, job)
+            start(&mut harness, grid, Call::Mixed, job)
         })
         .collect();
-    rig.synchronize().unwrap();
+    harness.synchronize().unwrap();
     for report in &reports {
-        rig.check(report);
+        harness.check(report);
     }
     check_records(&scratch.read("out"), LAUNCHES * threads(grid), 100, Letters::Short);
-    assert_works(&mut rig);
+    assert_works(&mut harness);
     Outcome::Passed
 }
 
 /// A kernel that runs for two minutes, and mostly pauses, for longer than the SQPOLL threads stay awake.
 pub fn two_minutes_with_pauses(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("pauses");
-    let mut rig = bench.open(Session::builder().idle(Duration::from_millis(50)));
-    rig.must(vec![fopen(0, &scratch.c("out"), c"w")]);
+    let mut harness = bench.open(Session::builder().idle(Duration::from_millis(50)));
+    harness.must(vec![fopen(0, &scratch.c("out"), c"w")]);
     let grid = Grid { blocks: 132, threads: 128 };
     let rounds = 240 * bench.scale;
     let job = Job { nap_ns: 500_000_000, ..printing(grid, rounds).job() };
     let started = Instant::now();
-    let report = start(&mut rig, grid, Call::Fprintf, job);
-    rig.synchronize().unwrap();
-    rig.check(&report);
+    let report = start(&mut harness, grid, Call::Fprintf, job);
+    harness.synchronize().unwrap();
+    harness.check(&report);
     assert!(started.elapsed() >= Duration::from_millis(500) * rounds);
     check_records(&scratch.read("out"), threads(grid), rounds, Letters::Short);
-    let total = rig.session.statistics().total();
+    let total = harness.session.statistics().total();
     assert!(total.wake_ups > 0, "no ring ever slept: {total:?}");
     println!("{:?}: {total:?}", started.elapsed());
-    assert_works(&mut rig);
+    assert_works(&mut harness);
     Outcome::Passed
 }

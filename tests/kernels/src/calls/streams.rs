@@ -1,0 +1,113 @@
+//! Calls on streams.
+//!
+//! Each call has a function of its own, which is never inlined: the GPU's assembler takes far longer for one large function than for the same
+//! code in many.
+
+use gpufs_device::stdio::{Buffering, Transfer};
+use gpufs_device::{Errno, File};
+
+use super::memory::{arguments, c_string, filled, source};
+use super::{Answer, Handle, KEEP, Op, Verb, whence};
+
+fn count(transfer: Transfer) -> (i64, i32) {
+    (transfer.bytes as i64, transfer.error.map_or(0, Errno::number))
+}
+
+pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
+    let Some(file) = handle.file() else {
+        (op.value, op.errno) = (-1, -1);
+        return;
+    };
+    let answer: Answer = match op.verb {
+        Verb::Fclose => {
+            if op.flags & KEEP == 0 {
+                handle.is_stream = 0;
+            }
+            fclose(file)
+        }
+        Verb::Fread => return fread(op, file),
+        Verb::Fwrite => return fwrite(op, file),
+        Verb::Fgetc => fgetc(file),
+        Verb::Fputc => fputc(op, file),
+        Verb::Ungetc => ungetc(op, file),
+        Verb::Fgets => fgets(op, file),
+        Verb::Fputs => fputs(op, file),
+        Verb::Fprintf => fprintf(op, file),
+        Verb::Fseek => fseek(op, file),
+        Verb::Ftell => ftell(file),
+        Verb::Rewind => {
+            rewind(file);
+            Ok(0)
+        }
+        Verb::Fflush => fflush(file),
+        Verb::Setvbuf => setvbuf(op, file),
+        Verb::Clearerr => {
+            file.clearerr();
+            Ok(0)
+        }
+        _ => Ok(0),
+    };
+    (op.value, op.errno) = match answer {
+        Ok(value) => (value, 0),
+        Err(errno) => (-1, errno.number()),
+    };
+}
+
+#[inline(never)]
+fn fclose(file: File) -> Answer {
+    file.fclose().map(|()| 0)
+}
+#[inline(never)]
+fn fread(op: &mut Op, file: File) {
+    (op.value, op.errno) = count(filled(op, |memory| file.fread_counted(memory)));
+}
+#[inline(never)]
+fn fwrite(op: &mut Op, file: File) {
+    (op.value, op.errno) = count(file.fwrite_counted(source(op, op.bytes)));
+}
+#[inline(never)]
+fn fgetc(file: File) -> Answer {
+    file.fgetc().map(|byte| byte.map_or(-1, i64::from))
+}
+#[inline(never)]
+fn fputc(op: &Op, file: File) -> Answer {
+    file.fputc(op.choice as u8).map(i64::from)
+}
+#[inline(never)]
+fn ungetc(op: &Op, file: File) -> Answer {
+    file.ungetc(op.choice as u8).map(|byte| byte.map_or(-1, i64::from))
+}
+#[inline(never)]
+fn fgets(op: &Op, file: File) -> Answer {
+    filled(op, |memory| file.fgets(memory).map(|line| if line.is_some() { 0 } else { -1 }))
+}
+#[inline(never)]
+fn fputs(op: &Op, file: File) -> Answer {
+    let text = source(op, op.bytes + 1);
+    file.fputs(c_string(text.as_ptr() as u64)).map(|()| 0)
+}
+#[inline(never)]
+pub(super) fn fprintf(op: &Op, file: File) -> Answer {
+    file.fprintf(source(op, op.bytes), arguments(op)).map(|count| count as i64)
+}
+#[inline(never)]
+fn fseek(op: &Op, file: File) -> Answer {
+    file.fseek(op.number, whence(op)).map(|()| 0)
+}
+#[inline(never)]
+fn ftell(file: File) -> Answer {
+    file.ftell().map(u64::cast_signed)
+}
+#[inline(never)]
+fn rewind(file: File) {
+    file.rewind();
+}
+#[inline(never)]
+fn fflush(file: File) -> Answer {
+    file.fflush().map(|()| 0)
+}
+#[inline(never)]
+fn setvbuf(op: &Op, file: File) -> Answer {
+    let buffering = [Buffering::Full, Buffering::Line, Buffering::None][op.choice as usize % 3];
+    file.setvbuf(buffering, op.bytes as usize).map(|()| 0)
+}
