@@ -1,39 +1,31 @@
-//! What gpufs has in this process, and how a forked child is told from it.
+//! What gpufs has in this process, and how it tells a forked child from its parent.
 //!
-//! `fork(2)` copies the memory of a process and none of its threads. A session that is copied so has nobody to serve it, and rings and
-//! buffers that are its parent's too. So all that belongs to one process hangs on one page of memory that the system empties in a child
-//! (`MADV_WIPEONFORK`, `madvise(2)`): a child finds no [`Process`] there, whichever call forked it, and makes its own when it
-//! first opens something. A process is known by the address of its [`Process`], which is never freed: no child's is at the same, since a child
-//! has all of its parents' memory. Process numbers, which the system uses again, play no part.
+//! `fork(2)` copies the memory of a process and none of its threads. A copied session has no thread that serves it, and its rings and
+//! buffers are its parent's too. So everything that belongs to one process is reached through one page of memory that the system empties in
+//! a child (`MADV_WIPEONFORK`, `madvise(2)`). A child finds no [`Process`] there, whichever call forked it, and makes its own when it
+//! first opens something. The address of its [`Process`] identifies a process. It is never freed, and a child has all of its parents' memory,
+//! so no child's is at the same address. Process numbers play no part: the system reuses them.
 //!
 //! `vfork(2)` and `posix_spawn(3)` copy nothing, and empty nothing: there the memory is the parent's until the child becomes another program.
+//!
+//! What a process has is not known here: each module above asks for a value of a type of its own ([`Process::part`]).
 #![allow(unsafe_code, reason = "a page that forks empty")]
 
-use std::any::TypeId;
-use std::collections::{BTreeMap, HashMap};
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, PoisonError};
 
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord64;
 
-use crate::cpu::LaneStack;
-use crate::session::{Estate, Live};
-
-/// What there is once in a process. Locks here are never waited for in a child: it has its own.
+/// What there is once in a process. No child waits for a lock here: it has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
-    /// The sessions that are open, for the exit handler.
-    pub(crate) sessions: Mutex<Vec<Arc<Live>>>,
-    /// The lanes' stacks that no launch uses, by the bytes asked for.
-    pub(crate) stacks: Mutex<BTreeMap<usize, Vec<LaneStack>>>,
-    /// What closed sessions have left for others, by the choices that they were opened with.
-    pub(crate) estates: Mutex<Vec<(String, Arc<Estate>)>>,
-    /// Addresses of values that closed sessions had placed for CPU lanes, by type.
-    pub(crate) values: Mutex<HashMap<TypeId, Vec<usize>>>,
+    /// One value of each type that was asked for. None is ever freed.
+    parts: Mutex<Vec<&'static (dyn Any + Send + Sync)>>,
 }
 
 /// The address of the page; 0 before there is one.
@@ -50,10 +42,10 @@ impl Process {
             return Ok(process);
         }
         let made = Box::into_raw(Box::<Self>::default());
-        // ORDERING: acquire and release; partner: `at`. Of several threads one is first.
+        // ORDERING: acquire and release; partner: `at`. One of several threads is first.
         if word.compare_exchange(0, made.expose_provenance() as u64).is_err() {
             // SAFETY:
-            // - made above, and nobody has seen it
+            // - made above, and nothing has seen it
             drop(unsafe { Box::from_raw(made) });
         }
         Self::at(word).ok_or_else(|| io::ErrorKind::Other.into())
@@ -69,6 +61,17 @@ impl Process {
         // SAFETY:
         // - the page is never unmapped, and holds this word
         Self::at(unsafe { &*ptr::with_exposed_provenance::<DeviceWord64>(address(page)) })
+    }
+
+    /// The process's value of type `T`: a default one at first. It is the same for each call, and never freed.
+    pub(crate) fn part<T: Any + Default + Send + Sync>(&self) -> &'static T {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = parts.iter().find_map(|part| part.downcast_ref::<T>());
+        found.unwrap_or_else(|| {
+            let made: &'static T = Box::leak(Box::default());
+            parts.push(made);
+            made
+        })
     }
 
     fn at(word: &DeviceWord64) -> Option<&'static Self> {
@@ -139,12 +142,12 @@ fn word() -> io::Result<&'static DeviceWord64> {
     let mut page = PAGE.observe();
     if page == 0 {
         let made = forks_empty()?;
-        // ORDERING: acquire and release; partner: the look above. Of several threads one is first.
+        // ORDERING: acquire and release; partner: the load above. One of several threads is first.
         page = match PAGE.compare_exchange(0, made as u64) {
             Ok(_) => made as u64,
             Err(first) => {
                 // SAFETY:
-                // - mapped above, and nobody has seen it
+                // - mapped above, and nothing has seen it
                 unsafe { libc::munmap(ptr::with_exposed_provenance_mut(made), PAGE_BYTES) };
                 first
             }
@@ -170,7 +173,7 @@ fn forks_empty() -> io::Result<usize> {
     // SAFETY:
     // - the mapping above: private and anonymous, as the advice wants
     if unsafe { libc::madvise(page, PAGE_BYTES, libc::MADV_WIPEONFORK) } != 0 {
-        // Linux before 4.14. What the C library calls in a child sees the forks that go through it.
+        // Linux before 4.14. The C library calls the handler in children of forks that go through it.
         // SAFETY:
         // - the handler touches one word
         unsafe { pthread_atfork(None, None, Some(forget)) };

@@ -31,7 +31,6 @@ use std::thread::{self, JoinHandle};
 
 pub use error::LaunchError;
 pub(crate) use runtime::is_lane;
-pub(crate) use stack::LaneStack;
 use work::Work;
 
 /// What [`CpuOptions::threads`] may be.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ptr;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::{Stack, StackPointer};
 
@@ -24,7 +24,7 @@ const STAGGER: usize = 128;
 
 /// One lane's stack, with its guard page below.
 #[derive(Debug)]
-pub(crate) struct LaneStack {
+pub(super) struct LaneStack {
     /// Where the mapping starts: the guard page.
     start: NonZeroUsize,
     /// Bytes of the mapping.
@@ -91,9 +91,14 @@ fn new_batch(bytes: usize) -> io::Result<Vec<LaneStack>> {
     Ok(stacks)
 }
 
-/// The process's stacks that no launch uses, by the bytes asked for; none where the process cannot keep any.
+/// The process's stacks that no launch uses, by the bytes asked for.
+#[derive(Debug, Default)]
+struct KeptStacks(Mutex<BTreeMap<usize, Vec<LaneStack>>>);
+
+/// Locks them; none where the process cannot keep any.
 fn kept_stacks() -> Option<MutexGuard<'static, BTreeMap<usize, Vec<LaneStack>>>> {
-    Some(Process::this().ok()?.stacks.lock().unwrap_or_else(PoisonError::into_inner))
+    let kept = Process::this().ok()?.part::<KeptStacks>();
+    Some(kept.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// One OS thread's stacks of one size. They go back to the process's when it is dropped.

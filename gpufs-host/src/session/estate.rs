@@ -19,7 +19,7 @@ use crate::ring::MemorySource;
 
 /// Addresses of a session's, one after the other as they were asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Estate {
+pub(super) struct Estate {
     lots: Mutex<Vec<Lot>>,
     images: Mutex<Vec<Image>>,
 }
@@ -114,6 +114,16 @@ unsafe impl MemorySource for Estate {
     }
 }
 
+/// The estates of closed sessions, by the choices that the sessions were opened with.
+#[derive(Debug, Default)]
+struct Estates(Mutex<Vec<(String, Arc<Estate>)>>);
+
+impl Estates {
+    fn of(owner: Owner) -> MutexGuard<'static, Vec<(String, Arc<Estate>)>> {
+        owner.process().part::<Self>().0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A session's estate, while it has it.
 #[derive(Debug)]
 pub(super) struct Lease {
@@ -125,7 +135,7 @@ pub(super) struct Lease {
 impl Lease {
     /// An estate for a session with these choices: one that such a session has left, or a new one.
     pub(super) fn new(owner: Owner, choices: String) -> Self {
-        let mut left = owner.process().estates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Estates::of(owner);
         let place = left.iter().rposition(|(theirs, _)| *theirs == choices);
         let estate = place.map_or_else(Arc::default, |place| left.remove(place).1);
         drop(left);
@@ -143,7 +153,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // Memory that something in flight may still use stays where it is, and the estate with it.
         if self.owner.is_here() && self.estate.is_free() {
-            let mut left = self.owner.process().estates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left = Estates::of(self.owner);
             left.push((std::mem::take(&mut self.choices), Arc::clone(&self.estate)));
         }
     }

@@ -1,11 +1,11 @@
 //! The end of the process: sessions that are still open then are flushed, as C's streams are (`exit(3)`).
 //!
-//! The handler is registered with `atexit(3)` once the first session is open, and once more behind the first on a GPU: handlers run in
-//! the reverse order, so it comes before those that the GPU's runtime had registered until then. It waits for kernels for [`LIMIT`] in all,
+//! The handler is registered with `atexit(3)` once the first session is open, and once more after the first on a GPU: handlers run in
+//! the reverse order, so it runs before those that the GPU's runtime had registered until then. It waits for kernels for [`WAIT_MAX`] in all,
 //! and then writes what calls had accepted. A session that it has flushed can still be used, by a destructor that runs later, and closed.
 //!
-//! What ends a process without handlers ends it without this: `_exit(2)`, `quick_exit(3)`, `abort(3)`, a signal, another program in its place
-//! (`execve(2)`). In a forked child it does nothing: its sessions are the parent's.
+//! Where a process ends without handlers, nothing is written: `_exit(2)`, `quick_exit(3)`, `abort(3)`, a signal, another program in its place
+//! (`execve(2)`). In a forked child the handler does nothing: its sessions are the parent's.
 #![allow(unsafe_code, reason = "registers the handler")]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord;
 
-use super::Live;
+use super::live::{self, Live};
 use crate::cpu;
 use crate::process::Process;
 
 /// How long the handler waits for kernels, of all sessions together.
-const LIMIT: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Sees to it that the sessions of this process are flushed when it ends. After a session was opened.
+/// Registers the handler, once. After a session was opened.
 pub(super) fn register(on_gpu: bool) {
-    /// 1 once it is registered: for CPU lanes, and behind a GPU's runtime.
+    /// 1 once it is registered: for CPU lanes, and after a GPU's runtime.
     static REGISTERED: [DeviceWord; 2] = [const { DeviceWord::new(0) }; 2];
     // ORDERING: acquire and release, no partner: one of several threads registers it.
     if REGISTERED[usize::from(on_gpu)].compare_exchange(0, 1).is_ok() {
@@ -36,11 +36,11 @@ pub(super) fn register(on_gpu: bool) {
 
 /// What runs at the end.
 extern "C" fn at_exit() {
-    // Nothing, or nothing of this process's.
+    // There is no session, or none of this process.
     let Some(process) = Process::if_any() else { return };
     let on_lane = cpu::is_lane();
     // A kernel whose lane is here does not end.
-    let limit = if on_lane { Duration::ZERO } else { LIMIT };
+    let limit = if on_lane { Duration::ZERO } else { WAIT_MAX };
     let flush = move || flush_all(process, limit);
     if on_lane {
         // A lane's stack is small.
@@ -59,8 +59,7 @@ fn flush_all(process: &'static Process, limit: Duration) {
     static UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
     let until =
         *UNTIL.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Instant::now() + limit);
-    let sessions: Vec<Arc<Live>> =
-        process.sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect();
+    let sessions: Vec<Arc<Live>> = live::list(process).iter().map(Arc::clone).collect();
     for session in sessions {
         if let Err(lost) = session.flush_at_exit(until) {
             eprintln!("gpufs: at the end of the process: {lost}");

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use gpufs_core::session::SessionTables;
 
 use super::{Body, SyncError, flush, seeker};
-use crate::process::{Forked, Owner};
+use crate::process::{Forked, Owner, Process};
 
 /// Who has a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Drop for Lanes<'_> {
 }
 
 /// A session on the heap.
-pub(crate) struct Live {
+pub(super) struct Live {
     owner: Owner,
     gate: Arc<Gate>,
     /// The tables, as lanes on the CPU see them; none of a GPU, whose lanes have others.
@@ -161,7 +161,7 @@ impl Live {
         let body = body(&gate)?;
         let lanes = body.lanes();
         let live = Arc::new(Self { owner, gate, lanes, body: UnsafeCell::new(Some(body)) });
-        list(owner).push(Arc::clone(&live));
+        list(owner.process()).push(Arc::clone(&live));
         Ok(live)
     }
 
@@ -202,7 +202,7 @@ impl Live {
         let body = unsafe { &mut *self.body.get() }.take();
         drop(body);
         drop(entered);
-        list(self.owner).retain(|live| !std::ptr::eq(&raw const **live, self));
+        list(self.owner.process()).retain(|live| !std::ptr::eq(&raw const **live, self));
     }
 
     /// Writes what the session's streams hold, as far as that can be done by `until`. The exit handler.
@@ -246,9 +246,13 @@ impl Live {
     }
 }
 
-/// The sessions of a process.
-fn list(owner: Owner) -> MutexGuard<'static, Vec<Arc<Live>>> {
-    owner.process().sessions.lock().unwrap_or_else(PoisonError::into_inner)
+/// The sessions of a process that are open.
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Vec<Arc<Live>>>);
+
+/// Locks the list of a process's open sessions.
+pub(super) fn list(process: &'static Process) -> MutexGuard<'static, Vec<Arc<Live>>> {
+    process.part::<Sessions>().0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Body {

@@ -2,13 +2,14 @@
 #![allow(unsafe_code, reason = "copies values as bytes")]
 
 use std::any::TypeId;
+use std::collections::HashMap;
 use std::io;
 use std::marker::PhantomData;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::kernel::{Portable, Shared};
 
-use super::Body;
+use super::{Body, Owner};
 
 /// A value in the device's memory. Kernels get its [`Placed::handle`]; the host reads it with [`Session::fetch`](super::Session::fetch).
 #[derive(Debug)]
@@ -35,10 +36,20 @@ impl<T: Portable> Placed<T> {
     }
 }
 
+/// Addresses of values that closed sessions had placed for CPU lanes, by type.
+#[derive(Debug, Default)]
+struct Rooms(Mutex<HashMap<TypeId, Vec<usize>>>);
+
+impl Rooms {
+    fn of(owner: Owner) -> MutexGuard<'static, HashMap<TypeId, Vec<usize>>> {
+        owner.process().part::<Self>().0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Body {
-    /// Places a value in the host's memory, where a closed session has left room for one of its type, or else anew: its address.
+    /// Places a value in the host's memory: in room for its type that a closed session has left, or else in new memory. Its address.
     fn place_on_host<T: Portable>(&mut self, value: T) -> usize {
-        let mut left = self.lease.owner().process().values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Rooms::of(self.lease.owner());
         let address = match left.get_mut(&TypeId::of::<T>()).and_then(Vec::pop) {
             Some(address) => {
                 // SAFETY:
@@ -53,9 +64,9 @@ impl Body {
         address
     }
 
-    /// Leaves the room of the values that this session has placed on the host to others.
+    /// Leaves the room of the values that this session has placed on the host to later sessions.
     pub(super) fn give_back_values(&mut self) {
-        let mut left = self.lease.owner().process().values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Rooms::of(self.lease.owner());
         for (kind, address) in self.values.drain(..).rev() {
             left.entry(kind).or_default().push(address);
         }
