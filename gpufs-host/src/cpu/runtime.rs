@@ -51,16 +51,16 @@ pub(crate) fn is_lane() -> bool {
     RUNNING.get().is_some()
 }
 
-/// The longest that a thread without lanes sleeps in a nap.
-const LONGEST_NAP: Duration = Duration::from_micros(50);
+/// The longest sleep of a thread without lanes in a nap.
+const NAP_MAX: Duration = Duration::from_micros(50);
 
-/// A nap on a thread that runs no lane, but calls the device's functions itself: nobody may serve the rings now.
+/// A nap on a thread that runs no lane, but calls the device's functions itself. The ring service may be parked.
 fn nap_outside(nanoseconds: u32) {
     if nanoseconds < 1_000 {
         thread::yield_now();
     } else {
         crate::ring::rouse();
-        thread::sleep(Duration::from_nanos(nanoseconds.into()).min(LONGEST_NAP));
+        thread::sleep(Duration::from_nanos(nanoseconds.into()).min(NAP_MAX));
     }
 }
 

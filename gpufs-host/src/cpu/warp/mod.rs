@@ -1,7 +1,8 @@
-//! One warp's state: which lanes may run, and the rendezvous between them. What a warp operation means is decided here; who runs
-//! next is not.
+//! One warp's state: which lanes may run, and the rendezvous between them. In this folder: the states of lanes (`mod.rs`), collectives
+//! (`collective.rs`) and sets of lanes (`sets.rs`). The meaning of a warp operation is decided here; which lane runs next is the
+//! scheduler's decision (`fast.rs`, `seeded.rs`).
 //!
-//! A warp lives on one OS thread: its lanes and its scheduler take turns on it, so the state is plain cells. Nobody holds a
+//! A warp lives on one OS thread: its lanes and its scheduler take turns on it, so the state is plain cells. No code holds a
 //! borrow across a suspension.
 //!
 //! A live lane is in exactly one of these states:
@@ -19,57 +20,18 @@
 //! warp with live lanes is always ready, napping, parked or running.
 #![allow(unsafe_code, reason = "the yielders of suspended lanes")]
 
+mod collective;
+mod sets;
+
 use std::cell::Cell;
-use std::fmt;
-use std::panic;
 use std::ptr;
 use std::thread;
 
 use corosensei::Yielder;
 use gpufs_core::lanes::{Collective, Position};
 
-/// A set of lanes in a cell.
-#[derive(Debug, Default)]
-pub(super) struct LaneSet(Cell<u64>);
-
-impl LaneSet {
-    #[inline]
-    pub(super) fn mask(&self) -> u64 {
-        self.0.get()
-    }
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.get() == 0
-    }
-    #[inline]
-    pub(super) fn contains(&self, lane: u32) -> bool {
-        self.0.get() >> lane & 1 == 1
-    }
-    #[inline]
-    pub(super) fn insert(&self, lanes: u64) {
-        self.0.set(self.0.get() | lanes);
-    }
-    #[inline]
-    pub(super) fn remove(&self, lanes: u64) {
-        self.0.set(self.0.get() & !lanes);
-    }
-    #[inline]
-    pub(super) fn take(&self) -> u64 {
-        self.0.take()
-    }
-}
-
-/// The lanes of `mask` in ascending order.
-pub(super) fn lanes_of(mask: u64) -> impl Iterator<Item = u32> {
-    let mut rest = mask;
-    std::iter::from_fn(move || {
-        (rest != 0).then(|| {
-            let lane = rest.trailing_zeros();
-            rest &= rest - 1;
-            lane
-        })
-    })
-}
+use collective::Group;
+pub(super) use sets::{LaneSet, Names, lanes_of};
 
 /// What the scheduler and the other lanes need to know of a lane.
 #[derive(Debug)]
@@ -80,22 +42,11 @@ struct LaneState {
     call: Cell<usize>,
     /// When that was, in calls of the warp.
     parked_at: Cell<u64>,
-    /// What it brought to its last collective.
+    /// Its operands of the last collective.
     value: Cell<u64>,
     argument: Cell<u32>,
-    /// What whoever made it ready left for it.
+    /// The result of its call, left by the lane or scheduler that made it ready.
     result: Cell<u64>,
-}
-
-/// An incomplete collective, kept at the index of the lane that came first. A lane waits in one group at most, so it is alone there.
-#[derive(Debug)]
-struct Group {
-    mask: Cell<u64>,
-    /// The lanes of the mask that have called.
-    arrived: LaneSet,
-    what: Cell<Collective>,
-    /// The source of a broadcast.
-    source: Cell<u32>,
 }
 
 /// One warp.
@@ -205,7 +156,7 @@ impl Warp {
         unsafe { &*self.state(lane).yielder.get() }.suspend(());
     }
 
-    /// A chance for the scheduler to run someone else.
+    /// A chance for the scheduler to run another lane.
     #[inline]
     fn preempt(&self, lane: u32) {
         if self.preempts {
@@ -214,14 +165,14 @@ impl Warp {
         }
     }
 
-    /// Whether `lane`, which calls this, is being unwound. Such a lane no longer takes part in anything: what destructors call
-    /// returns at once, as in a warp of one.
+    /// Whether `lane`, which calls this, is being unwound. Such a lane no longer takes part in anything: warp operations that its
+    /// destructors call return at once, as in a warp of one.
     #[inline]
     fn is_unwinding(&self, lane: u32) -> bool {
         thread::panicking() || !self.live.contains(lane)
     }
 
-    /// What an unwinding lane does instead of waiting.
+    /// Replaces waiting in an unwinding lane.
     #[cold]
     fn unwind_on(&self, lane: u32) {
         if thread::panicking() {
@@ -284,189 +235,6 @@ impl Warp {
         self.ready.insert(group);
     }
 
-    /// `LaneRuntime::collective`.
-    #[inline]
-    pub(super) fn collective(
-        &self,
-        lane: u32,
-        mask: u64,
-        what: Collective,
-        value: u64,
-        argument: u32,
-    ) -> u64 {
-        if self.is_unwinding(lane) {
-            self.unwind_on(lane);
-            return alone(lane, what, value);
-        }
-        self.preempt(lane);
-        let leader = self.join(lane, mask, what, argument);
-        let group = &self.groups[leader as usize & 63];
-        let state = self.state(lane);
-        state.value.set(value);
-        state.argument.set(argument);
-        group.arrived.insert(1 << lane);
-        if group.arrived.mask() == mask {
-            self.complete(group);
-            self.open.remove(1 << leader);
-            self.waiting.remove(mask);
-            self.ready.insert(mask & !(1 << lane));
-            self.preempt(lane);
-        } else {
-            self.waiting.insert(1 << lane);
-            self.suspend(lane);
-        }
-        state.result.get()
-    }
-
-    /// The first lane of the group that `lane` belongs to with this call: itself, if it is a new one.
-    ///
-    /// # Panics
-    /// If the call breaks a rule of collectives.
-    #[inline]
-    fn join(&self, lane: u32, mask: u64, what: Collective, argument: u32) -> u32 {
-        let bit = 1 << lane;
-        let is_of_them = |lane: u32| lane < 64 && mask >> lane & 1 == 1;
-        let leader =
-            lanes_of(self.open.mask() & mask).find(|&leader| self.groups[leader as usize].mask.get() == mask);
-        let (agrees, missed) = leader.map_or((true, mask & !bit), |leader| {
-            let group = &self.groups[leader as usize];
-            let agrees =
-                group.what.get() == what && (what != Collective::Broadcast || group.source.get() == argument);
-            (agrees, mask & !bit & !group.arrived.mask())
-        });
-        let has_source = match what {
-            Collective::Ballot | Collective::Scan | Collective::Sync => true,
-            Collective::Shuffle | Collective::Broadcast => is_of_them(argument),
-        };
-        if !is_of_them(lane)
-            || mask & !self.live.mask() != 0
-            || !agrees
-            || !has_source
-            || self.blocks(mask & !missed, missed).is_some()
-        {
-            self.reject(lane, mask, what, argument);
-        }
-        leader.unwrap_or_else(|| {
-            let group = &self.groups[lane as usize & 63];
-            group.mask.set(mask);
-            group.arrived.take();
-            group.what.set(what);
-            group.source.set(argument);
-            self.open.insert(bit);
-            lane
-        })
-    }
-
-    /// A group whose lanes wait for some of `waiters`, while `waiters` wait for them, over other groups perhaps, as `waiters`
-    /// wait for `missed`.
-    #[inline]
-    fn blocks(&self, waiters: u64, missed: u64) -> Option<&Group> {
-        if missed & self.waiting.mask() == 0 { None } else { self.find_blocking(waiters, missed) }
-    }
-
-    #[cold]
-    fn find_blocking(&self, waiters: u64, missed: u64) -> Option<&Group> {
-        let mut awaited = missed;
-        loop {
-            let before = awaited;
-            for leader in lanes_of(self.open.mask()) {
-                let group = &self.groups[leader as usize];
-                let arrived = group.arrived.mask();
-                if arrived & awaited != 0 {
-                    awaited |= group.mask.get() & !arrived;
-                    if awaited & waiters != 0 {
-                        return Some(group);
-                    }
-                }
-            }
-            if awaited == before {
-                return None;
-            }
-        }
-    }
-
-    /// Leaves each lane of `group`, which is complete, its result.
-    #[inline]
-    fn complete(&self, group: &Group) {
-        let mask = group.mask.get();
-        match group.what.get() {
-            Collective::Ballot => {
-                let votes = lanes_of(mask)
-                    .filter(|&lane| self.state(lane).value.get() != 0)
-                    .fold(0, |votes, lane| votes | 1 << lane);
-                self.deliver(mask, |_| votes);
-            }
-            Collective::Shuffle => {
-                self.deliver(mask, |state| self.state(state.argument.get()).value.get());
-            }
-            Collective::Broadcast => {
-                let value = self.state(group.source.get()).value.get();
-                self.deliver(mask, |_| value);
-            }
-            Collective::Scan => {
-                let mut sum = 0_u64;
-                self.deliver(mask, |state| {
-                    let below = sum;
-                    sum = sum.wrapping_add(state.value.get());
-                    below
-                });
-            }
-            Collective::Sync => self.deliver(mask, |_| 0),
-        }
-    }
-
-    /// Leaves each lane of `mask`, in ascending order, its `result`.
-    #[inline]
-    fn deliver(&self, mask: u64, mut result: impl FnMut(&LaneState) -> u64) {
-        for lane in lanes_of(mask) {
-            let state = self.state(lane);
-            state.result.set(result(state));
-        }
-    }
-
-    /// Says which rule of collectives a call broke.
-    #[cold]
-    #[inline(never)]
-    fn reject(&self, lane: u32, mask: u64, what: Collective, argument: u32) -> ! {
-        let lanes = Names(mask);
-        let call = format!("lane {lane} called {what:?} for lanes {lanes}");
-        let gone = mask & !self.live.mask();
-        if mask >> lane & 1 == 0 {
-            panic!("{call}, of which it is none");
-        }
-        if gone != 0 && self.broken.get() {
-            // A lane that panicked is missed; its own message is the one to read.
-            panic::resume_unwind(Box::new(WarpBroken));
-        }
-        if gone != 0 {
-            panic!("{call}, of which {} ended or never existed", Names(gone));
-        }
-        let same = self.open_groups().find(|(_, group)| group.mask.get() == mask).map(|(_, group)| group);
-        let arrived = same.map_or(0, |group| group.arrived.mask());
-        if let Some(group) = same {
-            let (other, waiting) = (group.what.get(), Names(arrived));
-            if other != what {
-                panic!("{call} while lanes {waiting} wait in {other:?} for the same lanes");
-            }
-            if what == Collective::Broadcast && group.source.get() != argument {
-                let source = group.source.get();
-                panic!("{call} from lane {argument} while lanes {waiting} wait in it from lane {source}");
-            }
-        }
-        let waiters = arrived | 1 << lane;
-        if let Some(group) = self.blocks(waiters, mask & !waiters) {
-            let (other, waiting, others) = (group.what.get(), group.arrived.mask(), group.mask.get());
-            let (waiting, others) = (Names(waiting), Names(others));
-            panic!("{call} while lanes {waiting} wait in {other:?} for lanes {others}: neither can end");
-        }
-        panic!("{call} from lane {argument}, which is none of them");
-    }
-
-    /// The incomplete groups, with the lanes that came first.
-    fn open_groups(&self) -> impl Iterator<Item = (u32, &Group)> {
-        lanes_of(self.open.mask()).map(|leader| (leader, &self.groups[leader as usize]))
-    }
-
     /// Takes `lane`, which has returned or is given up, out of the warp. The lanes that can no longer be released, because they
     /// wait for it, have to be given up too.
     pub(super) fn end(&self, lane: u32) -> Missed {
@@ -497,36 +265,4 @@ pub(super) struct Missed {
     pub(super) waiting: u64,
     /// In what, or in what else too.
     pub(super) what: Collective,
-}
-
-/// The result of a collective of one lane.
-fn alone(lane: u32, what: Collective, value: u64) -> u64 {
-    match what {
-        Collective::Ballot => u64::from(value != 0) << lane,
-        Collective::Shuffle | Collective::Broadcast => value,
-        Collective::Scan | Collective::Sync => 0,
-    }
-}
-
-/// Lanes as people write them: `{0-3, 7}`.
-#[derive(Debug)]
-pub(super) struct Names(pub(super) u64);
-
-impl fmt::Display for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{")?;
-        let mut rest = u128::from(self.0);
-        while rest != 0 {
-            let first = rest.trailing_zeros();
-            let last = first + (rest >> first).trailing_ones() - 1;
-            let separator = if u128::from(self.0).trailing_zeros() == first { "" } else { ", " };
-            if first == last {
-                write!(f, "{separator}{first}")?;
-            } else {
-                write!(f, "{separator}{first}-{last}")?;
-            }
-            rest &= u128::MAX << (last + 1);
-        }
-        f.write_str("}")
-    }
 }
