@@ -1,13 +1,13 @@
 //! NVIDIA GPUs through the driver API, loaded when it is first used: building and running without CUDA needs none of it.
 //!
-//! What this does: opens a device, loads a program, gives memory, launches, and names what went wrong. What it does not: touch any
-//! setting of the GPU but the stack of its own context.
+//! This opens a device, loads a program, and has the driver's calls, one by one; `gpu/runtime.rs` puts them together. It changes no
+//! setting of the GPU except the stack of its own context.
 //!
 //! | file | what |
 //! |---|---|
 //! | `device.rs` | a GPU and its primary context, and getting a whole one after a fault |
-//! | `program.rs` | PTX and binaries: loading, what a kernel takes, launching |
-#![allow(unsafe_code, reason = "the driver's C interface")]
+//! | `program.rs` | PTX and binaries: loading them, and what they hold |
+#![expect(unsafe_code, reason = "the driver's C interface")]
 
 mod device;
 mod program;
@@ -19,7 +19,10 @@ use std::sync::Arc;
 use cudarc::driver::{DriverError, result, sys};
 
 use crate::cpu::Grid;
-use crate::gpu::{Gpu, GpuError, GpuOptions, KernelLimits, Program, Refusal, Stream};
+use crate::gpu::{
+    Gpu, GpuError, GpuOptions, KernelAttribute, Program, Refusal, Runtime, RuntimeGpu, Stream, limits_of,
+    shown,
+};
 use crate::ring::RingMemory;
 
 use device::Device;
@@ -28,7 +31,7 @@ use program::Module;
 /// `CU_MEMHOST…_PORTABLE | CU_MEMHOST…_DEVICEMAP`, the same for allocating and registering.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 
-/// What the driver said while `doing` something.
+/// What the driver says of an error, with what the call was for.
 fn tried(doing: &str) -> impl Fn(DriverError) -> GpuError {
     move |error| {
         let said = |text: Result<&CStr, DriverError>| {
@@ -49,8 +52,13 @@ pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result
         ));
     }
     let device = Device::open(ordinal, options.stack_bytes)?;
-    let module = Module::load(device, &program, options.registers)?;
-    Ok(Arc::new(Cuda { module }))
+    let gpu = RuntimeGpu(Cuda { module: Module::load(device, &program, options.registers)? });
+    // The driver loads a kernel's code when it is first used, and may wait for running kernels to do so. A running kernel that waits for
+    // the other would then wait for ever.
+    for kernel in program.kernels() {
+        let _ = gpu.limits(&kernel);
+    }
+    Ok(Arc::new(gpu))
 }
 
 /// A GPU with a program loaded.
@@ -59,22 +67,8 @@ struct Cuda {
     module: Module,
 }
 
-impl Cuda {
-    fn bind(&self) -> Result<(), GpuError> {
-        self.module.device.bind()
-    }
-}
-
-/// Waits for what copies and fills have queued. Kernels run on streams of their own, which this does not wait for, and which do not wait
-/// for the copies.
-fn settle_copies() -> Result<(), GpuError> {
-    // SAFETY:
-    // - the null stream is always there
-    unsafe { sys::cuStreamSynchronize(ptr::null_mut()) }.result().map_err(tried("copying to the GPU"))
-}
-
-/// Sleeps until what the stream has been given has ended; an error if it did not end well, or there is no event. The driver's other waits
-/// look on.
+/// Sleeps until the stream's work has ended; an error if it did not end well, or there is no event. The driver's other waits keep a
+/// core busy.
 ///
 /// # Safety
 /// The stream is one, of the current context.
@@ -89,9 +83,12 @@ unsafe fn sleep_on(stream: sys::CUstream) -> Result<(), DriverError> {
     .result()?;
     // SAFETY:
     // - the stream is one, by this function's contract; the event was made above
-    let ended = unsafe {
-        sys::cuEventRecord(event, stream).result().and_then(|()| sys::cuEventSynchronize(event).result())
-    };
+    let recorded = unsafe { sys::cuEventRecord(event, stream) }.result();
+    let ended = recorded.and_then(|()| {
+        // SAFETY:
+        // - the event was made and recorded above
+        unsafe { sys::cuEventSynchronize(event) }.result()
+    });
     // SAFETY:
     // - made above, once
     let _ = unsafe { sys::cuEventDestroy_v2(event) };
@@ -100,11 +97,44 @@ unsafe fn sleep_on(stream: sys::CUstream) -> Result<(), DriverError> {
 
 // SAFETY:
 // - the driver knows the program's variables
-// - device memory comes from the driver, is filled with zeroes, and the fill has ended when it is handed out
-// - so does host memory, which the driver aligns to pages; it is zeroed here
+// - memory comes from the driver, which aligns that of the host to pages
 // - the driver's device pointer reaches the host's bytes
+// - the null stream's work has ended when it is synchronized with
 // - a stream that has completed has no work left, and its writes to host memory are done
-unsafe impl Gpu for Cuda {
+unsafe impl Runtime for Cuda {
+    type Error = DriverError;
+    type Function = sys::CUfunction;
+
+    const RING_MEMORIES: &'static [RingMemory] = &RingMemory::BEST_FIRST;
+    const ARGUMENTS_BY_ADDRESS: bool = false;
+    const SLEEPS: bool = true;
+
+    fn explain(doing: &str, error: DriverError) -> GpuError {
+        tried(doing)(error)
+    }
+    fn explain_launch(&self, kernel: &CStr, grid: Grid, error: DriverError) -> GpuError {
+        use sys::CUdevice_attribute as Attribute;
+        let refused = tried(&format!("launching the kernel {}", shown(kernel)))(error);
+        let about_size = matches!(
+            error.0,
+            sys::CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES | sys::CUresult::CUDA_ERROR_INVALID_VALUE
+        );
+        let (true, Ok(limits)) = (about_size, limits_of(self, kernel)) else { return refused };
+        let registers = limits.registers.unwrap_or(0);
+        let of_block = self.module.device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+        refused.explained(&format!(
+            "A block of {} threads × {registers} registers wants {} registers; a block has {}, and this kernel runs with at most {} \
+             threads a block: use fewer threads a block, or lower Builder::gpu_registers.",
+            grid.threads,
+            u64::from(grid.threads) * u64::from(registers),
+            of_block.map_or("a limited number".to_owned(), |number| number.to_string()),
+            limits.threads_per_block,
+        ))
+    }
+
+    fn bind(&self) -> Result<(), GpuError> {
+        self.module.device.bind()
+    }
     fn name(&self) -> String {
         self.module.device.name()
     }
@@ -114,154 +144,144 @@ unsafe impl Gpu for Cuda {
             .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .unwrap_or(1)
     }
-    fn ring_memories(&self) -> &'static [RingMemory] {
-        &RingMemory::BEST_FIRST
+
+    fn function(&self, kernel: &CStr) -> Result<sys::CUfunction, GpuError> {
+        self.module.function(kernel)
+    }
+    fn variable(&self, name: &CStr) -> Option<u64> {
+        self.module.variable(name)
+    }
+    unsafe fn attribute(
+        &self,
+        function: sys::CUfunction,
+        which: KernelAttribute,
+    ) -> Result<u32, DriverError> {
+        use sys::CUfunction_attribute_enum as Attribute;
+        let attribute = match which {
+            KernelAttribute::Registers => Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS,
+            KernelAttribute::StackBytes => Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            KernelAttribute::ThreadsPerBlock => Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+        };
+        let mut value = 0;
+        // SAFETY:
+        // - a function of the loaded module, by this function's contract
+        // - the driver writes one number, which is borrowed for the call
+        unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) }.result()?;
+        Ok(value.cast_unsigned())
+    }
+    unsafe fn blocks(&self, function: sys::CUfunction, threads: i32) -> Result<u32, DriverError> {
+        let mut blocks = 0;
+        // SAFETY:
+        // - a function of the loaded module, by this function's contract
+        // - the driver writes one number, which is borrowed for the call
+        unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, 0) }
+            .result()?;
+        Ok(blocks.cast_unsigned())
     }
 
-    fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
-        self.module.limits(kernel)
-    }
-    fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
-        self.module.occupancy(kernel, threads_per_block)
-    }
-
-    fn global(&self, name: &CStr) -> Option<u64> {
-        self.module.global(name)
-    }
-
-    fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {
-        self.bind()?;
+    unsafe fn allocate(&self, bytes: usize) -> Result<u64, DriverError> {
         // SAFETY:
-        // - a new allocation, freed with `free`
-        let address = unsafe { result::malloc_sync(bytes) }.map_err(tried("allocating device memory"))?;
+        // - a new allocation
+        unsafe { result::malloc_sync(bytes) }
+    }
+    unsafe fn free(&self, address: u64) -> Result<(), DriverError> {
         // SAFETY:
-        // - allocated just now, as long
-        let zeroed = unsafe { result::memset_d8_sync(address, 0, bytes) }
-            .map_err(tried("zeroing device memory"))
-            .and_then(|()| settle_copies());
-        if let Err(error) = zeroed {
-            // SAFETY:
-            // - allocated above, and nobody has seen it
-            unsafe { self.free(address) };
-            return Err(error);
-        }
-        Ok(address)
+        // - from `allocate`, and no longer used, by this function's contract
+        unsafe { result::free_sync(address) }
     }
-    unsafe fn free(&self, address: u64) {
-        // After a fault the driver refuses; the memory goes with the context.
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - allocated in `allocate`, and no longer used, by this function's contract
-            let _ = unsafe { result::free_sync(address) };
-        }
-    }
-    unsafe fn write(&self, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
-        self.bind()?;
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), DriverError> {
         // SAFETY:
-        // - within an allocation that no kernel uses, by this function's contract
-        unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(tried("copying to the GPU"))?;
-        // From pageable memory the call may return before the bytes are there.
-        settle_copies()
+        // - within an allocation, by this function's contract
+        unsafe { result::memset_d8_sync(address, 0, bytes) }
     }
-    unsafe fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), GpuError> {
-        self.bind()?;
+    unsafe fn copy_to(&self, address: u64, bytes: &[u8]) -> Result<(), DriverError> {
+        // SAFETY:
+        // - within an allocation or variable that no kernel uses, by this function's contract
+        unsafe { result::memcpy_htod_sync(address, bytes) }
+    }
+    unsafe fn copy_from(&self, address: u64, bytes: &mut [u8]) -> Result<(), DriverError> {
         // SAFETY:
         // - within an allocation that no kernel writes, by this function's contract
-        unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(tried("copying from the GPU"))
+        unsafe { result::memcpy_dtoh_sync(bytes, address) }
+    }
+    fn wait_for_copies(&self) -> Result<(), DriverError> {
+        // SAFETY:
+        // - the null stream is always there
+        unsafe { sys::cuStreamSynchronize(ptr::null_mut()) }.result()
     }
 
-    fn allocate_host(&self, bytes: usize) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
+    unsafe fn allocate_host(&self, bytes: usize) -> Result<NonNull<u8>, DriverError> {
         let mut memory = ptr::null_mut();
         // SAFETY:
-        // - a new allocation, freed with `free_host`
-        unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, PORTABLE_AND_MAPPED) }
-            .result()
-            .map_err(tried("allocating pinned host memory"))?;
-        let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| {
-            tried("allocating pinned host memory")(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))
-        })?;
+        // - a new allocation, whose address the driver writes
+        unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, PORTABLE_AND_MAPPED) }.result()?;
+        NonNull::new(memory.cast::<u8>()).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))
+    }
+    unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), DriverError> {
         // SAFETY:
-        // - allocated just now, as long
-        unsafe { memory.write_bytes(0, bytes) };
-        Ok(memory)
+        // - from `allocate_host`, and no longer used, by this function's contract
+        unsafe { sys::cuMemFreeHost(memory.as_ptr().cast()) }.result()
     }
-    unsafe fn free_host(&self, memory: NonNull<u8>) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - allocated in `allocate_host`, and no longer used, by this function's contract
-            let _ = unsafe { sys::cuMemFreeHost(memory.as_ptr().cast()) };
-        }
+    unsafe fn pin(&self, memory: NonNull<u8>, bytes: usize) -> Result<(), DriverError> {
+        // SAFETY:
+        // - mapped memory of that length until `unpin`, by this function's contract
+        unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, PORTABLE_AND_MAPPED) }.result()
     }
-    fn device_address(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
+    unsafe fn unpin(&self, memory: NonNull<u8>) -> Result<(), DriverError> {
+        // SAFETY:
+        // - pinned by `pin`, once, and no longer used, by this function's contract
+        unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) }.result()
+    }
+    fn address_of_host(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, DriverError> {
         let mut address = 0;
         // SAFETY:
         // - the driver looks the pointer up, and refuses one that it does not know
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.as_ptr().cast(), 0) }
-            .result()
-            .map_err(tried("mapping host memory for the GPU"))?;
-        NonNull::new(address as *mut u8).ok_or_else(|| {
-            tried("mapping host memory for the GPU")(DriverError(sys::CUresult::CUDA_ERROR_MAP_FAILED))
-        })
-    }
-    unsafe fn register(&self, memory: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
-        // SAFETY:
-        // - mapped memory of that length until `unregister`, by this function's contract
-        unsafe { sys::cuMemHostRegister_v2(memory.as_ptr().cast(), bytes, PORTABLE_AND_MAPPED) }
-            .result()
-            .map_err(tried("pinning host memory"))?;
-        self.device_address(memory).inspect_err(|_| {
-            // SAFETY:
-            // - registered above, and nobody has used it
-            unsafe { self.unregister(memory) };
-        })
-    }
-    unsafe fn unregister(&self, memory: NonNull<u8>) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - registered in `register`, once; the GPU no longer uses it, by this function's contract
-            let _ = unsafe { sys::cuMemHostUnregister(memory.as_ptr().cast()) };
-        }
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.as_ptr().cast(), 0) }.result()?;
+        NonNull::new(address as *mut u8).ok_or(DriverError(sys::CUresult::CUDA_ERROR_MAP_FAILED))
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &CStr,
-        grid: Grid,
-        parameters: &mut [*mut c_void],
-    ) -> Result<Stream, GpuError> {
+    unsafe fn make_stream(&self) -> Result<Stream, DriverError> {
+        let mut stream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY:
-        // - this function's contract
-        unsafe { self.module.launch(kernel, grid, parameters) }
+        // - a new stream, whose handle the driver writes
+        unsafe { sys::cuStreamCreate(&raw mut stream, flags) }.result()?;
+        Ok(Stream(stream as usize))
     }
-    unsafe fn poll(&self, stream: Stream) -> Result<bool, GpuError> {
-        self.bind()?;
+    unsafe fn destroy_stream(&self, stream: Stream) -> Result<(), DriverError> {
         // SAFETY:
-        // - a stream of `launch`, by this function's contract
+        // - from `make_stream`, once, by this function's contract; the driver keeps it as long as its work runs
+        unsafe { sys::cuStreamDestroy_v2(stream.0 as sys::CUstream) }.result()
+    }
+    unsafe fn start(
+        &self,
+        function: sys::CUfunction,
+        grid: Grid,
+        stream: Stream,
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), DriverError> {
+        let (blocks, threads) = ((grid.blocks, 1, 1), (grid.threads, 1, 1));
+        // SAFETY:
+        // - a function of the loaded module and a stream of `make_stream`, by this function's contract
+        // - the parameters are the kernel's, by this function's contract; the driver copies them before it returns
+        unsafe { result::launch_kernel(function, blocks, threads, 0, stream.0 as sys::CUstream, parameters) }
+    }
+    unsafe fn query(&self, stream: Stream) -> Result<bool, DriverError> {
+        // SAFETY:
+        // - from `make_stream`, by this function's contract
         match unsafe { sys::cuStreamQuery(stream.0 as sys::CUstream) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            ended => ended.result().map(|()| true).map_err(tried("a kernel did not end well")),
+            ended => ended.result().map(|()| true),
         }
     }
-    unsafe fn sleep(&self, stream: Stream) -> Result<bool, GpuError> {
-        self.bind()?;
-        // Whether it ended ill is `poll`'s to say; an event that cannot be had says nothing of the kernel.
+    unsafe fn sleep(&self, stream: Stream) -> bool {
+        // An event that cannot be had says nothing of the kernel.
         // SAFETY:
-        // - a stream of `launch`, by this function's contract
-        Ok(unsafe { sleep_on(stream.0 as sys::CUstream) }.is_ok())
+        // - from `make_stream`, by this function's contract
+        unsafe { sleep_on(stream.0 as sys::CUstream) }.is_ok()
     }
-    fn settle(&self) -> Result<(), GpuError> {
-        self.bind()?;
-        // It keeps a core busy. An event of the null stream could be slept on, but what others launch meanwhile would wait behind it.
-        result::ctx::synchronize().map_err(tried("a kernel did not end well"))
-    }
-    unsafe fn destroy(&self, stream: Stream) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - a stream of `launch`, once, by this function's contract; the driver keeps it as long as its work runs
-            let _ = unsafe { sys::cuStreamDestroy_v2(stream.0 as sys::CUstream) };
-        }
+    fn wait_for_all(&self) -> Result<(), DriverError> {
+        // It keeps a core busy. The thread could sleep on an event of the null stream, but what others launch meanwhile would wait for it.
+        result::ctx::synchronize()
     }
 }

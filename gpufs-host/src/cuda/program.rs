@@ -1,15 +1,14 @@
-//! Device programs: loading them, what their kernels take, launching.
+//! Device programs: loading them, and the kernels and variables that they hold.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::{DriverError, result, sys};
+use cudarc::driver::{result, sys};
 
 use super::device::Device;
 use super::tried;
-use crate::cpu::Grid;
-use crate::gpu::{GpuError, KernelLimits, Program, Stream};
+use crate::gpu::{GpuError, Program, shown};
 
 /// Room for what the driver's compiler has to say.
 const LOG_BYTES: usize = 8 << 10;
@@ -68,17 +67,11 @@ impl Module {
                 error.explained(&format!("The driver's compiler says:\n{}", said.trim_end()))
             });
         }
-        let loaded = Self { device, module };
-        // The driver loads a kernel's code when it is first used, and may wait for running kernels to do so: one that waits for the
-        // other would then wait for ever.
-        for kernel in program.kernels() {
-            let _ = loaded.limits(&kernel);
-        }
-        Ok(loaded)
+        Ok(Self { device, module })
     }
 
-    fn function(&self, kernel: &CStr) -> Result<sys::CUfunction, GpuError> {
-        self.device.bind()?;
+    /// The kernel of this name. The context is current.
+    pub(super) fn function(&self, kernel: &CStr) -> Result<sys::CUfunction, GpuError> {
         // SAFETY:
         // - the module is loaded as long as `self`
         unsafe { result::module::get_function(self.module, kernel.to_owned()) }.map_err(|error| {
@@ -91,103 +84,12 @@ impl Module {
         })
     }
 
-    /// The address of a global variable.
-    pub(super) fn global(&self, name: &CStr) -> Option<u64> {
-        self.device.bind().ok()?;
+    /// The address of a global variable. The context is current.
+    pub(super) fn variable(&self, name: &CStr) -> Option<u64> {
         // SAFETY:
         // - the module is loaded as long as `self`
         unsafe { result::module::get_global(self.module, name.to_owned()) }.ok().map(|(address, _)| address)
     }
-
-    /// What the kernel of this name takes.
-    pub(super) fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
-        use sys::CUfunction_attribute_enum as Attribute;
-        let function = self.function(kernel)?;
-        let attribute = |attribute| {
-            let mut value = 0;
-            // SAFETY:
-            // - a function of this module, and the number is written
-            unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) }
-                .result()
-                .map_err(tried(&format!("asking what the kernel {} takes", shown(kernel))))?;
-            Ok(value.cast_unsigned())
-        };
-        Ok(KernelLimits::new(
-            Some(attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?),
-            attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?.into(),
-            attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        ))
-    }
-
-    /// How many blocks of so many threads a multiprocessor runs at once.
-    pub(super) fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
-        let function = self.function(kernel)?;
-        let threads = i32::try_from(threads_per_block).unwrap_or(i32::MAX);
-        let mut blocks = 0;
-        // SAFETY:
-        // - a function of this module, and the number is written
-        unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, 0) }
-            .result()
-            .map_err(tried(&format!("asking how many blocks of {} fit", shown(kernel))))?;
-        Ok(blocks.cast_unsigned())
-    }
-
-    /// Starts a kernel on a stream of its own.
-    ///
-    /// # Safety
-    /// As `Gpu::launch`.
-    pub(super) unsafe fn launch(
-        &self,
-        kernel: &CStr,
-        grid: Grid,
-        parameters: &mut [*mut c_void],
-    ) -> Result<Stream, GpuError> {
-        let function = self.function(kernel)?;
-        let mut stream = ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY:
-        // - a new stream, destroyed by whoever gets it, or below
-        unsafe { sys::cuStreamCreate(&raw mut stream, flags) }.result().map_err(tried("making a stream"))?;
-        // SAFETY:
-        // - the parameters are the kernel's, by this function's contract; the driver copies them before it returns
-        let launched = unsafe {
-            let (blocks, threads) = ((grid.blocks, 1, 1), (grid.threads, 1, 1));
-            result::launch_kernel(function, blocks, threads, 0, stream, parameters)
-        };
-        if let Err(error) = launched {
-            // SAFETY:
-            // - made above, and nothing runs on it
-            let _ = unsafe { sys::cuStreamDestroy_v2(stream) };
-            return Err(self.refused(kernel, grid, error));
-        }
-        Ok(Stream(stream as usize))
-    }
-
-    /// Why a launch was refused, with the numbers that matter.
-    fn refused(&self, kernel: &CStr, grid: Grid, error: DriverError) -> GpuError {
-        use sys::CUdevice_attribute as Attribute;
-        let refused = tried(&format!("launching the kernel {}", shown(kernel)))(error);
-        let about_size = matches!(
-            error.0,
-            sys::CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES | sys::CUresult::CUDA_ERROR_INVALID_VALUE
-        );
-        let (true, Ok(limits)) = (about_size, self.limits(kernel)) else { return refused };
-        let registers = limits.registers.unwrap_or(0);
-        let of_block = self.device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-        refused.explained(&format!(
-            "A block of {} threads × {registers} registers wants {} registers; a block has {}, and this kernel runs with at most {} \
-             threads a block: use fewer threads a block, or lower Builder::gpu_registers.",
-            grid.threads,
-            u64::from(grid.threads) * u64::from(registers),
-            of_block.map_or("a limited number".to_owned(), |number| number.to_string()),
-            limits.threads_per_block,
-        ))
-    }
-}
-
-/// A kernel's name for messages.
-fn shown(kernel: &CStr) -> String {
-    kernel.to_string_lossy().into_owned()
 }
 
 impl Drop for Module {

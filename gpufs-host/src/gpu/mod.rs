@@ -7,7 +7,8 @@
 //! | `launch.rs` | a running kernel on a stream of its own, and waiting for it |
 //! | `memory.rs` | the device's memory, and host memory that it reaches |
 //! | `program.rs` | what kind of device program some bytes are |
-#![allow(unsafe_code, reason = "calls of the runtimes' C interfaces, behind one trait")]
+//! | `runtime.rs` | the trait, made of the single calls of a runtime; what CUDA and HIP have in common |
+#![expect(unsafe_code, reason = "calls of the runtimes' C interfaces, behind one trait")]
 #![cfg_attr(
     not(any(feature = "cuda", feature = "hip", test)),
     allow(dead_code, reason = "built without a GPU's runtime, nothing implements the trait")
@@ -19,6 +20,8 @@ pub(crate) mod fake;
 mod launch;
 mod memory;
 mod program;
+#[cfg(any(feature = "cuda", feature = "hip", test))]
+mod runtime;
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Debug;
@@ -32,6 +35,10 @@ pub(crate) use launch::Launch;
 pub(crate) use memory::{Allocation, DeviceMemory, Registered, within};
 #[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) use program::Program;
+#[cfg(feature = "cuda")]
+pub(crate) use runtime::limits_of;
+#[cfg(any(feature = "cuda", feature = "hip"))]
+pub(crate) use runtime::{KernelAttribute, Runtime, RuntimeGpu, shown};
 
 /// What a kernel takes of the device, as its compiler left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 //! belong to a process, and the kernel's own mappings of a ring are none. What the runtime allocates is asked for as coherent, which is what
 //! words shared with the kernel need.
 //!
-//! The bindings (hip-runtime-sys, of HIP 5.4) have the runtime's errors as an enumeration, so this calls nothing whose errors later
-//! releases have added to.
-#![allow(unsafe_code, reason = "the runtime's C interface")]
+//! The bindings (hip-runtime-sys, of HIP 5.4) have the runtime's errors as an enumeration, so this makes no call that later releases
+//! gave new errors. It has the runtime's calls, one by one; `gpu/runtime.rs` puts them together.
+#![expect(unsafe_code, reason = "the runtime's C interface")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -17,30 +17,42 @@ use hip_sys::hiprt as sys;
 use hip_sys::hiprt::hipError_t;
 
 use crate::cpu::Grid;
-use crate::gpu::{Gpu, GpuError, GpuOptions, KernelLimits, Program, Refusal, Stream};
+use crate::gpu::{
+    Gpu, GpuError, GpuOptions, KernelAttribute, Program, Refusal, Runtime, RuntimeGpu, Stream, shown,
+};
 use crate::ring::RingMemory;
 
-/// What a call came to, with what the runtime says of an error while `doing` something.
-fn done(doing: &str, result: hipError_t) -> Result<(), GpuError> {
-    if result == hipError_t::hipSuccess {
-        return Ok(());
-    }
+/// The result of a call.
+fn result(called: hipError_t) -> Result<(), hipError_t> {
+    if called == hipError_t::hipSuccess { Ok(()) } else { Err(called) }
+}
+
+/// What the runtime says of an error, with what the call was for.
+fn refused(doing: &str, error: hipError_t) -> GpuError {
     let said = |text: *const c_char| {
         if text.is_null() {
             return String::new();
         }
         // SAFETY:
-        // - the runtime's own text, which is always there
+        // - the runtime's own text, which is always there and ends with a NUL
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
     // SAFETY:
-    // - these take a number
-    let (name, text) = unsafe { (said(sys::hipGetErrorName(result)), said(sys::hipGetErrorString(result))) };
-    Err(GpuError::Refused(Refusal::new(doing, result as u32, &name, &text)))
+    // - takes a number
+    let name = said(unsafe { sys::hipGetErrorName(error) });
+    // SAFETY:
+    // - takes a number
+    let text = said(unsafe { sys::hipGetErrorString(error) });
+    GpuError::Refused(Refusal::new(doing, error as u32, &name, &text))
 }
 
-/// Opens GPU number `ordinal` with a program loaded. No bytes are a program without kernels, for a session whose kernels somebody else loads
-/// and launches: a code object is for one kind of GPU, so none could stand for all.
+/// The result of a call, with what the call was for.
+fn done(doing: &str, called: hipError_t) -> Result<(), GpuError> {
+    result(called).map_err(|error| refused(doing, error))
+}
+
+/// Opens GPU number `ordinal` with a program loaded. No bytes are a program without kernels, for a session whose kernels the program itself
+/// loads and launches: a code object is for one kind of GPU, so no empty one would suit all.
 pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result<Arc<dyn Gpu>, GpuError> {
     let image = if program.is_empty() {
         Vec::new()
@@ -77,11 +89,11 @@ pub(crate) fn open(ordinal: u32, program: &[u8], options: &GpuOptions) -> Result
             sys::hipModuleLoadData(&raw mut module, image.as_ptr().cast())
         })?;
     }
-    Ok(Arc::new(Hip { ordinal, module, _image: image }))
+    Ok(Arc::new(RuntimeGpu(Hip { ordinal, module, _image: image })))
 }
 
-/// Asks for so many bytes of stack a thread, of a runtime that can be asked (HIP 5.3 and later; 5.2 does not have the call). Where it
-/// cannot, or refuses, a thread has the stack that the compiler counted.
+/// Asks the runtime for `bytes` of stack a thread, where it has the call (HIP 5.3 and later). Where it has not, or refuses, a thread has
+/// the stack that the compiler counted.
 fn set_stack(bytes: usize) {
     type SetLimit = unsafe extern "C" fn(u32, usize) -> u32;
     // SAFETY:
@@ -115,31 +127,70 @@ unsafe impl Send for Hip {}
 unsafe impl Sync for Hip {}
 
 impl Hip {
-    /// Makes the GPU current on the calling thread.
+    fn device_attribute(&self, attribute: sys::hipDeviceAttribute_t) -> Option<u32> {
+        let mut value = 0;
+        // SAFETY:
+        // - the runtime writes one number, which is borrowed for the call
+        let asked = unsafe { sys::hipDeviceGetAttribute(&raw mut value, attribute, self.ordinal) };
+        result(asked).ok().map(|()| value.cast_unsigned())
+    }
+}
+
+fn not_null(memory: *mut c_void) -> Result<NonNull<u8>, hipError_t> {
+    NonNull::new(memory.cast::<u8>()).ok_or(hipError_t::hipErrorOutOfMemory)
+}
+
+// SAFETY:
+// - the runtime knows the program's variables
+// - memory comes from the runtime; that of the host is coherent, and `Allocated` checks its alignment
+// - the runtime's device pointer reaches the host's bytes
+// - the null stream's work has ended when it is synchronized with
+// - a stream that has completed has no work left, and its writes to coherent host memory are done
+unsafe impl Runtime for Hip {
+    type Error = hipError_t;
+    type Function = sys::hipFunction_t;
+
+    const RING_MEMORIES: &'static [RingMemory] = &[RingMemory::Caller, RingMemory::Runtime];
+    const ARGUMENTS_BY_ADDRESS: bool = true;
+    const SLEEPS: bool = false;
+
+    fn explain(doing: &str, error: hipError_t) -> GpuError {
+        refused(doing, error)
+    }
+    fn explain_launch(&self, kernel: &CStr, _grid: Grid, error: hipError_t) -> GpuError {
+        refused(&format!("launching the kernel {}", shown(kernel)), error)
+    }
+
     fn bind(&self) -> Result<(), GpuError> {
         // SAFETY:
         // - takes a number
         done("choosing the GPU", unsafe { sys::hipSetDevice(self.ordinal) })
     }
-
-    fn attribute(&self, attribute: sys::hipDeviceAttribute_t) -> Option<u32> {
-        let mut value = 0;
+    fn name(&self) -> String {
+        let mut name = [0 as c_char; 256];
         // SAFETY:
-        // - the number is written
-        let asked = unsafe { sys::hipDeviceGetAttribute(&raw mut value, attribute, self.ordinal) };
-        (asked == hipError_t::hipSuccess).then_some(value.cast_unsigned())
+        // - the runtime writes at most as many bytes as it is told, a NUL among them
+        let asked = unsafe { sys::hipDeviceGetName(name.as_mut_ptr(), 255, self.ordinal) };
+        if result(asked).is_err() {
+            return "unknown GPU".to_owned();
+        }
+        // SAFETY:
+        // - the last byte is a NUL in any case
+        unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned()
+    }
+    fn multiprocessors(&self) -> u32 {
+        self.device_attribute(sys::hipDeviceAttribute_t::hipDeviceAttributeMultiprocessorCount).unwrap_or(1)
     }
 
     fn function(&self, kernel: &CStr) -> Result<sys::hipFunction_t, GpuError> {
-        self.bind()?;
         if self.module.is_null() {
-            let kernel = kernel.to_string_lossy();
+            let kernel = shown(kernel);
             return Err(GpuError::Program(format!(
                 "there is no kernel {kernel}: the session has no device program"
             )));
         }
         let mut function = ptr::null_mut();
-        let doing = format!("finding the kernel {} in the device program", kernel.to_string_lossy());
+        let doing = format!("finding the kernel {} in the device program", shown(kernel));
         // SAFETY:
         // - the module is loaded as long as `self`, and the name ends with a NUL
         let found = unsafe { sys::hipModuleGetFunction(&raw mut function, self.module, kernel.as_ptr()) };
@@ -148,235 +199,159 @@ impl Hip {
         })?;
         Ok(function)
     }
-
-    /// Waits for what copies and fills have queued; kernels run on streams that do not wait for those.
-    fn settle_copies(&self) -> Result<(), GpuError> {
-        // SAFETY:
-        // - the null stream is always there
-        done("copying to the GPU", unsafe { sys::hipStreamSynchronize(ptr::null_mut()) })
-    }
-}
-
-fn not_null(doing: &str, memory: *mut c_void) -> Result<NonNull<u8>, GpuError> {
-    NonNull::new(memory.cast::<u8>())
-        .ok_or_else(|| GpuError::Refused(Refusal::new(doing, 2, "hipErrorOutOfMemory", "no address")))
-}
-
-// SAFETY:
-// - the runtime knows the program's variables
-// - device memory comes from the runtime, is filled with zeroes, and the fill has ended when it is handed out
-// - so does host memory, which `Allocated` checks for alignment; it is zeroed here
-// - the runtime's device pointer reaches the host's bytes, which are coherent
-// - a stream that has completed has no work left, and its writes to coherent host memory are done
-unsafe impl Gpu for Hip {
-    fn name(&self) -> String {
-        let mut name = [0 as c_char; 256];
-        // SAFETY:
-        // - as many bytes as it says are written, a NUL among them
-        let asked = unsafe { sys::hipDeviceGetName(name.as_mut_ptr(), 255, self.ordinal) };
-        if asked != hipError_t::hipSuccess {
-            return "unknown GPU".to_owned();
-        }
-        // SAFETY:
-        // - the last byte is a NUL in any case
-        unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned()
-    }
-    fn multiprocessors(&self) -> u32 {
-        self.attribute(sys::hipDeviceAttribute_t::hipDeviceAttributeMultiprocessorCount).unwrap_or(1)
-    }
-    fn ring_memories(&self) -> &'static [RingMemory] {
-        &[RingMemory::Caller, RingMemory::Runtime]
-    }
-
-    fn arguments_by_address(&self) -> bool {
-        true
-    }
-
-    fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError> {
-        use sys::hipFunction_attribute as Attribute;
-        let function = self.function(kernel)?;
-        let attribute = |attribute| {
-            let mut value = 0;
-            // SAFETY:
-            // - a function of this module, and the number is written
-            let asked = unsafe { sys::hipFuncGetAttribute(&raw mut value, attribute, function) };
-            done(&format!("asking what the kernel {} takes", kernel.to_string_lossy()), asked)?;
-            Ok(value.cast_unsigned())
-        };
-        Ok(KernelLimits::new(
-            Some(attribute(Attribute::HIP_FUNC_ATTRIBUTE_NUM_REGS)?),
-            attribute(Attribute::HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?.into(),
-            attribute(Attribute::HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        ))
-    }
-    fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError> {
-        let function = self.function(kernel)?;
-        let threads = i32::try_from(threads_per_block).unwrap_or(i32::MAX);
-        let mut blocks = 0;
-        // SAFETY:
-        // - a function of this module, and the number is written
-        let asked = unsafe {
-            sys::hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, 0)
-        };
-        done(&format!("asking how many blocks of {} fit", kernel.to_string_lossy()), asked)?;
-        Ok(blocks.cast_unsigned())
-    }
-
-    fn global(&self, name: &CStr) -> Option<u64> {
-        self.bind().ok()?;
+    fn variable(&self, name: &CStr) -> Option<u64> {
         if self.module.is_null() {
             return None;
         }
         let (mut address, mut bytes) = (ptr::null_mut(), 0);
         // SAFETY:
-        // - the module is loaded as long as `self`, the name ends with a NUL, and both are written
+        // - the module is loaded as long as `self`, the name ends with a NUL, and both results are borrowed for the call
         let found =
             unsafe { sys::hipModuleGetGlobal(&raw mut address, &raw mut bytes, self.module, name.as_ptr()) };
-        (found == hipError_t::hipSuccess).then_some(address as u64)
+        result(found).ok().map(|()| address as u64)
+    }
+    unsafe fn attribute(
+        &self,
+        function: sys::hipFunction_t,
+        which: KernelAttribute,
+    ) -> Result<u32, hipError_t> {
+        use sys::hipFunction_attribute as Attribute;
+        let attribute = match which {
+            KernelAttribute::Registers => Attribute::HIP_FUNC_ATTRIBUTE_NUM_REGS,
+            KernelAttribute::StackBytes => Attribute::HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            KernelAttribute::ThreadsPerBlock => Attribute::HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+        };
+        let mut value = 0;
+        // SAFETY:
+        // - a function of the loaded module, by this function's contract
+        // - the runtime writes one number, which is borrowed for the call
+        result(unsafe { sys::hipFuncGetAttribute(&raw mut value, attribute, function) })?;
+        Ok(value.cast_unsigned())
+    }
+    unsafe fn blocks(&self, function: sys::hipFunction_t, threads: i32) -> Result<u32, hipError_t> {
+        let mut blocks = 0;
+        // SAFETY:
+        // - a function of the loaded module, by this function's contract
+        // - the runtime writes one number, which is borrowed for the call
+        result(unsafe {
+            sys::hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, 0)
+        })?;
+        Ok(blocks.cast_unsigned())
     }
 
-    fn allocate(&self, bytes: usize) -> Result<u64, GpuError> {
-        self.bind()?;
+    unsafe fn allocate(&self, bytes: usize) -> Result<u64, hipError_t> {
         let mut memory = ptr::null_mut();
         // SAFETY:
-        // - a new allocation, freed with `free`
-        done("allocating device memory", unsafe { sys::hipMalloc(&raw mut memory, bytes) })?;
-        let address = not_null("allocating device memory", memory)?.as_ptr() as u64;
+        // - a new allocation, whose address the runtime writes
+        result(unsafe { sys::hipMalloc(&raw mut memory, bytes) })?;
+        Ok(not_null(memory)?.as_ptr() as u64)
+    }
+    unsafe fn free(&self, address: u64) -> Result<(), hipError_t> {
         // SAFETY:
-        // - allocated just now, as long
-        let zeroed = done("zeroing device memory", unsafe { sys::hipMemset(memory, 0, bytes) })
-            .and_then(|()| self.settle_copies());
-        zeroed.map(|()| address).inspect_err(|_| {
-            // SAFETY:
-            // - allocated above, and nobody has seen it
-            unsafe { self.free(address) };
-        })
+        // - from `allocate`, and no longer used, by this function's contract
+        result(unsafe { sys::hipFree(address as *mut c_void) })
     }
-    unsafe fn free(&self, address: u64) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - allocated in `allocate`, and no longer used, by this function's contract
-            let _ = unsafe { sys::hipFree(address as *mut c_void) };
-        }
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), hipError_t> {
+        // SAFETY:
+        // - within an allocation, by this function's contract
+        result(unsafe { sys::hipMemset(address as *mut c_void, 0, bytes) })
     }
-    unsafe fn write(&self, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
-        self.bind()?;
+    unsafe fn copy_to(&self, address: u64, bytes: &[u8]) -> Result<(), hipError_t> {
         let kind = sys::hipMemcpyKind::hipMemcpyHostToDevice;
         // SAFETY:
-        // - within an allocation that no kernel uses, by this function's contract
-        let copied =
-            unsafe { sys::hipMemcpy(address as *mut c_void, bytes.as_ptr().cast(), bytes.len(), kind) };
-        done("copying to the GPU", copied)?;
-        self.settle_copies()
+        // - within an allocation or variable that no kernel uses, by this function's contract
+        result(unsafe { sys::hipMemcpy(address as *mut c_void, bytes.as_ptr().cast(), bytes.len(), kind) })
     }
-    unsafe fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), GpuError> {
-        self.bind()?;
+    unsafe fn copy_from(&self, address: u64, bytes: &mut [u8]) -> Result<(), hipError_t> {
         let kind = sys::hipMemcpyKind::hipMemcpyDeviceToHost;
         // SAFETY:
         // - within an allocation that no kernel writes, by this function's contract
-        let copied =
-            unsafe { sys::hipMemcpy(bytes.as_mut_ptr().cast(), address as *const c_void, bytes.len(), kind) };
-        done("copying from the GPU", copied)
+        result(unsafe {
+            sys::hipMemcpy(bytes.as_mut_ptr().cast(), address as *const c_void, bytes.len(), kind)
+        })
+    }
+    fn wait_for_copies(&self) -> Result<(), hipError_t> {
+        // SAFETY:
+        // - the null stream is always there
+        result(unsafe { sys::hipStreamSynchronize(ptr::null_mut()) })
     }
 
-    fn allocate_host(&self, bytes: usize) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
+    unsafe fn allocate_host(&self, bytes: usize) -> Result<NonNull<u8>, hipError_t> {
         let flags = sys::hipHostMallocPortable | sys::hipHostMallocMapped | sys::hipHostMallocCoherent;
         let mut memory = ptr::null_mut();
         // SAFETY:
-        // - a new allocation, freed with `free_host`
-        done("allocating pinned host memory", unsafe { sys::hipHostMalloc(&raw mut memory, bytes, flags) })?;
-        let memory = not_null("allocating pinned host memory", memory)?;
+        // - a new allocation, whose address the runtime writes
+        result(unsafe { sys::hipHostMalloc(&raw mut memory, bytes, flags) })?;
+        not_null(memory)
+    }
+    unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), hipError_t> {
         // SAFETY:
-        // - allocated just now, as long
-        unsafe { memory.write_bytes(0, bytes) };
-        Ok(memory)
+        // - from `allocate_host`, and no longer used, by this function's contract
+        result(unsafe { sys::hipHostFree(memory.as_ptr().cast()) })
     }
-    unsafe fn free_host(&self, memory: NonNull<u8>) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - allocated in `allocate_host`, and no longer used, by this function's contract
-            let _ = unsafe { sys::hipHostFree(memory.as_ptr().cast()) };
-        }
+    unsafe fn pin(&self, memory: NonNull<u8>, bytes: usize) -> Result<(), hipError_t> {
+        let flags = sys::hipHostRegisterPortable | sys::hipHostRegisterMapped;
+        // SAFETY:
+        // - mapped memory of that length until `unpin`, by this function's contract
+        result(unsafe { sys::hipHostRegister(memory.as_ptr().cast(), bytes, flags) })
     }
-    fn device_address(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
+    unsafe fn unpin(&self, memory: NonNull<u8>) -> Result<(), hipError_t> {
+        // SAFETY:
+        // - pinned by `pin`, once, and no longer used, by this function's contract
+        result(unsafe { sys::hipHostUnregister(memory.as_ptr().cast()) })
+    }
+    fn address_of_host(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, hipError_t> {
         let mut address = ptr::null_mut();
         // SAFETY:
         // - the runtime looks the pointer up, and refuses one that it does not know
-        let asked = unsafe { sys::hipHostGetDevicePointer(&raw mut address, memory.as_ptr().cast(), 0) };
-        done("mapping host memory for the GPU", asked)?;
-        not_null("mapping host memory for the GPU", address)
-    }
-    unsafe fn register(&self, memory: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, GpuError> {
-        self.bind()?;
-        let flags = sys::hipHostRegisterPortable | sys::hipHostRegisterMapped;
-        // SAFETY:
-        // - mapped memory of that length until `unregister`, by this function's contract
-        let registered = unsafe { sys::hipHostRegister(memory.as_ptr().cast(), bytes, flags) };
-        done("pinning host memory", registered)?;
-        self.device_address(memory).inspect_err(|_| {
-            // SAFETY:
-            // - registered above, and nobody has used it
-            unsafe { self.unregister(memory) };
-        })
-    }
-    unsafe fn unregister(&self, memory: NonNull<u8>) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - registered in `register`, once; the GPU no longer uses it, by this function's contract
-            let _ = unsafe { sys::hipHostUnregister(memory.as_ptr().cast()) };
-        }
+        result(unsafe { sys::hipHostGetDevicePointer(&raw mut address, memory.as_ptr().cast(), 0) })?;
+        not_null(address)
     }
 
-    unsafe fn launch(
-        &self,
-        kernel: &CStr,
-        grid: Grid,
-        parameters: &mut [*mut c_void],
-    ) -> Result<Stream, GpuError> {
-        let function = self.function(kernel)?;
+    unsafe fn make_stream(&self) -> Result<Stream, hipError_t> {
         let mut stream = ptr::null_mut();
         // SAFETY:
-        // - a new stream, destroyed by whoever gets it, or below
-        let made = unsafe { sys::hipStreamCreateWithFlags(&raw mut stream, sys::hipStreamNonBlocking) };
-        done("making a stream", made)?;
-        let (blocks, threads) = (grid.blocks, grid.threads);
+        // - a new stream, whose handle the runtime writes
+        result(unsafe { sys::hipStreamCreateWithFlags(&raw mut stream, sys::hipStreamNonBlocking) })?;
+        Ok(Stream(stream as usize))
+    }
+    unsafe fn destroy_stream(&self, stream: Stream) -> Result<(), hipError_t> {
         // SAFETY:
+        // - from `make_stream`, once, by this function's contract; the runtime keeps it as long as its work runs
+        result(unsafe { sys::hipStreamDestroy(stream.0 as sys::hipStream_t) })
+    }
+    unsafe fn start(
+        &self,
+        function: sys::hipFunction_t,
+        grid: Grid,
+        stream: Stream,
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), hipError_t> {
+        let (blocks, threads) = (grid.blocks, grid.threads);
+        let (stream, parameters, extra) =
+            (stream.0 as sys::hipStream_t, parameters.as_mut_ptr(), ptr::null_mut());
+        // SAFETY:
+        // - a function of the loaded module and a stream of `make_stream`, by this function's contract
         // - the parameters are the kernel's, by this function's contract; the runtime copies them before it returns
-        let launched = unsafe {
-            let (parameters, extra) = (parameters.as_mut_ptr(), ptr::null_mut());
+        result(unsafe {
             sys::hipModuleLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, extra)
-        };
-        let launched = done(&format!("launching the kernel {}", kernel.to_string_lossy()), launched);
-        let stream = Stream(stream as usize);
-        launched.map(|()| stream).inspect_err(|_| {
-            // SAFETY:
-            // - made above, and nothing runs on it
-            unsafe { self.destroy(stream) };
         })
     }
-    unsafe fn poll(&self, stream: Stream) -> Result<bool, GpuError> {
-        self.bind()?;
+    unsafe fn query(&self, stream: Stream) -> Result<bool, hipError_t> {
         // SAFETY:
-        // - a stream of `launch`, by this function's contract
+        // - from `make_stream`, by this function's contract
         match unsafe { sys::hipStreamQuery(stream.0 as sys::hipStream_t) } {
             hipError_t::hipErrorNotReady => Ok(false),
-            ended => done("a kernel did not end well", ended).map(|()| true),
+            ended => result(ended).map(|()| true),
         }
     }
-    fn settle(&self) -> Result<(), GpuError> {
-        self.bind()?;
+    unsafe fn sleep(&self, _stream: Stream) -> bool {
+        false
+    }
+    fn wait_for_all(&self) -> Result<(), hipError_t> {
         // SAFETY:
         // - takes nothing
-        done("a kernel did not end well", unsafe { sys::hipDeviceSynchronize() })
-    }
-    unsafe fn destroy(&self, stream: Stream) {
-        if self.bind().is_ok() {
-            // SAFETY:
-            // - a stream of `launch`, once, by this function's contract; the runtime keeps it as long as its work runs
-            let _ = unsafe { sys::hipStreamDestroy(stream.0 as sys::hipStream_t) };
-        }
+        result(unsafe { sys::hipDeviceSynchronize() })
     }
 }
 
