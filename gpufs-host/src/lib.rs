@@ -53,7 +53,7 @@ pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
 mod process;
-#[allow(unsafe_code, reason = "system calls and the memory shared with the kernel")]
+#[expect(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;
 

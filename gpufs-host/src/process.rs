@@ -9,7 +9,7 @@
 //! `vfork(2)` and `posix_spawn(3)` copy nothing, and empty nothing: there the memory is the parent's until the child becomes another program.
 //!
 //! What a process has is not known here: each module above asks for a value of a type of its own ([`Process::part`]).
-#![allow(unsafe_code, reason = "a page that forks empty")]
+#![expect(unsafe_code, reason = "a page that forks empty")]
 
 use std::any::Any;
 use std::error::Error;

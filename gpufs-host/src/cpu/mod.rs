@@ -213,7 +213,7 @@ fn run(grid: Grid, options: &CpuOptions, kernel: &(dyn Fn() + Sync)) -> Result<(
 }
 
 /// Lets this thread sleep for microseconds, where Linux would otherwise add 50 of its own.
-#[allow(unsafe_code, reason = "a system call")]
+#[expect(unsafe_code, reason = "a system call")]
 fn sleep_precisely() {
     let slack_ns: libc::c_ulong = 1_000;
     // SAFETY: the call takes one number and changes this thread's timer slack only. A refusal only makes sleeps longer.

@@ -1,5 +1,5 @@
 //! A warp with the fibers of its lanes: starting, resuming, unwinding and ending them.
-#![allow(unsafe_code, reason = "fibers that borrow the kernel")]
+#![expect(unsafe_code, reason = "fibers that borrow the kernel")]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

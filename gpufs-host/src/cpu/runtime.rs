@@ -1,5 +1,5 @@
 //! The table that device code calls through, and the thread-local that says which lane runs.
-#![allow(unsafe_code, reason = "the thread-local points at the running lane's warp")]
+#![expect(unsafe_code, reason = "the thread-local points at the running lane's warp")]
 
 use std::cell::Cell;
 use std::ptr::NonNull;

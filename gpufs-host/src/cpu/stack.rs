@@ -2,7 +2,7 @@
 //!
 //! A stack that was used before costs a pop; a new one costs a system call and page faults, which at 32 lanes a warp is most of
 //! what a short launch would cost.
-#![allow(unsafe_code, reason = "memory mapping")]
+#![expect(unsafe_code, reason = "memory mapping")]
 
 use std::collections::BTreeMap;
 use std::io;

@@ -76,8 +76,8 @@ struct Shared {
 
 /// A session's host thread.
 ///
-/// Dropping it ends the thread. Nothing may be in flight by then: in [`Mode::Enter`](super::Mode::Enter) the kernel cancels the operations of a thread
-/// that ends.
+/// Dropping it ends the thread. Nothing may be in flight by then: in [`Mode::Enter`](super::Mode::Enter) the kernel cancels the operations
+/// of a thread that ends.
 #[derive(Debug)]
 pub struct RingService {
     shared: Arc<Shared>,

@@ -1,5 +1,5 @@
 //! Buffers in the device's memory, for kernels to work on, which the host fills and reads while no kernel runs.
-#![allow(unsafe_code, reason = "memory that stands in for a device's, on CPU lanes")]
+#![expect(unsafe_code, reason = "memory that stands in for a device's, on CPU lanes")]
 
 use std::io;
 use std::ptr::NonNull;

@@ -6,7 +6,7 @@
 //! 4. It closes the tables, so that every handle that outlives the session finds nothing open, and the files that kernels had opened.
 //! 5. It ends the ring service, then closes the rings.
 //! 6. It gives the tables' memory back, then that of buffers and values, unless something may still use it.
-#![allow(unsafe_code, reason = "closes what kernels had opened, and frees memory")]
+#![expect(unsafe_code, reason = "closes what kernels had opened, and frees memory")]
 
 use std::time::{Duration, Instant};
 

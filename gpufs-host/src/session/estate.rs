@@ -1,12 +1,11 @@
-//! What stays of a session when it is closed, and serves the next one that is opened with the same choices: addresses, and the image of its tables.
+//! What a closed session leaves to the next one that is opened with the same choices: addresses, and the image of its tables.
 //!
-//! Code that has kept a handle of a closed session may look at its tables at any time (`tables.rs`). So an image is never unmapped, and its
-//! head, which is read as plain data, never changes. It holds the addresses of rings and pools. A later session can have the
-//! image only if those are the same for it: their addresses stay reserved, without memory, and are given out again. Then the head
-//! that the new session would write is what is there already, which is compared, and a program that opens and closes sessions for ever has the
-//! images of as many as were open at once. The streams' generations go on from where they were, so that a handle of an earlier
-//! session names no stream of a later one.
-#![allow(unsafe_code, reason = "reserves and maps addresses")]
+//! Code that has kept a handle of a closed session may read its tables at any time (`tables/mod.rs`). So an image is never unmapped, and its
+//! head, which is read as plain data, never changes. The head holds the addresses of rings and pools. A later session can have the
+//! image only if its addresses are the same: they stay reserved, without memory, and are given out again. The session then compares the
+//! head that it would write with the one that is there. So a program that opens and closes sessions for ever has as many images as
+//! sessions were open at once. The streams' generations continue, so that a handle of an earlier session names no stream of a later one.
+#![expect(unsafe_code, reason = "reserves and maps addresses")]
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -17,7 +16,7 @@ use super::mapping::map;
 use crate::process::Owner;
 use crate::ring::MemorySource;
 
-/// Addresses of a session's, one after the other as they were asked for.
+/// A session's addresses, in the order in which they were asked for, and images.
 #[derive(Debug, Default)]
 pub(super) struct Estate {
     lots: Mutex<Vec<Lot>>,
@@ -51,7 +50,7 @@ impl Estate {
 }
 
 // SAFETY:
-// - a lot is given to one at a time, and mapped anew, zeroed, each time; what lies between is reserved and nobody else's
+// - a lot is given to one caller at a time, and mapped again, zeroed, each time; addresses are reserved meanwhile, so nothing else gets them
 // - sharing changes nothing: the lanes are threads of this process
 unsafe impl MemorySource for Estate {
     fn allocate(&self, bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
@@ -66,7 +65,7 @@ unsafe impl MemorySource for Estate {
         let mapped = unsafe { map(Some(place.as_ptr().expose_provenance()), bytes, protection, flags) };
         if mapped.is_err() {
             // SAFETY:
-            // - as above; nobody has it
+            // - as above; nothing has it
             unsafe { self.give_back_place(place, bytes) };
         }
         mapped
@@ -97,7 +96,7 @@ unsafe impl MemorySource for Estate {
     unsafe fn give_back_place(&self, place: NonNull<u8>, bytes: usize) {
         let address = place.as_ptr().expose_provenance();
         // SAFETY:
-        // - the caller's, who is done with it, by this function's contract
+        // - the caller's, and no longer used, by this function's contract
         let reserved = unsafe { map(Some(address), bytes, libc::PROT_NONE, NO_MEMORY) }.is_ok();
         let mut lots = self.lots();
         let Some(index) = lots.iter().position(|lot| lot.address == address && lot.bytes == bytes) else {
@@ -108,7 +107,7 @@ unsafe impl MemorySource for Estate {
         } else {
             lots.remove(index);
             // SAFETY:
-            // - as above, and nobody will be given it again
+            // - as above, and no caller will be given it again
             unsafe { libc::munmap(place.as_ptr().cast(), bytes) };
         }
     }

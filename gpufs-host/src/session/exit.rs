@@ -6,7 +6,7 @@
 //!
 //! Where a process ends without handlers, nothing is written: `_exit(2)`, `quick_exit(3)`, `abort(3)`, a signal, another program in its place
 //! (`execve(2)`). In a forked child the handler does nothing: its sessions are the parent's.
-#![allow(unsafe_code, reason = "registers the handler")]
+#![expect(unsafe_code, reason = "registers the handler")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;

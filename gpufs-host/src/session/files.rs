@@ -1,5 +1,5 @@
 //! Files and buffers that the host gives to kernels.
-#![allow(unsafe_code, reason = "registers memory with the kernel")]
+#![expect(unsafe_code, reason = "registers memory with the kernel")]
 
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

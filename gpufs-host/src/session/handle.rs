@@ -1,6 +1,6 @@
 //! The session as a program has it: each call takes it from its process's list for as long as it lasts (`live.rs`), and is refused in a
 //! forked child.
-#![allow(unsafe_code, reason = "a handle that is not dropped in a forked child")]
+#![expect(unsafe_code, reason = "a handle that is not dropped in a forked child")]
 
 use std::cell::Cell;
 use std::io;

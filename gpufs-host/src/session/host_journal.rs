@@ -2,7 +2,7 @@
 //!
 //! The memory is a part of the session's own (`memory.rs`); what the journal means is in `gpufs_core::journal`, and its use after a fault
 //! in `recover.rs`.
-#![allow(unsafe_code, reason = "reads words through their addresses")]
+#![expect(unsafe_code, reason = "reads words through their addresses")]
 
 use gpufs_core::journal::{Journal, Place};
 use gpufs_core::session::Stall;

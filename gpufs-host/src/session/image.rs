@@ -1,7 +1,7 @@
 //! The memory of an image: what holds a session's tables, on the host and on a device.
 //!
 //! An image begins with its head, the session and its queues. What the tables are is in `tables`, and who gets an image next in `estate.rs`.
-#![allow(unsafe_code, reason = "maps memory for tables")]
+#![expect(unsafe_code, reason = "maps memory for tables")]
 
 use std::io;
 use std::ptr::NonNull;

@@ -1,6 +1,6 @@
 //! Starting kernels: closures on CPU lanes, declared kernels on any device, and kernels that the program launches itself. Also calls that
 //! the host makes on the tables. Waiting for kernels is in `synchronize.rs`.
-#![allow(unsafe_code, reason = "launches kernels of a GPU")]
+#![expect(unsafe_code, reason = "launches kernels of a GPU")]
 
 use gpufs_core::Errno;
 use gpufs_core::kernel::Kernel;

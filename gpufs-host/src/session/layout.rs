@@ -1,5 +1,5 @@
 //! Laying tables out one after the other in a stretch of memory.
-#![allow(unsafe_code, reason = "makes sets over addresses")]
+#![expect(unsafe_code, reason = "makes sets over addresses")]
 
 use gpufs_core::FreeSet;
 use gpufs_core::word::DeviceWord64;

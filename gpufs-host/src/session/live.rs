@@ -14,7 +14,7 @@
 //!
 //! *Lanes* is a call that only waits for kernels, or makes device calls: streams then change by the device's own rules, and the exit handler
 //! may do with them what any lane may.
-#![allow(unsafe_code, reason = "a cell that the phase guards")]
+#![expect(unsafe_code, reason = "a cell that the phase guards")]
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;

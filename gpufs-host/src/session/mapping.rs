@@ -1,5 +1,5 @@
 //! Anonymous memory of the process, at an address of the kernel's choice or of the caller's.
-#![allow(unsafe_code, reason = "maps memory")]
+#![expect(unsafe_code, reason = "maps memory")]
 
 use std::io;
 use std::ptr::{self, NonNull};

@@ -2,7 +2,7 @@
 //!
 //! One stretch holds, in this order, the staging pool, the stream buffers, what outlives the device (`host_journal.rs`), and, where the device
 //! has no memory of its own, the long records.
-#![allow(unsafe_code, reason = "memory that host, kernel and device share")]
+#![expect(unsafe_code, reason = "memory that host, kernel and device share")]
 
 use std::io;
 use std::ptr::NonNull;

@@ -5,7 +5,7 @@
 //! 3. The session's memory, which the rings register ([`Data::allocate`]).
 //! 4. The tables over both, with every stream, file and slot free ([`Data::tables`]).
 //! 5. The standard streams, the thread that moves their positions, and where the device notes a panic.
-#![allow(unsafe_code, reason = "registers the session's memory with its rings")]
+#![expect(unsafe_code, reason = "registers the session's memory with its rings")]
 
 use std::io;
 use std::sync::Arc;

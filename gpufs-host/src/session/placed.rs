@@ -1,5 +1,5 @@
 //! Values that the host places in the device's memory, for kernels to share, and reads back.
-#![allow(unsafe_code, reason = "copies values as bytes")]
+#![expect(unsafe_code, reason = "copies values as bytes")]
 
 use std::any::TypeId;
 use std::collections::HashMap;

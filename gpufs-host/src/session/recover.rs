@@ -3,7 +3,7 @@
 //! The streams' buffers, the rings and the journal are host memory. From them alone the host writes every record whose call had
 //! returned (`gpufs_core::journal` has the argument), with ordinary system calls, since the rings' bookkeeping is gone. Nothing here
 //! looks at a table.
-#![allow(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
+#![expect(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -3,7 +3,7 @@
 //!
 //! A thread of its own answers, asleep in poll(2) as long as nobody asks: the attendant naps, and a seek would wait for it. It is there only
 //! where a standard stream is a file.
-#![allow(unsafe_code, reason = "system calls without memory")]
+#![expect(unsafe_code, reason = "system calls without memory")]
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

@@ -18,7 +18,7 @@
 //! Masks of incomplete groups may overlap: where subsets nest, some lanes are back at the outer set while others are still in the
 //! inner one. But the masks name live lanes only, and no lane waits, over however many groups, for itself. So some lane of a
 //! warp with live lanes is always ready, napping, parked or running.
-#![allow(unsafe_code, reason = "the yielders of suspended lanes")]
+#![expect(unsafe_code, reason = "the yielders of suspended lanes")]
 
 mod collective;
 mod sets;

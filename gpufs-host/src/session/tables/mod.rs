@@ -11,7 +11,7 @@
 //!
 //! In this folder: building the tables and copying them (`mod.rs`), and their content as each side sees it (`view.rs`). Elsewhere: the memory
 //! of an image (`image.rs`), and what outlives the device, which is host memory that both views point to (`host_journal.rs`).
-#![allow(unsafe_code, reason = "makes the tables that the device reads through pointers")]
+#![expect(unsafe_code, reason = "makes the tables that the device reads through pointers")]
 
 mod view;
 

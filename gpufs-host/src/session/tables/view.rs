@@ -1,5 +1,5 @@
 //! What the tables hold, and the session and its queues as the host or the device sees them.
-#![allow(unsafe_code, reason = "makes queues and sets over addresses")]
+#![expect(unsafe_code, reason = "makes queues and sets over addresses")]
 
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::failures::FAILURE_WORDS;
