@@ -1,9 +1,9 @@
 // The search that examples/cuda/grep.cu and examples/hip/grep.hip have in common.
 //
-// The host divides the files into pieces. A block draws one, reads it into device memory, and each of its threads looks at the lines that begin in
-// its share. How many lines were before goes from piece to piece behind the search. A block puts all that it prints into a buffer before its turn
-// comes, so that its turn is one call of fwrite. A line that goes on for more than 64 KiB in the next piece is cut, and all files are taken for
-// texts: for binary ones, options, and lines of any length see apps/src/bin/grep.rs.
+// The host divides the files into pieces. A block draws one and reads it into device memory, and each of its threads searches the lines that begin
+// in its share. After the search, a block passes the number of lines to the block with the next piece. A block fills a buffer with its output before
+// its turn to print comes: its turn is then one call of fwrite. A line with more than 64 KiB in the next piece is cut, and every file is searched as
+// a text; apps/src/bin/grep.rs has binary files, options, and lines of any length.
 #ifndef GREP_H
 #define GREP_H
 
@@ -25,12 +25,12 @@
 namespace grep {
 
 constexpr unsigned lead = 16;             // before a piece: its last byte says whether a line begins with the piece
-constexpr unsigned longest = 64 << 10;    // of what a line has in the next piece
+constexpr unsigned longest = 64 << 10;    // the most of a line that is in the next piece
 constexpr unsigned look_ahead = 4 << 10;  // read with the piece: most lines end there
 constexpr unsigned step = 64 << 10;       // pieces are multiples of it
 constexpr unsigned least_piece = 128 << 10, most_piece = 1 << 20;
-constexpr unsigned short_line = 256;      // what one thread copies alone
-constexpr unsigned long long most_memory = 2ull << 30; // of the GPU's
+constexpr unsigned short_line = 256;      // one thread copies a shorter line alone
+constexpr unsigned long long memory_max = 2ull << 30; // of the GPU's
 
 struct Unit {
     unsigned file;
@@ -47,21 +47,21 @@ struct Record {
 struct Job {
     const char *needle;
     unsigned length;
-    const char *names;      // one after the other, each with its NUL
-    const unsigned *starts; // where each begins
+    const char *names;      // each with its NUL
+    const unsigned *starts; // where each name begins
     const Unit *units;
     Record *records;
     unsigned count, next;   // the units, and the next to draw
-    unsigned piece, output; // bytes of a piece, and of what is printed at once
+    unsigned piece, output; // bytes of a piece, and of the output buffer
     char *memory;           // block_bytes() for each block
-    unsigned matches;       // whether a line was printed
-    unsigned troubles;      // whether a file could not be read, or the output not written
+    unsigned matches;       // 1 if a line was printed
+    unsigned troubles;      // 1 if a file could not be read, or the output not written
 
     // Each part is a multiple of 16 bytes.
     __host__ __device__ size_t block_bytes() const { return static_cast<size_t>(lead) + piece + longest + output; }
 };
 
-// A block at its unit.
+// A block that searches its unit.
 struct Worker {
     gpufs::Session fs;
     Job *job;
@@ -75,7 +75,7 @@ struct Worker {
     __device__ void print() {
         barrier();
         if (!has_turn && thread_in_block() == 0 && output_before != 0) {
-            // Units are drawn in order, and the lowest one under way waits for nobody.
+            // Ends: units are drawn in order, and the lowest one in work never waits.
             wait_for(&job->records[output_before - 1].printed);
         }
         has_turn = true;
@@ -92,17 +92,17 @@ struct Worker {
 
     __device__ unsigned bytes_before(unsigned long long number) const { return name_bytes + digits_of(number) + 2; }
 
-    // What is printed before a line; behind it.
+    // Writes what is printed before a line; returns the place after it.
     __device__ char *put_number(char *to, unsigned long long number) const {
         copy(to, name, name_bytes, 0, 1);
         to += name_bytes;
         *to++ = ':';
-        char *behind = to + digits_of(number);
-        for (char *digit = behind; digit > to; number /= 10) {
+        char *after = to + digits_of(number);
+        for (char *digit = after; digit > to; number /= 10) {
             *--digit = static_cast<char>('0' + number % 10);
         }
-        *behind = ':';
-        return behind + 1;
+        *after = ':';
+        return after + 1;
     }
 
     // Puts each thread's lines at its `to`. All of the block.
@@ -131,7 +131,7 @@ struct Worker {
             if (found == 0) {
                 return;
             }
-            // Long ones by all threads together, side by side.
+            // All threads copy a long line together.
             if (found >> 32 != 0) {
                 for (unsigned line = 0; line < team; ++line) {
                     copy(copies[line].to, copies[line].from, copies[line].bytes, thread, team);
@@ -145,15 +145,15 @@ struct Worker {
     // done, if they are more than the buffer holds. All of the block.
     __device__ bool put_range(const char *from, const char *to, const char *end, unsigned long long &newlines) {
         const unsigned bytes = static_cast<unsigned>(to - from), share = ((bytes + team - 1) / team + 15) / 16 * 16;
-        const char *mine = from + least(bytes, share * thread_in_block()), *behind = from + least(bytes, share * (thread_in_block() + 1));
+        const char *mine = from + least(bytes, share * thread_in_block()), *after = from + least(bytes, share * (thread_in_block() + 1));
         unsigned long long in_all, total;
-        Lines lines = {mine, behind, end, newlines, nullptr, nullptr, 0};
-        lines.newlines += sum_before(newlines_in(mine, behind), in_all);
-        // Lines begin behind newlines: behind the one before my share, too.
-        if (mine < behind && mine[-1] != '\n') {
-            mine = line_end(mine, behind);
-            lines.newlines += mine < behind;
-            lines.from = mine + (mine < behind);
+        Lines lines = {mine, after, end, newlines, nullptr, nullptr, 0};
+        lines.newlines += sum_before(newlines_in(mine, after), in_all);
+        // A line begins after a newline, which may be the last byte before my share.
+        if (mine < after && mine[-1] != '\n') {
+            mine = line_end(mine, after);
+            lines.newlines += mine < after;
+            lines.from = mine + (mine < after);
         }
         unsigned long long size = 0;
         for (Lines each = lines; each.next(job->needle, job->length);) {
@@ -194,7 +194,7 @@ struct Worker {
         }
     }
 
-    // Tells the next unit how many newlines there are up to its text, and who prints before it; returns what the unit before told this one.
+    // Tells the next unit the number of newlines before its text, and the last unit with output before it; returns what the unit before told this one.
     __device__ unsigned long long pass_on(unsigned long long newlines, bool prints) {
         __shared__ unsigned long long newlines_before;
         __shared__ unsigned last_output;
@@ -220,11 +220,11 @@ struct Worker {
     }
 };
 
-// Reads up to `bytes` bytes; how many there were, or a negated error number. All of the block.
+// Reads up to `bytes` bytes; returns their number, or a negated error number. All of the block.
 __device__ inline long long load(gpufs::Session fs, int file, char *into, long long bytes, long long offset) {
     long long done = 0;
     while (done < bytes) {
-        // The first thread asks; the others take part with no bytes, and copy.
+        // The first thread requests the bytes; the others request none, take part in the call, and copy.
         const size_t mine = thread_in_block() == 0 ? static_cast<size_t>(bytes - done) : 0;
         auto count = pread(fs, file, into + done, mine, offset + done);
         const long long got = from_first(count < 0 ? -static_cast<long long>(count.error()) : static_cast<long long>(count));
@@ -251,7 +251,7 @@ __device__ inline void search(Worker &worker, const Unit &unit, char *text) {
     }
     file = from_first(file);
     if (file >= 0) {
-        // As much before it as keeps the text aligned.
+        // The lead before the text keeps it aligned.
         const unsigned before = unit.is_first ? 0 : lead;
         bytes = load(worker.fs, static_cast<int>(file), text - before, before + piece + look_ahead, offset - before);
         bytes = bytes < before ? least(bytes, 0ll) : bytes - before;
@@ -261,26 +261,26 @@ __device__ inline void search(Worker &worker, const Unit &unit, char *text) {
     }
     const long long error = file < 0 ? file : least(bytes, 0ll);
     bytes = error < 0 ? 0 : bytes;
-    const char *behind = text + least<long long>(bytes, piece), *end = behind;
+    const char *after = text + least<long long>(bytes, piece), *end = after;
     barrier();
     // The last line goes on in the next piece.
-    if (bytes >= piece && behind[-1] != '\n') {
-        end = line_end(behind, text + bytes);
-        if (end == behind + look_ahead) {
+    if (bytes >= piece && after[-1] != '\n') {
+        end = line_end(after, text + bytes);
+        if (end == after + look_ahead) {
             const long long more = load(worker.fs, static_cast<int>(file), text + bytes, longest - look_ahead, offset + bytes);
             end = line_end(end, end + (more > 0 ? more : 0));
         }
     }
-    // What is known before the unit before is waited for: whether there is something to print, and how many newlines there are.
-    const auto held = static_cast<unsigned>(behind - text), share = ((held + team - 1) / team + 15) / 16 * 16;
+    // Before it waits for the unit before: whether there is something to print, and the number of newlines.
+    const auto held = static_cast<unsigned>(after - text), share = ((held + team - 1) / team + 15) / 16 * 16;
     const char *mine = text + least(held, share * thread_in_block()), *stop = text + least(held, share * (thread_in_block() + 1));
     const unsigned long long newlines = sum(newlines_in(mine, stop));
-    const char *reach = stop == behind ? end : stop + least<long long>(job->length, end - stop);
+    const char *reach = stop == after ? end : stop + least<long long>(job->length, end - stop);
     const bool prints = sum(mine < stop && find(job->needle, job->length, mine, reach) != nullptr) != 0;
 
     const unsigned long long before = worker.pass_on(newlines, prints);
     if (prints) {
-        worker.print_lines(text, behind, end, before);
+        worker.print_lines(text, after, end, before);
     }
     if (thread_in_block() == 0) {
         if (error != 0) {
@@ -311,7 +311,7 @@ __device__ inline void search_all(gpufs::Session fs, Job *job) {
     }
 }
 
-// The files, divided, and what is needed for them.
+// The files as units, and what the kernel needs for them.
 struct Plan {
     std::string names;
     std::vector<unsigned> starts;
@@ -319,7 +319,8 @@ struct Plan {
     unsigned piece = least_piece, blocks = 0;
 };
 
-// Divides the files for up to `blocks` blocks, about four pieces each: fewer leave blocks without work at the end, and each has to wait for its turn.
+// Divides the files for up to `blocks` blocks, about four pieces each. With fewer pieces some blocks have no work at the end; each piece costs a wait
+// for its turn.
 inline Plan divide(int files, char **names, unsigned blocks) {
     Plan plan;
     std::vector<unsigned long long> sizes;
@@ -356,7 +357,7 @@ inline void fit(Plan &plan, Job &job, unsigned long long available) {
     job.output = 2 * plan.piece;
     static_assert(2 * least_piece >= GPUFS_PATH_BYTES + 32 + least_piece + longest, "a line fits");
     const unsigned long long tables = plan.names.size() + plan.starts.size() * sizeof(unsigned) + plan.units.size() * (sizeof(Unit) + sizeof(Record));
-    const unsigned long long limit = least(most_memory, available), least_bytes = tables + job.block_bytes();
+    const unsigned long long limit = least(memory_max, available), least_bytes = tables + job.block_bytes();
     if (least_bytes > limit || plan.units.size() != job.count) {
         errx(2, "%zu files in %zu pieces take %llu MiB of the GPU's memory, and grep takes at most %llu MiB: name fewer at a time",
              plan.starts.size() - 1, plan.units.size(), (least_bytes >> 20) + 1, limit >> 20);
@@ -367,7 +368,7 @@ inline void fit(Plan &plan, Job &job, unsigned long long available) {
 inline gpufs_options options() {
     gpufs_options options = {};
     options.size = sizeof options;
-    // What one thread of the system copies from the page cache is a fraction of the bus.
+    // One thread of the system copies from the page cache at a fraction of the speed of the bus.
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     options.rings = static_cast<uint32_t>(cores >= 16 ? 8 : cores >= 2 ? cores / 2 : 1);
     return options;

@@ -35,12 +35,12 @@ __host__ __device__ T least(T one, T other) {
     return one < other ? one : other;
 }
 
-// A word by which blocks tell each other something: what was written before publish is there for whoever waited.
+// A word through which one block tells others that its writes are done: what it wrote before publish is visible after wait.
 __device__ inline void publish(unsigned *word) {
     fence();
     atomicExch(word, 1u);
 }
-// One thread. Ends where the block that publishes waits for nobody that waits for this one.
+// One thread. Ends: the block that publishes waits for no block that waits for this one.
 __device__ inline void wait_for(unsigned *word) {
     for (unsigned nap = 32; atomicAdd(word, 0u) == 0; nap = least(2 * nap, 512u)) {
         gpufs_nap(nap);
@@ -81,25 +81,25 @@ __device__ inline long long from_first(long long value) {
     return value;
 }
 
-// The highest bit of each byte of `word` that is the byte repeated in `wanted`; no other.
+// The highest bit of each byte of `word` that equals the byte repeated in `wanted`; no other bit.
 __device__ inline unsigned long long equal(unsigned long long word, unsigned long long wanted) {
     constexpr unsigned long long low = 0x7f7f7f7f7f7f7f7full;
     const unsigned long long differs = word ^ wanted;
     return ~(((differs & low) + low) | differs | low);
 }
 
-// What is loaded at once. Memory that text is in begins and ends between two such.
+// The unit of loads. Memory that holds text begins and ends at multiples of its size.
 struct alignas(16) Word {
     unsigned long long half[2];
 };
 
-// Calls `each` with the place of each byte of [from, to) that is `byte`, in order, until it says so.
+// Calls `each` with the place of each byte of [from, to) that is `byte`, in order, until it returns true.
 template <class Each>
 __device__ bool for_each_byte(const char *from, const char *to, char byte, Each each) {
     const unsigned long long wanted = 0x0101010101010101ull * static_cast<unsigned char>(byte);
     auto look = [&](unsigned long long half, const char *at) {
         unsigned long long found = equal(half, wanted);
-        // The first and the last word reach out of the text.
+        // The first and the last word extend beyond the text.
         if (at < from) {
             found = from - at < 8 ? found & ~0ull << 8 * (from - at) : 0;
         }
@@ -113,7 +113,7 @@ __device__ bool for_each_byte(const char *from, const char *to, char byte, Each 
         }
         return false;
     };
-    constexpr int at_once = 4; // loads on their way
+    constexpr int at_once = 4; // loads in flight
     const char *at = from - reinterpret_cast<uintptr_t>(from) % sizeof(Word);
     for (; to - at >= static_cast<ptrdiff_t>(at_once * sizeof(Word)); at += at_once * sizeof(Word)) {
         Word words[at_once];
@@ -154,7 +154,7 @@ __device__ inline const char *line_end(const char *from, const char *to) {
     return end;
 }
 
-// Where the string begins first in [from, to); null if nowhere.
+// The first place of the string in [from, to); null if there is none.
 __device__ inline const char *find(const char *string, unsigned length, const char *from, const char *to) {
     const char *found = length == 0 ? from : nullptr;
     if (length != 0 && to - from >= length) {
@@ -170,12 +170,12 @@ __device__ inline const char *find(const char *string, unsigned length, const ch
     return found;
 }
 
-// A thread's lines that match, one after the other: of those that begin in [from, to) of a text that ends at `end`.
+// Iterates over a thread's matching lines: those that begin in [from, to) of a text that ends at `end`.
 struct Lines {
     const char *from, *to, *end;
     unsigned long long newlines; // before `from`
 
-    // The line found last, its newline not among it, and its number.
+    // The line found last, without its newline, and its number.
     const char *start, *stop;
     unsigned long long number;
 
@@ -183,7 +183,7 @@ struct Lines {
         if (from >= to) {
             return false;
         }
-        // A match may lie in a line that begins before `to` and ends behind it.
+        // A match may lie in a line that begins before `to` and ends after it.
         const char *match = find(string, length, from, line_end(to - 1, end));
         if (match == nullptr) {
             from = to;
@@ -202,7 +202,7 @@ struct Lines {
     }
 };
 
-// Copies bytes, by `threads` threads of which this is number `thread`; a word at a time, put together of the two that it lies in.
+// Copies bytes, by `threads` threads of which this is number `thread`; a word at a time, combined from the two aligned words that contain it.
 __device__ inline void copy(char *to, const char *from, size_t bytes, unsigned thread, unsigned threads) {
     using Eight = unsigned long long;
     const size_t head = least(bytes, static_cast<size_t>(-reinterpret_cast<uintptr_t>(to) % 8)), words = (bytes - head) / 8;
