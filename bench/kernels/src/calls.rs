@@ -82,7 +82,15 @@ kernel! {
 kernel! {
     /// Samples of one `pread` of `bytes` at random places of the first `span` bytes, into `memory`: lane 0's. Other lanes take part in the
     /// call, with no bytes.
-    pub fn read_latency(fs: Fs, file: FileIndex, memory: u64, bytes: u64, span: u64, rounds: u32, times: u64) {
+    pub fn read_latency(
+        fs: Fs,
+        file: FileIndex,
+        memory: u64,
+        bytes: u64,
+        span: u64,
+        rounds: u32,
+        times: u64,
+    ) {
         let mine = if Machine::lane() == 0 { bytes } else { 0 };
         // SAFETY:
         // - the host gives that much memory to the one lane that has bytes

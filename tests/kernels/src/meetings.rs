@@ -31,7 +31,8 @@ kernel! {
         // SAFETY:
         // - the host has an entry there, and an address for each thread
         let (descriptor, memory) = unsafe {
-            (Descriptor((*(handle as *const Handle)).descriptor), *(memories as *const u64).wrapping_add(thread as usize))
+            let memory = *(memories as *const u64).wrapping_add(thread as usize);
+            (Descriptor((*(handle as *const Handle)).descriptor), memory)
         };
         let words = bytes.div_ceil(8);
         let whose = if back == 0 { thread } else { warp::grid_threads() - 1 - thread };
@@ -94,12 +95,21 @@ const MOST: usize = 50;
 kernel! {
     /// All threads read one stream to its end, by lines or by pieces of a length drawn from `seed`. The report counts the [`Piece`]s
     /// that were left at `pieces`, which has room for `room` of them; each thread's are in its order.
-    pub fn share_out(fs: Fs, handle: u64, lines: u32, seed: u64, pieces: u64, room: u32, report: Shared<Report>) {
+    pub fn share_out(
+        fs: Fs,
+        handle: u64,
+        lines: u32,
+        seed: u64,
+        pieces: u64,
+        room: u32,
+        report: Shared<Report>,
+    ) {
         let (report, thread) = (report.get(fs), global_thread());
         let Some(input) = stream(handle) else { return report.note(1, thread, 0, 0) };
         let mut turn = 0;
         loop {
-            let records = if lines != 0 { 1 } else { [1, 2, 3, MOST][drawn(seed ^ thread << 32, turn) as usize % 4] };
+            let choice = drawn(seed ^ thread << 32, turn) as usize % 4;
+            let records = if lines != 0 { 1 } else { [1, 2, 3, MOST][choice] };
             turn += 1;
             match take(input, lines != 0, records) {
                 Err((place, number)) => return report.note(place, thread, turn as u32, number),
@@ -112,7 +122,8 @@ kernel! {
                     // SAFETY:
                     // - within the room, and no other thread drew this index
                     unsafe {
-                        (pieces as *mut Piece).add(index as usize).write(Piece { thread: thread as u32, first, count });
+                        let piece = Piece { thread: thread as u32, first, count };
+                        (pieces as *mut Piece).add(index as usize).write(piece);
                     }
                 }
             }

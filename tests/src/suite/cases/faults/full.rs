@@ -94,9 +94,8 @@ fn small_writes_to_a_full_device(bench: &Bench) {
     let (answers, outcome) = harness.try_each(vec![vec![Do::Fwrite(0, b"kept".to_vec()), Do::Fflush(0)]]);
     assert_eq!(results(&answers[0]), [Ok(4), Err(Errno::NOSPC)]);
     assert!(answers[0][1].error);
-    assert!(
-        matches!(&outcome, Err(SyncError::Stream(error)) if error.errno == Errno::NOSPC && error.unwritten == 4)
-    );
+    assert!(matches!(&outcome, Err(SyncError::Stream(error))
+            if error.errno == Errno::NOSPC && error.unwritten == 4));
     let (answers, _) = harness.try_each(vec![vec![Do::Fclose(0)]]);
     assert_eq!(results(&answers[0]), [Err(Errno::NOSPC)]);
     harness.synchronize().unwrap();
