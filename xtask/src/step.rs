@@ -1,7 +1,7 @@
 //! Running one command: shown as it runs, killed when it overstays, and searched for what it skipped.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How a step ended.
@@ -53,6 +53,16 @@ pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), 
 
 /// Runs `command` for at most `limit`.
 pub(crate) fn run(name: &'static str, command: &mut Command, limit: Duration) -> Report {
+    run_hearing(name, command, limit, |_| {})
+}
+
+/// [`run`], where `hear` gets each line of what the command prints.
+pub(crate) fn run_hearing(
+    name: &'static str,
+    command: &mut Command,
+    limit: Duration,
+    mut hear: impl FnMut(&str),
+) -> Report {
     println!("\n== {name}: {}", shown(command));
     let started = Instant::now();
     let mut skips = Vec::new();
@@ -69,15 +79,20 @@ pub(crate) fn run(name: &'static str, command: &mut Command, limit: Duration) ->
     if let Some(directory) = command.get_current_dir() {
         limited.current_dir(directory);
     }
-    let outcome = match limited.stdout(Stdio::piped()).spawn() {
+    let started_with_pipe = std::io::pipe().and_then(|(output, end)| {
+        let child = limited.stdout(end.try_clone()?).stderr(end).spawn()?;
+        // The ends that this process has are closed with it, so that the output has an end.
+        drop(limited);
+        Ok((child, output))
+    });
+    let outcome = match started_with_pipe {
         Err(error) => Outcome::Failed(format!("could not be started: {error}")),
-        Ok(mut child) => {
-            if let Some(output) = child.stdout.take() {
-                for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                    let line = String::from_utf8_lossy(&line).into_owned();
-                    note(&line, &mut skips, &mut tests);
-                    let _ = writeln!(std::io::stdout(), "{line}");
-                }
+        Ok((mut child, output)) => {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                note(&line, &mut skips, &mut tests);
+                hear(&line);
+                let _ = writeln!(std::io::stdout(), "{line}");
             }
             match child.wait() {
                 Ok(status) if status.success() => Outcome::Passed,

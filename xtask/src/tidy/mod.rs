@@ -9,9 +9,11 @@
 //! | `modules.rs`, `layers.rs` | imports go one way |
 //! | `links.rs` | links and names of files lead somewhere |
 //! | `allows.rs` | lints that are switched off are counted |
+//! | `unsafe_blocks.rs` | unsafe blocks with more than one operation are counted |
 //! | `finding.rs`, `exceptions.rs` | what is found, and what of it passes today |
 //!
-//! `xtask/tidy/layers.txt` has the layers, `xtask/tidy/exceptions.txt` what passes. Nothing here changes a source file.
+//! `xtask/tidy/layers.txt` has the layers, `xtask/tidy/exceptions.txt` what passes, `xtask/tidy/unsafe.txt` what passes of clippy's findings.
+//! Nothing here changes a source file.
 
 mod allows;
 mod atomics;
@@ -23,6 +25,7 @@ mod lengths;
 mod links;
 mod modules;
 mod tree;
+mod unsafe_blocks;
 
 use std::fs;
 
@@ -33,18 +36,28 @@ use tree::Tree;
 
 const LAYERS: &str = "xtask/tidy/layers.txt";
 const EXCEPTIONS: &str = "xtask/tidy/exceptions.txt";
+const UNSAFE: &str = "xtask/tidy/unsafe.txt";
 
 /// All of it, as one step.
 pub(crate) fn check() -> Report {
     step::in_process("tidy", || {
         let (mut wrong, findings) = look()?;
         wrong.extend(exceptions::compare(&read(EXCEPTIONS)?, EXCEPTIONS, &findings));
-        for line in &wrong {
-            println!("{line}");
-        }
-        let count = wrong.len();
-        if count == 0 { Ok(()) } else { Err(format!("{count} things are not tidy; each is named above")) }
+        name_all(&wrong)
     })
+}
+
+/// Of what clippy has printed in its short form: no file has more blocks with several unsafe operations than its list lets pass, or fewer.
+pub(crate) fn unsafe_blocks(lines: &[String]) -> Result<(), String> {
+    name_all(&exceptions::compare(&read(UNSAFE)?, UNSAFE, &unsafe_blocks::check(lines)))
+}
+
+fn name_all(wrong: &[String]) -> Result<(), String> {
+    for line in wrong {
+        println!("{line}");
+    }
+    let count = wrong.len();
+    if count == 0 { Ok(()) } else { Err(format!("{count} things are not tidy; each is named above")) }
 }
 
 /// Takes out of the list of exceptions what is no longer needed; whether that went well.
