@@ -41,14 +41,16 @@ fn serve(rig: &Rig, head: u32, count: u32) {
 }
 
 /// A batch from its claim to its commit; what was submitted, and the first ticket.
-fn submit(rig: &Rig, batch: u32) -> ([Option<Operation>; WIDTH], gpufs_core::Claim, Ticket) {
+fn submit(rig: &Rig, batch: u32) -> ([Option<Operation>; WIDTH], gpufs_core::SlotClaim, Ticket) {
     let queue = &rig.queue;
     let claim = queue.claim(batch, 0).expect("every slot is free");
     let drawn = queue.reserve(claim.count());
-    let ticket = drawn.first;
+    let ticket = drawn.first();
     let mut operations = [None; WIDTH];
     for (rank, operation) in (0..claim.count()).zip(&mut operations) {
-        let armed = queue.arm(Slot(claim.item(rank)));
+        // SAFETY:
+        // - claimed above; the caller releases the claim when every outcome is known
+        let armed = unsafe { queue.arm(Slot(claim.item(rank))) };
         // SAFETY:
         // - the ticket was just drawn by this thread
         unsafe { queue.fill(ticket.plus(rank), sqe_of(armed, ticket.plus(rank))) };

@@ -43,9 +43,12 @@ fn serve(rig: &Rig, stop: &SharedWord) {
 /// A batch from claim to release, one lane playing all.
 fn round_trip(queue: &Queue, batch: u32) {
     let Some(claim) = queue.claim(batch, 0) else { return };
-    let operations: Vec<_> = (0..claim.count()).map(|rank| queue.arm(Slot(claim.item(rank)))).collect();
+    // SAFETY:
+    // - claimed above, and released below when every outcome is known
+    let operations: Vec<_> =
+        (0..claim.count()).map(|rank| unsafe { queue.arm(Slot(claim.item(rank))) }).collect();
     let drawn = queue.reserve(claim.count());
-    let ticket = drawn.first;
+    let ticket = drawn.first();
     for (rank, operation) in (0..).zip(&operations) {
         // SAFETY:
         // - the ticket was just drawn by this thread

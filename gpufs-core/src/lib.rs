@@ -61,6 +61,6 @@ pub use alloc::{Claim, FreeSet};
 pub use call::Call;
 pub use position::Position;
 pub use ring::{
-    Batch, CacheAligned, Counters, Delivery, Drain, Operation, Outcome, Poll, Queue, QueueParts,
-    QueueProgress, QueueWords, Slot, Ticket,
+    Batch, CacheAligned, Completion, Counters, Delivery, Drain, Operation, Outcome, Poll, Queue, QueueParts,
+    QueueProgress, QueueWords, Slot, SlotClaim, Ticket,
 };

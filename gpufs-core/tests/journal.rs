@@ -159,7 +159,9 @@ fn a_kept_result_outlives_its_queue() {
     let rig = rig::Rig::with_results(shape, results.as_ptr());
     let claim = rig.queue.claim(2, 0).unwrap();
     assert_eq!(claim.count(), 2);
-    let operations = [0, 1].map(|slot| rig.queue.arm(Slot(slot)));
+    // SAFETY:
+    // - claimed above, and never released
+    let operations = [0, 1].map(|slot| unsafe { rig.queue.arm(Slot(slot)) });
     let tokens = operations.map(Operation::token);
     for (index, user_data, res) in [(0, tokens[0] | Operation::JOURNALED, -28), (1, tokens[1], 5)] {
         // SAFETY:
@@ -168,11 +170,16 @@ fn a_kept_result_outlives_its_queue() {
     }
     rig.cq_tail().publish(2);
     let drain = rig.queue.begin_drain(2).unwrap();
-    let copies = [0, 1].map(|index| rig.queue.entry(drain, index));
-    rig.queue.keep(copies.map(Some));
-    rig.queue.advance(drain);
-    assert_eq!(copies.map(|cqe| rig.queue.deliver(cqe)), [Delivery::Delivered; 2]);
-    rig.queue.end_drain(drain);
+    let copies = [0, 1].map(|index| rig.queue.entry(&drain, index));
+    let copies = copies.map(Some);
+    rig.queue.keep(copies);
+    // SAFETY:
+    // - both entries were copied above
+    unsafe { rig.queue.advance(&drain) };
+    assert_eq!(rig.queue.deliver_all(copies), [Some(Delivery::Delivered); 2]);
+    // SAFETY:
+    // - advanced and delivered above
+    unsafe { rig.queue.end_drain(drain) };
     assert_eq!(
         results[0].peek(),
         u64::from(operations[0].generation) << 32 | u64::from((-28_i32).cast_unsigned())

@@ -56,9 +56,12 @@ fn explore(preemptions: usize, model: impl Fn(&Arc<Rig>) + Sync + Send + 'static
 
 /// Submits a batch that fills `count` slots from `first` on, which the caller holds.
 fn submit_batch(rig: &Rig, first: u32, count: u32) {
-    let operations: Vec<_> = (first..first + count).map(|slot| rig.queue.arm(Slot(slot))).collect();
+    // SAFETY:
+    // - the caller holds the slots, in which nothing is in flight
+    let operations: Vec<_> =
+        (first..first + count).map(|slot| unsafe { rig.queue.arm(Slot(slot)) }).collect();
     let drawn = rig.queue.reserve(count);
-    let ticket = drawn.first;
+    let ticket = drawn.first();
     for (rank, operation) in (0..).zip(operations) {
         // SAFETY:
         // - the ticket was just drawn by this thread
@@ -206,7 +209,9 @@ fn lap() {
 #[test]
 fn drain_drain() {
     let model = |rig: &Arc<Rig>| {
-        let operations = [0, 1].map(|slot| rig.queue.arm(Slot(slot)));
+        // SAFETY:
+        // - nobody claims slots here
+        let operations = [0, 1].map(|slot| unsafe { rig.queue.arm(Slot(slot)) });
         let pollers = [0, 1].map(|_| {
             spawn(rig, |rig| {
                 rig.queue.drain_alone(1);
@@ -236,7 +241,9 @@ fn drain_drain() {
 fn outcome_deliver() {
     let model = |rig: &Arc<Rig>| {
         let buffer = Arc::new(EntryCell::new(0u64));
-        let operation = rig.queue.arm(Slot(0));
+        // SAFETY:
+        // - nobody claims slots here
+        let operation = unsafe { rig.queue.arm(Slot(0)) };
         let poller = spawn(rig, |rig| {
             rig.queue.drain_alone(1);
             thread::yield_now();

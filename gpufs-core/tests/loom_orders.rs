@@ -23,7 +23,7 @@ use gpufs_core::abi::Cqe;
 use gpufs_core::session::TicketLock;
 use gpufs_core::stream::Reservation;
 use gpufs_core::word::EntryCell;
-use gpufs_core::{Delivery, Outcome, Slot};
+use gpufs_core::{Delivery, Drain, Outcome, Slot};
 use loom::thread;
 use rig::models::{self, spawn};
 use rig::streams::{BLOCK, Byte, World};
@@ -109,7 +109,9 @@ fn lanes_drain() {
         2,
         || Rig::new(Shape::square(4)),
         |rig| {
-            let operations = [0, 1, 2].map(|slot| rig.queue.arm(Slot(slot)));
+            // SAFETY:
+            // - nobody claims slots here
+            let operations = [0, 1, 2].map(|slot| unsafe { rig.queue.arm(Slot(slot)) });
             let post = |index: u32| {
                 let cqe = Cqe { user_data: operations[index as usize].token(), res: index as i32, flags: 0 };
                 // SAFETY:
@@ -120,16 +122,23 @@ fn lanes_drain() {
             };
             post(0);
             post(1);
-            let drain = rig.queue.begin_drain(2).unwrap();
+            let word = rig.queue.begin_drain(2).unwrap().into_word();
+            // SAFETY:
+            // - of the drain that has just begun, which this thread alone advances and ends; the other copies before that
+            let [drain, theirs] = [(); 2].map(|()| unsafe { Drain::from_word(word) });
             // Each thread stands for a lane between two barriers.
-            let lane = spawn(rig, move |rig| rig.queue.entry(drain, 1));
-            let mine = rig.queue.entry(drain, 0);
+            let lane = spawn(rig, move |rig| rig.queue.entry(&theirs, 1));
+            let mine = rig.queue.entry(&drain, 0);
             let theirs = lane.join().unwrap();
-            rig.queue.advance(drain);
+            // SAFETY:
+            // - both entries were copied, and the join puts the other's copy before
+            unsafe { rig.queue.advance(&drain) };
             let other = spawn(rig, |rig| rig.queue.drain_alone(2));
             let lane = spawn(rig, move |rig| rig.queue.deliver(theirs));
             assert_eq!(rig.queue.deliver(mine), Delivery::Delivered);
-            rig.queue.end_drain(drain);
+            // SAFETY:
+            // - advanced above, and this thread's own copy is delivered
+            unsafe { rig.queue.end_drain(drain) };
             post(2);
             assert_eq!(lane.join().unwrap(), Delivery::Delivered);
             let drained = other.join().unwrap() + rig.queue.drain_alone(2);

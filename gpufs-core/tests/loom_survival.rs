@@ -230,13 +230,15 @@ fn slot_is_released_last() {
         let device = spawn(world, |world| world.stream.reap(&world.session, 0));
         let queue = &world.rig.queue;
         if let Some(claim) = queue.claim(1, 0) {
-            let operation = queue.arm(Slot(claim.item(0)));
+            // SAFETY:
+            // - claimed above, and never released
+            let operation = unsafe { queue.arm(Slot(claim.item(0))) };
             let batch = queue.reserve(1);
             let sqe = Sqe::default().with_user_data(operation.token() | Operation::JOURNALED);
             // SAFETY:
             // - the ticket was just drawn, and is filled and committed once
             unsafe {
-                queue.fill(batch.first, sqe);
+                queue.fill(batch.first(), sqe);
                 queue.commit(batch);
             }
             world.serve(1);

@@ -17,7 +17,7 @@ mod rig;
 
 use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP};
 use gpufs_core::word::{EntryCell, SharedWord, wake_fence};
-use gpufs_core::{Claim, Operation, Outcome, Slot};
+use gpufs_core::{Operation, Outcome, Slot, SlotClaim};
 use rig::{Rig, Shape, check_sqe, sqe_of};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ impl Warp<'_> {
             let wanted = (1 + self.chance.below(8)).min(left);
             let claim = self.claim(wanted);
             left -= claim.count();
-            let operations = self.submit(claim);
+            let operations = self.submit(&claim);
             for operation in operations {
                 self.wait(operation);
             }
@@ -100,7 +100,7 @@ impl Warp<'_> {
         }
     }
 
-    fn claim(&mut self, wanted: u32) -> Claim {
+    fn claim(&mut self, wanted: u32) -> SlotClaim {
         loop {
             let hint = self.chance.below(u32::MAX);
             match self.world.rig.queue.claim(wanted, hint) {
@@ -110,9 +110,12 @@ impl Warp<'_> {
         }
     }
 
-    fn submit(&mut self, claim: Claim) -> Vec<Operation> {
+    fn submit(&mut self, claim: &SlotClaim) -> Vec<Operation> {
         let queue = &self.world.rig.queue;
-        let operations: Vec<_> = (0..claim.count()).map(|rank| queue.arm(Slot(claim.item(rank)))).collect();
+        // SAFETY:
+        // - the caller holds the claim, and releases it when every outcome is known
+        let operations: Vec<_> =
+            (0..claim.count()).map(|rank| unsafe { queue.arm(Slot(claim.item(rank))) }).collect();
         for operation in &operations {
             // SAFETY:
             // - the slot and its buffer are this warp's until the commit
@@ -120,7 +123,7 @@ impl Warp<'_> {
         }
         self.chance.stumble();
         let drawn = queue.reserve(claim.count());
-        let ticket = drawn.first;
+        let ticket = drawn.first();
         for (rank, operation) in (0..).zip(&operations) {
             self.chance.stumble();
             // SAFETY:
@@ -152,14 +155,19 @@ impl Warp<'_> {
     fn drain(&mut self) {
         let queue = &self.world.rig.queue;
         let Some(drain) = queue.begin_drain(1 + self.chance.below(8)) else { return self.world.nap() };
-        let copies: Vec<_> = (0..drain.count).map(|index| queue.entry(drain, index)).collect();
+        let copies: Vec<_> = (0..drain.count()).map(|index| queue.entry(&drain, index)).collect();
         self.chance.stumble();
-        queue.advance(drain);
+        // SAFETY:
+        // - every entry was copied above
+        unsafe { queue.advance(&drain) };
         for copy in copies {
             self.chance.stumble();
-            assert_eq!(queue.deliver(copy), gpufs_core::Delivery::Delivered, "of {copy:?}");
+            let cqe = copy.cqe();
+            assert_eq!(queue.deliver(copy), gpufs_core::Delivery::Delivered, "of {cqe:?}");
         }
-        queue.end_drain(drain);
+        // SAFETY:
+        // - advanced and delivered above
+        unsafe { queue.end_drain(drain) };
     }
 }
 

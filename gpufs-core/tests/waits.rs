@@ -4,7 +4,7 @@
 
 mod rig;
 
-use gpufs_core::Claim;
+use gpufs_core::SlotClaim;
 use proptest::prelude::*;
 use rig::{Rig, Shape};
 
@@ -12,9 +12,9 @@ use rig::{Rig, Shape};
 #[derive(Debug)]
 enum Lane {
     /// A poll without an end: wants to be admitted, then a slot, then waits for ever.
-    Poll { admitted: bool, slot: Option<Claim> },
+    Poll { admitted: bool, slot: Option<SlotClaim> },
     /// An operation on a stream buffer: wants a slot, then waits for ever.
-    Stream { slot: Option<Claim> },
+    Stream { slot: Option<SlotClaim> },
     /// An operation that ends once it has its `wanted` slots, 1 or 2, of which it holds none while it waits for the other.
     Ends { wanted: usize, done: bool },
 }
@@ -38,7 +38,7 @@ impl Lane {
             }
             Self::Ends { wanted, done } => {
                 if !*done {
-                    let claims: Vec<Claim> = (0..*wanted).map_while(|_| queue.claim(1, 0)).collect();
+                    let claims: Vec<SlotClaim> = (0..*wanted).map_while(|_| queue.claim(1, 0)).collect();
                     *done = claims.len() == *wanted;
                     claims.into_iter().for_each(|claim| queue.release(claim));
                 }

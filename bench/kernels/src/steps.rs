@@ -41,12 +41,14 @@ kernel! {
             };
             let Some(claim) = queue.claim(1, 0) else { return times.put(0, Times::SHORT) };
             stamp();
-            let operation = queue.arm(gpufs_core::Slot(claim.item(0)));
+            // SAFETY:
+            // - claimed above, and released below when the outcome is known, or never
+            let operation = unsafe { queue.arm(gpufs_core::Slot(claim.item(0))) };
             let drawn = queue.reserve(1);
             stamp();
             // SAFETY:
-            // - the ticket was just drawn, and a NOP refers to nothing
-            unsafe { queue.fill(drawn.first, Sqe::nop().with_user_data(operation.token())) };
+            // - the ticket was just drawn, by the holder of a slot, and a NOP refers to nothing
+            unsafe { queue.fill(drawn.first(), Sqe::nop().with_user_data(operation.token())) };
             stamp();
             // SAFETY:
             // - drawn and filled above
@@ -59,14 +61,18 @@ kernel! {
                 }
             };
             stamp();
-            let copy = queue.entry(drain, 0);
-            core::hint::black_box(copy.user_data);
+            let copy = queue.entry(&drain, 0);
+            core::hint::black_box(copy.cqe().user_data);
             stamp();
-            queue.advance(drain);
+            // SAFETY:
+            // - the only entry was copied above
+            unsafe { queue.advance(&drain) };
             stamp();
             let _ = queue.deliver(copy);
             stamp();
-            queue.end_drain(drain);
+            // SAFETY:
+            // - advanced and delivered above
+            unsafe { queue.end_drain(drain) };
             stamp();
             if !matches!(queue.outcome(operation), Outcome::Done(_)) {
                 times.put(0, Times::SHORT);

@@ -16,18 +16,58 @@ pub enum Delivery {
     Stale,
 }
 
-/// Completions that a poller has taken: `count` of them from `head` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Completions that a poller has taken: `count` of them from `head` on. It stands for the poller's lock, and so cannot be copied.
+#[derive(Debug, PartialEq, Eq)]
 #[must_use = "the poller's lock is held until end_drain"]
 pub struct Drain {
     /// Index of the first.
-    pub head: u32,
+    head: u32,
     /// How many: at least 1.
-    pub count: u32,
+    count: u32,
+}
+
+impl Drain {
+    /// How many completions: at least 1.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+    /// Index of the first completion.
+    #[must_use]
+    pub const fn head(&self) -> u32 {
+        self.head
+    }
+    /// The drain as a number, for the other lanes of a warp: its count, above its head.
+    #[must_use]
+    pub const fn into_word(self) -> u64 {
+        (self.count as u64) << 32 | self.head as u64
+    }
+    /// The drain that a number stands for.
+    ///
+    /// # Safety
+    /// - `word` is of a drain of the queue that it is used with, which has not ended.
+    /// - Of all lanes that make it one advances and ends it, and no lane copies an entry of it after that one has advanced it.
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    pub const unsafe fn from_word(word: u64) -> Self {
+        Self { head: word as u32, count: (word >> 32) as u32 }
+    }
+}
+
+/// The copy of a completion that a drain took. Only [`Queue::entry`] makes one. Delivered a second time, it is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Completion(Cqe);
+
+impl Completion {
+    /// What the kernel wrote.
+    #[must_use]
+    pub const fn cqe(self) -> Cqe {
+        self.0
+    }
 }
 
 /// What a poll of the completion queue found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Poll {
     /// Completions, which are the caller's.
@@ -114,22 +154,24 @@ impl Queue {
     /// # Panics
     /// If `index` is not below the drain's count.
     #[must_use]
-    pub fn entry(&self, drain: Drain, index: u32) -> Cqe {
+    pub fn entry(&self, drain: &Drain, index: u32) -> Completion {
         assert!(index < drain.count);
         let place = drain.head.wrapping_add(index) & (self.parts.cq_entries - 1);
         // SAFETY:
         // - the index is masked below `cq_entries`, valid by `new`'s contract
-        // - the kernel published the entry (the tail was acquired) and will not write it again before `advance` stores the head
-        unsafe { (*self.parts.cqes.add(place as usize)).read() }
+        // - the kernel published the entry (the tail was acquired) and will not write it again before `advance` stores the head, which
+        //   no copy follows, by its contract and by `Drain::from_word`'s
+        let cqe = unsafe { (*self.parts.cqes.add(place as usize)).read() };
+        Completion(cqe)
     }
 
     /// Stores the results of those copies that must outlive the device, where the host finds them when it is dead. The lane that copied them,
     /// all of its copies at once: the first look at a copy waits until it has come over the bus. Before the barrier with `advance`.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
-    pub fn keep<const N: usize>(&self, copies: [Option<Cqe>; N]) {
-        for cqe in copies {
-            if let Some(cqe) = cqe
+    pub fn keep<const N: usize>(&self, copies: [Option<Completion>; N]) {
+        for copy in copies {
+            if let Some(Completion(cqe)) = copy
                 && self.is_journaled(cqe)
                 && let Some(operation) = self.operation_of(cqe)
             {
@@ -140,7 +182,10 @@ impl Queue {
 
     /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
     /// operation's time. One lane, after a barrier with those that copied them, before any is delivered. [R-6d].
-    pub fn advance(&self, drain: Drain) {
+    ///
+    /// # Safety
+    /// Each entry of the drain has been copied, by copies that happen before, and none is copied again. Called once.
+    pub unsafe fn advance(&self, drain: &Drain) {
         let next = drain.head.wrapping_add(drain.count);
         if (drain.head ^ next) >= self.head_step {
             // ORDERING: release, system, partner the kernel's acquire of the head: the copies come before, earlier pollers' among them.
@@ -151,31 +196,34 @@ impl Queue {
     }
 
     /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`..
-    pub fn deliver(&self, cqe: Cqe) -> Delivery {
-        let [delivery] = self.deliver_all([Some(cqe)]);
+    pub fn deliver(&self, completion: Completion) -> Delivery {
+        let [delivery] = self.deliver_all([Some(completion)]);
         delivery.unwrap_or(Delivery::Stale)
     }
 
     /// [`Queue::deliver`] of several, on their way at the same time.
-    pub fn deliver_all<const N: usize>(&self, cqes: [Option<Cqe>; N]) -> [Option<Delivery>; N] {
+    pub fn deliver_all<const N: usize>(&self, completions: [Option<Completion>; N]) -> [Option<Delivery>; N] {
         let mut operations = [None; N];
-        for (cqe, operation) in cqes.into_iter().zip(&mut operations) {
-            *operation = cqe.and_then(|cqe| self.operation_of(cqe));
+        for (completion, operation) in completions.into_iter().zip(&mut operations) {
+            *operation = completion.and_then(|Completion(cqe)| self.operation_of(cqe));
         }
         // ORDERING: release, device, partner `outcome`: the head, the kept results and what the kernel wrote come before the
         // exchanges; and before the store in `end_drain`, with all that `advance` says of it.
         release_fence();
         let mut delivered = [false; N];
-        for ((cqe, operation), delivered) in cqes.into_iter().zip(operations).zip(&mut delivered) {
-            if let (Some(cqe), Some(operation)) = (cqe, operation) {
+        for ((completion, operation), delivered) in
+            completions.into_iter().zip(operations).zip(&mut delivered)
+        {
+            if let (Some(Completion(cqe)), Some(operation)) = (completion, operation) {
                 let in_flight = in_flight_word(operation.generation);
                 let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
                 *delivered = self.slot(operation.slot).compare_exchange_fenced(in_flight, done);
             }
         }
         let mut deliveries = [None; N];
-        for ((cqe, delivered), delivery) in cqes.into_iter().zip(delivered).zip(&mut deliveries) {
-            if cqe.is_none() {
+        for ((completion, delivered), delivery) in completions.into_iter().zip(delivered).zip(&mut deliveries)
+        {
+            if completion.is_none() {
                 continue;
             }
             *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
@@ -212,9 +260,12 @@ impl Queue {
         word.set(u64::from(operation.generation) << 32 | u64::from(res.cast_unsigned()));
     }
 
-    /// Ends a drain. The lane that advanced, after it has delivered, or found nothing to deliver: the fence there makes this a release of
-    /// all that was copied and kept before `advance`.
-    pub fn end_drain(&self, drain: Drain) {
+    /// Ends a drain. [R-6f].
+    ///
+    /// # Safety
+    /// The caller advanced the drain, and has delivered its copies since, or called [`Queue::deliver_all`] with none: the fence there makes
+    /// this a release of all that was copied and kept before `advance`.
+    pub unsafe fn end_drain(&self, drain: Drain) {
         let words = self.words();
         // ORDERING: release by the fence in `deliver_all`, device, partner the next `poll`.
         words.poller.0.publish_fenced(0);
@@ -222,21 +273,25 @@ impl Queue {
         self.counters().completions.count(u64::from(drain.count));
     }
 
-    /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it handed on.
+    /// A whole drain by one lane alone, up to `most` completions (at most 64); how many it delivered.
     pub fn drain_alone(&self, most: u32) -> u32 {
         let Some(drain) = self.begin_drain(most.min(64)) else { return 0 };
-        let mut copies = [Cqe::default(); 64];
-        for (index, copy) in (0..drain.count).zip(&mut copies) {
-            *copy = self.entry(drain, index);
+        let count = drain.count;
+        let mut copies = [None; 64];
+        for (index, copy) in (0..count).zip(&mut copies) {
+            let completion = self.entry(&drain, index);
+            *copy = Some(completion);
         }
-        for copy in &copies[..drain.count as usize] {
-            self.keep([Some(*copy)]);
+        self.keep(copies);
+        // SAFETY:
+        // - every entry was copied above, by this lane; the drain is consumed below
+        unsafe { self.advance(&drain) };
+        for copy in copies.into_iter().flatten() {
+            let (Delivery::Delivered | Delivery::Stale) = self.deliver(copy);
         }
-        self.advance(drain);
-        for copy in &copies[..drain.count as usize] {
-            let (Delivery::Delivered | Delivery::Stale) = self.deliver(*copy);
-        }
-        self.end_drain(drain);
-        drain.count
+        // SAFETY:
+        // - advanced above, and there was a completion at least, which was delivered
+        unsafe { self.end_drain(drain) };
+        count
     }
 }

@@ -27,9 +27,9 @@ mod publish;
 mod slots;
 mod words;
 
-pub use drain::{Delivery, Drain, Poll};
+pub use drain::{Completion, Delivery, Drain, Poll};
 pub use publish::{Batch, Ticket};
-pub use slots::{Operation, Outcome, Slot};
+pub use slots::{Operation, Outcome, Slot, SlotClaim};
 pub use words::{CacheAligned, Counters, QueueParts, QueueProgress, QueueWords};
 
 use crate::word::{DeviceWord, DeviceWord64, SharedWord};
@@ -83,9 +83,11 @@ impl Queue {
         Self { parts, head_step }
     }
 
-    /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before. Whoever makes the queue,
-    /// before anybody uses it; all its words are zero.
-    pub fn begin_at(&self, used: u32) {
+    /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before.
+    ///
+    /// # Safety
+    /// The caller made the queue, all its words are zero, and no other thread uses it yet.
+    pub unsafe fn begin_at(&self, used: u32) {
         let words = self.words();
         // ORDERING: relaxed, all three: the queue is handed on afterwards.
         words.tickets.0.set(u64::from(used) * TICKET);
@@ -99,9 +101,8 @@ impl Queue {
         self.parts.capacity
     }
 
-    /// The queue's own words, for reports.
-    #[must_use]
-    pub const fn words(&self) -> &QueueWords {
+    /// The queue's own words.
+    const fn words(&self) -> &QueueWords {
         // SAFETY:
         // - valid, by `new`'s contract
         unsafe { &*self.parts.words }

@@ -17,18 +17,27 @@ impl Ticket {
     }
 }
 
-/// Tickets drawn together, to be filled and committed. Its holder waits for nothing until it has committed it.
-#[derive(Clone, Copy, Debug)]
+/// Tickets drawn together, to be filled and committed, once: a batch cannot be copied. Its holder waits for nothing until it has committed
+/// it.
+#[derive(Debug)]
 #[must_use = "tickets that are not committed hold up all that come after"]
 pub struct Batch {
     /// The first ticket.
-    pub first: Ticket,
+    first: Ticket,
     /// How many: at least 1.
     count: u32,
     /// The holder is the publisher since it drew.
     publishes: bool,
     /// How far the tail had come then. Of meaning to the publisher, for whom it stays so.
     published: u32,
+}
+
+impl Batch {
+    /// The first ticket; those of the others follow.
+    #[must_use]
+    pub const fn first(&self) -> Ticket {
+        self.first
+    }
 }
 
 /// Rounds after which a publisher leaves to others what is committed meanwhile. One under loom, so that this is explored.
@@ -66,8 +75,9 @@ impl Queue {
     /// Writes the SQE of one ticket. The lane that holds it.
     ///
     /// # Safety
-    /// `ticket` was drawn by [`Queue::reserve`] and not yet committed, and no other lane fills it. What the SQE refers to stays
-    /// valid until the operation's completion.
+    /// - `ticket` was drawn by [`Queue::reserve`] and not yet committed, and no other lane fills it.
+    /// - Each ticket of its batch has a slot of its own, claimed before the batch was drawn ([R-2]).
+    /// - What the SQE refers to stays valid until the operation's completion.
     pub unsafe fn fill(&self, ticket: Ticket, sqe: Sqe) {
         // SAFETY:
         // - the index is masked below `sq_entries`, valid by `new`'s contract

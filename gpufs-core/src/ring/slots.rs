@@ -1,4 +1,5 @@
 //! The operation table: slots are claimed, armed, looked at, and released. And how many waits without an end there may be.
+#![allow(unsafe_code, reason = "steps whose caller answers for who holds a slot")]
 
 use super::Queue;
 use crate::alloc::Claim;
@@ -9,6 +10,44 @@ use crate::alloc::FreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Slot(pub u32);
+
+/// Slots of a ring, claimed together and held by one warp: at least one. They are released once, since a claim cannot be copied.
+#[derive(Debug, PartialEq, Eq)]
+#[repr(transparent)]
+#[must_use = "a slot whose claim is dropped is never free again"]
+pub struct SlotClaim(Claim);
+
+impl SlotClaim {
+    /// How many slots, 1 to 64.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.0.count()
+    }
+    /// The number of the slot of this rank, counting from the lowest; `rank` is below [`SlotClaim::count`].
+    #[must_use]
+    pub const fn item(&self, rank: u32) -> u32 {
+        self.0.item(rank)
+    }
+    /// The claim as numbers, for the other lanes of a warp or for a word that holds the slot meanwhile.
+    pub const fn into_claim(self) -> Claim {
+        self.0
+    }
+    /// The claim that these numbers stand for.
+    ///
+    /// # Safety
+    /// - The slots were claimed of the queue that the claim is used with, and have not been released.
+    /// - They are released once, whatever other claims of the same slots the lanes of a warp have made.
+    pub const unsafe fn from_claim(claim: Claim) -> Self {
+        Self(claim)
+    }
+    /// The claim of the slot of an operation, for the lane that has reaped it.
+    ///
+    /// # Safety
+    /// As for [`SlotClaim::from_claim`].
+    pub const unsafe fn of(operation: Operation) -> Self {
+        Self(Claim::single(operation.slot.0))
+    }
+}
 
 /// One live operation: its slot and the slot's generation. As a number it is the SQE's `user_data`.
 ///
@@ -67,19 +106,26 @@ pub(super) const fn in_flight_word(generation: u32) -> u64 {
 
 impl Queue {
     /// Claims up to `wanted` slots (1 to 64) for a batch; `None` if none is free. One lane..
-    pub fn claim(&self, wanted: u32, hint: u32) -> Option<Claim> {
+    pub fn claim(&self, wanted: u32, hint: u32) -> Option<SlotClaim> {
         let free = &self.parts.free;
         let claim = if wanted == 1 { free.claim_one(hint) } else { free.claim(wanted, hint) };
-        if claim.is_none() {
-            // ORDERING: relaxed: a counter.
-            self.counters().slot_waits.count(1);
+        match claim {
+            Some(claim) => Some(SlotClaim(claim)),
+            None => {
+                // ORDERING: relaxed: a counter.
+                self.counters().slot_waits.count(1);
+                None
+            }
         }
-        claim
     }
 
     /// Puts a claimed slot in flight under a new generation. The lane whose operation it is.
+    ///
+    /// # Safety
+    /// - The slot is claimed, and the caller's: no other lane arms it, and no operation is in flight in it.
+    /// - If an SQE with the operation's token is committed, the claim is released only after [`Queue::outcome`] has said that it is done.
     #[must_use]
-    pub fn arm(&self, slot: Slot) -> Operation {
+    pub unsafe fn arm(&self, slot: Slot) -> Operation {
         let word = self.slot(slot);
         // ORDERING: relaxed: the slot is the caller's (acquired by the claim, or kept since its last outcome).
         let before = word.peek() >> 33;
@@ -137,17 +183,23 @@ impl Queue {
     }
 
     /// Gives slots back. One lane, after every operation in them is done and its outcome was read.
-    pub fn release(&self, claim: Claim) {
-        self.parts.free.release(claim);
+    pub fn release(&self, claim: SlotClaim) {
+        self.parts.free.release(claim.0);
     }
 
-    /// Makes every slot free, in a queue whose words are zero: what a new queue begins with. Its only user so far.
-    pub fn release_all(&self) {
+    /// Makes every slot free, in a queue whose words are zero: what a new queue begins with.
+    ///
+    /// # Safety
+    /// The caller made the queue, and no other thread uses it yet.
+    pub unsafe fn release_all(&self) {
         self.parts.free.release_all(self.parts.capacity);
     }
 
-    /// Gives back every slot that is taken and not `is_used`: its holder is gone. While no kernel runs and nothing is in flight.
-    pub fn reclaim(&self, is_used: impl Fn(u32) -> bool) {
+    /// Releases every slot that is taken and not `is_used`: its holder is gone.
+    ///
+    /// # Safety
+    /// No kernel runs, nothing is in flight in those slots, and no lane that held one comes back.
+    pub unsafe fn reclaim(&self, is_used: impl Fn(u32) -> bool) {
         for slot in (0..self.capacity()).filter(|slot| !self.parts.free.is_free(*slot) && !is_used(*slot)) {
             self.parts.free.release(Claim::single(slot));
         }

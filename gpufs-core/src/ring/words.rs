@@ -1,5 +1,6 @@
 //! What a queue is made of: its words in device memory, and the parts that it shares with the kernel.
 
+use super::publish::TICKET;
 #[cfg(doc)]
 use super::{Operation, Queue};
 use crate::abi::{Cqe, Sqe};
@@ -31,25 +32,38 @@ pub struct QueueWords {
     /// 63 … 32        31 … 0
     /// next ticket    publications: 0 to twice the producers present
     /// ```
-    pub tickets: CacheAligned<DeviceWord64>,
+    pub(super) tickets: CacheAligned<DeviceWord64>,
     /// Publications that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
-    pub orphaned: CacheAligned<DeviceWord>,
+    pub(super) orphaned: CacheAligned<DeviceWord>,
     /// The tail, as last stored. May be stale for all but the publisher.
-    pub published: CacheAligned<DeviceWord>,
+    pub(super) published: CacheAligned<DeviceWord>,
     /// Whether somebody drains.
-    pub poller: CacheAligned<DeviceWord>,
+    pub(super) poller: CacheAligned<DeviceWord>,
     /// The CQ head, as last stored. May be stale for all but the poller.
-    pub drained: CacheAligned<DeviceWord>,
+    pub(super) drained: CacheAligned<DeviceWord>,
     /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
-    pub counters: CacheAligned<Counters>,
+    pub(super) counters: CacheAligned<Counters>,
     /// Waits without an end ([R-8]).
-    pub waits: CacheAligned<Waits>,
+    pub(super) waits: CacheAligned<Waits>,
+}
+
+impl QueueWords {
+    /// The words of a queue whose next ticket is `ticket`, and whose next completion is `completion`.
+    #[must_use]
+    pub fn beginning_at(ticket: u32, completion: u32) -> Self {
+        let words = Self::default();
+        // ORDERING: relaxed, all three: nobody else has the words yet.
+        words.tickets.0.set(u64::from(ticket) * TICKET);
+        words.published.0.set(ticket);
+        words.drained.0.set(completion);
+        words
+    }
 }
 
 /// How many operations that may never end are in flight.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Waits {
+pub(super) struct Waits {
     /// As many as there may be. Constant while kernels run.
     pub(super) most: DeviceWord,
     /// Those begun and not ended, and attempts to begin one that have not been taken back yet.

@@ -52,12 +52,11 @@ mod rest;
 
 use crate::abi::Errno;
 use crate::alloc::BufferPool;
-use crate::alloc::Claim;
 use crate::files::{FileIndex, OpenFile};
 use crate::journal::{Journal, Record};
 use crate::lock::TicketLock;
 use crate::resources::Resources;
-use crate::ring::{CacheAligned, Operation, Outcome};
+use crate::ring::{CacheAligned, Operation, Outcome, SlotClaim};
 use crate::word::{DeviceWord, DeviceWord64, device_fence};
 use readahead::Lines;
 
@@ -603,7 +602,10 @@ impl Stream {
         let address = session.stream_buffers.address(block.buffer.peek()) + u64::from(from);
         let file = FileIndex(self.file.peek());
         let target = session.files()[file.0 as usize].target(file);
-        let operation = queue.arm(crate::ring::Slot(slot));
+        // SAFETY:
+        // - the slot was claimed for this block, and belongs to it until `reap` has seen the outcome; the block is the caller's, by
+        //   CLAIMED or the lock, so nothing is in flight in it
+        let operation = unsafe { queue.arm(crate::ring::Slot(slot)) };
         let pool = &session.stream_buffers;
         let token = operation.token() | u64::from(ring) << RING_SHIFT;
         self.note(session, block_number, token);
@@ -611,7 +613,7 @@ impl Stream {
         let sqe = Resources::pool_transfer(pool, true, target, (address, to - from), offset)
             .with_user_data(operation.token() | journaled);
         let batch = queue.reserve(1);
-        let ticket = batch.first;
+        let ticket = batch.first();
         session.journal.note_ticket(block.buffer.peek(), block.epoch.peek(), ticket.0);
         // SAFETY:
         // - the ticket was just drawn, for this lane alone
@@ -647,7 +649,9 @@ impl Stream {
         if block.operation.compare_exchange(token, CLAIMED).is_err() {
             return Progress::Done;
         }
-        let slot = Claim::single(operation.slot.0);
+        // SAFETY:
+        // - the slot that the write was started with; its outcome was seen, and one reaper is here, which releases it or writes on
+        let slot = unsafe { SlotClaim::of(operation) };
         let block_number = block.block_number.peek();
         let (written, committed) = (block.written.peek(), block.committed());
         match Errno::check(result) {
@@ -684,7 +688,7 @@ impl Stream {
 
     /// Makes a written block's place ready for its next block, or for more bytes if the block was not full, and lets the slot go that
     /// wrote it. Who claimed it.
-    fn free_block(&self, session: &Resources, ring: u32, block_number: u64, slot: Claim) {
+    fn free_block(&self, session: &Resources, ring: u32, block_number: u64, slot: SlotClaim) {
         let block = self.place(block_number);
         let queue = &session.queues()[ring as usize];
         // The slot goes behind the switch: until then the journal names its result.

@@ -3,8 +3,7 @@
 use crate::chance::Chance;
 use crate::rig::{Rig, sqe_of};
 use crate::world::{Known, Model, Stage, WarpPlan};
-use gpufs_core::abi::Cqe;
-use gpufs_core::{Batch, Claim, Delivery, Drain, Operation, Outcome, Slot, Ticket};
+use gpufs_core::{Batch, Claim, Completion, Delivery, Drain, Operation, Outcome, Slot, SlotClaim, Ticket};
 
 /// One lane's operation of the batch at hand.
 #[derive(Clone, Copy, Debug)]
@@ -16,32 +15,38 @@ struct Lane {
 }
 
 /// What the warp does next, while it is not draining.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Phase {
     Claim,
     Arm,
     Fill(Batch),
     Wait,
-    Release(Claim),
+    Release(SlotClaim),
     Finished,
 }
 
 /// A drain under way.
 #[derive(Debug)]
 struct Draining {
-    drain: Drain,
-    copies: Vec<Option<Cqe>>,
+    /// `None` once the poller's lock was given back.
+    drain: Option<Drain>,
+    copies: Vec<Copied>,
     advanced: bool,
-    /// Whether the poller's lock was given back.
-    ended: bool,
-    delivered: Vec<bool>,
+}
+
+/// What became of an entry of a drain.
+#[derive(Debug)]
+enum Copied {
+    Not,
+    Yes(Completion),
+    Delivered,
 }
 
 #[derive(Debug)]
 pub(crate) struct Warp {
     plan: WarpPlan,
     phase: Phase,
-    claim: Option<Claim>,
+    claim: Option<SlotClaim>,
     lanes: Vec<Lane>,
     draining: Option<Draining>,
     /// An operation of an earlier batch.
@@ -72,13 +77,16 @@ impl Warp {
         if self.draining.is_some() {
             return self.go_on_draining(rig, model, chance);
         }
-        match self.phase {
+        match &self.phase {
             Phase::Claim => self.claim(rig, model, chance),
             Phase::Arm => self.arm(rig, model, chance),
-            Phase::Fill(batch) => self.fill(rig, model, chance, batch),
             Phase::Wait => self.wait(rig, model, chance),
-            Phase::Release(claim) => self.release(rig, model, chance, claim),
             Phase::Finished => {}
+            Phase::Fill(_) | Phase::Release(_) => match std::mem::replace(&mut self.phase, Phase::Finished) {
+                Phase::Fill(batch) => self.fill(rig, model, chance, batch),
+                Phase::Release(claim) => self.release(rig, model, chance, claim),
+                _ => unreachable!("one of the two"),
+            },
         }
     }
 
@@ -89,12 +97,12 @@ impl Warp {
             return self.begin_to_drain(rig, chance);
         };
         assert!(claim.count() <= wanted);
-        let slots = (0..claim.count()).map(|rank| Slot(claim.item(rank)));
-        for slot in slots.clone() {
+        let slots: Vec<Slot> = (0..claim.count()).map(|rank| Slot(claim.item(rank))).collect();
+        for slot in &slots {
             assert!(model.free.remove(&slot.0), "a slot is claimed only while it is free");
         }
         self.claim = Some(claim);
-        self.begin_batch(slots.collect());
+        self.begin_batch(slots);
     }
 
     fn begin_batch(&mut self, slots: Vec<Slot>) {
@@ -109,7 +117,9 @@ impl Warp {
     fn arm(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         if let Some(index) = chance.index_where(&self.lanes, |lane| lane.operation.is_none()) {
             let lane = &mut self.lanes[index];
-            let operation = rig.queue.arm(lane.slot);
+            // SAFETY:
+            // - a slot of the warp's claim, this lane's alone, whose last operation is done
+            let operation = unsafe { rig.queue.arm(lane.slot) };
             let before = model.armed.insert(lane.slot.0, operation);
             let before = before.map_or(rig.shape.generation, |former| former.generation);
             let expected = if before == super::GENERATIONS { 1 } else { before + 1 };
@@ -119,7 +129,7 @@ impl Warp {
             return;
         }
         let batch = rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64"));
-        let ticket = batch.first;
+        let ticket = batch.first();
         // Who draws while nobody else is between drawing and committing as the publisher.
         model.publisher.get_or_insert(ticket.0);
         let drawn = u32::try_from(model.operations.len()).expect("few operations");
@@ -135,7 +145,7 @@ impl Warp {
     }
 
     fn fill(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, batch: Batch) {
-        let ticket = batch.first;
+        let ticket = batch.first();
         let rank_of = |index| ticket.plus(u32::try_from(index).expect("at most 64"));
         if let Some(index) = chance.index_where(&self.lanes, |lane| !lane.filled) {
             let known = model.of_ticket(rank_of(index).0);
@@ -144,6 +154,7 @@ impl Warp {
             unsafe { rig.queue.fill(rank_of(index), known.sqe) };
             known.stage = Stage::Filled;
             self.lanes[index].filled = true;
+            self.phase = Phase::Fill(batch);
             return;
         }
         // For the model first: the commit may publish at once.
@@ -181,13 +192,19 @@ impl Warp {
     }
 
     /// Gives everything left of a claim back, or one item of it.
-    fn release(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, claim: Claim) {
+    fn release(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance, claim: SlotClaim) {
         let rank = u32::try_from(chance.below(claim.count() as usize)).expect("below 64");
-        let part = if chance.once_in(3) { Claim::single(claim.item(rank)) } else { claim };
-        rig.queue.release(part);
+        let single = chance.once_in(3);
+        let claim = claim.into_claim();
+        let part = if single { Claim::single(claim.item(rank)) } else { claim };
+        // SAFETY:
+        // - a part of the warp's claim, whose operations are done; the rest is kept below
+        rig.queue.release(unsafe { SlotClaim::from_claim(part) });
         model.free.extend((0..part.count()).map(|rank| part.item(rank)));
         self.phase = match claim.bits ^ part.bits {
-            bits if bits != 0 => Phase::Release(Claim { bits, ..claim }),
+            // SAFETY:
+            // - what was not released
+            bits if bits != 0 => Phase::Release(unsafe { SlotClaim::from_claim(Claim { bits, ..claim }) }),
             _ if self.plan.operations == 0 => Phase::Finished,
             _ => Phase::Claim,
         };
@@ -196,50 +213,59 @@ impl Warp {
     fn begin_to_drain(&mut self, rig: &Rig, chance: &mut Chance) {
         let most = u32::try_from(chance.below(self.plan.width as usize)).expect("below 64") + 1;
         self.draining = rig.queue.begin_drain(most).map(|drain| {
-            assert!((1..=most).contains(&drain.count));
-            let count = drain.count as usize;
-            Draining {
-                drain,
-                copies: vec![None; count],
-                advanced: false,
-                ended: false,
-                delivered: vec![false; count],
-            }
+            assert!((1..=most).contains(&drain.count()));
+            let copies = (0..drain.count()).map(|_| Copied::Not).collect();
+            Draining { drain: Some(drain), copies, advanced: false }
         });
     }
 
     fn go_on_draining(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         let draining = self.draining.as_mut().expect("draining");
-        assert!(draining.ended || rig.queue.begin_drain(1).is_none(), "one polls at a time");
+        assert!(draining.drain.is_none() || rig.queue.begin_drain(1).is_none(), "one polls at a time");
+        let copied = chance.index_where(&draining.copies, |copy| matches!(copy, Copied::Not));
+        let kept = |copy: &Copied| matches!(copy, Copied::Yes(_));
         // The leader ends the drain when it has delivered its own, whatever others still have to deliver.
-        if draining.advanced && !draining.ended && chance.below(3) == 0 {
-            rig.queue.end_drain(draining.drain);
-            draining.ended = true;
-        } else if let Some(index) = chance.index_where(&draining.copies, Option::is_none) {
-            let offset = u32::try_from(index).expect("below 64");
-            let cqe = rig.queue.entry(draining.drain, offset);
-            let at = draining.drain.head.wrapping_add(offset);
+        if draining.advanced && draining.drain.is_some() && chance.below(3) == 0 {
+            end_drain(rig, draining.drain.take());
+        } else if let Some(index) = copied {
+            let drain = draining.drain.as_ref().expect("not ended before all is copied");
+            let copy = rig.queue.entry(drain, u32::try_from(index).expect("below 64"));
+            let at = drain.head().wrapping_add(u32::try_from(index).expect("below 64"));
             let posted =
                 model.completions.remove(&at).expect("a completion is copied once, after it was posted");
-            assert_eq!(cqe, posted, "a completion is copied as it was posted");
-            draining.copies[index] = Some(posted);
+            assert_eq!(copy.cqe(), posted, "a completion is copied as it was posted");
+            draining.copies[index] = Copied::Yes(copy);
         } else if !draining.advanced {
-            rig.queue.advance(draining.drain);
+            let drain = draining.drain.as_ref().expect("not ended before it is advanced");
+            // SAFETY:
+            // - every entry was copied
+            unsafe { rig.queue.advance(drain) };
             draining.advanced = true;
-        } else if let Some(index) = chance.index_where(&draining.delivered, |delivered| !delivered) {
-            draining.delivered[index] = true;
-            deliver(rig, model, draining.copies[index].expect("copied"));
-        } else {
-            if !draining.ended {
-                rig.queue.end_drain(draining.drain);
+        } else if let Some(index) = chance.index_where(&draining.copies, kept) {
+            if let Copied::Yes(copy) = std::mem::replace(&mut draining.copies[index], Copied::Delivered) {
+                deliver(rig, model, copy);
             }
+        } else {
+            end_drain(rig, draining.drain.take());
             self.draining = None;
         }
     }
 }
 
+/// Ends a drain that was advanced, if it has not ended.
+fn end_drain(rig: &Rig, drain: Option<Drain>) {
+    if let Some(drain) = drain {
+        // No completion: the fence is what ends it.
+        let [] = rig.queue.deliver_all([]);
+        // SAFETY:
+        // - advanced, and delivered by this thread
+        unsafe { rig.queue.end_drain(drain) };
+    }
+}
+
 /// The first completion of an operation is delivered and no other. Which of two in one drain is first, the lanes decide.
-fn deliver(rig: &Rig, model: &mut Model, cqe: Cqe) {
+fn deliver(rig: &Rig, model: &mut Model, completion: Completion) {
+    let cqe = completion.cqe();
     let known = model.by_token.get(&cqe.user_data).map(|index| &mut model.operations[*index]);
     let expected = match known.filter(|known| known.stage == Stage::Posted) {
         Some(known) => {
@@ -249,7 +275,7 @@ fn deliver(rig: &Rig, model: &mut Model, cqe: Cqe) {
         }
         None => Delivery::Stale,
     };
-    assert_eq!(rig.queue.deliver(cqe), expected, "of {cqe:?}");
+    assert_eq!(rig.queue.deliver(completion), expected, "of {cqe:?}");
     model.drained += 1;
     model.stale += u64::from(expected == Delivery::Stale);
 }

@@ -71,10 +71,7 @@ impl Rig {
         let shared: Vec<_> = shared.map(SharedWord::new).collect();
         let sqes: Vec<_> = (0..shape.sq_entries).map(|_| EntryCell::new(Sqe::default())).collect();
         let cqes: Vec<_> = (0..shape.cq_entries).map(|_| EntryCell::new(Cqe::default())).collect();
-        let words = vec![QueueWords::default()];
-        words[0].tickets.0.set(u64::from(shape.first_ticket) << 32);
-        words[0].published.0.set(shape.first_ticket);
-        words[0].drained.0.set(shape.first_completion);
+        let words = vec![QueueWords::beginning_at(shape.first_ticket, shape.first_completion)];
         let ready: Vec<_> = (0..shape.sq_entries).map(|_| DeviceWord::new(0)).collect();
         let before = u64::from(shape.generation) << 33 | u64::from(shape.generation != 0) << 32;
         let slots: Vec<_> = (0..shape.capacity).map(|_| word64(before)).collect();
@@ -129,9 +126,11 @@ impl Rig {
 
     /// One lane's whole submission: a batch of one, from arming a slot that it holds to the commit.
     pub(crate) fn submit_one(&self, slot: gpufs_core::Slot) -> (Operation, Ticket) {
-        let operation = self.queue.arm(slot);
+        // SAFETY:
+        // - the caller holds the slot, in which nothing is in flight
+        let operation = unsafe { self.queue.arm(slot) };
         let drawn = self.queue.reserve(1);
-        let ticket = drawn.first;
+        let ticket = drawn.first();
         // SAFETY:
         // - the ticket was just drawn, and nobody else knows it
         unsafe { self.queue.fill(ticket, sqe_of(operation, ticket)) };

@@ -20,14 +20,17 @@ const CANCEL_NS: u64 = 1_000_000_000;
 #[inline(never)]
 pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation) -> Option<i32> {
     let claim = queue.claim(1, slot_hint(ring))?;
-    let cancelling = queue.arm(Slot(claim.item(0)));
+    // SAFETY:
+    // - claimed above; the claim is released where the outcome is known
+    #[allow(unsafe_code, reason = "arms a slot")]
+    let cancelling = unsafe { queue.arm(Slot(claim.item(0))) };
     let drawn = queue.reserve(1);
     let entry = Sqe::async_cancel(operation.token()).with_user_data(cancelling.token());
     // SAFETY:
-    // - the ticket was drawn above, and nobody else knows it; the entry refers to no memory
+    // - the ticket was drawn above, after the slot was claimed, and nobody else knows it; the entry refers to no memory
     #[allow(unsafe_code, reason = "fills an entry")]
     unsafe {
-        queue.fill(drawn.first, entry);
+        queue.fill(drawn.first(), entry);
     }
     // SAFETY:
     // - the one ticket was drawn and filled above

@@ -7,10 +7,10 @@ mod ready;
 mod staging;
 mod wait;
 
-use gpufs_core::abi::{Cqe, Sqe};
+use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::RING_SHIFT;
-use gpufs_core::{Claim, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, Ticket};
+use gpufs_core::{Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket};
 use static_assertions::const_assert;
 
 use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
@@ -86,7 +86,7 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
     let width = lanes.count();
     let packed = if lanes.is_leader() {
         match queue.poll(width * COMPLETIONS_OF_A_LANE, polls) {
-            Poll::Taken(drain) => u64::from(drain.count) << 32 | u64::from(drain.head),
+            Poll::Taken(drain) => drain.into_word(),
             Poll::Empty => NOTHING,
             Poll::Busy => ELSEWHERE,
             Poll::Failed => FAILED,
@@ -95,23 +95,27 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
         0
     };
     let packed = lanes.from_leader(packed);
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-    let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
-    if drain.count == 0 {
+    if packed >> 32 == 0 {
         return match packed {
             ELSEWHERE => Drained::Elsewhere,
             FAILED => Drained::Failed,
             _ => Drained::Nothing,
         };
     }
+    // SAFETY:
+    // - of the drain that the leader has just begun and not ended
+    // - the leader alone advances and ends it; each lane copies its entries before the barrier with that
+    let drain = unsafe { Drain::from_word(packed) };
     let rank = lanes.rank();
-    if drain.count <= width {
-        hand_on(queue, lanes, drain, [(rank < drain.count).then(|| queue.entry(drain, rank))]);
+    if drain.count() <= width {
+        hand_on(queue, lanes, &drain, [(rank < drain.count()).then(|| queue.entry(&drain, rank))]);
     } else {
         hand_on_several(session, ring, lanes, packed);
     }
     if lanes.is_leader() {
-        queue.end_drain(drain);
+        // SAFETY:
+        // - in `hand_on` this lane has advanced the drain, and has delivered since
+        unsafe { queue.end_drain(drain) };
     }
     lanes.sync();
     Drained::Some
@@ -123,27 +127,32 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
 /// fields made 20 million NOPs a second 13.5.
 #[inline(never)]
 fn hand_on_several(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-    let drain = Drain { head: packed as u32, count: (packed >> 32) as u32 };
+    // SAFETY:
+    // - of the drain that the leader has begun and `drain_after` ends
+    // - the leader alone advances it; each lane copies its entries before the barrier with that
+    let drain = unsafe { Drain::from_word(packed) };
     let queue = &{ session.queues()[ring as usize] };
     let (width, rank) = (lanes.count(), lanes.rank());
     let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
     for (copy, round) in copies.iter_mut().zip(0..) {
         let index = round * width + rank;
-        if index < drain.count {
-            *copy = Some(queue.entry(drain, index));
+        if index < drain.count() {
+            let completion = queue.entry(&drain, index);
+            *copy = Some(completion);
         }
     }
-    hand_on(queue, lanes, drain, copies);
+    hand_on(queue, lanes, &drain, copies);
 }
 
 /// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
 #[inline]
-fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: Drain, copies: [Option<Cqe>; N]) {
+fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [Option<Completion>; N]) {
     queue.keep(copies);
     lanes.sync();
     if lanes.is_leader() {
-        queue.advance(drain);
+        // SAFETY:
+        // - each lane has copied its share of the entries, and the barrier puts that before; nobody copies them again
+        unsafe { queue.advance(drain) };
     }
     lanes.sync();
     // A stale completion is counted by the queue and reported by the host.
@@ -212,17 +221,24 @@ fn transact_noting(
             }
             continue;
         }
+        // SAFETY:
+        // - the slots that the leader has just claimed of this queue; it alone releases them, below
+        let claim = unsafe { SlotClaim::from_claim(claim) };
         let batch = first_lanes(rest, claim.count());
         let mine = batch.contains(lanes.lane());
         let rank = batch.rank(lanes.lane());
         let drawn = if lanes.is_leader() { Some(queue.reserve(claim.count())) } else { None };
         #[allow(clippy::cast_possible_truncation, reason = "a ticket has 32 bits")]
-        let ticket = Ticket(lanes.from_leader(drawn.map_or(0, |batch| u64::from(batch.first.0))) as u32);
+        let ticket =
+            Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| u64::from(batch.first().0))) as u32);
         let mut operation = None;
         if let (true, Some(entry)) = (mine, entry) {
-            let armed = queue.arm(Slot(claim.item(rank)));
             // SAFETY:
-            // - the ticket is one of the batch just drawn, and this lane's alone by its rank
+            // - a slot of the claim, this lane's alone by its rank; nothing was in flight in it when it was claimed
+            // - the leader releases the claim when every lane has seen its outcome
+            let armed = unsafe { queue.arm(Slot(claim.item(rank))) };
+            // SAFETY:
+            // - the ticket is one of the batch just drawn, and this lane's alone by its rank; the claim has a slot for each
             // - the caller keeps what the entry refers to until this function returns, which is after the completion
             unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(armed.token() | noted(armed))) };
             operation = Some(armed);
@@ -276,7 +292,7 @@ fn claim_slots(queue: &Queue, lanes: Lanes, wanted: u32, ring: u32) -> Claim {
     if lanes.is_leader()
         && let Some(found) = queue.claim(wanted, slot_hint(ring))
     {
-        claim = found;
+        claim = found.into_claim();
     }
     #[allow(clippy::cast_possible_truncation, reason = "a word index has 32 bits")]
     let word = lanes.from_leader(u64::from(claim.word)) as u32;

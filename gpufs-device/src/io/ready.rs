@@ -11,7 +11,7 @@
 use gpufs_core::abi::{CURRENT_POSITION, POLLIN, POLLOUT, RWF_NOWAIT, Sqe};
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target, WaitReason};
-use gpufs_core::{Errno, Operation, Outcome, Queue, Slot};
+use gpufs_core::{Errno, Operation, Outcome, Queue, Slot, SlotClaim};
 
 use super::staging::{claim_alone, count};
 use super::{Drained, Patience, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
@@ -67,14 +67,16 @@ impl<'a> Rests<'a> {
     }
 }
 
-/// Puts one entry into the ring, through a slot that the lane has claimed.
-fn submit(queue: &Queue, slot: Slot, entry: Sqe) -> Operation {
-    let operation = queue.arm(slot);
+/// Puts one entry into the ring, through a slot that the lane has claimed for it, and releases once the outcome is known.
+fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
+    // SAFETY:
+    // - claimed for this operation alone; the caller releases it where the outcome is known
+    let operation = unsafe { queue.arm(Slot(claim.item(0))) };
     let batch = queue.reserve(1);
     // SAFETY:
-    // - the ticket was just drawn, for this lane alone
+    // - the ticket was just drawn, for this lane alone, which holds a slot for it
     // - the caller keeps what the entry refers to until it has seen the completion
-    unsafe { queue.fill(batch.first, entry.with_user_data(operation.token())) };
+    unsafe { queue.fill(batch.first(), entry.with_user_data(operation.token())) };
     // SAFETY:
     // - one ticket, drawn and filled above
     unsafe { queue.commit(batch) };
@@ -102,7 +104,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             return -errno.number();
         }
     };
-    let operation = submit(queue, Slot(claim.item(0)), entry);
+    let operation = submit(queue, &claim, entry);
     let started = Machine::clock();
     let mut cancel: Option<Operation> = None;
     let mut result = None;
@@ -112,7 +114,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             && cancel.is_none()
             && (hold_ns == 0 || Machine::clock().saturating_sub(started) >= hold_ns)
         {
-            cancel = Some(submit(queue, Slot(spare.item(0)), Sqe::async_cancel(operation.token())));
+            cancel = Some(submit(queue, &spare, Sqe::async_cancel(operation.token())));
         }
         let drained = drain(session, lane, ring);
         if result.is_none()

@@ -2,6 +2,7 @@
 //! the deadline, or because it waited for one that is gone; what other lanes then need is freed here, when the launch has ended.
 //!
 //! What the kernel still has is not: an operation that has not ended, such as a read of a pipe that nobody writes, keeps its slot and its memory.
+#![allow(unsafe_code, reason = "reclaims slots whose holders are gone")]
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -43,7 +44,10 @@ pub(super) fn let_go(session: &'static SessionTables, staging: u32) {
         let used: BTreeSet<(u32, u32)> =
             session.streams().iter().flat_map(gpufs_core::stream::Stream::slots).collect();
         for (ring, queue) in (0..).zip(session.queues()) {
-            queue.reclaim(|slot| used.contains(&(ring, slot)));
+            // SAFETY:
+            // - no kernel runs, and the lanes that held slots were unwound
+            // - the ring is quiet: nothing is in flight but in the slots of streams, which are among `used`
+            unsafe { queue.reclaim(|slot| used.contains(&(ring, slot))) };
         }
         session.staging.free.release_all(staging);
     }

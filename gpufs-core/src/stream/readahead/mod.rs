@@ -43,7 +43,7 @@ use crate::abi::Errno;
 use crate::alloc::Claim;
 use crate::files::FileIndex;
 use crate::resources::Resources;
-use crate::ring::{CacheAligned, Outcome, Slot};
+use crate::ring::{CacheAligned, Outcome, Slot, SlotClaim};
 use crate::stream::{Buffering, Direction, FIRST_TOKEN, Progress, RING_SHIFT, Stream, operation_of};
 use crate::word::{DeviceWord, DeviceWord64};
 
@@ -458,7 +458,10 @@ impl Lines {
         let address = pool.address(place.buffer.peek()) + u64::from(got);
         let file = FileIndex(stream.file.peek());
         let target = session.files()[file.0 as usize].target(file);
-        let operation = queue.arm(Slot(slot));
+        // SAFETY:
+        // - the slot was claimed for this place, and belongs to it until `reap` or `settle_reads` has seen the outcome; the place is the
+        //   caller's, by CLAIMED, so nothing is in flight in it
+        let operation = unsafe { queue.arm(Slot(slot)) };
         let sqe = Resources::pool_transfer(pool, false, target, (address, bytes), offset)
             .with_user_data(operation.token());
         let batch = queue.reserve(1);
@@ -466,7 +469,7 @@ impl Lines {
         // - the ticket was just drawn, for this lane alone
         // - the place's buffer belongs to the operation until its completion was seen (rule of the `operation` word), and to the stream
         //   until then, since `close` waits for it
-        unsafe { queue.fill(batch.first, sqe) };
+        unsafe { queue.fill(batch.first(), sqe) };
         // ORDERING: release, device, partner `progress`: the slot's new generation comes before its token.
         place.operation.publish(operation.token() | u64::from(ring) << RING_SHIFT);
         // SAFETY:
@@ -504,7 +507,9 @@ impl Lines {
             self.submit(session, stream, ring, operation.slot.0, index);
             return (Work::Nothing, Some(ring));
         }
-        queue.release(Claim::single(operation.slot.0));
+        // SAFETY:
+        // - the slot that `start` claimed; the outcome was seen, and one reaper is here
+        queue.release(unsafe { SlotClaim::of(operation) });
         // ORDERING: release, device, partner `claim`: what was read comes before.
         place.operation.publish(READ);
         (Work::Index, None)
@@ -741,7 +746,9 @@ impl Lines {
             if let Outcome::InFlight = queue.outcome(operation) {
                 return Progress::Wait(ring);
             }
-            queue.release(Claim::single(operation.slot.0));
+            // SAFETY:
+            // - the slot that `start` claimed; the outcome was seen, and no other lane reaps: none is active
+            queue.release(unsafe { SlotClaim::of(operation) });
             place.operation.set(IDLE);
         }
         let (end, published) = (self.closed_at.peek(), self.published.peek());
@@ -782,7 +789,9 @@ impl Lines {
             let (ring, operation) = operation_of(token);
             let queue = &session.queues()[ring as usize];
             if let Outcome::Done(_) = queue.outcome(operation) {
-                queue.release(Claim::single(operation.slot.0));
+                // SAFETY:
+                // - the slot that `start` claimed; the outcome was seen, and no lane is left
+                queue.release(unsafe { SlotClaim::of(operation) });
                 place.operation.set(IDLE);
             }
         }

@@ -346,9 +346,13 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
         entry.make_free();
     }
     for (queue, ring) in host.queues().iter().zip(contents.rings) {
-        queue.release_all();
+        // SAFETY:
+        // - the queue's words are zero, as the image is new; nobody knows the session yet
+        unsafe { queue.release_all() };
         // The operations that proved the ring have gone through it.
-        queue.begin_at(ring.tails().0);
+        // SAFETY:
+        // - as above
+        unsafe { queue.begin_at(ring.tails().0) };
         // Half of the slots that stream buffers leave: the others stay for operations that end ([R-8]).
         queue.limit_waits(queue.capacity().saturating_sub(contents.stream_buffers.buffers) / 2);
     }
