@@ -184,7 +184,7 @@ enum Fate {
 
 /// One stream buffer with what it holds.
 #[derive(Debug)]
-struct Held {
+struct SurvivingBlock {
     record: Record,
     /// Where the block's bytes lie.
     address: u64,
@@ -212,17 +212,17 @@ pub(super) fn recover(
     }
     let until = Instant::now() + patience;
     let fate = |token: u64, ticket: Option<u32>| fate_of(host_journal, rings, token, ticket);
-    let mut streams = BTreeMap::<u32, Vec<Held>>::new();
+    let mut streams = BTreeMap::<u32, Vec<SurvivingBlock>>::new();
     for buffer in 0..buffers {
-        if let Some(held) = hold(session, buffer, &fate, until) {
-            streams.entry(held.record.stream).or_default().push(held);
+        if let Some(block) = read_block(session, buffer, &fate, until) {
+            streams.entry(block.record.stream).or_default().push(block);
         }
     }
     // In a thread of its own, whose signals are blocked: writing to a pipe that nobody reads is an error here, and no signal.
     let streams = thread::scope(|scope| {
         let work = || {
             block_signals();
-            streams.into_values().filter_map(|blocks| save(blocks, until)).collect()
+            streams.into_values().filter_map(|blocks| write_stream(blocks, until)).collect()
         };
         thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
     });
@@ -234,12 +234,12 @@ pub(super) fn recover(
 }
 
 /// What a buffer holds, once the write in flight has ended; `None` if it is nobody's.
-fn hold(
+fn read_block(
     session: &SessionTables,
     buffer: u32,
     fate: &dyn Fn(u64, Option<u32>) -> Fate,
     until: Instant,
-) -> Option<Held> {
+) -> Option<SurvivingBlock> {
     let journal = &session.journal;
     // SAFETY:
     // - the device is dead
@@ -267,7 +267,7 @@ fn hold(
         }
     }
     let rest = whole_from(journal, buffer, epoch, &record, written);
-    Some(Held { record, address: session.stream_buffers.address(buffer), written, rest, pending })
+    Some(SurvivingBlock { record, address: session.stream_buffers.address(buffer), written, rest, pending })
 }
 
 /// What became of the operation with this token, whose ticket was drawn if there is one (`gpufs_core::journal`, "The write in
@@ -322,9 +322,9 @@ fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, writt
 }
 
 /// Writes what one stream's blocks hold; `None` if that is nothing.
-fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
-    blocks.sort_unstable_by_key(|held| held.record.block_number);
-    if blocks.iter().all(|held| held.rest.is_empty()) {
+fn write_stream(mut blocks: Vec<SurvivingBlock>, until: Instant) -> Option<RecoveredStream> {
+    blocks.sort_unstable_by_key(|block| block.record.block_number);
+    if blocks.iter().all(|block| block.rest.is_empty()) {
         return None;
     }
     let descriptor = blocks[0].record.descriptor;
@@ -333,17 +333,17 @@ fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
         .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string());
     let mut stream =
         RecoveredStream { file, written: 0, unfinished: unfinished(&blocks), lost: 0, errno: None };
-    for held in &blocks {
-        for &(start, end) in &held.rest {
+    for block in &blocks {
+        for &(start, end) in &block.rest {
             let bytes = u64::from(end - start);
             // Out of order is worse than not at all.
-            if serial && (stream.errno.is_some() || held.pending) {
+            if serial && (stream.errno.is_some() || block.pending) {
                 stream.errno = stream.errno.or(Some(Errno::TIMEDOUT));
                 stream.lost += bytes;
                 continue;
             }
-            let address = held.address + u64::from(start);
-            let offset = (!serial).then(|| held.record.offset + u64::from(start));
+            let address = block.address + u64::from(start);
+            let offset = (!serial).then(|| block.record.offset + u64::from(start));
             let (written, outcome) = write_all(descriptor, (address, bytes), offset, until);
             stream.written += written;
             stream.lost += bytes - written;
@@ -354,21 +354,21 @@ fn save(mut blocks: Vec<Held>, until: Instant) -> Option<RecoveredStream> {
 }
 
 /// Bytes of a stream's blocks that lie before others and are not whole.
-fn unfinished(blocks: &[Held]) -> u64 {
-    let position = |held: &Held, inside: u32| {
-        (held.record.block_number << held.record.block_shift()) + u64::from(inside)
+fn unfinished(blocks: &[SurvivingBlock]) -> u64 {
+    let position = |block: &SurvivingBlock, inside: u32| {
+        (block.record.block_number << block.record.block_shift()) + u64::from(inside)
     };
     let end = blocks
         .iter()
-        .filter_map(|held| held.rest.last().map(|(_, end)| position(held, *end)))
+        .filter_map(|block| block.rest.last().map(|(_, end)| position(block, *end)))
         .max()
         .unwrap_or(0);
     blocks
         .iter()
-        .map(|held| {
-            let inside = end.saturating_sub(position(held, 0)).min(1 << held.record.block_shift());
-            let whole: u64 = held.rest.iter().map(|(start, end)| u64::from(end - start)).sum();
-            inside.saturating_sub(u64::from(held.written) + whole)
+        .map(|block| {
+            let inside = end.saturating_sub(position(block, 0)).min(1 << block.record.block_shift());
+            let whole: u64 = block.rest.iter().map(|(start, end)| u64::from(end - start)).sum();
+            inside.saturating_sub(u64::from(block.written) + whole)
         })
         .sum()
 }
