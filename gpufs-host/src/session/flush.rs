@@ -28,12 +28,12 @@ impl fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// A pipe that nobody reads, say, must not hold the host for ever without a word. A session with a deadline has that instead.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The limit of a write in a session without a deadline. A pipe that nobody reads must not block the host for ever without an error.
+const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// How long the host waits for a write.
-pub(super) fn patience(session: &SessionTables) -> Duration {
-    if session.deadline_ns == 0 { PATIENCE } else { Duration::from_nanos(session.deadline_ns) }
+pub(super) fn write_wait_max(session: &SessionTables) -> Duration {
+    if session.deadline_ns == 0 { WRITE_WAIT_MAX } else { Duration::from_nanos(session.deadline_ns) }
 }
 
 /// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
@@ -53,8 +53,7 @@ fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), 
     // The next writer comes by the lock, and opens the fast path again or meets the error there.
     stream.close_cursor();
     stream.forget_error();
-    let patience = patience(session);
-    let started = Instant::now();
+    let until = Instant::now() + write_wait_max(session);
     // Ends: what is in flight completes and is drained here, or the time is up.
     let errno = loop {
         let ring = match stream.flush_step(session, 0) {
@@ -69,7 +68,7 @@ fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), 
                 stream.fail(Errno::IO);
                 break Errno::IO;
             }
-            if started.elapsed() > patience {
+            if Instant::now() > until {
                 // Noted, so that the next writer first waits for what is in flight.
                 stream.fail(Errno::TIMEDOUT);
                 break Errno::TIMEDOUT;
@@ -80,8 +79,8 @@ fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), 
     Err(StreamError { file: path_of(session, stream), errno, unwritten: stream.unwritten() })
 }
 
-/// How long the exit handler waits for what lanes have in hand of a stream, and for its bytes.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the exit handler waits for a stream: for its lock, for room that lanes have reserved, and for its bytes to be written.
+const EXIT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Writes what the streams have accepted while lanes run, as one of them: under each stream's lock. For the end of the process: a
 /// stream that another has for too long keeps the ticket that was drawn for it, and is not got by anybody any more.
@@ -93,7 +92,7 @@ pub(super) fn flush_as_lane(session: &'static SessionTables) -> Result<(), Strin
     for stream in session.streams() {
         // ORDERING: acquire, device, partner `set_up`.
         if stream.generation.observe() % 2 == 1 && stream.direction() == Direction::Writing {
-            let until = Instant::now() + EXIT_PATIENCE;
+            let until = Instant::now() + EXIT_WAIT_MAX;
             if let Err(why) = flush_under_lock(session, stream, until) {
                 lost.push(format!("{}: {why}", path_of(session, stream)));
             }

@@ -197,7 +197,7 @@ struct SurvivingBlock {
 }
 
 /// Writes what the dead device's streams had accepted. Waits for what the kernel has in flight, and for a reader of a full pipe, no longer
-/// than `patience`. Somebody serves the rings meanwhile.
+/// than `wait_max`. Somebody serves the rings meanwhile.
 ///
 /// `session` is the host's view, of which only what never changes is used.
 pub(super) fn recover(
@@ -205,12 +205,12 @@ pub(super) fn recover(
     buffers: u32,
     host_journal: &HostJournal,
     rings: &[Ring],
-    patience: Duration,
+    wait_max: Duration,
 ) -> Recovery {
     if !host_journal.is_enabled() {
         return Recovery::default();
     }
-    let until = Instant::now() + patience;
+    let until = Instant::now() + wait_max;
     let fate = |token: u64, ticket: Option<u32>| fate_of(host_journal, rings, token, ticket);
     let mut streams = BTreeMap::<u32, Vec<SurvivingBlock>>::new();
     for buffer in 0..buffers {

@@ -34,7 +34,7 @@ impl Body {
         if outcome.is_err() {
             let _busy = self.busy();
             let staging = self.memory.staging_bytes / STAGING_BUFFER_BYTES as usize;
-            unwound::let_go(self.tables.host, u32::try_from(staging).unwrap_or(u32::MAX));
+            unwound::reclaim(self.tables.host, u32::try_from(staging).unwrap_or(u32::MAX));
         }
         if on_gpu {
             match self.wait_for_gpu(launches) {
@@ -121,7 +121,7 @@ impl Body {
         let buffers = self.memory.stream_bytes / host.stream_buffers.buffer_bytes as usize;
         let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
         let recovery =
-            recover::recover(host, buffers, &self.host_journal, &self.rings, flush::patience(host));
+            recover::recover(host, buffers, &self.host_journal, &self.rings, flush::write_wait_max(host));
         SyncError::Fault(Box::new(Fault {
             cause,
             panicked: recover::panicked(&host.stall().panic),

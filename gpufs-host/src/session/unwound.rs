@@ -1,8 +1,9 @@
-//! What lanes held that were unwound: locks, slots of rings, staging buffers, room of streams. A lane is unwound by its own panic, by a wait past
-//! the deadline, or because it waited for one that is gone; what other lanes then need is freed here, when the launch has ended.
+//! What unwound lanes held: locks, slots of rings, staging buffers, room of streams. A lane is unwound by its own panic, by a wait past the
+//! deadline, or because it waited for a lane that is gone. When the launch has ended, the host frees here what the lane held, since other
+//! lanes need it.
 //!
-//! What the kernel still has is not: an operation that has not ended, such as a read of a pipe that nobody writes, keeps its slot and its memory.
-#![allow(unsafe_code, reason = "reclaims slots whose holders are gone")]
+//! An operation that has not ended, such as a read of a pipe that nobody writes, keeps its slot and its memory: the kernel still has them.
+#![expect(unsafe_code, reason = "reclaims slots whose holders are gone")]
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,13 +12,12 @@ use std::time::{Duration, Instant};
 use gpufs_core::session::SessionTables;
 use gpufs_core::stream::Direction;
 
-/// How long operations may take whose lanes are gone, until the host no longer waits for them.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the host waits for operations whose lanes are gone.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
 
-/// Frees what lanes that were unwound still held. Only while no kernel runs, and while somebody serves the rings. `staging` is the number of
-/// staging buffers.
-pub(super) fn let_go(session: &'static SessionTables, staging: u32) {
-    let quiet = settle(session);
+/// Frees what unwound lanes still held. No kernel runs, and the ring service is busy. `staging` is the number of staging buffers.
+pub(super) fn reclaim(session: &'static SessionTables, staging: u32) {
+    let quiet = settle_operations(session);
     session.shared.lock().reset();
     for entry in session.shared.entries() {
         entry.let_go();
@@ -29,7 +29,7 @@ pub(super) fn let_go(session: &'static SessionTables, staging: u32) {
         match stream.direction() {
             Direction::Idle => stream.lock.reset(),
             Direction::Reading => {
-                // A read in flight may fill the buffer at any time; with no other buffer to be had, nobody may use the stream.
+                // A read in flight may fill the buffer at any time. Without another buffer the stream stays locked.
                 if quiet || stream.change_read_buffer(session) {
                     stream.lock.reset();
                 }
@@ -53,13 +53,13 @@ pub(super) fn let_go(session: &'static SessionTables, staging: u32) {
     }
 }
 
-/// Hands on what completes, until nothing is in flight, or for a while; whether nothing is.
-fn settle(session: &SessionTables) -> bool {
+/// Delivers completions until nothing is in flight, or for a while; whether nothing is.
+fn settle_operations(session: &SessionTables) -> bool {
     let started = Instant::now();
-    // Ends: a time.
+    // Ends: at `SETTLE_MAX`.
     loop {
         let quiet = session.queues().iter().all(|queue| {
-            // Ends: what there is to drain does.
+            // Ends: the number of completions in flight is finite.
             while queue.drain_alone(64) > 0 {}
             let progress = queue.progress();
             !queue.has_failed()
@@ -69,7 +69,7 @@ fn settle(session: &SessionTables) -> bool {
         if quiet {
             return true;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > SETTLE_MAX {
             return false;
         }
         thread::sleep(Duration::from_micros(50));
