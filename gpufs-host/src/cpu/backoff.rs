@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How often the thread yields before it sleeps.
-const YIELDS: u32 = 64;
+const YIELDS_MAX: u32 = 64;
 /// How much longer each sleep is than the one before.
 const NAP_NS_STEP: u64 = 500;
 /// The longest sleep.
@@ -28,7 +28,7 @@ impl Backoff {
     /// Nothing happened. `nap_ns`: the shortest nap that a lane asked for.
     pub(super) fn pause(&mut self, nap_ns: u32) {
         self.pauses = self.pauses.saturating_add(1);
-        let ramp = u64::from(self.pauses.saturating_sub(YIELDS)) * NAP_NS_STEP;
+        let ramp = u64::from(self.pauses.saturating_sub(YIELDS_MAX)) * NAP_NS_STEP;
         let asked = if nap_ns < SLEEP_NS_MIN { 0 } else { u64::from(nap_ns) };
         match ramp.max(asked).min(NAP_NS_MAX) {
             0 => thread::yield_now(),

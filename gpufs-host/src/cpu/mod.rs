@@ -41,7 +41,7 @@ pub const STACK_BYTES: RangeInclusive<usize> = (16 << 10)..=(1 << 30);
 
 /// How many lanes of a launch may have stacks at once, roughly. Each stack takes two of the mappings that the system allows a
 /// process (`vm.max_map_count`, 65530 by default).
-const RESIDENT_LANES: usize = 24_576;
+const RESIDENT_LANES_MAX: usize = 24_576;
 
 /// How many threads run the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn run(grid: Grid, options: &CpuOptions, kernel: &(dyn Fn() + Sync)) -> Result<(
         Schedule::Fast => options.threads.min(usize::try_from(work.warps()).unwrap_or(usize::MAX)),
         Schedule::Seeded(_) => 1,
     };
-    let lanes_each = RESIDENT_LANES / threads;
+    let lanes_each = RESIDENT_LANES_MAX / threads;
     // A whole block always fits, even on one thread, so the lanes of the first incomplete block can wait for each other.
     let limit = options
         .resident_warps

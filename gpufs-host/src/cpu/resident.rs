@@ -16,7 +16,7 @@ use super::work::Work;
 type Fiber = Coroutine<(), (), (), LaneStack>;
 
 /// How many resumptions a visit makes before other warps get their turn.
-const VISIT_RESUMPTIONS: u32 = 1024;
+const VISIT_RESUMPTIONS_MAX: u32 = 1024;
 
 /// What an OS thread's warps share.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Resident {
         self.warp.ready.insert(self.warp.napping.take());
         let mut nappers_came = true;
         let mut resumptions = 0;
-        while resumptions < VISIT_RESUMPTIONS {
+        while resumptions < VISIT_RESUMPTIONS_MAX {
             if !self.warp.ready.is_empty() {
                 self.run(self.warp.ready.mask().trailing_zeros(), tools);
                 resumptions += 1;

@@ -17,7 +17,7 @@ use crate::process::Process;
 /// How many stacks are made, and taken from the kept ones, at a time.
 const BATCH: usize = 32;
 /// The most stacks of one size that are kept between launches.
-const KEPT: usize = 4096;
+const KEPT_STACKS_MAX: usize = 4096;
 /// The tops of a batch's stacks are this far apart modulo a page. Were they at the same place in their pages, the hot ends of a
 /// warp's stacks would all compete for the same few sets of the first-level cache.
 const STAGGER: usize = 128;
@@ -143,7 +143,7 @@ impl Drop for StackPool {
     fn drop(&mut self) {
         let Some(mut kept) = kept_stacks() else { return };
         let kept = kept.entry(self.bytes).or_default();
-        let room = KEPT.saturating_sub(kept.len()).min(self.free.len());
+        let room = KEPT_STACKS_MAX.saturating_sub(kept.len()).min(self.free.len());
         kept.extend(self.free.drain(..room));
     }
 }

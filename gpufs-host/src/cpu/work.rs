@@ -11,7 +11,7 @@ use super::error::LaunchError;
 use super::{CpuOptions, Grid};
 
 /// How long lanes may go on waiting after another lane has panicked: what they wait for may be that lane.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// One launch.
 pub(super) struct Work<'k> {
@@ -104,7 +104,7 @@ impl<'k> Work<'k> {
     /// Whether there was a failure so long ago that lanes that still wait should be given up.
     #[inline]
     pub(super) fn is_past_grace(&self) -> bool {
-        self.failure.get().is_some_and(|(since, _)| since.elapsed() > GRACE)
+        self.failure.get().is_some_and(|(since, _)| since.elapsed() > GRACE_MAX)
     }
 
     /// How it went.

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use super::{Allocation, DeviceMemory, Gpu, GpuError, Stream};
 use crate::cpu::Grid;
 
-/// How long a waiting thread looks without sleeping: what a short kernel takes.
-const BRISK: Duration = Duration::from_micros(100);
-/// The longest sleep between two looks. A look takes some microseconds of the processor: at this length under a hundredth of a core.
-const LONGEST_NAP: Duration = Duration::from_millis(2);
+/// How long a waiting thread polls without sleeping: as long as a short kernel takes.
+const POLL_WITHOUT_SLEEP: Duration = Duration::from_micros(100);
+/// The longest sleep between two polls. A poll takes some microseconds of the processor: at this length under a hundredth of a core.
+const NAP_MAX: Duration = Duration::from_millis(2);
 
 /// A kernel on a stream of its own. The stream goes when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Launch {
     gpu: Arc<dyn Gpu>,
     stream: Stream,
-    /// Where the device has them in its memory, the arguments. Freed after the stream is gone.
+    /// The arguments, where the device wants them in its memory. Freed after the stream.
     _arguments: Option<Allocation>,
 }
 
@@ -50,7 +50,7 @@ impl Launch {
         Ok(Self { gpu: Arc::clone(gpu), stream, _arguments: placed })
     }
 
-    /// Whether it has ended; what ended it, if it did not end well.
+    /// Whether it has ended; the error that ended it, if it did not end well.
     pub(crate) fn poll(&self) -> Result<bool, GpuError> {
         // SAFETY:
         // - destroyed only when `self` is dropped
@@ -68,7 +68,7 @@ impl Launch {
         // Ends when the kernel does; a kernel that never ends is the program's own.
         while !self.poll()? {
             let waited = started.elapsed();
-            if waited < BRISK {
+            if waited < POLL_WITHOUT_SLEEP {
                 thread::yield_now();
                 continue;
             }
@@ -76,7 +76,7 @@ impl Launch {
             // - destroyed only when `self` is dropped
             let slept = unsafe { self.gpu.sleep(self.stream) }?;
             if !slept {
-                thread::sleep((waited / 64).min(LONGEST_NAP));
+                thread::sleep((waited / 64).min(NAP_MAX));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! What one submission entry asks for, done with ordinary system calls: the kernel's part where there is no io_uring.
+//! The operation of one submission entry, done with ordinary system calls: the kernel's part where there is no io_uring.
 //!
-//! Results are those of `io_uring_enter(2)`. What is not served here (links, drains, selected buffers, other opcodes)
-//! completes with `EINVAL`, as it would on a kernel without it.
+//! Results are those of `io_uring_enter(2)`. Entries that this does not serve (links, drains, selected buffers, other opcodes)
+//! complete with `EINVAL`, as on a kernel without them.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -188,11 +188,11 @@ const fn flag(flag: u32) -> u8 {
 pub(super) enum Step {
     /// To its end: a count, or a negated errno.
     Done(i32),
-    /// It is to be tried again when this file is ready for these events.
+    /// Not to its end: try again when this file is ready for these events.
     Waits(File, i16),
 }
 
-/// Does what `sqe` asks for, but for waiting for a pipe or socket. `ready`: the file that it waited for is ready.
+/// Does what `sqe` asks for, but does not wait for a pipe or socket. `ready`: the file that it waited for is ready.
 ///
 /// # Safety
 /// The entry was published on the ring: its producer vouches for its addresses until the CQE is posted.
@@ -224,7 +224,7 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
     Step::Done(result.unwrap_or_else(|errno| -errno.number()))
 }
 
-/// Begins an `IORING_OP_POLL_ADD`: done where its file is ready, or there is none.
+/// Begins an `IORING_OP_POLL_ADD`: done if its file is ready, or does not exist.
 pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
     if sqe.flags & !flag(IOSQE_FIXED_FILE | IOSQE_ASYNC) != 0 || sqe.len != 0 {
         return Step::Done(-Errno::INVAL.number());
@@ -241,7 +241,7 @@ pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
     }
 }
 
-/// The result of a poll for `events` whose file is in the state `revents`; none where it is to wait.
+/// The result of a poll for `events` whose file is in the state `revents`; `None` where it must wait.
 pub(super) fn polled(events: i16, revents: i16) -> Option<i32> {
     if revents & libc::POLLNVAL != 0 {
         return Some(-Errno::BADF.number());
@@ -316,9 +316,9 @@ unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
     Ok(result)
 }
 
-/// What a call that cannot be told not to wait writes at a time: a pipe that poll(2) calls writable takes it.
-const WRITTEN_AT_A_TIME: u32 = libc::PIPE_BUF as u32;
-/// Before a file is waited for again that was ready and yet would have made its call wait: a datagram larger than the room, say.
+/// The most bytes of a write that cannot be told not to wait: a pipe that poll(2) calls writable takes as many at once.
+const BLOCKING_WRITE_BYTES_MAX: u32 = libc::PIPE_BUF as u32;
+/// Before waiting again for a file that was ready while its call would have waited: a datagram larger than the room, for example.
 const AGAIN_NAP: Duration = Duration::from_micros(50);
 
 /// A read or a write. As io_uring does, waits for a pipe or socket even where that is non-blocking, unless the entry says `RWF_NOWAIT`.
@@ -349,7 +349,7 @@ unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errn
     };
     if sqe.off != CURRENT_POSITION {
         match go(sqe.off, 0, u32::MAX) {
-            // A pipe or socket has no offset, and io_uring passes over the one that is given.
+            // A pipe or socket has no offset, and io_uring ignores the one that is given.
             Err(Errno::SPIPE) => {}
             done => return done.map(Step::Done),
         }
@@ -358,9 +358,9 @@ unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errn
         return go(CURRENT_POSITION, 0, u32::MAX).map(Step::Done);
     }
     let result = match go(CURRENT_POSITION, RWF_NOWAIT, u32::MAX) {
-        // A terminal, or a FIFO, which only its descriptor can tell not to wait: else it is asked once it is ready.
+        // A terminal or a FIFO takes "do not wait" only from its descriptor. Where that does not say so, the call is made once the file is ready.
         Err(Errno::OPNOTSUPP) if ready || is_nonblocking(file.raw()) => {
-            go(CURRENT_POSITION, 0, if reads { u32::MAX } else { WRITTEN_AT_A_TIME })
+            go(CURRENT_POSITION, 0, if reads { u32::MAX } else { BLOCKING_WRITE_BYTES_MAX })
         }
         other => other,
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gpufs_core::stream::BLOCKS_MAX;
 
-use super::sizes::{MOST_RING_ENTRIES, Plan, SLOTS_BESIDE_STREAMS};
+use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
 use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
@@ -333,9 +333,9 @@ impl Builder {
         rule((1..=64).contains(&self.rings), format!("rings: {} is not from 1 to 64", self.rings))?;
         rule(
             plan.ring_entries.is_power_of_two()
-                && (2 * SLOTS_BESIDE_STREAMS..=MOST_RING_ENTRIES).contains(&plan.ring_entries),
+                && (2 * SLOTS_BESIDE_STREAMS..=RING_ENTRIES_MAX).contains(&plan.ring_entries),
             format!(
-                "ring_entries: {} is not a power of two from {} to {MOST_RING_ENTRIES}",
+                "ring_entries: {} is not a power of two from {} to {RING_ENTRIES_MAX}",
                 plan.ring_entries,
                 2 * SLOTS_BESIDE_STREAMS
             ),

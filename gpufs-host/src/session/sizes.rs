@@ -6,8 +6,8 @@ use super::builder::Builder;
 /// some on a GPU. With the calls' memory and the journal's a default session stays below 64 MiB.
 const STREAM_BYTES: usize = 40 << 20;
 const STREAM_BUFFER_BYTES: usize = 128 << 10;
-const LEAST_STREAM_BUFFER_BYTES: usize = 4 << 10;
-const MOST_STREAM_BUFFER_BYTES: usize = 1 << 20;
+const STREAM_BUFFER_BYTES_MIN: usize = 4 << 10;
+const STREAM_BUFFER_BYTES_MAX: usize = 1 << 20;
 const STREAMS: u32 = 256;
 /// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
 const RECORD_BYTES: usize = 4 << 20;
@@ -16,7 +16,7 @@ const SMALL_RECORD_BYTES: usize = 256 << 10;
 const SMALL_STREAM_BYTES: usize = 8 << 20;
 /// Submission entries of a ring: by default, and at most.
 const RING_ENTRIES: u32 = 1024;
-pub(super) const MOST_RING_ENTRIES: u32 = 32_768;
+pub(super) const RING_ENTRIES_MAX: u32 = 32_768;
 /// Slots that a ring has beyond those that write-behind may hold ([R-8]).
 pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
@@ -61,13 +61,13 @@ impl Builder {
         let mut each = self.stream_buffer_bytes.map_or(STREAM_BUFFER_BYTES, |bytes| bytes as usize).max(1);
         // Each may have a write in flight.
         let most =
-            self.ring_entries.unwrap_or(MOST_RING_ENTRIES).saturating_sub(SLOTS_BESIDE_STREAMS) as usize;
+            self.ring_entries.unwrap_or(RING_ENTRIES_MAX).saturating_sub(SLOTS_BESIDE_STREAMS) as usize;
         if let Some(streams) = self.streams {
             let streams = streams as usize;
             let wanted = streams.saturating_add((streams / 2).min(8 * self.blocks_per_stream as usize));
             while self.stream_buffer_bytes.is_none()
                 && bytes / each < wanted
-                && each > LEAST_STREAM_BUFFER_BYTES
+                && each > STREAM_BUFFER_BYTES_MIN
             {
                 each /= 2;
             }
@@ -75,7 +75,7 @@ impl Builder {
                 bytes = bytes.max(wanted.saturating_mul(each));
             }
         } else if self.ring_entries.is_none() && self.stream_buffer_bytes.is_none() {
-            while bytes / each > most && each < MOST_STREAM_BUFFER_BYTES {
+            while bytes / each > most && each < STREAM_BUFFER_BYTES_MAX {
                 each *= 2;
             }
         }
@@ -85,7 +85,7 @@ impl Builder {
         }
         let mut buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
         let default = if own_memory { GPU_READ_AHEAD_BYTES } else { 0 };
-        let slots = self.ring_entries.unwrap_or(MOST_RING_ENTRIES);
+        let slots = self.ring_entries.unwrap_or(RING_ENTRIES_MAX);
         let line_buffers = u32::try_from(self.read_ahead.unwrap_or(default) / (2 * each)).unwrap_or(u32::MAX);
         if self.stream_bytes.is_none() && self.streams.is_none() {
             // What lines are read ahead into is spare for all.
@@ -101,7 +101,7 @@ impl Builder {
             streams => streams.unwrap_or(STREAMS).min(streams_for(buffers)),
         };
         let ring_entries = self.ring_entries.unwrap_or_else(|| {
-            let slots = (SLOTS_BESIDE_STREAMS + line_buffers).saturating_add(buffers).min(MOST_RING_ENTRIES);
+            let slots = (SLOTS_BESIDE_STREAMS + line_buffers).saturating_add(buffers).min(RING_ENTRIES_MAX);
             slots.next_power_of_two().max(RING_ENTRIES)
         });
         Plan {
