@@ -117,7 +117,7 @@ fn step(
     let warp = &resident.warp;
     let (ready, napping, parked) = (warp.ready.mask(), warp.napping.mask(), warp.parked.mask());
     debug_assert!(ready | napping | parked != 0, "some lane can always go on");
-    // With nobody ready, the lanes that nap and those that are parked may be waiting for each other.
+    // With no lane ready, the lanes that nap and those that are parked may be waiting for each other.
     let closes = if ready != 0 { random.chance(temper.early) } else { napping == 0 || random.chance(128) };
     if parked != 0 && closes {
         let lane = random.lane(parked);

@@ -83,7 +83,7 @@ fn new_batch(bytes: usize) -> io::Result<Vec<LaneStack>> {
         .collect();
     for stack in &stacks {
         let guard = ptr::with_exposed_provenance_mut(stack.start.get());
-        // SAFETY: the page lies in the new mapping, and nobody uses it.
+        // SAFETY: the page lies in the new mapping, and nothing uses it.
         if unsafe { libc::mprotect(guard, page, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -113,7 +113,7 @@ impl StackPool {
         Self { bytes, free: Vec::new() }
     }
 
-    /// A stack that nobody uses; the most recently used one where there is a choice.
+    /// A free stack; the most recently used one where there is a choice.
     pub(super) fn take(&mut self) -> io::Result<LaneStack> {
         if let Some(stack) = self.free.pop() {
             return Ok(stack);

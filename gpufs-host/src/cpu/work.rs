@@ -1,4 +1,4 @@
-//! What the OS threads of one launch share: the kernel, the warps that nobody has taken yet, and the first failure.
+//! What the OS threads of one launch share: the kernel, the warps that no thread has taken yet, and the first failure.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -66,7 +66,7 @@ impl<'k> Work<'k> {
         u64::from(self.grid.blocks) * u64::from(self.block_warps())
     }
 
-    /// The next warp that nobody has taken; none: all are taken.
+    /// The next warp that no thread has taken; `None` when all are taken.
     pub(super) fn take(&self) -> Option<NewWarp> {
         // ORDERING: relaxed, no partner: the ticket orders nothing. What a warp reads was there before the threads were.
         let ticket = self.taken.fetch_add_relaxed(1);

@@ -1,6 +1,6 @@
 //! NVIDIA GPUs through the driver API, loaded when it is first used: building and running without CUDA needs none of it.
 //!
-//! This opens a device, loads a program, and has the driver's calls, one by one; `gpu/runtime.rs` puts them together. It changes no
+//! This opens a device, loads a program, and has the driver's calls, one by one; `gpu/runtime` puts them together. It changes no
 //! setting of the GPU except the stack of its own context.
 //!
 //! | file | what |

@@ -28,7 +28,7 @@ struct Held {
     started: usize,
     /// Each kernel's argument, a number.
     arguments: Vec<u64>,
-    /// How often somebody looked.
+    /// How often a thread polled.
     polls: usize,
 }
 
@@ -57,7 +57,7 @@ impl Fake {
         let held = self.held();
         [held.streams.len(), held.device.len(), held.host.len(), held.registered.len()]
     }
-    /// Bytes of device memory that somebody has.
+    /// Bytes of device memory that are allocated.
     pub(crate) fn device_bytes(&self) -> usize {
         self.held().device.values().sum()
     }
@@ -65,7 +65,7 @@ impl Fake {
     pub(crate) fn arguments(&self) -> Vec<u64> {
         self.held().arguments.clone()
     }
-    /// How often somebody looked whether a kernel had ended.
+    /// How often a thread polled whether a kernel had ended.
     pub(crate) fn polls(&self) -> usize {
         self.held().polls
     }

@@ -99,7 +99,7 @@ fn place<T: Copy>(gpu: &Arc<dyn Gpu>, value: &T) -> Result<Allocation, GpuError>
 impl Drop for Launch {
     fn drop(&mut self) {
         // SAFETY:
-        // - from `launch`, and nobody has it any more
+        // - from `launch`, and nothing has it any more
         unsafe { self.gpu.destroy(self.stream) };
     }
 }

@@ -143,7 +143,7 @@ unsafe impl MemorySource for Allocated {
     }
     unsafe fn free(&self, memory: NonNull<u8>, _bytes: usize) {
         // SAFETY:
-        // - from `allocate`, and nobody uses it any more, by this function's contract
+        // - from `allocate`, and nothing uses it any more, by this function's contract
         unsafe { self.0.free_host(memory) };
     }
     unsafe fn share(&self, memory: NonNull<u8>, _bytes: usize) -> io::Result<NonNull<u8>> {

@@ -7,7 +7,7 @@
 //! | `launch.rs` | a running kernel on a stream of its own, and waiting for it |
 //! | `memory.rs` | the device's memory, and host memory that it reaches |
 //! | `program.rs` | what kind of device program some bytes are |
-//! | `runtime.rs` | the trait, made of the single calls of a runtime; what CUDA and HIP have in common |
+//! | `runtime/` | the trait, made of the single calls of a runtime; what CUDA and HIP have in common |
 #![expect(unsafe_code, reason = "calls of the runtimes' C interfaces, behind one trait")]
 #![cfg_attr(
     not(any(feature = "cuda", feature = "hip", test)),
@@ -77,8 +77,8 @@ pub(crate) struct Stream(pub(crate) usize);
 /// # Safety
 /// The implementation promises that
 /// - `global` gives a variable's address, as long as the program declares it;
-/// - `allocate` gives memory of the device, zeroed, that nobody else uses until `free`;
-/// - `allocate_host` gives page-aligned, zeroed memory of the host that nobody else uses until `free_host`;
+/// - `allocate` gives memory of the device, zeroed, that nothing else uses until `free`;
+/// - `allocate_host` gives page-aligned, zeroed memory of the host that nothing else uses until `free_host`;
 /// - the address that `register` and `device_address` give reaches the same bytes from the device;
 /// - once `poll` says that a stream's kernel has ended, what it wrote is there for the host to read, and nothing writes any more.
 pub(crate) unsafe trait Gpu: Debug + Send + Sync {
@@ -125,7 +125,7 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
     /// Gives it back.
     ///
     /// # Safety
-    /// From `allocate_host`, and nobody uses it any more.
+    /// From `allocate_host`, and nothing uses it any more.
     unsafe fn free_host(&self, memory: NonNull<u8>);
     /// Where the device reaches memory of `allocate_host`.
     fn device_address(&self, memory: NonNull<u8>) -> Result<NonNull<u8>, GpuError>;

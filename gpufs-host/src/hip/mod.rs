@@ -6,7 +6,7 @@
 //! words shared with the kernel need.
 //!
 //! The bindings (hip-runtime-sys, of HIP 5.4) have the runtime's errors as an enumeration, so this makes no call that later releases
-//! gave new errors. It has the runtime's calls, one by one; `gpu/runtime.rs` puts them together.
+//! gave new errors. It has the runtime's calls, one by one; `gpu/runtime` puts them together.
 #![expect(unsafe_code, reason = "the runtime's C interface")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -221,7 +221,7 @@ impl Region {
             (Err(error), None) => return Err(error),
             (Err(error), Some(place)) => {
                 // SAFETY:
-                // - reserved above, and nobody has it
+                // - reserved above, and nothing has it
                 unsafe { source.give_back_place(place, bytes) };
                 if error.raw_os_error() != Some(libc::EINVAL) {
                     return Err(error);

@@ -266,7 +266,7 @@ impl Ring {
         let _posted = self.tails();
         (0..parts.cq_entries).find_map(|place| {
             // SAFETY:
-            // - below `cq_entries`; nobody writes it, or it is not the wanted one, as said above
+            // - below `cq_entries`; nothing writes it, or it is not the wanted one, as said above
             let cqe = unsafe { (*parts.cqes.add(place as usize)).read() };
             (cqe.user_data == user_data).then_some(cqe.res)
         })

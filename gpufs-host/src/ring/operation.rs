@@ -157,7 +157,7 @@ fn reference(file: RawFd) -> io::Result<Option<Arc<OwnedFd>>> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY:
-    // - the kernel has just made this descriptor, and nobody else owns it
+    // - the kernel has just made this descriptor, and nothing else owns it
     Ok(Some(Arc::new(unsafe { OwnedFd::from_raw_fd(copy) })))
 }
 
@@ -309,7 +309,7 @@ unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
     let result = unsafe { sys::call(number, arguments) }?;
     if sqe.opcode == IORING_OP_OPENAT && sqe.file_index != 0 {
         // SAFETY:
-        // - the kernel has just made this descriptor, and nobody else owns it
+        // - the kernel has just made this descriptor, and nothing else owns it
         let file = unsafe { OwnedFd::from_raw_fd(result) };
         return tables.install(file, sqe.file_index);
     }

@@ -48,7 +48,7 @@ impl Event {
             return Err(io::Error::last_os_error());
         }
         // SAFETY:
-        // - the kernel has just made this descriptor, and nobody else owns it
+        // - the kernel has just made this descriptor, and nothing else owns it
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
     /// Makes it readable.

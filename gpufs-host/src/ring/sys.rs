@@ -56,7 +56,7 @@ pub(super) unsafe fn setup(entries: u32, params: &mut Params) -> io::Result<Owne
     let fd =
         unsafe { call(libc::SYS_io_uring_setup, [entries.into(), params, 0, 0, 0, 0]) }.map_err(io_error)?;
     // SAFETY:
-    // - the kernel has just made this descriptor, and nobody else owns it
+    // - the kernel has just made this descriptor, and nothing else owns it
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

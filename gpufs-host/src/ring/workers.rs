@@ -398,7 +398,7 @@ impl Queue {
 fn close_unseen(result: i32) {
     if result >= 0 {
         // SAFETY:
-        // - the kernel has just made this descriptor, and nobody else owns it
+        // - the kernel has just made this descriptor, and nothing else owns it
         drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }

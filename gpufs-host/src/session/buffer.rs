@@ -1,4 +1,4 @@
-//! Buffers in the device's memory, for kernels to work on, which the host fills and reads while no kernel runs.
+//! Buffers in the device's memory for kernels. The host fills and reads them while no kernel runs.
 #![expect(unsafe_code, reason = "memory that stands in for a device's, on CPU lanes")]
 
 use std::io;
@@ -10,7 +10,7 @@ use crate::ring::{CpuMemory, MemorySource};
 
 /// Memory of the device. Freed with its session.
 ///
-/// Kernels get its address as a number; that they stay within it and share it rightly is theirs to see to.
+/// Kernels get its address as a number. They must stay within it, and order their own accesses to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceBuffer {
     address: u64,
@@ -37,7 +37,7 @@ impl DeviceBuffer {
     }
 }
 
-/// What stands in for a device's memory on CPU lanes: whole pages of the host's.
+/// The device's memory on CPU lanes: whole pages of the host's.
 #[derive(Debug)]
 struct HostMemory {
     memory: NonNull<u8>,

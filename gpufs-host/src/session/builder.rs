@@ -45,7 +45,7 @@ pub struct Builder {
     pub(super) read_ahead: Option<usize>,
 }
 
-/// What a GPU gets for the assembly of records: a buffer for each warp of a kernel with many registers.
+/// The default of coalescing buffers on a GPU: one for each warp of a kernel with many registers.
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
@@ -137,59 +137,59 @@ impl Builder {
         self.ring_entries = Some(entries);
         self
     }
-    /// Who serves the rings, and no other. Default: the best that works here, from `sqpoll` on; on CPU lanes with fewer than eight cores from
-    /// `enter` on, since a thread that polls takes a core of the lanes'.
+    /// What serves the rings; no other mode is tried. Default: the best that works here, `sqpoll` first; on CPU lanes with fewer than eight
+    /// cores `enter` first, since a thread that polls takes a core from the lanes.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self.exact_mode = true;
         self
     }
-    /// Who allocates the rings, and no other. Default: the first that works of the kernel, the caller and the device's runtime.
+    /// What allocates the rings; nothing else is tried. Default: the first that works of the kernel, the caller and the device's runtime.
     #[must_use]
     pub fn ring_memory(mut self, memory: RingMemory) -> Self {
         self.memory = Some(memory);
         self
     }
-    /// How long an idle SQPOLL thread keeps looking before it sleeps. Default one second.
+    /// How long an idle SQPOLL thread polls before it sleeps. Default one second.
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.idle = idle;
         self
     }
-    /// Pinned memory for data in all, in bytes: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and
-    /// 40 MiB for streams, or what the streams asked for need with the stream buffers asked for.
+    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and 40 MiB for
+    /// streams, or as much as the chosen number of streams needs with the chosen stream buffers.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;
         self.stream_bytes = Some(bytes / 2);
         self
     }
-    /// Device memory in which a warp puts its lanes' records side by side before they cross the bus as wide words, in bytes; a warp that
-    /// finds none free writes lane by lane. Default: 8 MiB on a GPU; 0 on CPU lanes, where there is no bus and every lane copies for itself.
+    /// Bytes of device memory in which a warp puts its lanes' records side by side, before they cross the bus as wide words. A warp that
+    /// finds none free writes lane by lane. Default: 8 MiB on a GPU; 0 on CPU lanes, where there is no bus and every lane copies by itself.
     #[must_use]
     pub fn assembly(mut self, bytes: usize) -> Self {
         self.assembly = Some(bytes);
         self
     }
-    /// Device memory for the text of streams whose lines (`fgets`) whole warps take one after the other: those are read ahead, and taken without
-    /// the stream's lock. In bytes; each of the up to 32 stream buffers that such a stream then has takes twice its own size. Those buffers are
-    /// beside the ones of [`Builder::buffers`], as far as `ring_entries` allow. A stream that finds none free is read under its lock. Default: 8 MiB on a GPU, enough for one stream at a time; 0 on CPU lanes.
+    /// Bytes of device memory for reading ahead: lines (`fgets`) that whole warps take one after the other are read ahead, and taken without
+    /// the stream's lock. Such a stream has up to 32 stream buffers, and each takes twice its own size here. These buffers are added to those
+    /// of [`Builder::buffers`], as far as `ring_entries` allow. A stream that finds none free is read under its lock. Default: 8 MiB on a
+    /// GPU, enough for one stream at a time; 0 on CPU lanes.
     #[must_use]
     pub fn read_ahead(mut self, bytes: usize) -> Self {
         self.read_ahead = Some(bytes);
         self
     }
-    /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: what one write of a fully buffered stream takes. Default
-    /// 128 KiB; less where as many streams as were asked for would not all have one, more where there would be more of them than a ring has
-    /// entries.
+    /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: the size of one write of a fully buffered stream. Default 128 KiB; less
+    /// where the chosen streams would not all have one, more where there would be more buffers than a ring has entries.
     #[must_use]
     pub fn stream_buffer(mut self, bytes: u32) -> Self {
         self.stream_buffer_bytes = Some(bytes);
         self
     }
-    /// Buffers that a stream has that writes much: 1, 2, 4, 8 or 16. It begins with one, and takes the others, when that one is full, from
-    /// those that are left beside one for each stream; not more at once than half of those. Default 16.
+    /// Buffers of a stream that writes much: 1, 2, 4, 8 or 16. A stream begins with one. When that is full, it takes the others from the
+    /// buffers that remain after one for each stream, at most half of those at once. Default 16.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;
@@ -201,9 +201,9 @@ impl Builder {
         self.files = files;
         self
     }
-    /// Streams that can be open at once, the three standard ones included: all of them for writing. Each has a stream buffer of its own; where
-    /// [`Builder::buffers`] and [`Builder::stream_buffer`] were both chosen and leave fewer, two thirds of those are so many streams'. Beyond,
-    /// `fopen` fails with `EMFILE`. Default 256, or those two thirds.
+    /// Streams that can be open at once, including the three standard ones: all of them for writing, as each has a stream buffer of its own.
+    /// Where [`Builder::buffers`] and [`Builder::stream_buffer`] were both chosen and leave fewer buffers, there are as many streams as two
+    /// thirds of those. With all open, `fopen` fails with `EMFILE`. Default 256, or those two thirds.
     #[must_use]
     pub fn streams(mut self, streams: u32) -> Self {
         self.streams = Some(streams);
@@ -215,34 +215,34 @@ impl Builder {
         self.regions = regions;
         self
     }
-    /// After how long without progress a wait gives up, a millisecond at least: one on the device by ending its kernel, saying where it
-    /// waited; a call of the host's own with `ETIMEDOUT`, its operation cancelled. Default: never.
+    /// The time without progress after which a wait gives up, at least a millisecond. A wait on the device then ends its kernel, and
+    /// reports where it waited; a call of the host fails with `ETIMEDOUT`, and its operation is cancelled. Default: never.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Whether what a call on a stream had accepted when it returned also outlives a fault of the device, which takes the device's memory
-    /// with it: [`Session::synchronize`] then writes it. Each call notes in host memory which of the stream's bytes are whole, for
-    /// which it waits until they have got there; without, calls are faster, and a fault loses what is still buffered. Default:
-    /// yes on a GPU; no on CPU lanes, which have nothing to lose: a lane's panic leaves the tables.
+    /// Whether bytes that a call on a stream has accepted outlive a fault of the device, which destroys the device's memory:
+    /// [`Session::synchronize`] then writes them. For that, each call notes in host memory which of the stream's bytes are whole, and waits
+    /// until they have arrived there. Without it calls are faster, and a fault loses the buffered bytes. Default: yes on a GPU; no on CPU
+    /// lanes, where a panic of a lane leaves the tables intact.
     #[must_use]
     pub fn survives(mut self, survives: bool) -> Self {
         self.survives = Some(survives);
         self
     }
 
-    /// Whether a program that never asks for [`Session::statistics`] is told of calls that failed: a line for each call and error on the
-    /// standard error when the session is closed, or when the process ends, of those since it last asked. Default: yes.
+    /// Whether the session reports failed calls to a program that has not asked for them by [`Session::statistics`]: a line for each call and
+    /// error on the standard error, when the session is closed or the process ends. Default: yes.
     #[must_use]
     pub fn report_failures(mut self, report: bool) -> Self {
         self.report_failures = report;
         self
     }
 
-    /// Whether a line on the standard error says, once in a process, that the best way to serve the rings is refused here, and why. Default:
-    /// yes, unless the environment variable `GPUFS_QUIET` is set and not empty.
+    /// Whether a line on the standard error reports, once in a process, that the best mode is refused here, and why. Default: yes, unless
+    /// the environment variable `GPUFS_QUIET` is set and not empty.
     #[must_use]
     pub fn report_fallback(mut self, report: bool) -> Self {
         self.report_fallback = report;
@@ -257,7 +257,7 @@ impl Builder {
         self.cpu_with(CpuOptions::default())
     }
 
-    /// Opens a session whose kernels run on CPU lanes, with a say in how.
+    /// Opens a session whose kernels run on CPU lanes, with these options.
     ///
     /// # Errors
     /// As [`Builder::cpu`].
@@ -302,9 +302,9 @@ impl Builder {
         self.gpu_stack_bytes = bytes;
         self
     }
-    /// The most registers that a thread of a kernel may have, where the driver compiles it from PTX; what does not fit goes to the
-    /// stack. Fewer let more threads run at once: a multiprocessor with 65,536 registers fills its 2,048 threads at 32. A cubin or
-    /// code object stays as it was compiled. Default: as many as the compiler likes.
+    /// The most registers of a thread of a kernel that the driver compiles from PTX; values that do not fit go to the stack. With fewer
+    /// registers more threads run at once: a multiprocessor with 65,536 registers fills its 2,048 threads at 32. A cubin or
+    /// code object stays as it was compiled. Default: as many as the compiler chooses.
     #[must_use]
     pub fn gpu_registers(mut self, registers: u32) -> Self {
         self.gpu_registers = Some(registers);
@@ -381,7 +381,7 @@ impl Builder {
         )
     }
 
-    /// What each ring is asked to be.
+    /// The configuration of each ring.
     pub(super) fn ring_config(&self, plan: &Plan, source: &Arc<dyn MemorySource>) -> RingConfig {
         RingConfig {
             entries: plan.ring_entries,

@@ -102,7 +102,7 @@ impl Drop for Body {
         if !self.state.is_dead() {
             seeker::leave_standard_streams(self.tables.host);
         }
-        self.tell_failures();
+        self.report_failures();
         self.close_tables();
         self.service = None;
         self.rings.clear();

@@ -1,4 +1,4 @@
-//! What a session's device is and has: memory, multiprocessors, and how many threads of a kernel run on it at once.
+//! A session's device: its name, its memory, its multiprocessors, and how many threads of a kernel run on it at once.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Backend {
     }
 }
 
-/// Lanes that an OS thread holds at once at most.
+/// The most lanes that an OS thread holds at once.
 fn resident_lanes(options: &CpuOptions) -> u32 {
     u32::try_from(options.resident_warps).unwrap_or(u32::MAX).saturating_mul(options.width)
 }

@@ -8,7 +8,7 @@ use crate::gpu::GpuError;
 use crate::process::Forked;
 use crate::ring;
 
-/// What `synchronize` found.
+/// Why `synchronize` failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SyncError {
@@ -16,21 +16,21 @@ pub enum SyncError {
     Kernel(LaunchError),
     /// A GPU refused to run a kernel.
     Gpu(GpuError),
-    /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead; what its
-    /// streams had accepted is written, as far as the fault's recovery says.
+    /// A kernel did not end well on a GPU: an illegal address, a panic, a wait past its deadline. The session is dead. The recovery in the
+    /// fault says which of the bytes that its streams had accepted are written.
     Fault(Box<Fault>),
-    /// The device died earlier, which was reported then. The session can only be dropped; a new one may be opened, of
-    /// CPU lanes in this process, of an NVIDIA GPU in a new one.
+    /// The device died earlier, and an earlier call reported that. The session can only be dropped. A new one may be opened: of CPU lanes
+    /// in this process, of an NVIDIA GPU in a new process.
     Dead,
     /// The session is a forked child's copy, which does nothing.
     Forked,
     /// The tables could not be copied to or from the device.
     Tables(std::io::Error),
-    /// A ring is no longer served: what was refused, or who is silent. Waits on it have ended; the session can only be dropped.
+    /// A ring is no longer served: the kernel refuses, or takes no entries. Waits on it have ended; the session can only be dropped.
     Ring {
         /// Which ring, and why.
         failure: ring::Failure,
-        /// The first stream whose bytes could therefore not be written.
+        /// The first stream whose bytes could not be written because of that.
         stream: Option<StreamError>,
     },
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.

@@ -1,4 +1,4 @@
-//! Calls that failed: what statistics have of them, and what a program that never looked is told when its session ends.
+//! Calls that failed: their statistics, and the report for a program that never asks for those.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,44 +20,44 @@ pub struct FailedCalls {
     pub count: u64,
 }
 
-/// What failed so far. While no kernel runs.
+/// The calls that failed so far. While no kernel runs.
 pub(super) fn failed(tables: &SessionTables) -> Vec<FailedCalls> {
     let one = |FailureCount { call, errno, count }| FailedCalls { call, errno, count };
     tables.failures().map(one).collect()
 }
 
-/// What the program has been told of.
+/// The failures that the program knows of.
 #[derive(Debug)]
-pub(super) struct Told {
-    /// Whether it is told at all (`Builder::report_failures`).
+pub(super) struct ReportedFailures {
+    /// Whether the session reports them (`Builder::report_failures`).
     reports: bool,
     seen: Mutex<Vec<FailedCalls>>,
 }
 
-impl Told {
+impl ReportedFailures {
     pub(super) fn new(reports: bool) -> Self {
         Self { reports, seen: Mutex::new(Vec::new()) }
     }
 
-    /// The program has asked, and got this.
-    pub(super) fn saw(&self, failures: &[FailedCalls]) {
+    /// Notes that the program has asked for them, and got these.
+    pub(super) fn note_seen(&self, failures: &[FailedCalls]) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = failures.to_vec();
     }
 
-    /// Tells of what the program has not seen, a line for each kind, on the standard error. When the session ends.
-    pub(super) fn tell(&self, failures: Vec<FailedCalls>) {
+    /// Prints the failures that the program has not seen, a line for each kind, on the standard error. When the session ends.
+    pub(super) fn report(&self, failures: Vec<FailedCalls>) {
         if !self.reports {
             return;
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let text = lines(&failures, &seen);
-        // Where there is no standard error, nobody is there to be told.
+        // A process without standard error gets no report.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
         *seen = failures;
     }
 
-    /// Tells that it is not known, because a fault took the counts along.
-    pub(super) fn tell_unknown(&self) {
+    /// Prints that they are not known, because a fault destroyed the counts.
+    pub(super) fn report_unknown(&self) {
         if self.reports {
             let _ = std::io::stderr().lock().write_all(
                 b"gpufs: which calls failed is not known: they were counted in the memory of the GPU, which died\n",
@@ -66,7 +66,7 @@ impl Told {
     }
 }
 
-/// A line for each kind that has grown.
+/// A line for each kind whose count has grown.
 fn lines(failures: &[FailedCalls], seen: &[FailedCalls]) -> String {
     let mut text = String::new();
     for FailedCalls { call, errno, count } in failures {
@@ -89,7 +89,7 @@ fn lines(failures: &[FailedCalls], seen: &[FailedCalls]) -> String {
     text
 }
 
-/// What to do.
+/// What the user can do about it.
 fn hint(call: Call, errno: Errno) -> Option<&'static str> {
     match (call, errno) {
         (Call::Fopen, Errno::MFILE) => Some(

@@ -45,7 +45,7 @@ impl RegisteredBuffer {
     /// A part of the buffer, for one lane or thread to use.
     ///
     /// # Safety
-    /// While the slice lives, nobody else touches that part, the kernel's operations included, and the session is open.
+    /// While the slice lives, no other code and no operation of the kernel touches that part, and the session is open.
     ///
     /// # Panics
     /// If the part does not lie in the buffer.
@@ -78,7 +78,7 @@ impl std::error::Error for RegisterError {
     }
 }
 
-/// What the table says of a descriptor that the host opened.
+/// The flags of a descriptor that the host opened, for the table.
 pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
     // SAFETY:
     // - no memory is involved
@@ -128,7 +128,7 @@ fn last_errno() -> Errno {
     Errno::from_number(number)
 }
 
-/// Where the position of a file that the host opened stands.
+/// The position of a file that the host opened.
 pub(super) fn position_of(descriptor: RawFd) -> u64 {
     // SAFETY:
     // - no memory is involved

@@ -36,11 +36,11 @@ pub(super) fn write_wait_max(session: &SessionTables) -> Duration {
     if session.deadline_ns == 0 { WRITE_WAIT_MAX } else { Duration::from_nanos(session.deadline_ns) }
 }
 
-/// Writes everything that every open stream accepted. The first error; the other streams are written all the same.
+/// Writes everything that every open stream accepted. An error does not stop it; the result is the first.
 pub(super) fn flush_streams(session: &'static SessionTables) -> Result<(), StreamError> {
     let mut outcome = Ok(());
     for stream in session.streams() {
-        // ORDERING: acquire, device, partner `set_up`; no kernel runs, and joining its threads put all it did before.
+        // ORDERING: acquire, device, partner `set_up`; no kernel runs, and all that kernels did happened before their threads were joined.
         let open = stream.generation.observe() % 2 == 1;
         if open && stream.direction() == Direction::Writing && stream.unwritten() > 0 {
             outcome = outcome.and(flush_stream(session, stream));
@@ -50,11 +50,11 @@ pub(super) fn flush_streams(session: &'static SessionTables) -> Result<(), Strea
 }
 
 fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), StreamError> {
-    // The next writer comes by the lock, and opens the fast path again or meets the error there.
+    // The next writer takes the lock, and there opens the fast path again or gets the error.
     stream.close_cursor();
     stream.forget_error();
     let until = Instant::now() + write_wait_max(session);
-    // Ends: what is in flight completes and is drained here, or the time is up.
+    // Ends: operations in flight complete and are drained here, or the time is up.
     let errno = loop {
         let ring = match stream.flush_step(session, 0) {
             Progress::Done => return Ok(()),
@@ -69,7 +69,7 @@ fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), 
                 break Errno::IO;
             }
             if Instant::now() > until {
-                // Noted, so that the next writer first waits for what is in flight.
+                // The next writer sees this, and first waits for operations in flight.
                 stream.fail(Errno::TIMEDOUT);
                 break Errno::TIMEDOUT;
             }
@@ -82,11 +82,11 @@ fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), 
 /// How long the exit handler waits for a stream: for its lock, for room that lanes have reserved, and for its bytes to be written.
 const EXIT_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Writes what the streams have accepted while lanes run, as one of them: under each stream's lock. For the end of the process: a
-/// stream that another has for too long keeps the ticket that was drawn for it, and is not got by anybody any more.
+/// Writes what the streams have accepted while lanes run, as one of them: under each stream's lock. For the end of the process: where a lane
+/// holds a stream for too long, the ticket that was drawn here stays in its queue, and no caller gets the stream any more.
 ///
 /// # Errors
-/// Which streams could not be had, or written.
+/// The streams that could not be locked or written.
 pub(super) fn flush_as_lane(session: &'static SessionTables) -> Result<(), String> {
     let mut lost = Vec::new();
     for stream in session.streams() {
@@ -126,7 +126,7 @@ fn flush_under_lock(session: &'static SessionTables, stream: &Stream, until: Ins
     }
     let outcome = if stream.direction() == Direction::Writing {
         stream.forget_error();
-        // Ends: what is in flight completes and is drained here, or the time is up.
+        // Ends: operations in flight complete and are drained here, or the time is up.
         loop {
             let ring = match stream.flush_step(session, own) {
                 Progress::Done => break Ok(()),

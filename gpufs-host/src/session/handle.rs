@@ -1,4 +1,4 @@
-//! The session as a program has it: each call takes it from its process's list for as long as it lasts (`live.rs`), and is refused in a
+//! The handle of a session, which a program has: each call takes the session for as long as it lasts (`live.rs`), and is refused in a
 //! forked child.
 #![expect(unsafe_code, reason = "a handle that is not dropped in a forked child")]
 
@@ -22,14 +22,14 @@ use crate::cpu::{Grid, LaunchError};
 use crate::gpu::{GpuError, KernelLimits};
 use crate::ring::{Failure, Mode, RingError, RingMemory};
 
-/// A running session. See the module's head.
+/// A running session. See the module's documentation.
 ///
-/// It belongs to the process that opened it. In a child that was forked since, its calls return errors ([`super::Forked`]), and dropping it
-/// does nothing. A program that becomes another one after the fork (`execve(2)`) need not care.
+/// It belongs to the process that opened it. In a child that was forked later, its calls return errors ([`super::Forked`]), and dropping it
+/// does nothing. This does not concern a child that becomes another program (`execve(2)`).
 ///
-/// Where the process ends with the session open, by `std::process::exit`, `exit(3)` or the end of `main`, forgotten or kept in a static, what calls on
-/// streams had accepted is written, as C writes its streams: after waiting for kernels for up to ten seconds. `_exit(2)`,
-/// `quick_exit(3)`, `abort(3)` and signals write nothing.
+/// When the process ends with the session open, by `std::process::exit`, `exit(3)` or the end of `main`, even if the session was forgotten or
+/// is in a static, an exit handler waits up to ten seconds for kernels and then writes what calls on streams had accepted, as C writes its
+/// streams. `_exit(2)`, `quick_exit(3)`, `abort(3)` and signals write nothing.
 #[derive(Debug)]
 pub struct Session {
     /// Not dropped in a forked child.
@@ -61,12 +61,12 @@ impl Session {
         Ok(Self { live, tables, device_tables, mode, memory, refused, refused_memory, not_shared })
     }
 
-    /// Whose session this is.
+    /// The process that opened this session.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.live.owner()
     }
-    /// Whether this is what a forked child has of its parent's session, a copy that does nothing.
+    /// Whether this is a forked child's copy of its parent's session, which does nothing.
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         !self.owner().is_here()
@@ -84,37 +84,37 @@ impl Session {
         self.tables
     }
 
-    /// Who serves the rings.
+    /// What serves the rings.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Why no better mode serves them, best first.
+    /// The better modes, best first, and why each is refused.
     #[must_use]
     pub fn refused(&self) -> &[(Mode, RingError)] {
         &self.refused
     }
 
-    /// Who allocated the rings.
+    /// What allocated the rings.
     #[must_use]
     pub fn ring_memory(&self) -> RingMemory {
         self.memory
     }
 
-    /// Why not better memory, best first.
+    /// The better kinds of ring memory, best first, and why each is refused.
     #[must_use]
     pub fn refused_memory(&self) -> &[(RingMemory, RingError)] {
         &self.refused_memory
     }
 
-    /// What the session has done so far. Exact while no kernel runs.
+    /// The counts of what the session has done so far. Exact while no kernel runs.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.live.tell(Body::statistics)
     }
 
-    /// The ring that is no longer served, if there is one: what [`SyncError::Ring`] says.
+    /// The ring that is no longer served, if there is one, as in [`SyncError::Ring`].
     #[must_use]
     pub fn ring_failure(&self) -> Option<Failure> {
         self.live.tell(Body::ring_failure)
@@ -124,7 +124,7 @@ impl Session {
     /// at once.
     ///
     /// # Errors
-    /// What is wrong with the grid or the options; the system's refusal of a thread.
+    /// A grid or options that are invalid; the system's refusal of a thread.
     pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
         F: Fn(&'static SessionTables) + Send + Sync + 'static,
@@ -136,7 +136,7 @@ impl Session {
     /// each has a stream of its own.
     ///
     /// # Errors
-    /// What is wrong with the grid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
+    /// A grid that is invalid; the system's or the driver's refusal; [`SyncError::Dead`] after a fault.
     pub fn start<K: Kernel>(&mut self, grid: Grid, arguments: K::Arguments) -> Result<(), SyncError> {
         self.live.enter()?.start::<K>(grid, arguments)
     }
@@ -144,7 +144,7 @@ impl Session {
     /// Whether every kernel has ended. `synchronize` then does not wait for any.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        // Nothing of it runs in a child.
+        // No kernel of it runs in a child.
         self.is_inherited() || self.live.tell(Body::is_finished)
     }
 
@@ -168,8 +168,8 @@ impl Session {
         self.live.enter()?.synchronize()
     }
 
-    /// Takes the device for dead, whatever its kernels were doing: what [`Session::synchronize`] does after a fault, and returns. For tests
-    /// of that, on CPU lanes with [`Builder::survives`].
+    /// Treats the device as dead, whatever its kernels were doing: does what [`Session::synchronize`] does after a fault, and returns the same.
+    /// For tests, on CPU lanes with [`Builder::survives`].
     ///
     /// # Safety
     /// Each kernel that was launched has ended, or its threads have stopped for ever.
@@ -185,13 +185,13 @@ impl Session {
         }
     }
 
-    /// Where kernels find the tables: the argument of a kernel that somebody else launches. On CPU lanes, the host's own.
+    /// Where kernels find the tables: the argument of a kernel that the program launches itself. On CPU lanes, the host's own.
     #[must_use]
     pub fn device_tables(&self) -> u64 {
         self.device_tables
     }
 
-    /// Makes the session ready for kernels that somebody else launches with [`Session::device_tables`] as their argument, in the context
+    /// Makes the session ready for kernels that the program launches itself with [`Session::device_tables`] as their argument, in the context
     /// that the session uses (CUDA: the primary one). They run between this and the next [`Session::synchronize`], which waits for the whole
     /// device. Calling it again before that changes nothing.
     ///
@@ -204,20 +204,20 @@ impl Session {
     /// Lets the host make device calls itself, as a warp of one lane, on its view of the tables: opening a stream for kernels, say.
     ///
     /// # Errors
-    /// `EBUSY` while kernels run on a GPU, whose tables are then ahead of the host's.
+    /// `EBUSY` while kernels run on a GPU, since its tables are then newer than the host's.
     pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static SessionTables) -> T) -> Result<T, Errno> {
         self.live.enter()?.with_tables(calls)
     }
 
-    /// What the kernels run on.
+    /// A name for the device that kernels run on.
     #[must_use]
     pub fn device_name(&self) -> String {
         self.live.tell(Body::device_name)
     }
 
     /// Bytes of the device's own memory that the session has: its tables, the assembly pool ([`super::Builder::assembly`]), device buffers
-    /// and placed values. What the driver keeps for the context, the program and threads' stacks is not among them. On CPU lanes 0: there
-    /// all of that is the host's.
+    /// and placed values. Memory that the driver takes for the context, the program and threads' stacks is not counted. On CPU lanes 0, since
+    /// all memory is the host's.
     #[must_use]
     pub fn device_bytes(&self) -> usize {
         self.live.tell(Body::device_bytes)
@@ -230,7 +230,7 @@ impl Session {
         self.live.tell(Body::multiprocessors)
     }
 
-    /// What kernel `K` takes of the device.
+    /// What kernel `K` needs of the device.
     ///
     /// # Errors
     /// The device program has no such kernel; the driver refuses.
@@ -238,8 +238,8 @@ impl Session {
         self.live.tell(Body::kernel_limits::<K>)
     }
 
-    /// How many blocks of kernel `K` with so many threads each a multiprocessor runs at once; at least one on CPU lanes, where a block
-    /// always fits.
+    /// Blocks of kernel `K`, each with `threads_per_block` threads, that a multiprocessor runs at once; at least one on CPU lanes, where a
+    /// block always fits.
     ///
     /// # Errors
     /// As [`Session::kernel_limits`].
@@ -247,10 +247,10 @@ impl Session {
         self.live.tell(|body| body.occupancy::<K>(threads_per_block))
     }
 
-    /// Gives a file that the host has opened to kernels, registered with every ring. It stays open as long as the session.
+    /// Gives kernels a file that the host has opened, and registers it with every ring. It stays open as long as the session.
     ///
     /// # Errors
-    /// `EMFILE` where the session's file table is full; the system's refusal; `EBUSY` while kernels run on a GPU, whose tables are its own
+    /// `EMFILE` where the session's file table is full; the system's refusal; `EBUSY` while kernels run on a GPU, which has the tables
     /// until they have ended.
     pub fn register_file(&mut self, file: impl Into<OwnedFd>) -> Result<FileIndex, RegisterError> {
         self.live.enter()?.register_file(file)
@@ -264,7 +264,7 @@ impl Session {
         self.live.enter()?.unregister_file(index)
     }
 
-    /// Makes a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
+    /// Allocates a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
     ///
     /// # Errors
     /// No memory, the table of registered buffers is full (see the builder), or kernels are running.
@@ -281,7 +281,7 @@ impl Session {
         self.live.enter()?.device_buffer(bytes)
     }
 
-    /// Copies from a device buffer, from `offset` on. Waits for nothing: call [`Session::synchronize`] before.
+    /// Copies from a device buffer, from `offset` on. Does not wait: call [`Session::synchronize`] before.
     ///
     /// # Errors
     /// Kernels are running; the bytes do not lie in the buffer; the driver refuses.
@@ -311,7 +311,7 @@ impl Session {
         self.live.enter()?.place(value)
     }
 
-    /// What a placed value is now. Waits for nothing: call [`Session::synchronize`] before.
+    /// The current state of a placed value. Does not wait: call [`Session::synchronize`] before.
     ///
     /// # Errors
     /// Kernels are running, or the driver refuses.

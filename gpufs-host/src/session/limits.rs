@@ -1,4 +1,4 @@
-//! The range of each choice of a session, checked before anything is made of it. What hangs on several choices is the builder's to check.
+//! The range of each choice of a session, checked before anything is opened. Rules over several choices are in `builder.rs`.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ const STREAMS: RangeInclusive<u32> = 3..=32_704;
 #[cfg(any(feature = "cuda", feature = "hip"))]
 /// What CUDA takes for the stack of a thread.
 const GPU_STACK: RangeInclusive<usize> = 1024..=(512 << 10);
-/// From what a clock tells apart to what it can count.
+/// From the shortest time that a clock can measure here to the longest.
 const DEADLINE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::MAX;
 
 /// Whether `value` lies in the range of `option`.
@@ -35,7 +35,7 @@ fn within<T: PartialOrd + Display>(
 }
 
 impl Builder {
-    /// Each choice by itself.
+    /// Checks each choice by itself.
     pub(super) fn check_ranges(&self) -> Result<(), OpenError> {
         let halves = self.stream_bytes.unwrap_or(0).max(self.staging_bytes);
         within("buffers", halves.saturating_mul(2), &BUFFERS, " bytes")?;
@@ -51,14 +51,14 @@ impl Builder {
         Ok(())
     }
 
-    /// The choices that only a GPU looks at.
+    /// The choices that only a GPU uses.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(super) fn check_gpu(&self) -> Result<(), OpenError> {
         within("gpu_stack", self.gpu_stack_bytes, &GPU_STACK, " bytes")
     }
 }
 
-/// The choices of CPU lanes.
+/// Checks the choices of CPU lanes.
 pub(super) fn check_lanes(options: &CpuOptions) -> Result<(), OpenError> {
     cpu::check_options(options).map_err(|error| OpenError::Size(error.to_string()))
 }

@@ -1,7 +1,7 @@
-//! A session as its process knows it: who may use it now, and what is still written when the process ends.
+//! A session as its process knows it: what may use it now, and what the exit handler still writes.
 //!
-//! A [`Session`](super::Session) is a handle; what it stands for lies on the heap, in a list of the process, so that the exit handler finds it
-//! even if the program has forgotten the handle. One at a time has it, as the *phase* says:
+//! A [`Session`](super::Session) is a handle. The session itself lies on the heap, in a list of the process, so that the exit handler finds
+//! it even if the program has forgotten the handle. One user at a time has it; the *phase* names the user:
 //!
 //! ```text
 //!            enter                  Lanes                the exit handler, as a lane
@@ -12,8 +12,8 @@
 //!    └────────────┘
 //! ```
 //!
-//! *Lanes* is a call that only waits for kernels, or makes device calls: streams then change by the device's own rules, and the exit handler
-//! may do with them what any lane may.
+//! *Lanes* is a call that only waits for kernels, or makes device calls. Streams then change by the device's own rules, and the exit handler
+//! may use them as any lane may.
 #![expect(unsafe_code, reason = "a cell that the phase guards")]
 
 use std::cell::{Cell, UnsafeCell};
@@ -26,10 +26,10 @@ use gpufs_core::session::SessionTables;
 use super::{Body, SyncError, flush, seeker};
 use crate::process::{Forked, Owner, Process};
 
-/// Who has a session.
+/// What uses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nobody.
+    /// Nothing.
     Idle,
     /// A call of the handle's.
     Call,
@@ -51,7 +51,7 @@ pub(super) struct Gate {
 }
 
 thread_local! {
-    /// Calls of a session that this thread is in: of one that only waits for this thread nothing else is to be waited for.
+    /// Calls of sessions that this thread is in. The exit handler does not wait for a session whose call waits for this very thread.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -62,7 +62,7 @@ impl Gate {
     fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Waits for a phase, and goes on to `next`.
+    /// Waits for the phase `from`, and changes it to `next`.
     fn advance(&self, from: Phase, next: Phase) {
         let mut phase = self.phase();
         // Ends: the exit handler, which alone is waited for, has a limit.
@@ -72,9 +72,9 @@ impl Gate {
         *phase = next;
         self.changed.notify_all();
     }
-    /// For who has the session: until the result is dropped it does nothing with the session but wait for kernels, or make device calls.
+    /// For the code that has the session: until the result is dropped, it only waits for kernels or makes device calls.
     pub(super) fn lanes(&self) -> Lanes<'_> {
-        // The exit handler makes way for nobody.
+        // The exit handler gives the session to nothing else.
         if *self.phase() == Phase::Exit {
             return Lanes(None);
         }
@@ -99,14 +99,14 @@ impl Drop for Lanes<'_> {
 pub(super) struct Live {
     owner: Owner,
     gate: Arc<Gate>,
-    /// The tables, as lanes on the CPU see them; none of a GPU, whose lanes have others.
+    /// The tables, as lanes on the CPU see them. `None` on a GPU, whose lanes have others.
     lanes: Option<&'static SessionTables>,
-    /// Touched by who the phase names. None once it was dropped.
+    /// Only the user that the phase names touches it. `None` once it was dropped.
     body: UnsafeCell<Option<Body>>,
 }
 
 // SAFETY:
-// - the body is touched by one at a time, whom the phase names, on whatever thread; it may be sent there (`Send` of `Body`)
+// - one user at a time touches the body, as the phase says, on any thread; it may be sent there (`Send` of `Body`)
 unsafe impl Sync for Live {}
 // SAFETY:
 // - as for `Sync`
@@ -121,7 +121,7 @@ impl fmt::Debug for Live {
 /// A call that has the session.
 pub(super) struct Entered<'a> {
     live: &'a Live,
-    /// What the phase is when the call is over.
+    /// The phase after the call.
     then: Phase,
 }
 
@@ -149,7 +149,7 @@ impl Drop for Entered<'_> {
 }
 
 impl Live {
-    /// Puts a session into its process's list. The exit handler is there from then on.
+    /// Opens a session, and puts it into its process's list, where the exit handler finds it.
     ///
     /// # Errors
     /// Those of `body`, which opens it.
@@ -165,7 +165,7 @@ impl Live {
         Ok(live)
     }
 
-    /// Whose it is.
+    /// The process that opened it.
     pub(super) fn owner(&self) -> Owner {
         self.owner
     }
@@ -181,13 +181,13 @@ impl Live {
         Ok(Entered { live: self, then: Phase::Idle })
     }
 
-    /// Tells something of the session; in a forked child, of the copy.
+    /// Reads something of the session; in a forked child, of the copy.
     pub(super) fn tell<T>(&self, what: impl FnOnce(&Body) -> T) -> T {
         match self.enter() {
             Ok(body) => what(&body),
             Err(Forked) => {
                 // SAFETY:
-                // - no thread of this process has the copy but the handle's owner, who is here; nothing changes it
+                // - in a child only the handle's owner, the caller, reaches the copy; nothing changes it
                 what(unsafe { &*self.body.get() }.as_ref().expect("a session that was not dropped"))
             }
         }
@@ -205,12 +205,12 @@ impl Live {
         list(self.owner.process()).retain(|live| !std::ptr::eq(&raw const **live, self));
     }
 
-    /// Writes what the session's streams hold, as far as that can be done by `until`. The exit handler.
+    /// Writes what the session's streams hold, as far as possible by `until`. For the exit handler.
     ///
     /// # Errors
-    /// What was lost, for a person.
+    /// What was lost, as a text for the user.
     pub(super) fn flush_at_exit(&self, until: Instant) -> Result<(), String> {
-        // What waits for this very thread is not waited for.
+        // A call that waits for this very thread would never end.
         let until = if INSIDE.get() > 0 { Instant::now() } else { until };
         let mut phase = self.gate.phase();
         // Ends: at `until`.
@@ -256,7 +256,7 @@ pub(super) fn list(process: &'static Process) -> MutexGuard<'static, Vec<Arc<Liv
 }
 
 impl Body {
-    /// [`Live::flush_at_exit`], by who has the session.
+    /// [`Live::flush_at_exit`], with the session.
     fn flush_at_exit(&mut self, until: Instant) -> Result<(), String> {
         if self.state.is_dead() {
             return Ok(());
@@ -265,7 +265,7 @@ impl Body {
             let finished = self.finish(Ok(()));
             if !self.state.is_dead() {
                 seeker::leave_standard_streams(self.tables.host);
-                self.tell_failures();
+                self.report_failures();
             }
             return match finished {
                 Ok(()) | Err(SyncError::Dead) => Ok(()),

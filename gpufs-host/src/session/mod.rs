@@ -82,7 +82,7 @@ pub use stats::{RingStatistics, Statistics};
 pub use streams::FileError;
 
 use estate::Lease;
-use failures::Told;
+use failures::ReportedFailures;
 use host_journal::HostJournal;
 use live::Gate;
 use memory::SessionMemory;
@@ -124,8 +124,7 @@ struct Body {
     host_files: Vec<(u32, OwnedFd)>,
     /// Moves the positions of redirected standard streams.
     seeker: Seeker,
-    /// Which failed calls the program knows of.
-    told: Told,
+    reported: ReportedFailures,
     memory: SessionMemory,
     host_journal: HostJournal,
     buffers: Vec<RegisteredBuffer>,

@@ -1,13 +1,13 @@
-//! Which modes a session tries, and what it says where the best of them is refused.
+//! The modes that a session tries, and its message where the best of them is refused.
 
 use std::io::Write as _;
 use std::sync::Once;
 
 use crate::ring::{Mode, RingError};
 
-/// Cores from which on CPU lanes leave some for SQPOLL threads. Each of those keeps a core busy, and lanes all that there are.
+/// With at least this many cores, CPU lanes leave some for SQPOLL threads. Each SQPOLL thread keeps a core busy, and lanes use all cores.
 const CORES_FOR_SQPOLL: usize = 8;
-/// Set, and not empty, it has nobody told of fallbacks.
+/// The environment variable that suppresses the message, if it is set and not empty.
 const QUIET: &str = "GPUFS_QUIET";
 
 /// The modes to try, best first: `wanted` alone, if the program has chosen. `cores` are those that the process may use.
@@ -24,7 +24,7 @@ pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Says once in a process that sessions are not served in the best mode.
+/// Prints once in a process that sessions are not served in the best mode.
 pub(super) fn report(mode: Mode, refused: &[(Mode, RingError)], wanted: bool) {
     static SAID: Once = Once::new();
     let Some((better, reason)) = refused.first() else { return };
@@ -32,7 +32,7 @@ pub(super) fn report(mode: Mode, refused: &[(Mode, RingError)], wanted: bool) {
         return;
     }
     SAID.call_once(|| {
-        // Who closed the standard error does not want to know.
+        // A program that closed its standard error gets no message.
         let _ = writeln!(
             std::io::stderr(),
             "gpufs: the rings are served by {mode}, which is slower, not by {better}: {reason}"

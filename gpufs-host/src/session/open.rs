@@ -17,7 +17,7 @@ use gpufs_core::stream::Buffering;
 
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
 use super::estate::Lease;
-use super::failures::Told;
+use super::failures::ReportedFailures;
 use super::host_journal::HostJournal;
 use super::live::Gate;
 use super::memory::{Parts, SessionMemory};
@@ -177,7 +177,7 @@ impl Body {
             fixed_buffers,
             host_files: Vec::new(),
             seeker: Seeker::default(),
-            told: Told::new(builder.report_failures),
+            reported: ReportedFailures::new(builder.report_failures),
             memory,
             host_journal,
             buffers: Vec::new(),

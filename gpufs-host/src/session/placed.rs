@@ -21,8 +21,8 @@ pub struct Placed<T: 'static> {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// On CPU lanes: its address. The memory is never freed, since a kernel's code may keep the handle, as it may keep a stream's; later
-    /// sessions place values of the same type there.
+    /// On CPU lanes: its address. The memory is never freed, because kernel code may keep the handle; later sessions place values of the
+    /// same type there.
     Host(usize),
     /// An entry of the session's `placed`, which are freed with it.
     Device(usize),
@@ -84,7 +84,7 @@ impl Body {
             Some(memory) => {
                 let image = std::mem::ManuallyDrop::new(value);
                 // SAFETY:
-                // - the value is alive; where it has padding, the driver copies that unseen
+                // - the value is alive; the driver copies padding without reading it as a value
                 let image = unsafe {
                     std::slice::from_raw_parts(std::ptr::from_ref(&image).cast::<u8>(), size_of::<T>())
                 };
@@ -109,7 +109,7 @@ impl Body {
                 panic!("a value of this session");
             }
             // SAFETY:
-            // - placed there by this session; no kernel runs, so nobody writes it, and its bytes may be copied (`Portable`)
+            // - placed there by this session; no kernel runs, so nothing writes it, and its bytes may be copied (`Portable`)
             Place::Host(address) => unsafe {
                 value.write(std::ptr::with_exposed_provenance::<T>(address).read());
             },

@@ -1,8 +1,8 @@
-//! What is left to do when the device is dead: a fault of a GPU takes its memory and the session's tables along.
+//! Recovery when the device is dead: a fault of a GPU destroys its memory, with the session's tables.
 //!
 //! The streams' buffers, the rings and the journal are host memory. From them alone the host writes every record whose call had
-//! returned (`gpufs_core::journal` has the argument), with ordinary system calls, since the rings' bookkeeping is gone. Nothing here
-//! looks at a table.
+//! returned (`gpufs_core::journal` has the argument). It makes ordinary system calls, since the rings' bookkeeping is gone. Nothing here
+//! reads a table.
 #![expect(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use gpufs_core::{Errno, Operation, QueueProgress};
 use super::host_journal::HostJournal;
 use crate::ring::{Ring, block_signals};
 
-/// A stream that had something buffered when the device died.
+/// A stream that held buffered bytes when the device died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveredStream {
@@ -26,7 +26,7 @@ pub struct RecoveredStream {
     pub file: String,
     /// Bytes that the host has written.
     pub written: u64,
-    /// Bytes in front of others that calls had reserved and not finished: holes in a file with positions, left out of another.
+    /// Bytes before others that calls had reserved and not finished: holes in a file with positions, omitted from another file.
     pub unfinished: u64,
     /// Bytes of finished calls that could not be written, and are lost.
     pub lost: u64,
@@ -34,13 +34,13 @@ pub struct RecoveredStream {
     pub errno: Option<Errno>,
 }
 
-/// What the host saved from a device that died.
+/// What the host wrote after a device died.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// Whether the session kept a journal (`Builder::survives`). If not, whatever was buffered is lost, how much is not known.
+    /// Whether the session kept a journal (`Builder::survives`). If not, all buffered bytes are lost, and their number is not known.
     pub kept: bool,
-    /// Streams that had something to be written.
+    /// Streams that had bytes to be written.
     pub streams: Vec<RecoveredStream>,
 }
 
@@ -88,7 +88,7 @@ pub struct StalledAt {
     pub reason: WaitReason,
     /// The ring.
     pub ring: u32,
-    /// Which one of these: an operation's token, a position, a stream's index, a ticket …
+    /// Which of these: an operation's token, a position, a stream's index, a ticket …
     pub object: u64,
     /// How far the ring was then.
     pub progress: QueueProgress,
@@ -151,11 +151,11 @@ impl fmt::Display for StalledAt {
 pub struct Fault {
     /// What the device's driver says.
     pub cause: Box<dyn Error + Send + Sync>,
-    /// What panicked, if that is why: the source's file and line, and what it said where that is a constant.
+    /// The panic, if that is the cause: the source's file and line, and its message where that is a constant.
     pub panicked: Option<String>,
-    /// Where a wait had given up, if that is why.
+    /// The wait that gave up, if that is the cause.
     pub stalled: Option<StalledAt>,
-    /// What was saved.
+    /// What the host wrote.
     pub recovery: Recovery,
 }
 
@@ -171,10 +171,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What became of the write that a record names.
+/// The state of the write that a record names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It ended so.
+    /// It ended with this result.
     Done(i32),
     /// The kernel never saw it, and never will.
     Unpublished,
@@ -196,8 +196,8 @@ struct SurvivingBlock {
     pending: bool,
 }
 
-/// Writes what the dead device's streams had accepted. Waits for what the kernel has in flight, and for a reader of a full pipe, no longer
-/// than `wait_max`. Somebody serves the rings meanwhile.
+/// Writes what the dead device's streams had accepted. Waits for operations in flight, and for a reader of a full pipe, no longer than
+/// `wait_max`. The ring service is busy meanwhile.
 ///
 /// `session` is the host's view, of which only what never changes is used.
 pub(super) fn recover(
@@ -229,11 +229,11 @@ pub(super) fn recover(
     for buffer in 0..buffers {
         session.journal.clear_owner(buffer);
     }
-    // A system that refuses a thread is out of everything else as well.
+    // A system that refuses a thread refuses other things as well.
     Recovery { kept: true, streams: streams.unwrap_or_default() }
 }
 
-/// What a buffer holds, once the write in flight has ended; `None` if it is nobody's.
+/// The content of a buffer, once the write in flight has ended; `None` if no stream has it.
 fn read_block(
     session: &SessionTables,
     buffer: u32,
@@ -270,8 +270,8 @@ fn read_block(
     Some(SurvivingBlock { record, address: session.stream_buffers.address(buffer), written, rest, pending })
 }
 
-/// What became of the operation with this token, whose ticket was drawn if there is one (`gpufs_core::journal`, "The write in
-/// flight").
+/// The state of the operation with this token. `ticket`: the ticket that was drawn for it, if one was (`gpufs_core::journal`, "The write
+/// in flight").
 fn fate_of(host_journal: &HostJournal, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
     let (ring, operation) = operation_of(token);
     let kept = host_journal.result(ring, operation.slot.0);
@@ -336,7 +336,7 @@ fn write_stream(mut blocks: Vec<SurvivingBlock>, until: Instant) -> Option<Recov
     for block in &blocks {
         for &(start, end) in &block.rest {
             let bytes = u64::from(end - start);
-            // Out of order is worse than not at all.
+            // Bytes out of order are worse than missing bytes.
             if serial && (stream.errno.is_some() || block.pending) {
                 stream.errno = stream.errno.or(Some(Errno::TIMEDOUT));
                 stream.lost += bytes;
@@ -390,7 +390,7 @@ fn write_all(
         let from = ptr::with_exposed_provenance::<libc::c_void>(to_usize(address + done));
         let count = to_usize(most.min(bytes - done));
         // SAFETY:
-        // - the bytes lie in a stream buffer of the session, which is alive; nobody writes them any more
+        // - the bytes lie in a stream buffer of the session, which is alive; nothing writes them any more
         let result = unsafe {
             match offset {
                 Some(offset) => libc::pwrite(descriptor, from, count, (offset + done).cast_signed()),
@@ -409,7 +409,7 @@ fn write_all(
     (done, Ok(()))
 }
 
-/// Whether a write may wait for somebody to read: anything but a regular file. A pipe that `poll` calls writable takes `PIPE_BUF` bytes.
+/// Whether a write may wait for a reader: of anything except a regular file. A pipe that `poll` calls writable takes `PIPE_BUF` bytes.
 fn may_block(descriptor: i32) -> bool {
     // SAFETY:
     // - `stat` is plain numbers, and fstat fills it

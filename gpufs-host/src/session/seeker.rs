@@ -1,8 +1,8 @@
-//! Moves the positions that a session's standard streams share with other programs, for its kernels (`gpufs_core::seek`), and leaves them where a C
-//! program would when the session ends.
+//! Moves the positions that a session's standard streams share with other programs, for its kernels (`gpufs_core::seek`). When the session
+//! ends, it leaves them where a C program would.
 //!
-//! A thread of its own answers, asleep in poll(2) as long as nobody asks: the attendant naps, and a seek would wait for it. It is there only
-//! where a standard stream is a file.
+//! A thread of its own answers, and sleeps in poll(2) between requests: the ring service naps, and a seek would wait for it. The thread
+//! exists only where a standard stream is a file.
 #![expect(unsafe_code, reason = "system calls without memory")]
 
 use std::io::{self, Read, Write};
@@ -17,13 +17,13 @@ use gpufs_core::stream::Direction;
 
 use crate::ring::block_signals;
 
-/// The thread needs little.
+/// The thread needs little stack.
 const STACK_BYTES: usize = 64 << 10;
 
 /// One file that the thread serves.
 #[derive(Debug)]
 struct Served {
-    /// A descriptor of the same open file description, whatever the program makes of its number.
+    /// A descriptor of the same open file description, even if the program closes or reuses its own.
     file: OwnedFd,
     socket: UnixStream,
 }
@@ -82,11 +82,11 @@ fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY:
-    // - just made, and nobody else's
+    // - just made, and nothing else owns it
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
-/// The thread's life: until every socket is closed.
+/// What the thread runs, until every socket is closed.
 fn serve(mut served: Vec<Served>) {
     block_signals();
     while !served.is_empty() {
@@ -124,8 +124,8 @@ fn move_to(file: RawFd, offset: i64, whence: i32) -> io::Result<u64> {
     u64::try_from(position).map_err(|_| io::Error::last_os_error())
 }
 
-/// Leaves the files below standard streams that were reading where their readers stand, as exit(3) does (POSIX 2.5.1): what was read ahead
-/// is there for the next program, and read again by a kernel that runs after this. While no kernel runs.
+/// Moves the files of standard streams that were reading back to where their readers are, as exit(3) does (POSIX 2.5.1). The next program
+/// then reads what was read ahead, and so does a kernel that runs after this. While no kernel runs.
 pub(super) fn leave_standard_streams(tables: &SessionTables) {
     for (stream, index) in tables.streams().iter().take(3).zip(0..) {
         let file = &tables.files()[index as usize];
@@ -138,7 +138,7 @@ pub(super) fn leave_standard_streams(tables: &SessionTables) {
             + i64::from(stream.pushed_count.peek());
         let descriptor = file.descriptor.peek().cast_signed();
         if ahead > 0 && move_to(descriptor, -ahead, libc::SEEK_CUR).is_err() {
-            // More was pushed back than there is in front.
+            // More bytes were pushed back than the file has before this position.
             let _ = move_to(descriptor, 0, libc::SEEK_SET);
         }
         stream.direction.set(Direction::Idle as u32);

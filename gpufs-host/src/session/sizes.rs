@@ -1,4 +1,4 @@
-//! What sizes a session gets, from those that were asked for: what nobody chose follows from what somebody did.
+//! The sizes that a session gets: those that the program chose, and the others, which follow from them.
 
 use super::builder::Builder;
 
@@ -128,7 +128,7 @@ mod tests {
     };
 
     #[test]
-    fn what_nobody_chose_follows_from_what_somebody_did() {
+    fn what_was_not_chosen_follows_from_what_was() {
         let builder = Session::builder;
         assert_eq!(builder().plan(false), DEFAULT);
         assert_eq!(builder().plan(true), Plan { stream_buffers: 288, line_buffers: 32, ..DEFAULT });

@@ -15,7 +15,7 @@ pub struct RingStatistics {
     pub publications: u64,
     /// Completions drained.
     pub completions: u64,
-    /// Looks at the completion queue that found it empty.
+    /// Polls of the completion queue that found it empty.
     pub empty_looks: u64,
     /// Completions that no operation waited for. Not zero only if the protocol was broken.
     pub stale: u64,
@@ -34,8 +34,8 @@ pub struct RingStatistics {
 pub struct Statistics {
     /// One entry for each ring.
     pub rings: Vec<RingStatistics>,
-    /// Calls that failed, by call and error, those of the host among them. `None` after a fault of a GPU, whose memory they were counted in. A
-    /// program that never asks for statistics gets them on its standard error (`Builder::report_failures`).
+    /// Calls that failed, by call and error, including those of the host. `None` after a fault of a GPU, whose memory they were counted in.
+    /// A program that never asks for statistics gets them on its standard error (`Builder::report_failures`).
     pub failures: Option<Vec<FailedCalls>>,
 }
 
@@ -82,7 +82,7 @@ impl Body {
     pub(super) fn statistics(&self) -> Statistics {
         let wake_ups: Vec<u64> = self.service().ring_reports().iter().map(|ring| ring.wake_ups).collect();
         let failures = self.failures();
-        self.told.saw(failures.as_deref().unwrap_or_default());
+        self.reported.note_seen(failures.as_deref().unwrap_or_default());
         gather(self.tables.host, &wake_ups, failures)
     }
 
@@ -93,10 +93,10 @@ impl Body {
     }
 
     /// Tells a program that never asked for statistics which calls failed. When the session or the process ends.
-    pub(super) fn tell_failures(&self) {
+    pub(super) fn report_failures(&self) {
         match self.failures() {
-            Some(failures) => self.told.tell(failures),
-            None => self.told.tell_unknown(),
+            Some(failures) => self.reported.report(failures),
+            None => self.reported.report_unknown(),
         }
     }
 }

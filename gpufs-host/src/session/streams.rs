@@ -91,7 +91,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As `Fs::fopen` of the device; `EINVAL` for a path or mode that holds a NUL; `EBUSY` while kernels run on a GPU, whose tables are its own
+    /// As `Fs::fopen` of the device; `EINVAL` for a path or mode that holds a NUL; `EBUSY` while kernels run on a GPU, which has the tables
     /// until [`Session::synchronize`].
     pub fn fopen(&mut self, path: impl AsRef<Path>, mode: &str) -> Result<FileHandle, FileError> {
         let path = path.as_ref();
@@ -107,8 +107,8 @@ impl Session {
     /// Writes what a stream holds, as `fflush(3)`.
     ///
     /// # Errors
-    /// `EBADF` if it was closed or is another session's; `EBUSY` as for [`Session::fopen`]; what writing met: the bytes are kept, and tried
-    /// again by the next flush.
+    /// `EBADF` if it was closed or is another session's; `EBUSY` as for [`Session::fopen`]; the error of the write: the bytes are kept, and the
+    /// next flush tries them again.
     pub fn fflush(&mut self, file: FileHandle) -> Result<(), FileError> {
         self.on_stream("flushing a stream", file, File::fflush)
     }
@@ -116,7 +116,7 @@ impl Session {
     /// Flushes and closes a stream that host or kernel opened, as `fclose(3)`.
     ///
     /// # Errors
-    /// As [`Session::fflush`]; the stream is closed all the same, unless that was `EBUSY`.
+    /// As [`Session::fflush`]; the stream is closed even then, except after `EBUSY`.
     pub fn fclose(&mut self, file: FileHandle) -> Result<(), FileError> {
         self.on_stream("closing a stream", file, File::fclose)
     }

@@ -258,7 +258,7 @@ impl Warp {
     }
 }
 
-/// What a lane left behind when it ended.
+/// What a lane leaves when it ends.
 #[derive(Debug)]
 pub(super) struct Missed {
     /// The lanes that wait for it.
