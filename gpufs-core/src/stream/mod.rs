@@ -688,6 +688,7 @@ impl Stream {
 
     /// Makes a written block's place ready for its next block, or for more bytes if the block was not full, and lets the slot go that
     /// wrote it. Who claimed it.
+    #[inline]
     fn free_block(&self, session: &Resources, ring: u32, block_number: u64, slot: SlotClaim) {
         let block = self.place(block_number);
         let queue = &session.queues()[ring as usize];
@@ -749,6 +750,7 @@ impl Stream {
     }
 
     /// Looks after every place once, for a lane alone. Says whether something is in flight, and where.
+    #[inline(never)]
     pub fn reap_all(&self, session: &Resources, ring: u32) -> Progress {
         let mut progress = Progress::Done;
         for place in 0..self.block_count.peek() {

@@ -17,7 +17,7 @@ use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
-pub(crate) use ready::{Rests, Waiting, await_ready, transfer_waiting, try_now};
+pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Patience;
 

@@ -147,18 +147,14 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
     result
 }
 
-fn poll_entry(target: Target, events: u32) -> Sqe {
+/// An operation that ends when a file is ready for one of `events`, or has failed or been hung up.
+pub(crate) fn poll_entry(target: Target, events: u32) -> Sqe {
     let entry = Sqe::poll_add(target.fd, events);
     if target.fixed { entry.with_fixed_file() } else { entry }
 }
 
 /// Waits until a file is ready for one of `events`, or has failed or been hung up.
-pub(crate) fn await_ready(
-    session: &SessionTables,
-    lane: Lanes,
-    target: Target,
-    events: u32,
-) -> Result<(), Errno> {
+fn await_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
     let queue = &session.queues()[ring as usize];
     let mut rests = Rests::new(session, ring);
@@ -182,23 +178,6 @@ fn is_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -
         Ok(_) => Ok(true),
         Err(Errno::CANCELED) => Ok(false),
         Err(errno) => Err(errno),
-    }
-}
-
-/// A transfer on a file whose calls do not wait: `EAGAIN` where it would.
-///
-/// What the entry refers to must stay valid until the return.
-pub(crate) fn try_now(session: &SessionTables, lane: Lanes, entry: Sqe) -> Result<u32, Errno> {
-    let ring = ring_of_warp(session);
-    let result = transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT)));
-    match Errno::check(result) {
-        Err(Errno::OPNOTSUPP) => {
-            match Errno::check(operate_briefly(session, ring, lane, entry, INSTANT_NS)) {
-                Err(Errno::CANCELED) => Err(Errno::AGAIN),
-                other => other,
-            }
-        }
-        other => other,
     }
 }
 

@@ -1,15 +1,15 @@
 //! The read path: the first block's buffer holds a piece of the file, and lanes take from it in lane order under the lock.
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
-use gpufs_core::abi::{POLLIN, Sqe};
+use gpufs_core::abi::{POLLIN, RWF_NOWAIT};
 use gpufs_core::session::{OpenFile, Resources};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 use gpufs_core::{Call, Errno};
 
 use super::lock::{Held, with_lock};
 use super::{File, Transfer};
-use crate::io::{abandoned, await_ready, copy_lanes, ring_of_warp, transact_one, try_now};
-use crate::warp::{LaneMask, Lanes};
+use crate::io::{abandoned, copy_lanes, poll_entry, ring_of_warp, transact_one};
+use crate::warp::Lanes;
 
 impl Held {
     /// Makes the stream ready to give bytes: access and direction.
@@ -37,7 +37,7 @@ impl Held {
     /// # Errors
     /// Of a position that others share: the host could not move it back. Then nothing is dropped.
     pub(super) fn leave_reading(&self) -> Result<(), Errno> {
-        if self.file_flags() & OpenFile::SHARED != 0 && self.ahead() > 0 {
+        if self.is_ahead_of_others() {
             self.step_back()?;
         }
         self.forget_read();
@@ -55,6 +55,11 @@ impl Held {
             }
             stream.pushed_count.set(0);
         });
+    }
+
+    /// Whether others share the file's position, which is ahead of the stream's.
+    pub(super) fn is_ahead_of_others(&self) -> bool {
+        self.file_flags() & OpenFile::SHARED != 0 && self.ahead() > 0
     }
 
     /// Bytes that were read from the file, or pushed back, and not taken.
@@ -116,19 +121,30 @@ impl Held {
         #[allow(clippy::cast_possible_truncation, reason = "at most a block")]
         let bytes = bytes as u32;
         let before = abandoned(self.session, ring_of_warp(self.session));
-        // Ends: an interrupted read is asked again; the kernel interrupts a read once for each signal.
+        let pool = &self.session.stream_buffers;
+        let read = Resources::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
+        let flags = self.file_flags();
+        let tries = OpenFile::may_wait(flags) && flags & OpenFile::NONBLOCK != 0;
+        let polls = OpenFile::may_wait(flags) && flags & OpenFile::FIFO != 0 && !tries;
+        let (mut is_ready, mut may_try) = (!polls, tries);
+        // The buffer and the slot are the stream's own ([R-8]), so a read may wait for ever. A FIFO's descriptor does not wait: a poll waits
+        // in the read's place. All are one operation after the other here: on a GPU, each level of calls takes registers from all of them.
+        // Ends: the kernel interrupts an operation once for each signal, another way is tried once, and a poll ends when the FIFO is ready.
         let outcome = loop {
-            let pool = &self.session.stream_buffers;
-            let sqe = Resources::pool_transfer(pool, false, self.target(), (self.buffer(), bytes), offset);
-            let flags = self.file_flags();
-            let plain = !OpenFile::may_wait(flags) || flags & (OpenFile::NONBLOCK | OpenFile::FIFO) == 0;
-            let result = if plain {
-                transact_one(self.session, self.lanes, sqe)
+            let entry = if !is_ready {
+                poll_entry(self.target(), POLLIN)
+            } else if may_try {
+                read.with_transfer_flags(RWF_NOWAIT)
             } else {
-                self.refill_ready(flags, sqe)
+                read
             };
-            match result {
+            match transact_one(self.session, self.lanes, entry) {
+                Ok(_) if !is_ready => is_ready = true,
                 Err(Errno::INTR) => {}
+                // Another reader was faster.
+                Err(Errno::AGAIN) if polls => is_ready = false,
+                // The file cannot be told per operation; its descriptor does not wait.
+                Err(Errno::OPNOTSUPP) if may_try => may_try = false,
                 other => break other,
             }
         };
@@ -152,27 +168,6 @@ impl Held {
                 self.fail(errno)
             }
         }
-    }
-
-    /// The read of a refill where the stream's file is a FIFO, whose first writer is waited for, or must not be waited for (`EAGAIN`). On any
-    /// other file the read may wait as long as it likes: the buffer and the slot are the stream's own ([R-8]). Convergent.
-    fn refill_ready(&self, flags: u32, sqe: Sqe) -> Result<u32, Errno> {
-        let (session, lanes) = (self.session, self.lanes);
-        let word = lanes.on_leader(|| {
-            let leader = lanes.subset(LaneMask(1 << lanes.leader()));
-            let result = if flags & OpenFile::NONBLOCK == 0 {
-                await_ready(session, leader, self.target(), POLLIN)
-                    .and_then(|()| transact_one(session, leader, sqe))
-            } else {
-                try_now(session, leader, sqe)
-            };
-            match result {
-                Ok(count) => u64::from(count),
-                Err(errno) => u64::from((-errno.number()).cast_unsigned()),
-            }
-        });
-        #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
-        Errno::check((word as u32).cast_signed())
     }
 
     /// Takes `count` bytes: they were copied out.

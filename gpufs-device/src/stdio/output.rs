@@ -6,7 +6,7 @@ use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::stream::{BlockRef, Buffering, Direction, Progress, Reservation, Stream, StreamGeometry};
 use gpufs_core::{Call, Claim, Errno};
 
-use super::lock::{Held, pack, unpack, with_lock_unless};
+use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
 use super::{File, Transfer};
 use crate::io::{Drained, Patience, copy_alone, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Lanes, Machine, Warp};
@@ -52,6 +52,10 @@ struct Part<'a, R> {
 /// How often a record may go back to the fast path that it found closed. A record too long for it comes here, too.
 const FAST_TRIES: u32 = 3;
 
+/// The position of the stream's file is ahead of the reader, and others share it: the stream has to be left where its reader stands before it is
+/// written. Never an error of a call: `ERESTARTSYS` (512), which the kernel keeps to itself, too.
+const STEP_BACK_FIRST: Errno = Errno::from_number(512);
+
 /// Writes every lane's record to its file. Convergent; called by `lanes`.
 pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
     lanes.grouped(file.key(), |group| {
@@ -75,8 +79,14 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
                 continue;
             }
             tries += 1;
-            if let Some(outcome) = write_slowly(file, group, &part, &mut accepted, tries == FAST_TRIES) {
-                break outcome;
+            match write_slowly(file, group, &part, &mut accepted, tries >= FAST_TRIES) {
+                None => {}
+                // Not in `write_slowly`: on a GPU, each level of calls takes registers from all of them.
+                Some(Err(STEP_BACK_FIRST)) => match leave_reading(file, group) {
+                    Ok(()) => {}
+                    failed => break failed,
+                },
+                Some(outcome) => break outcome,
             }
         };
         // The group wrote a prefix of all its bytes: a lane's share is what of it is its own.
@@ -528,15 +538,26 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
     }
 }
 
+/// Leaves a stream where its reader stands. Convergent.
+#[cold]
+#[inline(never)]
+fn leave_reading(file: File, lanes: Lanes) -> Result<(), Errno> {
+    with_lock(file, lanes, |held| held.leave_reading().or_else(|errno| held.fail(errno)))
+}
+
 /// Makes the stream ready to take bytes, of which this call brings `total`: access, direction, kept errors.
+///
+/// # Errors
+/// [`STEP_BACK_FIRST`], or what an earlier write met.
 fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
     if held.file_flags() & OpenFile::WRITABLE == 0 {
         return held.fail(Errno::BADF);
     }
     if held.stream.direction() != Direction::Writing {
-        if let Err(errno) = held.leave_reading() {
-            return held.fail(errno);
+        if held.is_ahead_of_others() {
+            return Err(STEP_BACK_FIRST);
         }
+        held.forget_read();
         let Held { session, stream, lanes, .. } = *held;
         // Those who wait seem to write as much each, so much that the block will be full.
         let queued = u64::from(stream.lock.queued()).max(1);
