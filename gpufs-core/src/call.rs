@@ -108,7 +108,7 @@ pub struct CallSite {
 impl CallSite {
     /// A place, for a static.
     #[must_use]
-    #[allow(clippy::new_without_default, reason = "a place is a static, which no default makes")]
+    #[expect(clippy::new_without_default, reason = "a place is a static, which no default makes")]
     pub const fn new() -> Self {
         Self { _place: 0 }
     }

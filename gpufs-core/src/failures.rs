@@ -1,5 +1,5 @@
 //! Failed calls, counted by call and error number: a table of the session in device memory. Lanes that succeed never look at it.
-#![allow(unsafe_code, reason = "a table behind a pointer that the host made")]
+#![expect(unsafe_code, reason = "a table behind a pointer that the host made")]
 
 use crate::session::SessionTables;
 use crate::word::DeviceWord64;
@@ -29,7 +29,7 @@ impl SessionTables {
             return &[];
         }
         // SAFETY:
-        // - valid for so many words, by the host's construction
+        // - valid for that number of words, by the host's construction
         unsafe { core::slice::from_raw_parts(self.failures, FAILURE_WORDS as usize) }
     }
 

@@ -63,7 +63,7 @@ impl OpenFile {
     /// A FIFO that device code opened: its descriptor does not wait, and whether a writer has come is for a poll to say.
     pub const FIFO: u32 = 1 << 11;
 
-    /// Whether a transfer may have to wait for another party, for ever perhaps: a pipe, a FIFO, a socket, a terminal.
+    /// Whether a transfer may wait for another party, perhaps forever: a pipe, a FIFO, a socket, a terminal.
     #[must_use]
     pub const fn may_wait(flags: u32) -> bool {
         flags & (Self::SEEKABLE | Self::POSITIONLESS) == 0
@@ -72,14 +72,16 @@ impl OpenFile {
     /// How an SQE names the file.
     #[must_use]
     pub fn target(&self, index: FileIndex) -> Target {
+        // ORDERING: relaxed: constant while the file is open, and acquired by `Resources::file` or with the stream.
         self.target_of(self.flags.peek(), index)
     }
-    /// [`OpenFile::target`] for who has seen the flags.
+    /// [`OpenFile::target`], for a caller that has loaded the flags.
     #[must_use]
     pub fn target_of(&self, flags: u32, index: FileIndex) -> Target {
         if flags & Self::FIXED != 0 {
             Target { fd: index.0.cast_signed(), fixed: true }
         } else {
+            // ORDERING: relaxed: as the flags.
             Target { fd: self.descriptor.peek().cast_signed(), fixed: false }
         }
     }

@@ -1,4 +1,4 @@
-//! What outlives the device: beside the bytes of the streams, enough about them to finish their writes ([D-14]).
+//! What outlives the device: the bytes of the streams, and enough about them to finish their writes ([D-14]).
 //!
 //! A fault takes the device's memory with it, and the tables in it. The stream buffers are host memory and stay. So does the journal:
 //!
@@ -6,14 +6,14 @@
 //! Journal ── places[]   one per stream buffer: whose block it holds, and how far that is written
 //!         ── entries[]  E per stream buffer: which bytes of the block are whole, one entry per commit
 //!         ── files[]    descriptors that kernels opened, for the host to close
-//! Queue   ── results[]  one per slot: what became of the last write of a block that it carried
+//! Queue   ── results[]  one per slot: the result of the last write of a block that it carried
 //! ```
 //!
 //! All of it is written with plain stores by the device ([R-1]), and read by the host once the device is dead.
 //!
 //! # The place
 //!
-//! Whoever owns a block (rule of its `operation` word, or the lock with the stream quiet) says what it now is by a *switch*: it writes
+//! The owner of a block (by its `operation` word, or by the lock with the stream quiet) records its state by a *switch*: it writes
 //! the record that is not in force, then publishes the next epoch, whose lowest bit says which record is in force. A switch
 //! is one store, so a fault finds the place before it or after it (for one that ends a round, see "Rounds"). It happens when
 //!
@@ -24,14 +24,14 @@
 //! | a write ends | how far the file has the block; where that is all of it, whose block comes next |
 //! | `begin_writing` | a first block, of which nothing is to be written |
 //! | too many commits for the entries | all that the unfinished block holds is known |
-//! | `fclose` | nobody's |
+//! | `fclose` | the buffer has no owner |
 //!
-//! At each of them every byte that the block counts as committed lies in the buffer, visible to who observes the epoch: the committers'
+//! At each of them every byte that the block counts as committed lies in the buffer, visible to a thread that observes the epoch: the committers'
 //! additions to `committed` come before, and the epoch is stored with system-scope release. So `filled` replaces the entries.
 //!
 //! # The entries
 //!
-//! Between two switches, each commit stores one entry, with system-scope release, behind its bytes and *before* it counts them in:
+//! Between two switches, each commit stores one entry, with system-scope release, after its bytes and *before* it counts them in:
 //!
 //! ```text
 //! 63 … 2·shift    2·shift−1 … shift    shift−1 … 0      1 << shift: bytes of a buffer
@@ -55,8 +55,8 @@
 //! where one of the parts is 0, in which nothing is ever entered:
 //!
 //! 1. The switch that ends the round publishes that epoch, with the new record. From here on `filled` is all that counts.
-//! 2. It clears the entries and the ticket, each by a release: who finds one cleared finds the epoch of step 1, or a later one.
-//! 3. It publishes the epoch that is two further, whose lowest bit, and so the record, is the same: by its release, who finds it finds
+//! 2. It clears the entries and the ticket, each by a release: a reader that finds one cleared finds the epoch of step 1, or a later one.
+//! 3. It publishes the epoch that is two further, whose lowest bit, and so the record, is the same: by its release, a reader that finds it finds
 //!    everything cleared.
 //!
 //! A fault between two of these stores finds the old epoch with its entries, or the new record, and no entry of another round. ∎
@@ -64,14 +64,15 @@
 //! # The write in flight
 //!
 //! The record holds the operation's token; `ticket` is stored after the ticket is drawn and before the batch is committed, so that
-//! it is visible before the tail that publishes the SQE. What became of the operation is known:
+//! it is visible before the tail that publishes the SQE. The result of the operation is known:
 //!
-//! - *Delivered.* Who delivers it first stores its result in `results`. The slot is not armed again before the reaper has
+//! - *Delivered.* The lane that delivers it first stores its result in `results`. The slot is not armed again before the reaper has
 //!   switched the place, so a record's token and a result of another generation never mean the same operation.
 //! - *Complete, and its result not visible.* Its CQE still lies in the ring. Let the last drain have begun at *h*, with *n* completions. At
 //!   most *capacity* operations were in flight then. Of their slots those of the *n* can have been used again since, once, and those of CQEs
-//!   before *h* that the drain before still delivered, which have posted theirs. So no CQE at or behind *h + capacity + n* is ever posted. Let the drain that stored the CQ head last have begun at *x*, with *m*
-//!   completions: results of CQEs before *x* are visible, as that store is a release behind them, and no CQE from *x* on is overwritten. If
+//!   before *h* that the drain before still delivered, which have posted theirs. So no CQE at or past *h + capacity + n* is ever posted.
+//!   Let the drain that stored the CQ head last have begun at *x*, with *m* completions: results of CQEs before *x* are visible, as that store
+//!   is a release after them, and no CQE from *x* on is overwritten. If
 //!   it is the last drain, *h = x*. Else no later one has passed a multiple of the head step, so that *h + n* is at most *x + m + head step
 //!   − 1*. Either way the ring's entries, at least *capacity + m + head step − 1*, are enough. ∎
 //! - *Not complete.* Then its ticket says whether the kernel will complete it: tickets before the SQ tail are published, later
@@ -80,10 +81,10 @@
 //! # The open in flight
 //!
 //! A file's word holds the token of its `openat` from before the batch is committed until the lane that asked for it has the result, and then the
-//! descriptor. The slot is let go behind that. So what is said of a write's result above holds for the `openat`'s: where its word has a token,
+//! descriptor. The slot is released after that. So what is said of a write's result above holds for the `openat`'s: where its word has a token,
 //! its result is in `results`, or its CQE lies in the ring, or it is not complete. Where output does not survive there are no `results`, and the
 //! word is right as long as the CQE is not overwritten.
-#![allow(unsafe_code, reason = "tables behind pointers that the host made")]
+#![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::word::{EntryCell, SharedWord64};
 
@@ -108,7 +109,7 @@ pub struct Record {
     pub descriptor: i32,
     /// [`Record::SERIAL`] and log₂ of the block's bytes.
     pub shape: u32,
-    /// Index of the stream and 1; 0 if the buffer is nobody's.
+    /// Index of the stream and 1; 0 if the buffer has no owner.
     pub stream: u32,
     /// Zero.
     pub reserved: u32,
@@ -134,8 +135,8 @@ impl Record {
 ///
 /// | word | range | written by |
 /// |---|---|---|
-/// | `epoch` | grows | a switch: who owns the block |
-/// | `ticket` | part of the epoch, then the ticket; 0 for none | who submits the block's write, between ticket and commit |
+/// | `epoch` | grows | a switch: the block's owner |
+/// | `ticket` | part of the epoch, then the ticket; 0 for none | the lane that submits the block's write, between ticket and commit |
 /// | `records` | the one of the epoch's lowest bit is in force | a switch writes the other |
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
@@ -172,13 +173,13 @@ impl Journal {
     pub const OPENING: u64 = 1 << 63;
     /// Bytes of a buffer for each entry that commits have by their place.
     pub const BYTES_PER_ENTRY: u32 = 64;
-    /// Bytes of a buffer for each entry that shorter commits draw: fewer, since who finds none left only takes the lock once.
+    /// Bytes of a buffer for each entry that shorter commits draw: fewer, since a lane that finds none left only takes the lock once.
     pub const BYTES_PER_DRAWN_ENTRY: u32 = 256;
 
     const fn entries_by_place(buffer_bytes: u32) -> u32 {
         buffer_bytes / Self::BYTES_PER_ENTRY
     }
-    /// Entries that a buffer of so many bytes has: those by place, and those to draw.
+    /// Entries that a buffer of `buffer_bytes` has: those by place, and those to draw.
     #[must_use]
     pub const fn entries_for(buffer_bytes: u32) -> u32 {
         Self::entries_by_place(buffer_bytes) + buffer_bytes / Self::BYTES_PER_DRAWN_ENTRY
@@ -249,7 +250,7 @@ impl Journal {
     }
     /// The descriptor that a kernel opened for an entry of the file table and has not closed.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "the low half is the descriptor")]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is the descriptor")]
     pub fn opened(&self, index: u32) -> Option<i32> {
         // ORDERING: relaxed: the device is dead.
         let word = self.file(index)?.peek();
@@ -268,7 +269,7 @@ impl Journal {
     pub const fn entry_epoch(&self, epoch: u64) -> u64 {
         epoch & (u64::MAX >> (2 * self.shift))
     }
-    /// The part that a ticket has beside it, likewise.
+    /// The part of an epoch that stands next to a ticket, likewise.
     const fn ticket_epoch(epoch: u64) -> u64 {
         epoch & (u64::MAX >> TICKET_BITS)
     }
@@ -283,12 +284,12 @@ impl Journal {
             return None;
         }
         let mask = (1 << self.shift) - 1;
-        #[allow(clippy::cast_possible_truncation, reason = "below a buffer's bytes")]
+        #[expect(clippy::cast_possible_truncation, reason = "below a buffer's bytes")]
         let (start, last) = ((entry >> self.shift & mask) as u32, (entry & mask) as u32);
         Some((start, start + last + 1))
     }
-    /// Stores entry `index` of a buffer: [`start`, `start + bytes`) is whole. The committer, with `bytes` at least 1, behind
-    /// a barrier with those that copied, before it counts them in. Whether there was such an entry.
+    /// Stores entry `index` of a buffer: [`start`, `start + bytes`) is whole. The committer, with `bytes` at least 1, after
+    /// a barrier with the lanes that copied, before it counts them in. Whether there was such an entry.
     #[must_use]
     pub fn enter(&self, buffer: u32, epoch: u64, index: u32, start: u32, bytes: u32) -> bool {
         let Some(entry) = self.entries(buffer).get(index as usize) else { return false };
@@ -297,31 +298,31 @@ impl Journal {
         entry.publish(self.entry_epoch(epoch) << (2 * self.shift) | span);
         true
     }
-    /// Puts a record in force; the epoch that it begins. Who owns the block, whose epoch is `epoch`, and with nobody committing to it.
+    /// Puts a record in force; the epoch that it begins. The owner of the block, whose epoch is `epoch`, while no lane commits to it.
     pub fn switch(&self, buffer: u32, epoch: u64, record: Record) -> u64 {
         let Some(place) = self.place(buffer) else { return epoch };
         let next = epoch + 1;
         // SAFETY:
-        // - the record that is not in force is nobody's but the owner's of the block
+        // - the record that is not in force belongs to the owner of the block alone
         unsafe { place.records[usize::from(next & 1 == 1)].write(record) };
         // ORDERING: release, system, partner the host, once the device is dead: the record and all bytes that it tells of come before.
         place.epoch.publish(next);
         if self.ends_round(next) { self.end_round(buffer, place, next) } else { next }
     }
     /// Clears away what was entered in a round that the epoch `next`, which is in force, has ended; the epoch that it begins, with the same record.
-    /// Who owns the block.
+    /// The owner of the block.
     #[cold]
     fn end_round(&self, buffer: u32, place: &Place, next: u64) -> u64 {
         for word in self.entries(buffer).iter().chain([&place.ticket]) {
             // ORDERING: release, system, partner the host, once the device is dead: `next` comes before, in which none of these counts. No
-            // other is stored meanwhile: the next is stored by who acquires the block from this lane.
+            // other is stored meanwhile: the next is stored by a lane that acquires the block from this one.
             word.publish(0);
         }
         // ORDERING: release, system, partner the host, once the device is dead: all is cleared before.
         place.epoch.publish(next + 2);
         next + 2
     }
-    /// Says that a buffer is nobody's. Its stream's closer, before it gives it back.
+    /// Records that a buffer has no owner. The lane that closes its stream, before it releases the buffer.
     pub fn clear_owner(&self, buffer: u32) {
         if let Some(place) = self.place(buffer) {
             // ORDERING: relaxed: acquired with the buffer or the lock.
@@ -329,7 +330,7 @@ impl Journal {
             self.switch(buffer, epoch, Record::default());
         }
     }
-    /// Notes the ticket of the write that the record in force names. Who submits it, before it commits the ticket.
+    /// Notes the ticket of the write that the record in force names. The lane that submits it, before it commits the ticket.
     pub fn note_ticket(&self, buffer: u32, epoch: u64, ticket: u32) {
         if let Some(place) = self.place(buffer) {
             // ORDERING: relaxed: visible before the tail that publishes the ticket, by that store's release.
@@ -340,7 +341,7 @@ impl Journal {
     /// never used.
     ///
     /// # Safety
-    /// Nobody switches the place at the same time: the device is dead or idle.
+    /// No lane switches the place at the same time: the device is dead or idle.
     #[must_use]
     pub unsafe fn in_force(&self, buffer: u32) -> Option<(Record, u64, Option<u32>)> {
         let place = self.place(buffer)?;
@@ -354,7 +355,7 @@ impl Journal {
         let record = unsafe { place.records[usize::from(epoch & 1 == 1)].read() };
         // ORDERING: relaxed: the device is dead.
         let ticket = place.ticket.peek();
-        #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let drawn =
             (ticket >> TICKET_BITS == Self::ticket_epoch(epoch) && ticket != 0).then_some(ticket as u32);
         Some((record, epoch, drawn))

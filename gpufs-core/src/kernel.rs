@@ -1,5 +1,5 @@
 //! A kernel that is written once and runs on every device, and what may travel to it. `gpufs_device::kernel!` declares one.
-#![allow(unsafe_code, reason = "promises about layouts, and memory that the host placed")]
+#![expect(unsafe_code, reason = "promises about layouts, and memory that the host placed")]
 
 use core::ffi::CStr;
 use core::marker::PhantomData;
@@ -62,7 +62,7 @@ impl<T: Portable> Shared<T> {
     /// A handle to the value at `value`, both addresses as the device sees them.
     ///
     /// # Safety
-    /// On the device whose session lies at `session` there is a `T` at `value`, for ever, or as long as kernels of that session run.
+    /// On the device whose session lies at `session` there is a `T` at `value`, forever, or as long as kernels of that session run.
     #[must_use]
     pub const unsafe fn new(session: u64, value: u64) -> Self {
         Self { session, value, of: PhantomData }

@@ -51,7 +51,7 @@ static INSTALLED: AtomicPtr<LaneRuntime> = AtomicPtr::new(core::ptr::null_mut())
 
 /// Makes `runtime` the process's CPU-lane runtime. Installing the same one again changes nothing.
 pub fn install(runtime: &'static LaneRuntime) {
-    // ORDERING: release, partner `runtime`: the table's contents are visible to who sees the pointer.
+    // ORDERING: release, partner `runtime`: a thread that sees the pointer sees the table's contents.
     INSTALLED.store(core::ptr::from_ref(runtime).cast_mut(), Ordering::Release);
 }
 
@@ -62,7 +62,7 @@ pub fn runtime() -> &'static LaneRuntime {
     let installed = INSTALLED.load(Ordering::Acquire);
     // SAFETY:
     // - the pointer is null or came from a `&'static LaneRuntime` in `install`
-    #[allow(unsafe_code, reason = "a static reference kept in an atomic")]
+    #[expect(unsafe_code, reason = "a static reference kept in an atomic")]
     unsafe { installed.as_ref() }.unwrap_or(&ONE_LANE)
 }
 

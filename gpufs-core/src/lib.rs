@@ -48,19 +48,19 @@
 //!     sq_tail: &sq_tail, cq_head: &cq_head, cq_tail: &cq_tail,
 //!     sqes: &sqe, cqes: &cqe, sq_entries: 1, cq_entries: 1,
 //!     words: &words, ready: &mark, slots: &slot,
-//!     // SAFETY: one word, which outlives the set.
+//!     // Sound: one word, which outlives the set.
 //!     free: unsafe { FreeSet::new(&free, 1) },
 //!     capacity: 1, results: std::ptr::null(),
 //! };
-//! // SAFETY: everything outlives the queue, and all indices begin at 0.
+//! // Sound: everything outlives the queue, and all indices begin at 0.
 //! let queue = unsafe { Queue::new(parts) };
 //!
 //! // A lane submits.
 //! let claim = queue.claim(1, 0).expect("the slot is free");
-//! // SAFETY: the slot was just claimed, and is released when the operation is done.
+//! // Sound: the slot was just claimed, and is released when the operation is done.
 //! let operation = unsafe { queue.arm(Slot(claim.item(0))) };
 //! let batch = queue.reserve(1);
-//! // SAFETY: the ticket was just drawn; a NOP refers to no memory. Then the batch is filled.
+//! // Sound: the ticket was just drawn; a NOP refers to no memory. Then the batch is filled.
 //! unsafe {
 //!     queue.fill(batch.first(), Sqe::nop().with_user_data(operation.token()));
 //!     queue.commit(batch);
@@ -68,17 +68,17 @@
 //! assert_eq!((sq_tail.observe(), queue.outcome(operation)), (1, Outcome::InFlight));
 //!
 //! // The kernel reads the SQE, and posts a CQE.
-//! // SAFETY: the tail was observed, and the CQ is empty.
+//! // Sound: the tail was observed, and the CQ is empty.
 //! unsafe { cqe.write(Cqe { user_data: sqe.read().user_data, res: 42, flags: 0 }) };
 //! cq_tail.publish(1);
 //!
 //! // Any lane drains: copies, gives the entries back, delivers.
 //! let drain = queue.begin_drain(1).expect("a completion was posted");
 //! let completion = queue.entry(&drain, 0);
-//! // SAFETY: the only entry was copied.
+//! // Sound: the only entry was copied.
 //! unsafe { queue.advance(&drain) };
 //! assert_eq!(queue.deliver(completion), Delivery::Delivered);
-//! // SAFETY: advanced and delivered.
+//! // Sound: advanced and delivered.
 //! unsafe { queue.end_drain(drain) };
 //! assert_eq!(queue.outcome(operation), Outcome::Done(42));
 //! queue.release(claim);

@@ -8,7 +8,7 @@ use crate::word::DeviceWord;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct TicketLock {
-    /// The next ticket. Written by whoever draws.
+    /// The next ticket. Written by lanes that draw.
     next: DeviceWord,
     /// The ticket that holds the lock. Written by the holder.
     serving: DeviceWord,
@@ -21,7 +21,7 @@ impl TicketLock {
         // ORDERING: relaxed: `is_served` acquires.
         self.next.fetch_add_relaxed(1)
     }
-    /// Takes the lock if nobody holds it or waits for it. For who may give up waiting: a ticket that was drawn must be served.
+    /// Takes the lock if no lane holds it or waits for it. For callers that may give up: a ticket that was drawn must be served.
     #[must_use]
     pub fn try_take(&self) -> bool {
         // ORDERING: acquire, device, partner `release`.

@@ -27,14 +27,13 @@ pub(crate) fn region_among(regions: &[Region], address: u64, bytes: u64) -> Opti
     while next < regions.len() {
         let mut seen = [(0, 0, 0); AT_ONCE];
         // By index: written out, it stays in registers.
-        #[allow(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
         for offset in 0..AT_ONCE {
             // Past the table's end it is its last entry again.
             let region = &regions[(next + offset).min(regions.len() - 1)];
             // ORDERING: relaxed: regions change only while no kernel runs.
             seen[offset] = (region.address.peek(), region.bytes.peek(), region.buffer_index.peek());
         }
-        #[allow(clippy::needless_range_loop, reason = "as above")]
+        #[expect(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
         for offset in 0..AT_ONCE {
             let (start, length, index) = seen[offset];
             let begins = start != 0 && address >= start && bytes <= length;

@@ -1,6 +1,6 @@
 //! What streams and files need of their session: rings, files, pools of buffers, the journal. The session that holds the streams stands
 //! above ([`SessionTables`](crate::session::SessionTables)), and begins with this table.
-#![allow(unsafe_code, reason = "tables behind pointers that the host made")]
+#![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::abi::Errno;
 use crate::abi::Sqe;
@@ -60,7 +60,7 @@ pub struct Resources {
 }
 
 // SAFETY:
-// - the tables are shared by design; each entry's rules say who touches what
+// - the tables are shared by design; each entry's rules say which lane touches what
 unsafe impl Sync for Resources {}
 // SAFETY:
 // - as for `Sync`: nothing in a session belongs to a thread
@@ -124,7 +124,7 @@ impl Resources {
         let file = self.files().get(index.0 as usize).ok_or(Errno::BADF)?;
         // ORDERING: relaxed where it is enough: the host registers files before it names them, and does not change them.
         let seen = file.flags.peek();
-        // ORDERING: acquire, device, partner whoever opened it.
+        // ORDERING: acquire, device, partner the lane that opened it.
         let flags = if seen & OpenFile::FIXED != 0 { seen } else { file.flags.observe() };
         if flags & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok((file, flags)) }
     }
@@ -155,9 +155,9 @@ impl Resources {
         offset: u64,
     ) -> Sqe {
         let entry = match buffer_index {
-            #[allow(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
+            #[expect(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
             Some(index) if writing => Sqe::write_fixed(target.fd, address, bytes, offset, index as u16),
-            #[allow(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
+            #[expect(clippy::cast_possible_truncation, reason = "rings register at most 2¹⁴ buffers")]
             Some(index) => Sqe::read_fixed(target.fd, address, bytes, offset, index as u16),
             None if writing => Sqe::write(target.fd, address, bytes, offset),
             None => Sqe::read(target.fd, address, bytes, offset),

@@ -1,7 +1,7 @@
 //! `lseek(2)` of a file whose position others share: the one system call of this project that io_uring does not have.
 //!
 //! The position of a redirected standard stream is that of its open file description, which the program shares with its shell, its
-//! children and its own host code. No word of the session can stand for it: whoever wrote by one would overwrite what the others wrote. So
+//! children and its own host code. No word of the session can stand for it: a lane that wrote by one would overwrite what the others wrote. So
 //! transfers take the kernel's position, and what only moves it or asks for it goes to a host thread over a socket of the file
 //! ([`OpenFile::seeker`](crate::files::OpenFile::seeker)): a [`SeekRequest`] is written, the answer is read, both through a ring. The file's lock
 //! is held in between, so one request is under way at a time.

@@ -9,12 +9,12 @@
 //!                │             ├─ stall           where a wait gave up, in host memory
 //!                │             └─ journal         what outlives the device, in host memory
 //!                ├─ streams[]     FILEs; 0, 1, 2 are stdin, stdout, stderr
-//!                ├─ shared        streams that all who open the same path share
+//!                ├─ shared        streams that are opened by path once for all threads
 //!                └─ records       pool: texts that are formatted before room is reserved for them
 //! ```
 //!
 //! Streams and files know the [`Resources`] alone.
-#![allow(unsafe_code, reason = "tables behind pointers that the host made")]
+#![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use core::ops::Deref;
 
@@ -41,19 +41,19 @@ pub struct SessionTables {
     /// Rings, files, pools, the journal.
     pub resources: Resources,
     // What few calls look at comes last, so that the others find what they need together.
-    /// Streams that all who open the same path share.
+    /// Streams that are opened once for all threads that open the same path.
     pub shared: Table,
     /// Memory of the device for records that a lane formats before it reserves room for them, and that its scratch memory does not hold.
-    /// Who holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
+    /// A lane that holds some of it may run code of the program; nothing else is taken from it. `base` is 0 where there is none.
     pub records: BufferPool,
     /// How often memory of `records` was given back by a text that had ended. In device memory.
     pub records_ended: *const DeviceWord,
-    /// How often which call failed with which number ([`crate::failures`]). Null where nobody counts.
+    /// Failed calls, counted by call and error number ([`crate::failures`]). Null where they are not counted.
     pub failures: *const DeviceWord64,
 }
 
 // SAFETY:
-// - the tables are shared by design; each entry's rules say who touches what
+// - the tables are shared by design; each entry's rules say which lane touches what
 unsafe impl Sync for SessionTables {}
 // SAFETY:
 // - as for `Sync`: nothing in a session belongs to a thread

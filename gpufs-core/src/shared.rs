@@ -1,4 +1,4 @@
-//! Streams that all who open the same path in the same mode share: opened by the first, counted, closed by the last.
+//! Streams that several threads share, since they open the same path in the same mode: opened by the first, counted, closed by the last.
 //!
 //! An *entry* stands for one such stream. What it is for, its *key*, is the path as it was given, byte by byte, and the mode. The life of its
 //! `state` word, whose count is the number of opens that have not been closed:
@@ -15,7 +15,7 @@
 //!
 //! A stream knows its entry and the epoch ([`crate::stream::Stream::shared`]). A close by a handle whose stream is another now, or
 //! after the last close, finds another epoch or another state: `EBADF`.
-#![allow(unsafe_code, reason = "a table behind pointers that the host made")]
+#![expect(unsafe_code, reason = "a table behind pointers that the host made")]
 
 use crate::abi::Errno;
 use crate::lock::TicketLock;
@@ -42,15 +42,15 @@ const COUNT: u64 = (1 << STATE_SHIFT) - 1;
 pub enum State {
     /// The session is closed, and its tables are zero.
     Dead,
-    /// Nobody's.
+    /// In use by no stream.
     Free,
-    /// Who began it is opening the stream.
+    /// The lane that began it is opening the stream.
     Opening,
     /// The stream is open.
     Open,
-    /// It could not be opened; those who waited for it have yet to learn it.
+    /// It could not be opened; lanes that waited for it have yet to read the errno.
     Failed,
-    /// Who left last is closing it.
+    /// The lane that left last is closing it.
     Closing,
 }
 
@@ -91,25 +91,24 @@ impl Seen {
     }
     /// How often the entry was free, modulo 2³².
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
     pub const fn epoch(self) -> u32 {
         (self.0 >> EPOCH_SHIFT) as u32
     }
 }
 
-/// What leaving came to.
+/// The result of leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Left {
     /// Others have the stream open.
     Others,
-    /// Nobody has: the caller closes the stream, and then says [`Entry::closed`]. So many of those who wanted to leave had it open.
+    /// No other lane has: the caller closes the stream, and then calls [`Entry::closed`]. The number of leaving lanes that had it open.
     Last(u64),
     /// It is not open: it was closed as often as it was opened.
     NotOpen,
 }
 
-/// An entry. All but `state` is written by who owns a transition ([R-SHARE-3]), before it.
+/// An entry. All but `state` is written by the lane that owns a transition ([R-SHARE-3]), before it.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Entry {
@@ -144,7 +143,7 @@ impl Entry {
             && seen.count() + u64::from(lanes) < COUNT
             && self.state.compare_exchange(seen.0, seen.0 + u64::from(lanes)).is_ok()
     }
-    /// Leaves an entry that is still OPENING, for `lanes` lanes that had joined and give up; whether it was. One lane, not of those who began it.
+    /// Leaves an entry that is still OPENING, for `lanes` lanes that had joined and give up; whether it was. One lane, which did not begin the entry.
     #[must_use]
     pub fn withdraw(&self, lanes: u32) -> bool {
         // Ends: a round that fails is another lane's success, of which each call has one.
@@ -154,13 +153,13 @@ impl Entry {
             if seen.state() != State::Opening {
                 return false;
             }
-            // ORDERING: acquire and release, device; who opens counts as well, so the count does not come to 0.
+            // ORDERING: acquire and release, device; the lane that opens counts as well, so the count does not come to 0.
             if self.state.compare_exchange(seen.0, seen.0 - u64::from(lanes)).is_ok() {
                 return true;
             }
         }
     }
-    /// OPENING → OPEN. Who began it.
+    /// OPENING → OPEN. The lane that began it.
     pub fn opened(&self, stream: u32, generation: u32) {
         // ORDERING: relaxed: the addition publishes them.
         self.stream.set(stream);
@@ -168,20 +167,20 @@ impl Entry {
         // ORDERING: acquire and release, device, partner `seen`: others join meanwhile, so it is an addition.
         self.state.fetch_add((State::Open as u64 - State::Opening as u64) << STATE_SHIFT);
     }
-    /// OPENING → FAILED. Who began it, which then leaves.
+    /// OPENING → FAILED. The lane that began it, which then leaves.
     pub fn failed(&self, errno: Errno) {
         // ORDERING: relaxed: the addition publishes it.
         self.errno.set(errno.number().cast_unsigned());
         // ORDERING: acquire and release, device, partner `seen`.
         self.state.fetch_add((State::Failed as u64 - State::Opening as u64) << STATE_SHIFT);
     }
-    /// The stream's index and generation. Who has joined and seen OPEN.
+    /// The stream's index and generation. A lane that has joined and seen OPEN.
     #[must_use]
     pub fn stream(&self) -> (u32, u32) {
         // ORDERING: relaxed: `seen` acquired them.
         (self.stream.peek(), self.generation.peek())
     }
-    /// Why it could not be opened. Who has joined and seen FAILED.
+    /// Why it could not be opened. A lane that has joined and seen FAILED.
     #[must_use]
     pub fn errno(&self) -> Errno {
         // ORDERING: relaxed: `seen` acquired it.
@@ -213,9 +212,9 @@ impl Entry {
             }
         }
     }
-    /// CLOSING → FREE. Who left last, when the stream is closed; `remembered`: [R-SHARE-6].
+    /// CLOSING → FREE. The lane that left last, when the stream is closed; `remembered`: [R-SHARE-6].
     pub fn closed(&self, remembered: bool) {
-        // ORDERING: relaxed: nobody else changes it.
+        // ORDERING: relaxed: no other lane changes it.
         let seen = Seen(self.state.peek());
         if remembered {
             self.set_free(seen);
@@ -236,15 +235,15 @@ impl Entry {
             self.key.set(0);
         }
     }
-    /// The flags that it was begun with. Who owns a transition, or has joined.
+    /// The flags that it was begun with. A lane that owns a transition, or has joined.
     #[must_use]
     pub fn flags(&self) -> u32 {
         // ORDERING: relaxed: constant while the entry is in use, and acquired with its state.
         self.flags.peek()
     }
-    /// CLOSING → OPEN, once. Who left last, where it gave up and the stream stays open.
+    /// CLOSING → OPEN, with a count of 1. The lane that left last, where it gave up and the stream stays open.
     pub fn kept_open(&self) {
-        // ORDERING: relaxed: nobody else changes it.
+        // ORDERING: relaxed: no other lane changes it.
         let epoch = Seen(self.state.peek()).epoch();
         // ORDERING: release, device, partner `seen`.
         self.state.publish(Seen::new(epoch, State::Open, 1).0);
@@ -260,7 +259,7 @@ impl Entry {
     }
     /// Makes a zeroed entry free: what a new session begins with.
     pub fn make_free(&self) {
-        // ORDERING: relaxed: whoever is told of the session is told after.
+        // ORDERING: relaxed: the session is handed to other threads afterwards.
         self.state.set(Seen::new(0, State::Free, 0).0);
     }
     /// Frees an entry that lanes which are gone were opening, closing or leaving. While no kernel runs.
@@ -316,7 +315,7 @@ impl Table {
         assert!(index < self.count && self.paths != 0, "an entry with a path");
         let address = self.paths + u64::from(index) * size_of::<[DeviceWord64; PATH_WORDS]>() as u64;
         // SAFETY:
-        // - so many words for each entry, aligned, by the host's construction
+        // - that number of words for each entry, aligned, by the host's construction
         // - words that are shared by design
         unsafe { &*(address as *const [DeviceWord64; PATH_WORDS]) }
     }
@@ -346,20 +345,20 @@ impl Table {
         }
         path.chunks(8).zip(self.path(index)).all(|(bytes, word)| word.peek() == packed(bytes))
     }
-    /// Makes a FREE entry this key's, of a path shorter than [`PATH_BYTES`]. The lock's holder, one lane, who then says
+    /// Makes a FREE entry this key's, of a path shorter than [`PATH_BYTES`]. The lock's holder, one lane, which then calls
     /// [`Table::begin`].
     pub fn prepare(&self, index: u32, key: u64, path: &[u8], flags: u32) {
         let entry = self.entry(index);
         // ORDERING: relaxed: `begin` publishes them.
         entry.key.set(key);
         entry.flags.set(flags);
-        #[allow(clippy::cast_possible_truncation, reason = "below PATH_BYTES")]
+        #[expect(clippy::cast_possible_truncation, reason = "below PATH_BYTES")]
         entry.length.set(path.len() as u32);
         for (bytes, word) in path.chunks(8).zip(self.path(index)) {
             word.set(packed(bytes));
         }
     }
-    /// FREE → OPENING, for `lanes` lanes; its epoch. The lock's holder, one lane, who then opens.
+    /// FREE → OPENING, for `lanes` lanes; its epoch. The lock's holder, one lane, which then opens the stream.
     pub fn begin(&self, index: u32, lanes: u32) -> u32 {
         let entry = self.entry(index);
         let epoch = entry.seen().epoch();

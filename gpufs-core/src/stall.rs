@@ -21,7 +21,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// Notes where a wait gave up. The one lane that claimed it, which may then end the kernel at once.
+    /// Notes where a wait gave up. The one lane that claimed the stall, which may end the kernel right after.
     pub fn note(&self, reason: WaitReason, ring: u32, object: u64, progress: QueueProgress) {
         let QueueProgress { tickets, sq_tail, cq_tail, drained, unpublished, orphaned, polled } = progress;
         // ORDERING: relaxed: the reason's release puts them before.
@@ -100,7 +100,7 @@ impl PanicNote {
 #[derive(Debug)]
 #[repr(C)]
 pub struct PanicRoute {
-    /// The note's address; 0 if nobody wants it.
+    /// The note's address; 0 if the host wants none.
     pub note: DeviceWord64,
     /// 1 once a panic is being noted: its lane writes the note.
     pub claimed: DeviceWord64,
@@ -129,7 +129,7 @@ pub enum WaitReason {
     StreamFill,
     /// A file's lock.
     FileLock,
-    /// A stream that others are opening or closing for all who share it.
+    /// A shared stream that another lane opens or closes.
     SharedOpen,
 }
 

@@ -79,7 +79,7 @@ impl Errno {
     #[must_use]
     pub const fn from_number(number: i32) -> Self {
         assert!(number >= 1 && number <= 4095, "an errno is between 1 and 4095");
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
         match NonZeroU16::new(number as u16) {
             Some(value) => Self(value),
             None => unreachable!(),

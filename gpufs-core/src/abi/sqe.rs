@@ -1,6 +1,6 @@
 //! Submission entries by what they ask for, one constructor per operation, after `io_uring_enter(2)`.
 //!
-//! Addresses are plain `u64`: they name memory of the process that owns the ring, and whoever fills an entry answers for
+//! Addresses are plain `u64`: they name memory of the process that owns the ring, and the lane that fills an entry answers for
 //! them until its CQE is seen. Nothing here checks a descriptor, a length or an address; the kernel does.
 
 use static_assertions::const_assert_eq;
@@ -190,7 +190,6 @@ impl Sqe {
             fd: -1,
             addr: descriptors,
             len: count,
-            #[allow(clippy::cast_lossless, reason = "`u64::from` is not const")]
             off: first as u64,
             ..Self::ZERO
         }
@@ -216,13 +215,13 @@ impl Sqe {
     /// The same entry with `fd` as an index of the registered files.
     #[must_use]
     pub const fn with_fixed_file(self) -> Self {
-        #[allow(clippy::cast_possible_truncation, reason = "the flag is bit 0")]
+        #[expect(clippy::cast_possible_truncation, reason = "the flag is bit 0")]
         Self { flags: self.flags | IOSQE_FIXED_FILE as u8, ..self }
     }
     /// The same entry, run by a worker from the start rather than tried without blocking first.
     #[must_use]
     pub const fn with_worker(self) -> Self {
-        #[allow(clippy::cast_possible_truncation, reason = "the flag is bit 4")]
+        #[expect(clippy::cast_possible_truncation, reason = "the flag is bit 4")]
         Self { flags: self.flags | IOSQE_ASYNC as u8, ..self }
     }
     /// The same open or close, for a slot of the registered files rather than for a descriptor

@@ -7,7 +7,7 @@ pub(crate) const WORD_BITS: u32 = 64;
 
 /// A set of free items, numbered from 0. Bit `i` of word `w` is set while item `64 w + i` is free.
 ///
-/// Owner of a set bit: nobody. Owner of a cleared bit: whoever cleared it, until it sets it again.
+/// A set bit has no owner. A cleared bit belongs to the lane that cleared it, until that lane sets it again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct FreeSet {
@@ -17,11 +17,11 @@ pub struct FreeSet {
 
 // SAFETY:
 // - the pointer is to words that are shared by design and outlive the set, by `FreeSet::new`'s contract
-#[allow(unsafe_code, reason = "a shared table behind a pointer")]
+#[expect(unsafe_code, reason = "a shared table behind a pointer")]
 unsafe impl Sync for FreeSet {}
 // SAFETY:
 // - as for `Sync`: nothing in the set belongs to a thread
-#[allow(unsafe_code, reason = "a shared table behind a pointer")]
+#[expect(unsafe_code, reason = "a shared table behind a pointer")]
 unsafe impl Send for FreeSet {}
 
 /// Items of one word of a [`FreeSet`], claimed together. At least one.
@@ -89,7 +89,7 @@ impl FreeSet {
     /// # Safety
     /// `words` points to `word_count` words that stay valid as long as the set, on every device that uses it.
     #[must_use]
-    #[allow(unsafe_code, reason = "a shared table behind a pointer")]
+    #[expect(unsafe_code, reason = "a shared table behind a pointer")]
     pub const unsafe fn new(words: *const DeviceWord64, word_count: u32) -> Self {
         Self { words, word_count }
     }
@@ -99,7 +99,7 @@ impl FreeSet {
         // SAFETY:
         // - the index was checked
         // - the words are valid, by `FreeSet::new`'s contract
-        #[allow(unsafe_code, reason = "a shared table behind a pointer")]
+        #[expect(unsafe_code, reason = "a shared table behind a pointer")]
         unsafe {
             &*self.words.add(index as usize)
         }
@@ -210,7 +210,7 @@ impl FreeSet {
     /// Makes the first `items` free, in a set whose words are zero: what a new set begins with. Its only user so far.
     pub fn release_all(&self, items: u32) {
         for word in 0..Self::words_for(items) {
-            // ORDERING: relaxed: whoever is told of the set is told after.
+            // ORDERING: relaxed: the set is handed to other threads afterwards.
             self.word(word).set(Self::initial_word(items, word));
         }
     }
@@ -224,14 +224,14 @@ impl FreeSet {
         }
     }
 
-    /// How many items are free. Stale as soon as it is returned; exact while nobody claims or releases.
+    /// How many items are free. Stale as soon as it is returned; exact while no lane claims or releases.
     #[must_use]
     pub fn free(&self) -> u32 {
         // ORDERING: relaxed: a statistic.
         (0..self.word_count).map(|word| self.word(word).peek().count_ones()).sum()
     }
 
-    /// Whether `item` is free, as [`FreeSet::free`] says it.
+    /// Whether `item` is free. As stale as [`FreeSet::free`].
     #[must_use]
     pub fn is_free(&self, item: u32) -> bool {
         // ORDERING: relaxed: a statistic.

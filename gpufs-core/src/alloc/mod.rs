@@ -1,4 +1,4 @@
-//! What is claimed and given back: sets of free items, and pools of buffers, which are such sets with memory behind them.
+//! Claiming and releasing: sets of free items, and pools of buffers, which are such sets with memory.
 //!
 //! A claim waits for nothing. What to do where nothing is free is the caller's business.
 

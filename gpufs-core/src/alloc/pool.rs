@@ -35,7 +35,7 @@ impl BufferPool {
     /// Claims neighbouring buffers for `bytes`, or for [`BufferPool::most_bytes`] if that is less; fewer where there is no such run;
     /// `None` if no buffer was found free. One lane. Waits for nothing.
     pub fn claim_bytes(&self, bytes: u64, hint: u32) -> Option<Staged> {
-        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
+        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
         let mut buffers =
             bytes.div_ceil(u64::from(self.buffer_bytes)).clamp(1, u64::from(Self::MOST_BUFFERS)) as u32;
         buffers = buffers.next_power_of_two();
@@ -61,7 +61,7 @@ impl BufferPool {
         if bytes <= u64::from(self.buffer_bytes) {
             return self.free.claim_one(hint);
         }
-        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
+        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
         let buffers = bytes.div_ceil(u64::from(self.buffer_bytes)).min(u64::from(Self::MOST_BUFFERS)) as u32;
         self.free.claim_run(buffers.next_power_of_two(), hint)
     }

@@ -36,7 +36,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | slot | an entry of a ring's operation table; whoever holds one may have one operation in flight |
+//! | slot | an entry of a ring's operation table; its holder may have one operation in flight |
 //! | generation | the number of an operation in its slot; a completion of an earlier one is *stale* |
 //! | token | slot and generation as one number: the `user_data` of the SQE and of its CQE |
 //! | ticket | a place in the order of submission; ticket *t* has SQE *t* mod entries |

@@ -1,12 +1,12 @@
 //! From the CQ tail to the slots: one poller at a time takes completions, copies them, gives the entries back, and delivers the copies.
-#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+#![expect(unsafe_code, reason = "the ring is reached through pointers that the host made")]
 
 use super::slots::{DONE, GENERATIONS, in_flight_word};
 use super::{Operation, Queue};
 use crate::abi::Cqe;
 use crate::word::release_fence;
 
-/// What became of a completion that a poller handed on.
+/// The result of delivering a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Delivery {
@@ -47,7 +47,7 @@ impl Drain {
     /// # Safety
     /// - `word` is of a drain of the queue that it is used with, which has not ended.
     /// - Of all lanes that make it one advances and ends it, and no lane copies an entry of it after that one has advanced it.
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     pub const unsafe fn from_word(word: u64) -> Self {
         Self { head: word as u32, count: (word >> 32) as u32 }
     }
@@ -76,7 +76,7 @@ pub enum Poll {
     Empty,
     /// Another poller.
     Busy,
-    /// Whoever serves the ring has stopped for good ([R-9]): nothing will complete any more.
+    /// The ring service has stopped for good ([R-9]): nothing will complete any more.
     Failed,
 }
 
@@ -98,7 +98,7 @@ impl Queue {
     pub fn poll(&self, most: u32, polls: u32) -> Poll {
         debug_assert!(most <= Self::MOST_DRAINED);
         let words = self.words();
-        // ORDERING: relaxed looks first, so that waiters do not fight over the words; both on their way at once.
+        // ORDERING: relaxed loads first, so that waiters do not contend for the words; both are issued together.
         let (left, polled) = (words.orphaned.0.peek(), words.poller.0.peek());
         if left != 0 {
             self.adopt();
@@ -130,10 +130,10 @@ impl Queue {
         Poll::Empty
     }
 
-    /// Whether whoever serves the ring has stopped for good ([R-9]). A report: a completion that is posted meanwhile may hide it for a while.
+    /// Whether the ring service has stopped for good ([R-9]). A hint: a completion that is posted meanwhile may hide it for a while.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        // ORDERING: relaxed, both: the tail that says so is further from every value of `drained` than any lag between the two.
+        // ORDERING: relaxed, both: a failed tail is further from every value of `drained` than any lag between the two loads.
         self.cq_tail().peek().wrapping_sub(self.words().drained.0.peek()) > self.parts.cq_entries
     }
 
@@ -143,7 +143,7 @@ impl Queue {
         head.wrapping_add(1 << 31)
     }
 
-    /// Whether a CQ tail beside a CQ head is [`Queue::failed_tail`] of that or of a head at most `cq_entries` before it.
+    /// Whether a CQ tail is [`Queue::failed_tail`] of the CQ head `head`, or of a head at most `cq_entries` before it.
     #[must_use]
     pub const fn is_failed_tail(tail: u32, head: u32, cq_entries: u32) -> bool {
         tail.wrapping_sub(head) > cq_entries
@@ -165,10 +165,10 @@ impl Queue {
         Completion(cqe)
     }
 
-    /// Stores the results of those copies that must outlive the device, where the host finds them when it is dead. The lane that copied them,
-    /// all of its copies at once: the first look at a copy waits until it has come over the bus. Before the barrier with `advance`.
+    /// Stores the results of those copies that must outlive the device, where the host finds them when it is dead. The lane that copied them calls
+    /// this with all of its copies: the first use of a copy waits until it has come over the bus. Before the barrier with `advance`.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
+    #[expect(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
     pub fn keep<const N: usize>(&self, copies: [Option<Completion>; N]) {
         for copy in copies {
             if let Some(Completion(cqe)) = copy
@@ -180,8 +180,8 @@ impl Queue {
         }
     }
 
-    /// Gives the entries back to the kernel, at once or with later ones: a store over the bus for each drain would be a part of every
-    /// operation's time. One lane, after a barrier with those that copied them, before any is delivered. [R-6d].
+    /// Returns the entries to the kernel, now or together with later ones: storing the head on every drain would add a bus write to the
+    /// latency of each operation. One lane, after a barrier with the lanes that copied them, before any is delivered. [R-6d].
     ///
     /// # Safety
     /// Each entry of the drain has been copied, by copies that happen before, and none is copied again. Called once.
@@ -195,13 +195,13 @@ impl Queue {
         self.words().drained.0.set(next);
     }
 
-    /// Hands a completion to its operation. The lane that copied it, after a barrier with `advance`..
+    /// Delivers a completion to its operation. The lane that copied it, after a barrier with `advance`. [R-6e], [R-7].
     pub fn deliver(&self, completion: Completion) -> Delivery {
         let [delivery] = self.deliver_all([Some(completion)]);
         delivery.unwrap_or(Delivery::Stale)
     }
 
-    /// [`Queue::deliver`] of several, on their way at the same time.
+    /// [`Queue::deliver`] of several, whose exchanges are in flight together.
     pub fn deliver_all<const N: usize>(&self, completions: [Option<Completion>; N]) -> [Option<Delivery>; N] {
         let mut operations = [None; N];
         for (completion, operation) in completions.into_iter().zip(&mut operations) {

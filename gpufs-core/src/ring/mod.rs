@@ -12,7 +12,7 @@
 //! each    outcome(operation) …         leader  release(slots)
 //! ```
 //!
-//! Nothing here waits. What a queue does not do: choose a ring, retry, or look at results.
+//! Nothing here waits. A queue does not choose a ring, retry, or interpret results.
 //!
 //! | file | stage |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `slots.rs` | claim, arm, outcome, release; waits without an end |
 //! | `publish.rs` | reserve, fill, commit; the publisher |
 //! | `drain.rs` | poll, copy, advance, deliver; the poller |
-#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+#![expect(unsafe_code, reason = "the ring is reached through pointers that the host made")]
 
 mod drain;
 mod publish;
@@ -36,7 +36,7 @@ use crate::word::{DeviceWord, DeviceWord64, SharedWord};
 use publish::{TICKET, publications_of, ticket_of};
 
 /// One ring as the device sees it. It is its parts' addresses and sizes, which never change: a lane that takes many steps copies it, so
-/// that they stay in registers. On a GPU each acquire sends the next look at memory on a trip of its own.
+/// that they stay in registers: on a GPU every acquire makes the next load of a field go to memory again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Queue {
@@ -89,7 +89,7 @@ impl Queue {
     /// The caller made the queue, all its words are zero, and no other thread uses it yet.
     pub unsafe fn begin_at(&self, used: u32) {
         let words = self.words();
-        // ORDERING: relaxed, all three: the queue is handed on afterwards.
+        // ORDERING: relaxed, all three: the queue is handed to other threads afterwards.
         words.tickets.0.set(u64::from(used) * TICKET);
         words.published.0.set(used);
         words.drained.0.set(used);

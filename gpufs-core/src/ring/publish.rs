@@ -1,5 +1,5 @@
 //! From claimed slots to the SQ tail: tickets are drawn, filled and committed, and one publisher at a time stores the tail.
-#![allow(unsafe_code, reason = "the ring is reached through pointers that the host made")]
+#![expect(unsafe_code, reason = "the ring is reached through pointers that the host made")]
 
 use super::Queue;
 use crate::abi::Sqe;
@@ -40,20 +40,19 @@ impl Batch {
     }
 }
 
-/// Rounds after which a publisher leaves to others what is committed meanwhile. One under loom, so that this is explored.
+/// Rounds after which a publisher leaves the rest in `orphaned`. One under loom, so that this is explored.
 const ROUNDS: u32 = if cfg!(loom) { 1 } else { 4 };
 
 /// In `tickets`: one ticket.
 pub(super) const TICKET: u64 = 1 << 32;
 
 /// The publications in `tickets`.
-#[allow(clippy::cast_possible_truncation, reason = "the low half")]
+#[expect(clippy::cast_possible_truncation, reason = "the low half")]
 pub(super) const fn publications_of(tickets: u64) -> u32 {
     tickets as u32
 }
 
 /// The next ticket in `tickets`.
-#[allow(clippy::cast_possible_truncation, reason = "the upper half")]
 pub(super) const fn ticket_of(tickets: u64) -> Ticket {
     Ticket((tickets >> 32) as u32)
 }
@@ -64,8 +63,8 @@ impl Queue {
         let words = self.words();
         // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
         // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not
-        // carry that: they may have been free since before those tickets were drawn. Partner `leave_or_publish`'s sub, too: who finds no
-        // publications sees what the last publisher wrote.
+        // carry that: they may have been free since before those tickets were drawn. Partner `leave_or_publish`'s `fetch_sub`, too: a
+        // producer that finds no publications sees what the last publisher wrote.
         let before = words.tickets.0.fetch_add(u64::from(count) * TICKET + 1);
         // ORDERING: relaxed: only publishers touch it, ordered by `tickets`.
         let published = words.published.0.peek();
@@ -81,7 +80,7 @@ impl Queue {
     pub unsafe fn fill(&self, ticket: Ticket, sqe: Sqe) {
         // SAFETY:
         // - the index is masked below `sq_entries`, valid by `new`'s contract
-        // - nobody else touches the entry: the kernel has read its last content ([P-OVERWRITE]), and other
+        // - no other agent touches the entry: the kernel has read its last content ([P-OVERWRITE]), and other
         //   producers hold other tickets
         unsafe {
             let entry = &*self.parts.sqes.add((ticket.0 & (self.parts.sq_entries - 1)) as usize);
@@ -89,12 +88,12 @@ impl Queue {
         }
     }
 
-    /// Sees to the publication of a filled batch. One lane, after a barrier with those that filled it., [R-5b], [R-5c].
+    /// Publishes a filled batch, or leaves it to the publisher. One lane, after a barrier with those that filled it., [R-5b], [R-5c].
     ///
     /// # Safety
     /// The batch was drawn from this queue and is committed once; each of its tickets has been filled, and the filling happens before.
     #[inline(always)]
-    #[allow(
+    #[expect(
         clippy::inline_always,
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]
@@ -103,16 +102,16 @@ impl Queue {
         // ORDERING: relaxed: a counter.
         self.counters().operations.count(u64::from(count));
         if publishes && published == first.0 {
-            // The next in line: no mark is needed, and the kernel need not wait for the look at those behind it.
+            // The next in line: it needs no mark, and the kernel sees it before this lane looks at later marks.
             self.pass(first.0, count);
-            // Nor for a look at their marks: whoever has committed meanwhile is among the publications.
+            // Nor are later marks looked at: a batch that was committed meanwhile is among the publications.
             self.leave_or_publish(1);
             return;
         }
         // ORDERING: release, device, partner `pass_ready`'s observe: the SQEs come before the mark.
         self.ready(first.0).publish(count);
         if publishes {
-            // It stands behind a ticket that is not published yet. If that is ready its committer has added to the publications.
+            // It comes after a ticket that is not published yet. If that one is ready, its committer has added to the publications.
             self.leave_or_publish(1);
         } else {
             // ORDERING: acquire and release, device, partner `leave_or_publish`'s `fetch_sub`: the mark is seen by a publisher that is
@@ -123,10 +122,10 @@ impl Queue {
         }
     }
 
-    /// Publishes what a publisher left behind, if there is any. Any lane that waits; `poll` calls it. Waits for nothing. [R-5f].
+    /// Publishes what a publisher left in `orphaned`, if anything. Any lane that waits; `poll` calls it. Waits for nothing. [R-5f].
     pub fn adopt(&self) {
         let orphaned = &self.words().orphaned.0;
-        // ORDERING: relaxed look first; then acquire, device, partner the publisher that left.
+        // ORDERING: relaxed load first; then acquire, device, partner the publisher that left.
         let left = orphaned.peek();
         if left != 0 && orphaned.compare_exchange(left, 0).is_ok() {
             self.publish(left);
@@ -135,7 +134,7 @@ impl Queue {
 
     /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. [R-5d].
     #[inline(always)]
-    #[allow(
+    #[expect(
         clippy::inline_always,
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]
@@ -144,10 +143,10 @@ impl Queue {
         self.leave_or_publish(served);
     }
 
-    /// Ends a publisher's work, of `served` publications, unless others have drawn or committed meanwhile: those it looks after, too, for a
-    /// few rounds.
+    /// Subtracts the `served` publications. If others have drawn or committed meanwhile, the publisher serves those too, for a few rounds, and
+    /// then leaves the rest in `orphaned`. [R-5d], [R-5e].
     #[inline(always)]
-    #[allow(
+    #[expect(
         clippy::inline_always,
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]
@@ -168,9 +167,9 @@ impl Queue {
         words.orphaned.0.publish(served);
     }
 
-    /// Stores the tail behind every ready batch. The publisher.
+    /// Stores the tail past every ready batch. The publisher..
     #[inline(always)]
-    #[allow(
+    #[expect(
         clippy::inline_always,
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]
@@ -196,9 +195,9 @@ impl Queue {
         }
     }
 
-    /// Stores the tail behind `count` tickets from `start` on. The publisher.
+    /// Stores the tail past `count` tickets from `start` on. The publisher.
     #[inline(always)]
-    #[allow(
+    #[expect(
         clippy::inline_always,
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]

@@ -1,5 +1,5 @@
 //! The operation table: slots are claimed, armed, looked at, and released. And how many waits without an end there may be.
-#![allow(unsafe_code, reason = "steps whose caller answers for who holds a slot")]
+#![expect(unsafe_code, reason = "steps whose caller answers for who holds a slot")]
 
 use super::Queue;
 use crate::alloc::Claim;
@@ -76,7 +76,7 @@ impl Operation {
     }
     /// The operation that a token stands for.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves of the token")]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the token")]
     pub const fn from_token(token: u64) -> Self {
         Self { slot: Slot(token as u32), generation: (token >> 32) as u32 }
     }
@@ -129,7 +129,6 @@ impl Queue {
         let word = self.slot(slot);
         // ORDERING: relaxed: the slot is the caller's (acquired by the claim, or kept since its last outcome).
         let before = word.peek() >> 33;
-        #[allow(clippy::cast_possible_truncation, reason = "31 bits")]
         let generation = before as u32 % GENERATIONS + 1;
         // ORDERING: relaxed: the poller sees it through commit → tail → kernel → CQ tail.
         word.set(in_flight_word(generation));
@@ -145,25 +144,25 @@ impl Queue {
         } else if word & DONE == 0 {
             Outcome::InFlight
         } else {
-            #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
+            #[expect(clippy::cast_possible_truncation, reason = "the low half is the result")]
             Outcome::Done((word as u32).cast_signed())
         }
     }
 
-    /// Says how many waits without an end there may be at once. While no kernel runs.
+    /// Sets how many waits without an end may be in flight. While no kernel runs.
     pub fn limit_waits(&self, most: u32) {
         // ORDERING: relaxed: the next launch publishes it.
         self.words().waits.0.most.set(most);
     }
 
-    /// Begins a wait without an end, unless there are as many as may be; whether it did. One lane, before it claims the slot for it; then it
-    /// says [`Queue::end_wait`] when it has released the slot..
+    /// Begins a wait without an end, if fewer are in flight than there may be; whether it did. One lane, before it claims the slot for the
+    /// wait. It calls [`Queue::end_wait`] when it has released the slot..
     #[must_use]
     pub fn begin_wait(&self) -> bool {
         let waits = &self.words().waits.0;
         // ORDERING: relaxed: constant.
         let most = waits.most.peek();
-        // ORDERING: relaxed look first, so that those who wait for it do not fight over the word; then acquire and release, device, partner
+        // ORDERING: relaxed load first, so that waiters do not contend for the word; then acquire and release, device, partner
         // `end_wait`: the slot of the wait before was free by then.
         if waits.begun.peek() >= most {
             return false;
@@ -205,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// Free slots, as [`FreeSet::free`] says it.
+    /// Free slots. As stale as [`FreeSet::free`].
     #[must_use]
     pub fn free_slots(&self) -> u32 {
         self.parts.free.free()

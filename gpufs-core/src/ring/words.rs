@@ -7,7 +7,7 @@ use crate::abi::{Cqe, Sqe};
 use crate::alloc::FreeSet;
 use crate::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
 
-/// A word on a cache line of its own, so that those who poll one do not slow those who write another.
+/// A word on a cache line of its own, so that lanes that poll one word do not slow lanes that write another.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct CacheAligned<T>(pub T);
@@ -17,27 +17,27 @@ pub struct CacheAligned<T>(pub T);
 /// | word | range | written by |
 /// |---|---|---|
 /// | `tickets` | see there | any producer's leader |
-/// | `orphaned` | 0 to `publications` | a publisher that leaves commits behind; who adopts them stores 0 |
+/// | `orphaned` | 0 to `publications` | a publisher that leaves a remainder; the lane that adopts it stores 0 |
 /// | `published` | runs free, monotonic, at most the next ticket | the publisher |
-/// | `poller` | 0, 1 | whoever drains |
+/// | `poller` | 0, 1 | any lane that drains |
 /// | `drained` | runs free, at most the CQ tail | the poller |
-/// | `waits` | see there | whoever begins or ends a wait without an end |
+/// | `waits` | see there | a lane that begins or ends a wait without an end |
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct QueueWords {
-    /// The next ticket, and how often somebody drew or committed that no publisher has dealt with. Zero of these means that there is no
-    /// publisher and nothing to publish.
+    /// The next ticket, and the number of draws and commits that no publisher has served yet. If that is zero, there is no publisher, and
+    /// nothing to publish.
     ///
     /// ```text
     /// 63 … 32        31 … 0
     /// next ticket    publications: 0 to twice the producers present
     /// ```
     pub(super) tickets: CacheAligned<DeviceWord64>,
-    /// Publications that a publisher left to whoever drains next; 0 if there is a publisher or nothing to publish.
+    /// Publications that a publisher left to the next lane that drains; 0 if there is a publisher or nothing to publish.
     pub(super) orphaned: CacheAligned<DeviceWord>,
     /// The tail, as last stored. May be stale for all but the publisher.
     pub(super) published: CacheAligned<DeviceWord>,
-    /// Whether somebody drains.
+    /// 1 while a lane drains.
     pub(super) poller: CacheAligned<DeviceWord>,
     /// The CQ head, as last stored. May be stale for all but the poller.
     pub(super) drained: CacheAligned<DeviceWord>,
@@ -52,7 +52,7 @@ impl QueueWords {
     #[must_use]
     pub fn beginning_at(ticket: u32, completion: u32) -> Self {
         let words = Self::default();
-        // ORDERING: relaxed, all three: nobody else has the words yet.
+        // ORDERING: relaxed, all three: no other thread has the words yet.
         words.tickets.0.set(u64::from(ticket) * TICKET);
         words.published.0.set(ticket);
         words.drained.0.set(completion);
@@ -127,8 +127,8 @@ pub struct QueueParts {
     pub free: FreeSet,
     /// Slots: at most min(`sq_entries`, `cq_entries`); at most half of `cq_entries` where there are `results`.
     pub capacity: u32,
-    /// `capacity` words in host memory, or null: what became of the last [`Operation::JOURNALED`] operation of each slot.
-    /// Shared; written by who delivers it, read by the host once the device is dead.
+    /// `capacity` words in host memory, or null: the result of the last [`Operation::JOURNALED`] operation of each slot.
+    /// Shared; written by the lane that delivers it, read by the host once the device is dead.
     ///
     /// ```text
     /// 63 … 32        31 … 0
@@ -146,12 +146,12 @@ pub struct QueueProgress {
     pub sq_tail: u32,
     /// Completions posted.
     pub cq_tail: u32,
-    /// Completions handed on.
+    /// Completions delivered.
     pub drained: u32,
-    /// Draws and commits that no publisher has dealt with.
+    /// Draws and commits that no publisher has served yet.
     pub unpublished: u32,
     /// Those of them that a publisher left to others.
     pub orphaned: u32,
-    /// 1 while somebody drains.
+    /// 1 while a lane drains.
     pub polled: u32,
 }

@@ -32,7 +32,7 @@ macro_rules! shared_word {
             pub fn set(&self, value: $int) {
                 self.0.store(value, Ordering::Relaxed);
             }
-            /// Release store: what was written before is visible to who observes the value.
+            /// Release store: a thread that observes the value sees what was written before.
             #[inline]
             pub fn publish(&self, value: $int) {
                 self.0.store(value, Ordering::Release);

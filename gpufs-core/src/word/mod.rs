@@ -1,4 +1,4 @@
-//! The words that several parties touch at once, and the only places where atomics appear.
+//! The words that several parties access concurrently, and the only atomics of device code.
 //!
 //! Two kinds of word, after what the hardware allows (no read-modify-write crosses PCIe):
 //!

@@ -83,7 +83,7 @@ macro_rules! shared_word {
                     );
                 }
             }
-            /// Release store: what was written before is visible to who observes the value.
+            /// Release store: a thread that observes the value sees what was written before.
             #[inline]
             pub fn publish(&self, value: $int) {
                 // SAFETY:
