@@ -20,7 +20,7 @@ impl BufferPool {
     /// `buffer_index` of memory that no ring has registered.
     pub const UNREGISTERED: u32 = u32::MAX;
     /// Buffers that [`BufferPool::claim_bytes`] takes at most.
-    pub const MOST_BUFFERS: u32 = 16;
+    pub const BUFFERS_MAX: u32 = 16;
 
     /// The address of a buffer.
     #[must_use]
@@ -30,14 +30,14 @@ impl BufferPool {
     /// The most bytes that one claim holds.
     #[must_use]
     pub const fn most_bytes(&self) -> u64 {
-        self.buffer_bytes as u64 * Self::MOST_BUFFERS as u64
+        self.buffer_bytes as u64 * Self::BUFFERS_MAX as u64
     }
     /// Claims neighbouring buffers for `bytes`, or for [`BufferPool::most_bytes`] if that is less; fewer where there is no such run;
     /// `None` if no buffer was found free. One lane. Waits for nothing.
     pub fn claim_bytes(&self, bytes: u64, hint: u32) -> Option<Staged> {
-        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
+        #[expect(clippy::cast_possible_truncation, reason = "at most BUFFERS_MAX")]
         let mut buffers =
-            bytes.div_ceil(u64::from(self.buffer_bytes)).clamp(1, u64::from(Self::MOST_BUFFERS)) as u32;
+            bytes.div_ceil(u64::from(self.buffer_bytes)).clamp(1, u64::from(Self::BUFFERS_MAX)) as u32;
         buffers = buffers.next_power_of_two();
         // Ends: `buffers` halves.
         while buffers > 0 {
@@ -61,8 +61,8 @@ impl BufferPool {
         if bytes <= u64::from(self.buffer_bytes) {
             return self.free.claim_one(hint);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most MOST_BUFFERS")]
-        let buffers = bytes.div_ceil(u64::from(self.buffer_bytes)).min(u64::from(Self::MOST_BUFFERS)) as u32;
+        #[expect(clippy::cast_possible_truncation, reason = "at most BUFFERS_MAX")]
+        let buffers = bytes.div_ceil(u64::from(self.buffer_bytes)).min(u64::from(Self::BUFFERS_MAX)) as u32;
         self.free.claim_run(buffers.next_power_of_two(), hint)
     }
 }

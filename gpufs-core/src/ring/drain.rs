@@ -82,7 +82,7 @@ pub enum Poll {
 
 impl Queue {
     /// The most completions of one drain.
-    pub const MOST_DRAINED: u32 = 512;
+    pub const DRAINED_MAX: u32 = 512;
 
     /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
     /// [R-6a], [R-6b].
@@ -94,9 +94,9 @@ impl Queue {
     }
 
     /// [`Queue::begin_drain`], which polls the CQ tail up to `polls` times (at least once) before it releases the lock: a completion that comes
-    /// meanwhile is found without taking the lock again. `most` is at most [`Queue::MOST_DRAINED`].
+    /// meanwhile is found without taking the lock again. `most` is at most [`Queue::DRAINED_MAX`].
     pub fn poll(&self, most: u32, polls: u32) -> Poll {
-        debug_assert!(most <= Self::MOST_DRAINED);
+        debug_assert!(most <= Self::DRAINED_MAX);
         let words = self.words();
         // ORDERING: relaxed loads first, so that waiters do not contend for the words; both are issued together.
         let (left, polled) = (words.orphaned.0.peek(), words.poller.0.peek());

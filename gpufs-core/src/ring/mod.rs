@@ -74,10 +74,10 @@ impl Queue {
         // is kept must be visible before its entry is overwritten (`journal`).
         let unread = if parts.results.is_null() {
             0
-        } else if parts.capacity < Self::MOST_DRAINED {
+        } else if parts.capacity < Self::DRAINED_MAX {
             parts.capacity
         } else {
-            Self::MOST_DRAINED
+            Self::DRAINED_MAX
         };
         let head_step = 1 << (parts.cq_entries - parts.capacity - unread + 1).ilog2();
         Self { parts, head_step }

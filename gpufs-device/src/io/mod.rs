@@ -30,7 +30,7 @@ pub(crate) fn ring_of_warp(session: &SessionTables) -> u32 {
 
 /// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one.
 const COMPLETIONS_OF_A_LANE: u32 = 8;
-const_assert!(COMPLETIONS_OF_A_LANE * u64::BITS <= Queue::MOST_DRAINED);
+const_assert!(COMPLETIONS_OF_A_LANE * u64::BITS <= Queue::DRAINED_MAX);
 
 /// What came of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
