@@ -49,7 +49,7 @@ pub struct Op {
     pub bytes: u64,
     /// An offset, a time in nanoseconds, the address of arguments.
     pub number: i64,
-    /// A byte, `open`'s flags, a [`Whence`], a [`Buffering`], how many arguments.
+    /// A byte, `open`'s flags, a [`Whence`], a [`Buffering`](gpufs_device::stdio::Buffering), how many arguments.
     pub choice: u32,
     /// [`STOP`] and [`KEEP`].
     pub flags: u32,
