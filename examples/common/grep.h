@@ -194,7 +194,8 @@ struct Worker {
         }
     }
 
-    // Tells the next unit the number of newlines before its text, and the last unit with output before it; returns what the unit before told this one.
+    // Tells the next unit the number of newlines before its text, and the last unit with output before it; returns what the unit before told
+    // this one.
     __device__ unsigned long long pass_on(unsigned long long newlines, bool prints) {
         __shared__ unsigned long long newlines_before;
         __shared__ unsigned last_output;

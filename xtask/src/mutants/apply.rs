@@ -39,6 +39,9 @@ pub(super) fn apply(mutant: &Mutant, sources: &Sources) -> Result<Sources, Strin
 
 /// Where the change's old text stands in functions of its name.
 fn find(text: &str, change: &Change) -> Vec<std::ops::Range<usize>> {
+    if !text.contains(&format!("fn {}", change.function)) {
+        return Vec::new();
+    }
     let rust = lex(text);
     let old = lex(&change.old).tokens;
     let same = |window: &&[Token]| window.iter().zip(&old).all(|(token, wanted)| token.text == wanted.text);
