@@ -43,8 +43,8 @@
 //! **R-7** *A completion is delivered by one exchange* of the slot's word, from "generation g in flight" to "generation g done".
 //!
 //! **R-8** *An operation that may never end holds a slot that was set aside for it.* Operations on stream buffers (writes of stream blocks,
-//! reads ahead of lines, fills of streams that read and the polls before them) are never more than the session's stream buffers, one each. Besides these, only a
-//! poll of a file may be in flight without an end, and a ring has at most as many of those as
+//! reads ahead of lines, fills of streams that read and the polls before them) are never more than the session's stream buffers, one
+//! each. Besides these, only a poll of a file may be in flight without an end, and a ring has at most as many of those as
 //! [`Queue::begin_wait`](crate::Queue::begin_wait) admits. Every ring has more slots than both together, by two at least. Any other
 //! operation on a file that may wait for another party (a pipe, a FIFO, a socket, a terminal:
 //! [`OpenFile::may_wait`](crate::files::OpenFile::may_wait)) is told not to wait, or is cancelled after a while. An open of a FIFO is told
