@@ -13,7 +13,7 @@ use gpufs_core::stream::RING_SHIFT;
 use gpufs_core::{Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket};
 use static_assertions::const_assert;
 
-use crate::warp::{LaneMask, Lanes, Machine, Warp, position};
+use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
@@ -63,8 +63,7 @@ pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Opt
         if left.is_empty() {
             return drained;
         }
-        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
-        let ring = lanes.broadcast(waiting.map_or(0, u64::from), left.first()) as u32;
+        let ring = lanes.broadcast(waiting.unwrap_or(0), left.first());
         match drain(session, lanes, ring) {
             Drained::Failed => drained = Drained::Failed,
             Drained::Some if drained != Drained::Failed => drained = Drained::Some,
@@ -76,32 +75,62 @@ pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Opt
     }
 }
 
+/// What the leader's poll found, as [`Poll`], for all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Polled {
+    /// The word of a [`Drain`].
+    Taken(u64),
+    Empty,
+    Busy,
+    Failed,
+}
+
+impl Polled {
+    const BUSY: u64 = 1;
+    const FAILED: u64 = 2;
+}
+
+/// The word of a drain is itself: it has its count, at least 1, in the upper half, which is 0 in all others.
+impl Broadcast for Polled {
+    #[inline]
+    fn to_word(self) -> u64 {
+        match self {
+            Self::Taken(word) => {
+                debug_assert!(word >> 32 != 0);
+                word
+            }
+            Self::Empty => 0,
+            Self::Busy => Self::BUSY,
+            Self::Failed => Self::FAILED,
+        }
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        match word {
+            word if word >> 32 != 0 => Self::Taken(word),
+            Self::BUSY => Self::Busy,
+            Self::FAILED => Self::Failed,
+            _ => Self::Empty,
+        }
+    }
+}
+
 /// [`drain`], polling `queue` up to `polls` times. It is that ring's.
 #[inline]
 fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, polls: u32) -> Drained {
-    /// A drain as a number: its count, above its head. Where the count is 0, the lower half says why.
-    const NOTHING: u64 = 0;
-    const ELSEWHERE: u64 = 1;
-    const FAILED: u64 = 2;
     let width = lanes.count();
-    let packed = if lanes.is_leader() {
-        match queue.poll(width * COMPLETIONS_OF_A_LANE, polls) {
-            Poll::Taken(drain) => drain.into_word(),
-            Poll::Empty => NOTHING,
-            Poll::Busy => ELSEWHERE,
-            Poll::Failed => FAILED,
-        }
-    } else {
-        0
+    let polled = lanes.on_leader_inline(|| match queue.poll(width * COMPLETIONS_OF_A_LANE, polls) {
+        Poll::Taken(drain) => Polled::Taken(drain.into_word()),
+        Poll::Empty => Polled::Empty,
+        Poll::Busy => Polled::Busy,
+        Poll::Failed => Polled::Failed,
+    });
+    let packed = match polled {
+        Polled::Taken(packed) => packed,
+        Polled::Empty => return Drained::Nothing,
+        Polled::Busy => return Drained::Elsewhere,
+        Polled::Failed => return Drained::Failed,
     };
-    let packed = lanes.from_leader(packed);
-    if packed >> 32 == 0 {
-        return match packed {
-            ELSEWHERE => Drained::Elsewhere,
-            FAILED => Drained::Failed,
-            _ => Drained::Nothing,
-        };
-    }
     // SAFETY:
     // - of the drain that the leader has just begun and not ended
     // - the leader alone advances and ends it; each lane copies its entries before the barrier with that
@@ -228,9 +257,7 @@ fn transact_noting(
         let mine = batch.contains(lanes.lane());
         let rank = batch.rank(lanes.lane());
         let drawn = if lanes.is_leader() { Some(queue.reserve(claim.count())) } else { None };
-        #[allow(clippy::cast_possible_truncation, reason = "a ticket has 32 bits")]
-        let ticket =
-            Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| u64::from(batch.first().0))) as u32);
+        let ticket = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
         let mut operation = None;
         if let (true, Some(entry)) = (mine, entry) {
             // SAFETY:
@@ -294,8 +321,7 @@ fn claim_slots(queue: &Queue, lanes: Lanes, wanted: u32, ring: u32) -> Claim {
     {
         claim = found.into_claim();
     }
-    #[allow(clippy::cast_possible_truncation, reason = "a word index has 32 bits")]
-    let word = lanes.from_leader(u64::from(claim.word)) as u32;
+    let word = lanes.from_leader(claim.word);
     Claim { word, bits: lanes.from_leader(claim.bits) }
 }
 
@@ -321,7 +347,26 @@ fn first_lanes(lanes: LaneMask, count: u32) -> LaneMask {
 /// One operation for the whole group, brought by its leader; its `res` in all lanes. Convergent; called by `lanes`.
 pub(crate) fn transact_one(session: &SessionTables, lanes: Lanes, entry: Sqe) -> Result<u32, Errno> {
     let result = transact(session, lanes, lanes.is_leader().then_some(entry));
-    #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
-    let result = (lanes.from_leader(u64::from(result.cast_unsigned())) as u32).cast_signed();
-    Errno::check(result)
+    Errno::check(lanes.from_leader(result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warp::message::assert_comes_back;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_poll_that_took_nothing_comes_back() {
+        for polled in [Polled::Empty, Polled::Busy, Polled::Failed] {
+            assert_comes_back(polled);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_drain_comes_back(head: u32, count in 1..=Queue::DRAINED_MAX) {
+            assert_comes_back(Polled::Taken(u64::from(count) << 32 | u64::from(head)));
+        }
+    }
 }

@@ -5,11 +5,12 @@ use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::alloc::{BufferPool, Staged};
 use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
+use static_assertions::const_assert;
 
 use super::{
     Patience, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on,
 };
-use crate::warp::{LaneMask, Lanes, Machine, Warp};
+use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
 
 /// What a lane's staging memory is for, given to the body of [`staged`].
 #[derive(Clone, Copy)]
@@ -305,7 +306,7 @@ fn transfer_of_one(
             }
             told.more = running.open;
         }
-        told = Told::unpacked(lanes.broadcast(told.packed(), lane));
+        told = lanes.broadcast(told, lane);
         if told.bytes > 0 {
             let address = pool.address(told.buffer);
             copy_of_one(together, lanes, lane, (memory, address, told.bytes), writing);
@@ -332,25 +333,34 @@ fn transfer_of_one(
 }
 
 /// What the one lane of [`transfer_of_one`] tells the others.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Told {
     /// The staging buffer.
     buffer: u32,
-    /// Bytes in it that are to be copied; less than 2³¹.
+    /// Bytes in it that are to be copied: at most [`MOST_BYTES`].
     bytes: u64,
     /// There will be another round.
     more: bool,
 }
 
 impl Told {
+    /// Above the bytes.
     const MORE: u64 = 1 << 31;
-    const fn packed(self) -> u64 {
-        (self.buffer as u64) << 32 | if self.more { Self::MORE } else { 0 } | self.bytes
+}
+
+const_assert!(MOST_BYTES < Told::MORE);
+
+/// The buffer, above the bytes and [`Told::MORE`].
+impl Broadcast for Told {
+    #[inline]
+    fn to_word(self) -> u64 {
+        debug_assert!(self.bytes <= MOST_BYTES);
+        self.buffer.to_word() << 32 | if self.more { Self::MORE } else { 0 } | self.bytes
     }
-    #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
-    const fn unpacked(word: u64) -> Self {
-        let (buffer, low) = ((word >> 32) as u32, word & (u32::MAX as u64));
-        Self { buffer, bytes: low & !Self::MORE, more: low & Self::MORE != 0 }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        let low = word & u64::from(u32::MAX);
+        Self { buffer: u32::from_word(word >> 32), bytes: low & !Self::MORE, more: low & Self::MORE != 0 }
     }
 }
 
@@ -445,8 +455,7 @@ fn pass(
         let own = entry.filter(|_| running.open);
         let result = transact(session, lanes, own.or(sqe));
         let mut moved = if own.is_some() { running.settle(running.bytes, result) } else { 0 };
-        #[allow(clippy::cast_possible_truncation, reason = "the low half carries the result")]
-        let result = (lanes.shuffle(u64::from(result.cast_unsigned()), run.first) as u32).cast_signed();
+        let result = lanes.shuffle(result, run.first);
         // Where the run ended before a lane's bytes, or failed in its first lane's name, the lane asks for itself in the next round.
         let reached = u64::try_from(result).is_ok_and(|count| count > run.before);
         if (leads && room != 0) || (mine > 0 && reached) {
@@ -499,5 +508,19 @@ pub(crate) unsafe fn copy_lanes(
         // - this function's contract, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or
         //   the next
         unsafe { copy_together(lanes, target, source, bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warp::message::assert_comes_back;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_told_comes_back(buffer: u32, bytes in 0..=MOST_BYTES, more: bool) {
+            assert_comes_back(Told { buffer, bytes, more });
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::File;
 use super::lock::Held;
 use super::newlines::note_ends;
 use crate::io::{Drained, Patience, copy_raw, copy_together, drain, drain_each, slot_hint};
-use crate::warp::Lanes;
+use crate::warp::{Broadcast, Lanes};
 
 /// What came of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,66 @@ pub(super) enum Taken {
     Lines(Option<usize>),
     /// The call has to take the lock.
     Closed,
+}
+
+/// What the leader finds before lines are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offer {
+    /// Lines, of which none is longer.
+    LinesUpTo(u32),
+    /// No line: the file ends.
+    EndOfFile,
+    /// No lines: take the lock.
+    Closed,
+}
+
+/// [`Offer::EndOfFile`] as a word.
+const END_OF_FILE: u64 = u64::MAX - 1;
+
+/// A length is itself; the other answers are above 32 bits.
+impl Broadcast for Offer {
+    #[inline]
+    fn to_word(self) -> u64 {
+        match self {
+            Self::LinesUpTo(bytes) => bytes.to_word(),
+            Self::EndOfFile => END_OF_FILE,
+            Self::Closed => u64::MAX,
+        }
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        match word {
+            u64::MAX => Self::Closed,
+            END_OF_FILE => Self::EndOfFile,
+            bytes => Self::LinesUpTo(u32::from_word(bytes)),
+        }
+    }
+}
+
+/// What the leader sees while lines may be about to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// Neither has come yet.
+    Waits,
+    /// Lines, or the end of the file.
+    Came,
+    /// Lines will not open.
+    InVain,
+}
+
+impl Broadcast for Opening {
+    #[inline]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        match word {
+            0 => Self::Waits,
+            1 => Self::Came,
+            _ => Self::InVain,
+        }
+    }
 }
 
 /// Whether the session has memory for lines.
@@ -38,22 +98,19 @@ const LOOKS_FOR_OPENING: u32 = 32;
 
 /// Waits a little where lines may be about to open, or the file to end; whether it seems that one of them has come. Convergent.
 pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
-    /// What the leader sees.
-    const WAITS: u64 = 0;
-    const CAME: u64 = 1;
-    const IN_VAIN: u64 = 2;
     let (session, stream) = (file.session, file.stream());
     let mut patience = Patience::of_many(session);
     // Ends: a count.
     for _ in 0..LOOKS_FOR_OPENING {
         let seen = match lanes.is_leader() {
-            true if stream.lines.is_flowing() || is_at_end(file) => CAME,
-            true if !stream.lines.may_open(stream) => IN_VAIN,
-            _ => WAITS,
+            true if stream.lines.is_flowing() || is_at_end(file) => Opening::Came,
+            true if !stream.lines.may_open(stream) => Opening::InVain,
+            _ => Opening::Waits,
         };
         match lanes.from_leader(seen) {
-            WAITS => {}
-            seen => return seen == CAME,
+            Opening::Waits => {}
+            Opening::Came => return true,
+            Opening::InVain => return false,
         }
         let drained = drain(session, lanes, stream.ring(session));
         if patience
@@ -69,25 +126,21 @@ pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
 /// Every lane's line into its `memory` of `room` bytes, where the stream's lines are open and long enough ones fit. Convergent; called by
 /// `lanes`.
 pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Taken {
-    /// Answers that are no length and no line's number.
-    const CLOSED: u64 = u64::MAX;
-    const BUSY: u64 = u64::MAX - 1;
-    const END: u64 = u64::MAX - 2;
     let (session, stream) = (file.session, file.stream());
     let lines = &stream.lines;
-    let mut word = CLOSED;
+    let mut offer = Offer::Closed;
     if lanes.is_leader() {
         if lines.is_open() {
-            word = u64::from(lines.line_bytes_max());
+            offer = Offer::LinesUpTo(lines.line_bytes_max());
         } else if is_at_end(file) {
-            word = END;
+            offer = Offer::EndOfFile;
         }
     }
-    let most = match lanes.from_leader(word) {
-        CLOSED => return Taken::Closed,
-        // A lane without room for a byte has its answer from elsewhere.
-        END if lanes.all(room >= 2) => return Taken::Lines(None),
-        most => most,
+    let most = match lanes.from_leader(offer) {
+        Offer::LinesUpTo(bytes) => u64::from(bytes),
+        // A lane without room for a byte gets its answer under the lock.
+        Offer::EndOfFile if lanes.all(room >= 2) => return Taken::Lines(None),
+        Offer::EndOfFile | Offer::Closed => return Taken::Closed,
     };
     if !lanes.all(room > most) {
         return Taken::Closed;
@@ -97,14 +150,9 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     let mut tries = 0;
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
-        let word = lanes.on_leader(|| match lines.try_take_lines(stream, file.generation, count, most) {
-            Taking::At(line) => line,
-            Taking::Closed => CLOSED,
-            Taking::Busy => BUSY,
-        });
-        match word {
-            CLOSED => return Taken::Closed,
-            BUSY => {
+        match lanes.on_leader(|| lines.try_take_lines(stream, file.generation, count, most)) {
+            Taking::Closed => return Taken::Closed,
+            Taking::Busy => {
                 if tries == BUSY_TRIES {
                     return Taken::Closed;
                 }
@@ -121,7 +169,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 }
             }
             // From here to `leave` nothing is waited for.
-            line => {
+            Taking::At(line) => {
                 let length = copy_out(session, stream, lanes, line, memory);
                 // Also while there are lines enough, so that there will be.
                 if line / LINES_A_LOOK != (line + count) / LINES_A_LOOK {
@@ -159,8 +207,7 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
         let (base, count) = if looked < lines.place_count() { lines.of_place(looked) } else { (0, 0) };
         for lane in lanes.ballot(base < behind && first < base + count).iter() {
             let (base, count) = (lanes.broadcast(base, lane), lanes.broadcast(count, lane));
-            #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
-            let place = lanes.broadcast(u64::from(looked), lane) as u32;
+            let place = lanes.broadcast(looked, lane);
             let is_here = number >= base && number - base < count;
             mine = if is_here { (place, number - base) } else { mine };
             let here = lanes.ballot(is_here).count();
@@ -182,8 +229,7 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
     let mut rest = lanes.mask();
     // Ends: each round counts the lines of a place.
     while !rest.is_empty() {
-        #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
-        let place = lanes.broadcast(u64::from(mine.0), rest.first()) as u32;
+        let place = lanes.broadcast(mine.0, rest.first());
         let here = lanes.ballot(mine.0 == place);
         if lanes.is_leader() {
             lines.count_taken(session, stream, place, u64::from(here.count()));
@@ -218,8 +264,8 @@ fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     if !publishing && !indexing.is_empty() {
         // Not all the same one.
         let hint = lanes.from_leader(u64::from(slot_hint(0))) % u64::from(indexing.count());
-        #[allow(clippy::cast_possible_truncation, reason = "below a warp's width, a place's number")]
-        let place = lanes.broadcast(u64::from(chosen), indexing.nth(hint as u32)) as u32;
+        #[allow(clippy::cast_possible_truncation, reason = "below a warp's width")]
+        let place = lanes.broadcast(chosen, indexing.nth(hint as u32));
         worked = index(session, stream, lanes, place);
     }
     if publishing || worked {
@@ -264,19 +310,12 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
 /// active.
 #[inline(never)]
 fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool {
-    /// No place.
-    const NOWHERE: u64 = u64::MAX;
     let lines = &stream.lines;
     let mut worked = false;
     // Ends: blocks that are published come to no other turn before their lines are taken, so at most a round for each place, but for what
     // others take meanwhile; and with the file.
     loop {
-        let word = lanes.on_leader(|| lines.claim_next().map_or(NOWHERE, u64::from));
-        if word == NOWHERE {
-            return worked;
-        }
-        #[allow(clippy::cast_possible_truncation, reason = "a place's number")]
-        let place = word as u32;
+        let Some(place) = lanes.on_leader(|| lines.claim_next()) else { return worked };
         let carried = lines.carry(session, stream, place);
         if let Some((bytes, from)) = carried {
             let (_, text, _) = lines.memory(session, place);
@@ -316,5 +355,29 @@ pub(super) fn consider(held: &Held, room: u64) {
         && least >= 2;
     if fit && stream.lines.count_call(stream, lanes.count()) {
         stream.lines.open(session, stream, u32::try_from(least - 1).unwrap_or(u32::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warp::message::assert_comes_back;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_answer_of_the_leader_comes_back() {
+        for offer in [Offer::Closed, Offer::EndOfFile, Offer::LinesUpTo(0), Offer::LinesUpTo(u32::MAX)] {
+            assert_comes_back(offer);
+        }
+        for opening in [Opening::Waits, Opening::Came, Opening::InVain] {
+            assert_comes_back(opening);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_length_comes_back(bytes: u32) {
+            assert_comes_back(Offer::LinesUpTo(bytes));
+        }
     }
 }

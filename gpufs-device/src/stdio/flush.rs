@@ -9,7 +9,7 @@ use super::File;
 use super::lock::{Held, with_lock};
 use crate::Fs;
 use crate::file;
-use crate::warp::Lanes;
+use crate::warp::{Broadcast, Lanes};
 
 impl Held {
     /// Writes everything accepted; an error kept from before is tried again first. Convergent.
@@ -68,13 +68,24 @@ impl Held {
     pub(super) fn size(&self) -> Result<u64, Errno> {
         let lanes = self.lanes;
         let size = file::size(self.session, lanes, lanes.is_leader().then(|| self.descriptor()));
-        let word = lanes
-            .from_leader(size.unwrap_or_else(|errno| u64::MAX - u64::from(errno.number().cast_unsigned())));
-        if word > u64::MAX - 4096 {
-            #[allow(clippy::cast_possible_truncation, reason = "an errno")]
-            return Err(Errno::from_number((u64::MAX - word) as i32));
+        lanes.from_leader(FileSize(size)).0
+    }
+}
+
+/// A file's size, or why it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileSize(Result<u64, Errno>);
+
+/// As a system call returns it: an error is its number, negated. A size is an `off_t`, and not negative.
+impl Broadcast for FileSize {
+    fn to_word(self) -> u64 {
+        match self.0 {
+            Ok(bytes) => bytes.min(u64::MAX >> 1),
+            Err(errno) => i64::from(-errno.number()).cast_unsigned(),
         }
-        Ok(word)
+    }
+    fn from_word(word: u64) -> Self {
+        if word >> 63 == 0 { Self(Ok(word)) } else { Self(Err(Errno::from_number(-i32::from_word(word)))) }
     }
 }
 
@@ -113,9 +124,7 @@ impl Fs {
         let mut outcome = Ok(());
         for (index, stream) in (0..).zip(session.streams()) {
             // ORDERING: acquire, device, partner `set_up`. The leader's look decides for all.
-            let generation = lanes.from_leader(u64::from(stream.generation.observe()));
-            #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
-            let generation = generation as u32;
+            let generation = lanes.from_leader(stream.generation.observe());
             if generation % 2 == 1 {
                 let flushed = flush(File { session, index, generation }, lanes);
                 // Closed by another meanwhile: then it was flushed.
@@ -125,5 +134,26 @@ impl Fs {
             }
         }
         counted(session, Call::FflushAll, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warp::message::assert_comes_back;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_errno_comes_back() {
+        for number in 1..=4095 {
+            assert_comes_back(FileSize(Err(Errno::from_number(number))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_size_comes_back(bytes in 0..=u64::MAX >> 1) {
+            assert_comes_back(FileSize(Ok(bytes)));
+        }
     }
 }

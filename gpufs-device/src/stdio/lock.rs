@@ -86,8 +86,7 @@ fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno
     let mut ring = held.ring;
     // Ends: a warp between reserving and committing, or between taking lines and counting them, waits for nothing, and reads complete.
     while !lanes.any(lanes.is_leader() && is_settled(session, stream, &mut ring)) {
-        #[allow(clippy::cast_possible_truncation, reason = "a ring's number")]
-        let ring = lanes.from_leader(u64::from(ring)) as u32;
+        let ring = lanes.from_leader(ring);
         let drained = drain(session, lanes, ring);
         if let Err(errno) = patience.wait(drained, WaitReason::StreamFill, ring, stream.reserved()) {
             stream.lock.release();
@@ -170,8 +169,7 @@ impl Held {
         let mut patience = Patience::new(self.session);
         // Ends: what is in flight completes, and this loop drains ([L-PROGRESS a], [L-PROGRESS b], [L-PROGRESS d]).
         loop {
-            let word = if self.lanes.is_leader() { pack(step(self.stream)) } else { 0 };
-            match unpack(self.lanes.from_leader(word)) {
+            match self.lanes.on_leader_inline(|| step(self.stream)) {
                 Progress::Done => return Ok(()),
                 Progress::Failed(errno) => return Err(errno),
                 Progress::Wait(ring) => {
@@ -184,27 +182,5 @@ impl Held {
                 }
             }
         }
-    }
-}
-
-/// A progress as a number that lanes can pass on.
-pub(super) fn pack(progress: Progress) -> u64 {
-    match progress {
-        Progress::Done => 0,
-        Progress::Wait(ring) => 1 << 32 | u64::from(ring),
-        Progress::NoSlot => 2 << 32,
-        Progress::Failed(errno) => 3 << 32 | u64::from(errno.number().cast_unsigned()),
-    }
-}
-
-/// The progress of a number.
-pub(super) fn unpack(word: u64) -> Progress {
-    #[allow(clippy::cast_possible_truncation, reason = "the low half")]
-    let low = word as u32;
-    match word >> 32 {
-        0 => Progress::Done,
-        1 => Progress::Wait(low),
-        2 => Progress::NoSlot,
-        _ => Progress::Failed(Errno::from_number(low.cast_signed())),
     }
 }

@@ -36,6 +36,7 @@ mod handle;
 mod input;
 mod lines;
 mod lock;
+mod message;
 mod newlines;
 mod output;
 mod printf;

@@ -233,8 +233,7 @@ pub(super) unsafe fn note_ends(
     let their_end = lanes.shuffle(u64::from(last_end), neighbour) as u32;
     too_long |= !earlier.is_empty() && first_end != 0 && first_end - their_end > most;
     let last = if with_ends.is_empty() { lanes.leader() } else { with_ends.last() };
-    #[allow(clippy::cast_possible_truncation, reason = "below 2³²")]
-    let tail = lanes.broadcast(u64::from(last_end), last) as u32;
+    let tail = lanes.broadcast(last_end, last);
     Ends { count: all, tail, too_long: lanes.any(too_long) }
 }
 

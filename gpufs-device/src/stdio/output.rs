@@ -3,13 +3,16 @@
 
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{OpenFile, WaitReason};
-use gpufs_core::stream::{BlockRef, Buffering, Direction, Progress, Reservation, Stream, StreamGeometry};
+use gpufs_core::stream::{
+    BLOCKS_MAX, BlockRef, Buffering, Direction, Progress, Reservation, Stream, StreamGeometry,
+};
 use gpufs_core::{Call, Claim, Errno};
+use static_assertions::const_assert;
 
-use super::lock::{Held, pack, unpack, with_lock, with_lock_unless};
+use super::lock::{Held, with_lock, with_lock_unless};
 use super::{File, Transfer};
 use crate::io::{Drained, Patience, copy_alone, copy_together, drain, drain_each, slot_hint};
-use crate::warp::{Lanes, Machine, Warp};
+use crate::warp::{Broadcast, Lanes, Machine, Warp};
 
 /// What one lane writes in one call.
 pub(super) trait Record {
@@ -151,22 +154,14 @@ const LOOKS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
 fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
-    /// A reservation as a number: positions stay below.
-    const CLOSED: u64 = u64::MAX;
-    const BUSY: u64 = u64::MAX - 1;
     let Goal { file, stream, ring } = goal;
     let mut patience = Patience::of_many(file.session);
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains ([L-PROGRESS d]); and a count.
     loop {
-        let word = lanes.on_leader(|| match stream.try_reserve(file.generation, to - from) {
-            Reservation::At(position) => position,
-            Reservation::Closed => CLOSED,
-            Reservation::Busy => BUSY,
-        });
-        match word {
-            CLOSED => return false,
-            BUSY => {
+        match lanes.on_leader(|| stream.try_reserve(file.generation, to - from)) {
+            Reservation::Closed => return false,
+            Reservation::Busy => {
                 if tries == BUSY_TRIES {
                     return false;
                 }
@@ -187,7 +182,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                     }
                 }
             }
-            position => {
+            Reservation::At(position) => {
                 // From here to the last commit inside `fill` nothing is waited for ([D-13]).
                 if let Some(behind) = fill(goal, lanes, part, (from, to), position) {
                     catch_up(file, lanes, behind);
@@ -232,8 +227,8 @@ fn progress(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
     };
     let failed = lanes.ballot(matches!(progress, Progress::Failed(_)));
     if !failed.is_empty() {
-        let word = lanes.broadcast(pack(progress), failed.first());
-        return if let Progress::Failed(errno) = unpack(word) { Err(errno) } else { Ok(Drained::Nothing) };
+        let first = lanes.broadcast(progress, failed.first());
+        return if let Progress::Failed(errno) = first { Err(errno) } else { Ok(Drained::Nothing) };
     }
     Ok(drain_each(session, lanes, waiting))
 }
@@ -272,8 +267,6 @@ fn fill<R: Record>(
     (from, to): (u64, u64),
     position: u64,
 ) -> Option<Behind> {
-    /// Above the bits of `full`: a reservation spans few blocks.
-    const BEHIND: u64 = 1 << 63;
     let Goal { file: File { session, .. }, stream, .. } = goal;
     let geometry = stream.geometry(session);
     let end = position + (to - from);
@@ -291,7 +284,7 @@ fn fill<R: Record>(
     place_bytes(goal, lanes, part, (from, to), &Placing { geometry, position, first: block_ref });
     lanes.sync();
     let mut behind = Behind::default();
-    let word = lanes.on_leader(|| {
+    let filled = lanes.on_leader(|| {
         let mut full = 0_u64;
         for number in first..=last {
             let share = share_of(number);
@@ -307,14 +300,39 @@ fn fill<R: Record>(
                 behind[usize::from(number != first)] = Some((number, epoch));
             }
         }
-        let any = if behind == Behind::default() { 0 } else { BEHIND };
-        full | any
+        Filled { full, is_behind: behind != Behind::default() }
     });
-    let full = word & !BEHIND;
-    if full != 0 {
-        start_blocks(goal, lanes, first, full);
+    if filled.full != 0 {
+        start_blocks(goal, lanes, first, filled.full);
     }
-    (word & BEHIND != 0).then_some(behind)
+    filled.is_behind.then_some(behind)
+}
+
+/// What the leader of [`fill`] tells after the commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Filled {
+    /// Which blocks are full, of at most [`BLOCKS_MAX`]: bit `i` stands for the `i`th of the reservation.
+    full: u64,
+    /// The journal had no entry left for a commit.
+    is_behind: bool,
+}
+
+impl Filled {
+    /// Above the bits of `full`.
+    const BEHIND: u64 = 1 << 63;
+}
+
+const_assert!(BLOCKS_MAX <= 63);
+
+impl Broadcast for Filled {
+    #[inline]
+    fn to_word(self) -> u64 {
+        self.full | if self.is_behind { Self::BEHIND } else { 0 }
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        Self { full: word & !Self::BEHIND, is_behind: word & Self::BEHIND != 0 }
+    }
 }
 
 /// Where reserved bytes go.
@@ -431,15 +449,30 @@ fn claim_coalescing(pool: &BufferPool, lanes: Lanes, ring: u32, bytes: u64) -> O
     if bytes > pool.most_bytes() {
         return None;
     }
-    let word = lanes.on_leader(|| match pool.claim_whole(bytes, slot_hint(ring)) {
-        Some(claim) => u64::from(claim.item(0)) << 32 | u64::from(claim.count()),
-        None => u64::MAX,
+    let run = lanes.on_leader(|| {
+        pool.claim_whole(bytes, slot_hint(ring))
+            .map(|claim| Run { first: claim.item(0), count: claim.count() })
     });
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-    (word != u64::MAX).then(|| {
-        let (first, count) = ((word >> 32) as u32, word as u32);
-        (Claim::run(first, count), pool.address(first))
-    })
+    run.map(|Run { first, count }| (Claim::run(first, count), pool.address(first)))
+}
+
+/// Neighbouring buffers that the leader claimed: few of them, and at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    first: u32,
+    count: u32,
+}
+
+/// The two numbers. Together they never have all bits set: a claim has at most [`BufferPool::BUFFERS_MAX`] items.
+impl Broadcast for Option<Run> {
+    #[inline]
+    fn to_word(self) -> u64 {
+        self.map_or(u64::MAX, |Run { first, count }| first.to_word() << 32 | count.to_word())
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        (word != u64::MAX).then(|| Run { first: u32::from_word(word >> 32), count: u32::from_word(word) })
+    }
 }
 
 /// Starts the full blocks `first + i` for each bit `i`. Convergent.
@@ -450,8 +483,7 @@ fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
     // Ends: each round starts a block or waits for a slot, which comes ([L-PROGRESS b]).
     while rest != 0 {
         let number = first + u64::from(rest.trailing_zeros());
-        let word = lanes.on_leader(|| pack(stream.start(session, ring, number)));
-        if unpack(word) == Progress::NoSlot {
+        if lanes.on_leader(|| stream.start(session, ring, number)) == Progress::NoSlot {
             // Slots may all be held by write-behind of this very stream.
             if lanes.is_leader() {
                 let _ = stream.reap_all(session, ring);
@@ -496,8 +528,7 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
                 }
             }
         } else if taken == 0 {
-            let word = if lanes.is_leader() { pack(stream.reap_all(session, ring)) } else { 0 };
-            let waited = match unpack(lanes.from_leader(word)) {
+            let waited = match lanes.on_leader_inline(|| stream.reap_all(session, ring)) {
                 Progress::Failed(errno) => Err(errno),
                 Progress::Wait(ring) => Ok(ring),
                 Progress::NoSlot | Progress::Done => Ok(ring),
@@ -646,5 +677,28 @@ impl File {
             self.session.note_failure(Call::Fwrite, errno);
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warp::message::assert_comes_back;
+    use proptest::prelude::*;
+
+    #[test]
+    fn no_run_comes_back() {
+        assert_comes_back(None::<Run>);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_filled_comes_back(full in 0_u64..1 << BLOCKS_MAX, is_behind: bool) {
+            assert_comes_back(Filled { full, is_behind });
+        }
+        #[test]
+        fn every_run_comes_back(first: u32, count in 1..=BufferPool::BUFFERS_MAX) {
+            assert_comes_back(Some(Run { first, count }));
+        }
     }
 }

@@ -101,7 +101,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
     // have just joined or left ([R-SHARE-5]).
     loop {
         if let Some(Place { index, seen, same }) = find(group, table, wanted) {
-            if group.on_leader(|| u64::from(table.entry(index).join(seen, same.count()))) == 1 {
+            if group.on_leader(|| table.entry(index).join(seen, same.count())) {
                 return settled(fs, group, index, same);
             }
             if seen.count() + u64::from(same.count()) >= MOST_OPENS {
@@ -131,7 +131,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
         }
         group.sync();
         let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
-        let epoch = group.on_leader(|| u64::from(table.begin(index, same.count())));
+        let epoch = group.on_leader(|| table.begin(index, same.count()));
         unlock(group, table);
         let flags = if remembered.is_some() { wanted.flags & !EMPTIES } else { wanted.flags };
         let request = if group.is_leader() { Ok((wanted.path, flags)) } else { Err(Errno::AGAIN) };
@@ -140,7 +140,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
             match opened {
                 Ok(file) => {
                     // ORDERING: release, device, partner `leave`: who sees this sees the stream's generation.
-                    file.stream().shared.publish(epoch << 32 | u64::from(index + 1));
+                    file.stream().shared.publish(u64::from(epoch) << 32 | u64::from(index + 1));
                     table.entry(index).opened(file.index, file.generation);
                 }
                 Err(errno) => table.entry(index).failed(errno),
@@ -162,7 +162,7 @@ fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<Fi
     let ring = ring_of_warp(session);
     // Ends: who opens waits for the kernel.
     let seen = loop {
-        let seen = Seen::from_word(group.on_leader(|| entry.seen().word()));
+        let seen = group.on_leader(|| entry.seen());
         if seen.state() != State::Opening {
             break seen;
         }
@@ -194,9 +194,8 @@ fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
         let mine = first + group.rank();
         let hits = group.ballot(mine < table.count && table.hits(mine, wanted.key));
         for lane in hits.iter() {
-            #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
-            let index = group.broadcast(u64::from(mine), lane) as u32;
-            let seen = Seen::from_word(group.on_leader(|| table.entry(index).seen().word()));
+            let index = group.broadcast(mine, lane);
+            let seen = group.on_leader(|| table.entry(index).seen());
             let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
             let taken = !matches!(seen.state(), State::Free | State::Dead);
             if taken && same.contains(group.leader()) {
@@ -234,8 +233,7 @@ fn first_entry(group: Lanes, table: &Table, is_so: impl Fn(u32) -> bool) -> Opti
         let mine = first + group.rank();
         let found = group.ballot(mine < table.count && is_so(mine));
         if !found.is_empty() {
-            #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
-            return Some(group.broadcast(u64::from(mine), found.first()) as u32);
+            return Some(group.broadcast(mine, found.first()));
         }
     }
     None
@@ -292,18 +290,12 @@ pub(super) fn leave(file: File, lanes: Lanes) -> Closing {
         }
         #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
         let (epoch, index) = ((word >> 32) as u32, word as u32 - 1);
-        /// Answers that are no number of lanes.
-        const LEFT: u64 = u64::MAX;
-        let left = group.on_leader(|| match file.session.shared.entry(index).leave(epoch, group.count()) {
-            Left::Others => LEFT,
-            Left::Last(count) => count,
-            Left::NotOpen => 0,
-        });
-        match u64::from(group.rank()) {
-            _ if left == LEFT => Closing::Left,
-            0 if left > 0 => Closing::Last(index),
-            rank if rank < left => Closing::Left,
-            _ => Closing::NotOpen,
+        let left = group.on_leader(|| file.session.shared.entry(index).leave(epoch, group.count()));
+        match (left, u64::from(group.rank())) {
+            (Left::Others, _) => Closing::Left,
+            (Left::Last(_), 0) => Closing::Last(index),
+            (Left::Last(count), rank) if rank < count => Closing::Left,
+            (Left::Last(_) | Left::NotOpen, _) => Closing::NotOpen,
         }
     })
 }

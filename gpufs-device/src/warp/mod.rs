@@ -11,12 +11,14 @@ mod machine;
 #[cfg(target_arch = "nvptx64")]
 #[path = "nvptx.rs"]
 mod machine;
+pub(crate) mod message;
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu", test))]
 mod scan;
 
 pub use gpufs_core::Position;
 pub use gpufs_core::call::CallSite;
 pub use machine::Machine;
+pub use message::Broadcast;
 
 use gpufs_core::Call;
 use gpufs_core::session::SessionTables;
@@ -254,26 +256,33 @@ impl Lanes {
     /// The `value` of lane `from`, each lane naming its own.
     #[inline]
     #[must_use]
-    pub fn shuffle(self, value: u64, from: u32) -> u64 {
-        Machine::shuffle(self.mask, value, from)
+    pub fn shuffle<T: Broadcast>(self, value: T, from: u32) -> T {
+        T::from_word(Machine::shuffle(self.mask, value.to_word(), from))
     }
     /// The `value` of lane `from`, the same in all.
     #[inline]
     #[must_use]
-    pub fn broadcast(self, value: u64, from: u32) -> u64 {
-        Machine::broadcast(self.mask, value, from)
+    pub fn broadcast<T: Broadcast>(self, value: T, from: u32) -> T {
+        T::from_word(Machine::broadcast(self.mask, value.to_word(), from))
     }
     /// The leader's `value`.
     #[inline]
     #[must_use]
-    pub fn from_leader(self, value: u64) -> u64 {
+    pub fn from_leader<T: Broadcast>(self, value: T) -> T {
         self.broadcast(value, self.leader())
     }
-    /// What `work` comes to in the leader; no other lane does it. For work that takes the leader long, while the others wait.
+    /// The result of `work` in the leader; no other lane runs it. For long work: on some machines it becomes a function of its own.
     #[inline]
     #[must_use]
-    pub fn on_leader(self, work: impl FnOnce() -> u64) -> u64 {
-        Machine::on_leader(self.mask, work)
+    pub fn on_leader<T: Broadcast>(self, work: impl FnOnce() -> T) -> T {
+        T::from_word(Machine::on_leader(self.mask, || work().to_word()))
+    }
+    /// As [`Lanes::on_leader`], for short work: it stays a part of the caller.
+    #[inline]
+    #[must_use]
+    pub fn on_leader_inline<T: Broadcast>(self, work: impl FnOnce() -> T) -> T {
+        let word = if self.is_leader() { work().to_word() } else { 0 };
+        T::from_word(self.from_leader(word))
     }
     /// The sum of `value` over the lanes below the caller.
     #[inline]

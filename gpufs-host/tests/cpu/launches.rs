@@ -32,7 +32,7 @@ fn launches_run_side_by_side_and_inside_each_other() {
     let total = AtomicUsize::new(0);
     let kernel = || {
         let lanes = calling!();
-        let count = lanes.from_leader(lanes.count().into());
+        let count = lanes.from_leader(u64::from(lanes.count()));
         assert_eq!(count, u64::from(lanes.count()));
         total.fetch_add(1, Ordering::Relaxed);
     };
