@@ -65,7 +65,7 @@ pub struct CpuOptions {
     /// The most warps that an OS thread has started and not ended, at least 1. A block that has more than this is resident all
     /// the same. Default 64.
     pub resident_warps: usize,
-    /// Who runs next. Default [`Schedule::Fast`].
+    /// Which lane runs next. Default [`Schedule::Fast`].
     pub schedule: Schedule,
 }
 
@@ -81,7 +81,7 @@ impl Default for CpuOptions {
     }
 }
 
-/// Who runs next.
+/// Which lane runs next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
     /// A lane runs until it waits, and groups of calling lanes are as large as they can be.

@@ -96,7 +96,7 @@ pub(crate) unsafe trait Gpu: Debug + Send + Sync {
 
     /// What the kernel of this name takes.
     fn limits(&self, kernel: &CStr) -> Result<KernelLimits, GpuError>;
-    /// How many blocks of so many threads a multiprocessor runs at once.
+    /// Blocks of `threads_per_block` threads that a multiprocessor runs at once.
     fn occupancy(&self, kernel: &CStr, threads_per_block: u32) -> Result<u32, GpuError>;
 
     /// The address of a global variable of the program, if it has one of that name.

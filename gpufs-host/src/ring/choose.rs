@@ -1,21 +1,21 @@
-//! The best way to serve rings that works on this machine, and why not a better one.
+//! The best mode that works on this machine, and why no better one does.
 
 use std::fmt;
 
 use super::{Mode, Ring, RingConfig, RingError, RingMemory};
 
-/// Rings, all served in one way.
+/// Rings, all in one mode.
 #[derive(Debug)]
 pub struct Chosen {
-    /// Who serves them.
+    /// What serves them.
     pub mode: Mode,
-    /// Who allocated them.
+    /// What allocated them.
     pub memory: RingMemory,
     /// As many as were asked for.
     pub rings: Vec<Ring>,
-    /// Better ways that do not work here, best first, and what each lacks.
+    /// Better modes that do not work here, best first, and what each lacks.
     pub refused: Vec<(Mode, RingError)>,
-    /// Better memory that does not work here in this mode, best first, and why not.
+    /// Better kinds of memory that do not work here in this mode, best first, and why.
     pub refused_memory: Vec<(RingMemory, RingError)>,
 }
 
@@ -80,13 +80,13 @@ fn with_memory(config: &RingConfig, count: usize, memories: &[RingMemory]) -> Re
     let mut refused_memory = Vec::new();
     for &memory in memories {
         if mode == Mode::Threads && memory == RingMemory::Kernel && memories.contains(&RingMemory::Caller) {
-            // The same as that, which is its right name.
+            // The same as `Caller`, which is tried.
             continue;
         }
         let config = RingConfig { memory, ..config.clone() };
         let opened = (0..count).map(|_| Ring::open(&config)).collect::<Result<Vec<_>, _>>();
         if let Ok(rings) = &opened {
-            // Who serves the rings is the same whatever memory they have.
+            // Whether the mode works does not depend on the memory.
             rings.iter().try_for_each(Ring::prove)?;
         }
         match opened {

@@ -230,7 +230,7 @@ impl fmt::Display for RingError {
     }
 }
 
-/// Who forbids io_uring, and what lifts it.
+/// What forbids io_uring, and how to permit it.
 fn forbidden(
     f: &mut fmt::Formatter<'_>,
     mode: Mode,

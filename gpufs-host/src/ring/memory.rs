@@ -1,4 +1,4 @@
-//! Where a ring's memory comes from, and how the device gets to see it.
+//! Where a ring's memory comes from, and how the device reaches it.
 //!
 //! Either the kernel allocates the rings and they are mapped here, or the host supplies the memory
 //! (`IORING_SETUP_NO_MMAP`), in ordinary pages or in those of the device's runtime. In any case the memory is then shared with the
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::sys;
 
-/// Who allocates the memory of a ring.
+/// What allocates the memory of a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RingMemory {
     /// The kernel; the host maps it and shares the mapping with the device. Works on every kernel.
@@ -136,7 +136,7 @@ unsafe impl MemorySource for CpuMemory {
 /// `mmap(2)`, readable and writable, at a place of the kernel's choice or at the caller's.
 ///
 /// # Safety
-/// At `place`, if there is one, so many bytes are the caller's, and nothing refers to them.
+/// At `place`, if there is one, `bytes` bytes are the caller's, and nothing refers to them.
 unsafe fn map(
     place: Option<NonNull<u8>>,
     bytes: usize,
@@ -167,7 +167,7 @@ unsafe fn unmap(memory: NonNull<u8>, bytes: usize) {
     debug_assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
-/// Who gets a [`Region`] back.
+/// How a [`Region`] is given back.
 #[derive(Debug)]
 enum Origin {
     Source,
@@ -189,7 +189,7 @@ pub(super) struct Region {
 }
 
 // SAFETY:
-// - the region owns its memory and never touches it; those who do say themselves how
+// - the region owns its memory and never touches it; the code that does says why it may
 unsafe impl Send for Region {}
 // SAFETY:
 // - as for `Send`

@@ -17,7 +17,7 @@
 //! | `config.rs`, `parts.rs`, `memory.rs`, `error.rs` | what a ring is asked to be, where its parts lie, whose memory that is, why it cannot be had |
 //! | `choose.rs`, `prove.rs` | which mode and memory work here |
 //! | `kernel.rs`, `sys.rs` | rings of the kernel, and the system calls for them |
-//! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and who ends a nap early |
+//! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
 //!
@@ -264,10 +264,13 @@ impl Ring {
         // The service overwrites a posted entry only after it was told that the entry is consumed. Such an entry may be torn here, but
         // then it is not the one that is wanted. An entry that was never posted is zero, and no `user_data` is.
         let _posted = self.tails();
-        (0..parts.cq_entries).find_map(|place| {
+        (0..parts.cq_entries).find_map(|index| {
             // SAFETY:
-            // - below `cq_entries`; nothing writes it, or it is not the wanted one, as said above
-            let cqe = unsafe { (*parts.cqes.add(place as usize)).read() };
+            // - a cell of the ring, which lives as long as `self`
+            let cell = unsafe { &*parts.cqe(index) };
+            // SAFETY:
+            // - nothing writes it, or it is not the wanted one, as said above
+            let cqe = unsafe { cell.read() };
             (cqe.user_data == user_data).then_some(cqe.res)
         })
     }

@@ -64,4 +64,12 @@ impl RingParts {
             rings,
         }
     }
+    /// The cell of SQE number `number`, modulo 2³².
+    pub(super) fn sqe(&self, number: u32) -> *const EntryCell<Sqe> {
+        self.sqes.wrapping_add((number & (self.sq_entries - 1)) as usize)
+    }
+    /// The cell of CQE number `number`, modulo 2³².
+    pub(super) fn cqe(&self, number: u32) -> *const EntryCell<Cqe> {
+        self.cqes.wrapping_add((number & (self.cq_entries - 1)) as usize)
+    }
 }

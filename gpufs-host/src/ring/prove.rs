@@ -37,9 +37,11 @@ impl Ring {
         for index in 0..count {
             let sqe = Sqe::nop().with_user_data(USER_DATA + u64::from(index));
             // SAFETY:
-            // - the entry lies in the ring
+            // - a cell of the ring, which lives as long as `self`
+            let cell = unsafe { &*parts.sqe(index) };
+            // SAFETY:
             // - the tail is 0, so the service reads no entry, and nothing else submits yet
-            unsafe { (*parts.sqes.add(index as usize)).write(sqe) };
+            unsafe { cell.write(sqe) };
         }
         // ORDERING: release; partner: the service's observe of the tail. The entries are whole.
         inner.sq_tail().publish(count);
@@ -58,8 +60,11 @@ impl Ring {
         }
         for index in 0..count {
             // SAFETY:
-            // - the entry lies in the ring, and was posted: the tail was observed past it
-            let cqe = unsafe { (*parts.cqes.add(index as usize)).read() };
+            // - a cell of the ring, which lives as long as `self`
+            let cell = unsafe { &*parts.cqe(index) };
+            // SAFETY:
+            // - posted: the tail was observed past it
+            let cqe = unsafe { cell.read() };
             // They may complete in any order.
             if !(USER_DATA..USER_DATA + u64::from(count)).contains(&cqe.user_data) || cqe.res != 0 {
                 let error = std::io::Error::other(format!(

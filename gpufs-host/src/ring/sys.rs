@@ -124,16 +124,17 @@ pub(super) fn poll_now(fd: RawFd, events: i16) -> i16 {
 /// broken pipe is an error rather than a signal.
 pub(crate) fn block_signals() {
     // SAFETY:
-    // - all-zero is a valid `sigset_t`, and `sigfillset` fills it
-    // - the mask is borrowed for the call, and no old mask is asked for
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-    }
+    // - all-zero is a valid `sigset_t`
+    let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY:
+    // - the set is borrowed for the call
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY:
+    // - the set is borrowed for the call, and no old mask is asked for
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
 }
 
-/// Lets the calling thread's naps end within a microsecond of what they ask for, rather than fifty.
+/// Makes the calling thread's naps end within a microsecond of the time that they ask for, rather than fifty.
 pub(super) fn sharpen_naps() {
     // SAFETY:
     // - this `prctl` takes one number and touches no memory
@@ -149,11 +150,11 @@ pub(super) unsafe fn thread_cpu_time(thread: RawPthread) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY:
     // - the thread can still be named, by this function's contract
-    // - both results are borrowed for their calls
-    let known = unsafe {
-        libc::pthread_getcpuclockid(thread, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
-    };
+    // - the result is borrowed for the call
+    let has_clock = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) } == 0;
+    // SAFETY:
+    // - the result is borrowed for the call
+    let known = has_clock && unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
     let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     match (known, seconds, nanoseconds) {
         (true, Ok(seconds), Ok(nanoseconds)) => Duration::new(seconds, nanoseconds),

@@ -158,12 +158,13 @@ impl WorkerPool {
         let count = tail.wrapping_sub(head).min(room);
         let (mut polls, mut answers) = (0, 0);
         for number in 0..count {
-            let index = head.wrapping_add(number) & (parts.sq_entries - 1);
             // SAFETY:
-            // - the index is masked, so the entry lies in the ring
+            // - a cell of the ring, whose memory stays until `stop` has returned (`start`)
+            let cell = unsafe { &*parts.sqe(head.wrapping_add(number)) };
+            // SAFETY:
             // - published (the tail was observed past it) and not given back yet (the head is published below), so its
             //   producer does not write it
-            let sqe = unsafe { (*parts.sqes.wrapping_add(index as usize)).read() };
+            let sqe = unsafe { cell.read() };
             let user_data = sqe.user_data;
             // In order, as io_uring does it: a poll that is cancelled at once still says whether its file is ready now.
             match sqe.opcode {
@@ -320,11 +321,12 @@ impl WorkerPool {
             }
             std::thread::sleep(NAP);
         }
-        let index = tail & (parts.cq_entries - 1);
         // SAFETY:
-        // - the index is masked, so the entry lies in the ring
+        // - a cell of the ring, whose memory is there while `post` is locked and not set
+        let cell = unsafe { &*parts.cqe(tail) };
+        // SAFETY:
         // - not published yet (the tail is, below), and its last content was consumed (the head was observed past it)
-        unsafe { (*parts.cqes.wrapping_add(index as usize)).write(Cqe { user_data, res, flags: 0 }) };
+        unsafe { cell.write(Cqe { user_data, res, flags: 0 }) };
         // ORDERING: release; partner: the consumer's `observe` of the tail. The CQE, and the bytes that the operation moved,
         // come before.
         self.word(parts.cq_tail).publish(tail.wrapping_add(1));

@@ -65,17 +65,23 @@ impl DeviceMemory for HostMemory {
     fn write_at(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
         within(self.bytes, offset, bytes.len())?;
         // SAFETY:
-        // - within the mapping, as checked; no kernel uses it now (contract of the trait), and `bytes` is the caller's
-        unsafe { self.memory.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        // - within the mapping, as checked
+        let to = unsafe { self.memory.add(offset) };
+        // SAFETY:
+        // - as many bytes lie within the mapping, as checked
+        // - no kernel uses them now (contract of the trait), and `bytes` is the caller's
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         Ok(())
     }
     fn read_at(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
         within(self.bytes, offset, bytes.len())?;
         // SAFETY:
-        // - within the mapping, as checked; no kernel uses it now (contract of the trait), and `bytes` is the caller's
-        unsafe {
-            self.memory.add(offset).copy_to_nonoverlapping(NonNull::from(&mut *bytes).cast(), bytes.len());
-        };
+        // - within the mapping, as checked
+        let from = unsafe { self.memory.add(offset) };
+        // SAFETY:
+        // - as many bytes lie within the mapping, as checked
+        // - no kernel uses them now (contract of the trait), and `bytes` is the caller's
+        unsafe { from.copy_to_nonoverlapping(NonNull::from(&mut *bytes).cast(), bytes.len()) };
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ pub struct RegisteredBuffer {
 }
 
 // SAFETY:
-// - the buffer is plain shared memory; who touches it when is the contract of its two accessors
+// - the buffer is plain shared memory; the contracts of its two accessors order its uses
 unsafe impl Send for RegisteredBuffer {}
 // SAFETY:
 // - as for `Send`
@@ -53,9 +53,13 @@ impl RegisteredBuffer {
     pub unsafe fn part<'a>(&self, offset: usize, bytes: usize) -> &'a mut [u8] {
         assert!(offset <= self.bytes && bytes <= self.bytes - offset, "a part lies within its buffer");
         // SAFETY:
-        // - in bounds, as checked; the memory lives as long as the session
+        // - within the buffer, as checked
+        let first = unsafe { self.address.as_ptr().add(offset) };
+        // SAFETY:
+        // - `bytes` bytes lie within the buffer, as checked; they are initialized, and bytes need no alignment
+        // - the memory lives as long as the session
         // - exclusive, by this function's contract
-        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), bytes) }
+        unsafe { core::slice::from_raw_parts_mut(first, bytes) }
     }
 }
 

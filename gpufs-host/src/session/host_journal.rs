@@ -81,8 +81,9 @@ impl HostJournal {
         };
         // SAFETY:
         // - laid out for each slot of each ring; the session, which owns this, owns the memory too
+        let result = unsafe { &*results.wrapping_add(slot as usize) };
         // ORDERING: relaxed: the device is dead.
-        unsafe { &*results.add(slot as usize) }.peek()
+        result.peek()
     }
 }
 

@@ -22,7 +22,7 @@
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
-//! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: who uses one now, the end of the process, what a closed session leaves to the next |
+//! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
 //!
 //! The protocol of streams and rings is not here (`gpufs_core`), nor what a GPU's runtime is asked to do (`gpu`).
 

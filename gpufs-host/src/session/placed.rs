@@ -108,16 +108,16 @@ impl Body {
             Place::Host(address) if !self.values.contains(&(TypeId::of::<T>(), address)) => {
                 panic!("a value of this session");
             }
-            // SAFETY:
-            // - placed there by this session; no kernel runs, so nothing writes it, and its bytes may be copied (`Portable`)
-            Place::Host(address) => unsafe {
-                value.write(std::ptr::with_exposed_provenance::<T>(address).read());
-            },
-            Place::Device(index) => {
+            Place::Host(address) => {
                 // SAFETY:
-                // - as many bytes as the value has, all of which the copy writes
+                // - placed there by this session; no kernel runs, so nothing writes it, and its bytes may be copied (`Portable`)
+                value.write(unsafe { std::ptr::with_exposed_provenance::<T>(address).read() });
+            }
+            Place::Device(index) => {
+                value = std::mem::MaybeUninit::zeroed();
+                // SAFETY:
+                // - as many bytes as the value has, zeroed above, and nothing else refers to them
                 let image = unsafe {
-                    std::ptr::write_bytes(value.as_mut_ptr(), 0, 1);
                     std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>())
                 };
                 self.placed.get(index).expect("a value of this session").read(image)?;

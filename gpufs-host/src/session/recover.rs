@@ -389,13 +389,13 @@ fn write_all(
         }
         let from = ptr::with_exposed_provenance::<libc::c_void>(to_usize(address + done));
         let count = to_usize(most.min(bytes - done));
-        // SAFETY:
-        // - the bytes lie in a stream buffer of the session, which is alive; nothing writes them any more
-        let result = unsafe {
-            match offset {
-                Some(offset) => libc::pwrite(descriptor, from, count, (offset + done).cast_signed()),
-                None => libc::write(descriptor, from, count),
-            }
+        let result = match offset {
+            // SAFETY:
+            // - the bytes lie in a stream buffer of the session, which is alive; nothing writes them any more
+            Some(offset) => unsafe { libc::pwrite(descriptor, from, count, (offset + done).cast_signed()) },
+            // SAFETY:
+            // - as above
+            None => unsafe { libc::write(descriptor, from, count) },
         };
         match u64::try_from(result) {
             Ok(0) => return (done, Err(Errno::IO)),

@@ -250,15 +250,14 @@ impl Tables {
         device.read(&mut copy)?;
         let head = head_bytes(self.host.queues().len());
         // SAFETY:
+        // - within the image, which is longer than its head
+        let tables = unsafe { self.image.add(head) };
+        let copied = NonNull::from(&copy[head..]).cast::<u8>();
+        // SAFETY:
+        // - both have `self.bytes - head` bytes, and the copy is memory of its own
         // - after the session and its queues the image holds only words, which are interior-mutable, and nothing touches them now:
         //   no kernel runs and `self` is borrowed mutably
-        unsafe {
-            core::ptr::copy_nonoverlapping(
-                copy.as_ptr().add(head),
-                self.image.as_ptr().add(head),
-                self.bytes - head,
-            );
-        }
+        unsafe { tables.copy_from_nonoverlapping(copied, self.bytes - head) };
         Ok(())
     }
 }
@@ -277,11 +276,14 @@ unsafe fn place(image: NonNull<u8>, (session, queues): (SessionTables, Vec<Queue
     let first = size_of::<SessionTables>().next_multiple_of(ALIGN as usize);
     for (index, queue) in queues.into_iter().enumerate() {
         // SAFETY:
-        // - within the head, aligned, by this function's contract
-        unsafe { image.add(first).cast::<Queue>().add(index).write(queue) };
+        // - within the head, by this function's contract
+        let place = unsafe { image.add(first + index * size_of::<Queue>()) };
+        // SAFETY:
+        // - a queue's room in the head, aligned, by this function's contract
+        unsafe { place.cast::<Queue>().write(queue) };
     }
     // SAFETY:
-    // - as above
+    // - the head begins with room for the session, aligned, by this function's contract
     unsafe { image.cast::<SessionTables>().write(session) };
 }
 
