@@ -68,7 +68,7 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             return Transfer { bytes: 0, error: None };
         }
         let part = Part { record, before, total };
-        let goal = Goal::of(file);
+        let target = WriteTarget::of(file);
         let mut accepted = 0;
         let mut tries = 0;
         // Ends: each round takes in a lane's record at least, or is a try, the last of which does not look whether the fast path is open.
@@ -76,8 +76,8 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             if accepted == total {
                 return Transfer { bytes: to_usize(record.bytes()), error: None };
             }
-            let to = piece_end(goal, group, &part, accepted);
-            if write_fast(goal, group, &part, accepted, to) {
+            let to = piece_end(target, group, &part, accepted);
+            if write_fast(target, group, &part, accepted, to) {
                 accepted = to;
                 continue;
             }
@@ -118,13 +118,13 @@ fn write_slowly<R: Record>(
 
 /// The stream that a call writes to, and what of it never changes: found once, it stays in registers.
 #[derive(Clone, Copy)]
-struct Goal {
+struct WriteTarget {
     file: File,
     stream: &'static Stream,
     ring: u32,
 }
 
-impl Goal {
+impl WriteTarget {
     fn of(file: File) -> Self {
         let stream = file.stream();
         Self { file, stream, ring: stream.ring(file.session) }
@@ -133,8 +133,8 @@ impl Goal {
 
 /// Where the next piece of a group's bytes ends that begins at `from`: behind as many whole records as the fast path takes at once, but at
 /// least one. Convergent.
-fn piece_end<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
-    let stream = goal.stream;
+fn piece_end<R: Record>(target: WriteTarget, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
+    let stream = target.stream;
     // The leader's word counts: others may see another layout.
     let most = stream.block_bytes() * u64::from(stream.block_count.peek() / 2).max(1);
     let most = lanes.from_leader(most);
@@ -153,8 +153,8 @@ const BUSY_TRIES: u32 = 1_000;
 const LOOKS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
-fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
-    let Goal { file, stream, ring } = goal;
+fn write_fast<R: Record>(target: WriteTarget, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
+    let WriteTarget { file, stream, ring } = target;
     let mut patience = Patience::of_many(file.session);
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains ([L-PROGRESS d]); and a count.
@@ -168,7 +168,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
                 tries += 1;
                 // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
                 for _ in 0..LOOKS_FOR_ROOM {
-                    match progress(goal, lanes) {
+                    match progress(target, lanes) {
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
                         Ok(drained) => {
@@ -184,7 +184,7 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
             }
             Reservation::At(position) => {
                 // From here to the last commit inside `fill` nothing is waited for ([D-13]).
-                if let Some(behind) = fill(goal, lanes, part, (from, to), position) {
+                if let Some(behind) = fill(target, lanes, part, (from, to), position) {
                     catch_up(file, lanes, behind);
                 }
                 return true;
@@ -196,8 +196,8 @@ fn write_fast<R: Record>(goal: Goal, lanes: Lanes, part: &Part<'_, R>, from: u64
 /// Looks after the blocks of a stream that is busy, each lane after some of them, unless another warp does; what came of it, or the error
 /// of a write, or `EAGAIN` where the stream can grow. Convergent. Waits for nothing. Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
-fn progress(goal: Goal, lanes: Lanes) -> Result<Drained, Errno> {
-    let Goal { file: File { session, .. }, stream, ring } = goal;
+fn progress(target: WriteTarget, lanes: Lanes) -> Result<Drained, Errno> {
+    let WriteTarget { file: File { session, .. }, stream, ring } = target;
     if !lanes.any(lanes.is_leader() && stream.enter_progress(Machine::PROGRESS_WARPS_MAX)) {
         return Ok(Drained::Elsewhere);
     }
@@ -261,13 +261,13 @@ fn catch_up(file: File, lanes: Lanes, behind: Behind) {
 /// Copies the group's bytes [`from`, `to`) to the reserved positions from `position` on, counts them in, and starts each block that
 /// this made full; whether the journal had no entry left. Convergent.
 fn fill<R: Record>(
-    goal: Goal,
+    target: WriteTarget,
     lanes: Lanes,
     part: &Part<'_, R>,
     (from, to): (u64, u64),
     position: u64,
 ) -> Option<Behind> {
-    let Goal { file: File { session, .. }, stream, .. } = goal;
+    let WriteTarget { file: File { session, .. }, stream, .. } = target;
     let geometry = stream.geometry(session);
     let end = position + (to - from);
     let (first, last) = (geometry.block_of(position), geometry.block_of(end - 1));
@@ -281,7 +281,7 @@ fn fill<R: Record>(
     };
     let mut block_ref = stream.block_ref(&geometry, first);
     let mut entry = if lanes.is_leader() { stream.draw_entry(&geometry, first, share_of(first)) } else { 0 };
-    place_bytes(goal, lanes, part, (from, to), &Placing { geometry, position, first: block_ref });
+    place_bytes(target, lanes, part, (from, to), &Placing { geometry, position, first: block_ref });
     lanes.sync();
     let mut behind = Behind::default();
     let filled = lanes.on_leader(|| {
@@ -303,7 +303,7 @@ fn fill<R: Record>(
         Filled { full, is_behind: behind != Behind::default() }
     });
     if filled.full != 0 {
-        start_blocks(goal, lanes, first, filled.full);
+        start_blocks(target, lanes, first, filled.full);
     }
     filled.is_behind.then_some(behind)
 }
@@ -366,13 +366,13 @@ const TOGETHER_BYTES: u64 = 256;
 /// Over a bus an access costs as much for one byte as for sixteen, and the next lane's bytes lie beside this one's. So where lanes copy
 /// together, they put their records side by side in device memory first, and then store that in wide words.
 fn place_bytes<R: Record>(
-    goal: Goal,
+    target: WriteTarget,
     lanes: Lanes,
     part: &Part<'_, R>,
     (from, to): (u64, u64),
     placing: &Placing,
 ) {
-    let Goal { file: File { session, .. }, stream, ring } = goal;
+    let WriteTarget { file: File { session, .. }, stream, ring } = target;
     let position = placing.position;
     let address = |at: u64| placing.address(stream, position + (at - from));
     // This lane's share of the range.
@@ -476,8 +476,8 @@ impl Broadcast for Option<Run> {
 }
 
 /// Starts the full blocks `first + i` for each bit `i`. Convergent.
-fn start_blocks(goal: Goal, lanes: Lanes, first: u64, full: u64) {
-    let Goal { file: File { session, .. }, stream, ring } = goal;
+fn start_blocks(target: WriteTarget, lanes: Lanes, first: u64, full: u64) {
+    let WriteTarget { file: File { session, .. }, stream, ring } = target;
     let mut rest = full;
     let mut patience = Patience::new(session);
     // Ends: each round starts a block or waits for a slot, which comes ([L-PROGRESS b]).
@@ -547,8 +547,8 @@ fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) ->
             continue;
         }
         let file = File { session, index: stream.index_in(session), generation: stream.generation.peek() };
-        let goal = Goal { file, stream, ring };
-        behind |= fill(goal, lanes, part, (done, done + taken), position).is_some();
+        let target = WriteTarget { file, stream, ring };
+        behind |= fill(target, lanes, part, (done, done + taken), position).is_some();
         done += taken;
     }
     if behind {
