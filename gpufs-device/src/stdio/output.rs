@@ -44,7 +44,7 @@ impl Record for &[u8] {
 }
 
 /// Where a lane's record lies among those of its group.
-struct Part<'a, R> {
+struct LaneRecord<'a, R> {
     record: &'a R,
     /// Bytes of lower lanes.
     before: u64,
@@ -67,7 +67,7 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
         if total == 0 {
             return Transfer { bytes: 0, error: None };
         }
-        let part = Part { record, before, total };
+        let part = LaneRecord { record, before, total };
         let target = WriteTarget::of(file);
         let mut accepted = 0;
         let mut tries = 0;
@@ -106,7 +106,7 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
 fn write_slowly<R: Record>(
     file: File,
     lanes: Lanes,
-    part: &Part<'_, R>,
+    part: &LaneRecord<'_, R>,
     accepted: &mut u64,
     at_last: bool,
 ) -> Option<Result<(), Errno>> {
@@ -133,7 +133,7 @@ impl WriteTarget {
 
 /// Where the next piece of a group's bytes ends that begins at `from`: behind as many whole records as the fast path takes at once, but at
 /// least one. Convergent.
-fn piece_end<R: Record>(target: WriteTarget, lanes: Lanes, part: &Part<'_, R>, from: u64) -> u64 {
+fn piece_end<R: Record>(target: WriteTarget, lanes: Lanes, part: &LaneRecord<'_, R>, from: u64) -> u64 {
     let stream = target.stream;
     // The leader's word counts: others may see another layout.
     let most = stream.block_bytes() * u64::from(stream.block_count.peek() / 2).max(1);
@@ -153,7 +153,13 @@ const BUSY_TRIES: u32 = 1_000;
 const LOOKS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
-fn write_fast<R: Record>(target: WriteTarget, lanes: Lanes, part: &Part<'_, R>, from: u64, to: u64) -> bool {
+fn write_fast<R: Record>(
+    target: WriteTarget,
+    lanes: Lanes,
+    part: &LaneRecord<'_, R>,
+    from: u64,
+    to: u64,
+) -> bool {
     let WriteTarget { file, stream, ring } = target;
     let mut patience = Patience::of_many(file.session);
     let mut tries = 0;
@@ -263,7 +269,7 @@ fn catch_up(file: File, lanes: Lanes, behind: Behind) {
 fn fill<R: Record>(
     target: WriteTarget,
     lanes: Lanes,
-    part: &Part<'_, R>,
+    part: &LaneRecord<'_, R>,
     (from, to): (u64, u64),
     position: u64,
 ) -> Option<Behind> {
@@ -368,7 +374,7 @@ const TOGETHER_BYTES: u64 = 256;
 fn place_bytes<R: Record>(
     target: WriteTarget,
     lanes: Lanes,
-    part: &Part<'_, R>,
+    part: &LaneRecord<'_, R>,
     (from, to): (u64, u64),
     placing: &Placing,
 ) {
@@ -501,7 +507,7 @@ fn start_blocks(target: WriteTarget, lanes: Lanes, first: u64, full: u64) {
 }
 
 /// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took.
-fn write_held<R: Record>(held: &Held, part: &Part<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
+fn write_held<R: Record>(held: &Held, part: &LaneRecord<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
     prepare(held, part.total)?;
     let Held { session, stream, lanes, ring } = *held;
     // What the fast path took went before.
