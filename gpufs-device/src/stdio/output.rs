@@ -287,7 +287,7 @@ fn fill<R: Record>(
     };
     let mut block_ref = stream.block_ref(&geometry, first);
     let mut entry = if lanes.is_leader() { stream.draw_entry(&geometry, first, share_of(first)) } else { 0 };
-    place_bytes(target, lanes, part, (from, to), &Placing { geometry, position, first: block_ref });
+    place_bytes(target, lanes, part, (from, to), &Destination { geometry, position, first: block_ref });
     lanes.sync();
     let mut behind = Behind::default();
     let filled = lanes.on_leader(|| {
@@ -342,7 +342,7 @@ impl Broadcast for Filled {
 }
 
 /// Where reserved bytes go.
-struct Placing {
+struct Destination {
     geometry: StreamGeometry,
     /// The first byte's position.
     position: u64,
@@ -350,7 +350,7 @@ struct Placing {
     first: BlockRef,
 }
 
-impl Placing {
+impl Destination {
     /// Where the byte of a reserved position goes, and how many bytes follow in the same block (at least 1).
     fn address(&self, stream: &Stream, position: u64) -> (u64, u64) {
         let number = self.geometry.block_of(position);
@@ -376,11 +376,11 @@ fn place_bytes<R: Record>(
     lanes: Lanes,
     part: &LaneRecord<'_, R>,
     (from, to): (u64, u64),
-    placing: &Placing,
+    destination: &Destination,
 ) {
     let WriteTarget { file: File { session, .. }, stream, ring } = target;
-    let position = placing.position;
-    let address = |at: u64| placing.address(stream, position + (at - from));
+    let position = destination.position;
+    let address = |at: u64| destination.address(stream, position + (at - from));
     // This lane's share of the range.
     let start = part.before.max(from);
     let end = (part.before + part.record.bytes()).min(to);
@@ -407,14 +407,15 @@ fn place_bytes<R: Record>(
             return;
         }
         // Placed as in the stream, so that the words of both are aligned alike.
-        let lead = position % 16;
-        if let Some((claim, assembled)) = claim_coalescing(&buffers, lanes, ring, lead + (to - from)) {
+        let misalignment = position % 16;
+        if let Some((claim, assembled)) = claim_coalescing(&buffers, lanes, ring, misalignment + (to - from))
+        {
             if start < end {
                 // SAFETY:
                 // - the claim is this group's, and the range this lane's
                 let into = unsafe {
                     core::slice::from_raw_parts_mut(
-                        (assembled + lead + (start - from)) as *mut u8,
+                        (assembled + misalignment + (start - from)) as *mut u8,
                         to_usize(end - start),
                     )
                 };
@@ -427,7 +428,7 @@ fn place_bytes<R: Record>(
                 let count = room.min(to - at);
                 // SAFETY:
                 // - the range is reserved for this group until it is committed; the assembled bytes were put there before the barrier
-                unsafe { copy_together(lanes, target, assembled + lead + (at - from), count) };
+                unsafe { copy_together(lanes, target, assembled + misalignment + (at - from), count) };
                 at += count;
             }
             lanes.sync();
