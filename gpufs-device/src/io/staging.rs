@@ -283,7 +283,7 @@ fn transfer_of_one(
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
     loop {
         let mut staged = None;
-        let mut told = Told { buffer: 0, bytes: 0, more: false };
+        let mut order = CopyOrder { buffer: 0, bytes: 0, more: false };
         let memory = request.map_or(0, |request| request.memory + running.done);
         let left = running.bytes - running.done;
         let before = abandoned(session, ring);
@@ -293,36 +293,36 @@ fn transfer_of_one(
             } else {
                 match claim_alone(session, ring, pool, lanes.subset(requests), left) {
                     Ok(buffers) => {
-                        told.buffer = buffers.claim.item(0);
-                        told.bytes = left.min(u64::from(buffers.bytes));
+                        order.buffer = buffers.claim.item(0);
+                        order.bytes = left.min(u64::from(buffers.bytes));
                         if !writing {
-                            told.bytes =
-                                operate(&mut running, request, staging, (buffers.address, told.bytes));
+                            order.bytes =
+                                operate(&mut running, request, staging, (buffers.address, order.bytes));
                         }
                         staged = Some(buffers);
                     }
                     Err(errno) => _ = running.settle(0, -errno.number()),
                 }
             }
-            told.more = running.open;
+            order.more = running.open;
         }
-        told = lanes.broadcast(told, lane);
-        if told.bytes > 0 {
-            let address = pool.address(told.buffer);
-            copy_of_one(together, lanes, lane, (memory, address, told.bytes), writing);
+        order = lanes.broadcast(order, lane);
+        if order.bytes > 0 {
+            let address = pool.address(order.buffer);
+            copy_of_one(together, lanes, lane, (memory, address, order.bytes), writing);
         }
         if let (Some(request), Some(buffers)) = (request, staged) {
             if writing {
-                operate(&mut running, request, staging, (buffers.address, told.bytes));
+                operate(&mut running, request, staging, (buffers.address, order.bytes));
             }
             if abandoned(session, ring) == before {
                 pool.free.release(buffers.claim);
             }
         }
-        if writing && told.bytes > 0 {
-            told.more = lanes.ballot(running.open) != LaneMask::NONE;
+        if writing && order.bytes > 0 {
+            order.more = lanes.ballot(running.open) != LaneMask::NONE;
         }
-        if !told.more {
+        if !order.more {
             break;
         }
     }
@@ -334,7 +334,7 @@ fn transfer_of_one(
 
 /// What the one lane of [`transfer_of_one`] tells the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct CopyOrder {
     /// The staging buffer.
     buffer: u32,
     /// Bytes in it that are to be copied: at most [`MOST_BYTES`].
@@ -343,15 +343,15 @@ struct Told {
     more: bool,
 }
 
-impl Told {
+impl CopyOrder {
     /// Above the bytes.
     const MORE: u64 = 1 << 31;
 }
 
-const_assert!(MOST_BYTES < Told::MORE);
+const_assert!(MOST_BYTES < CopyOrder::MORE);
 
-/// The buffer, above the bytes and [`Told::MORE`].
-impl Broadcast for Told {
+/// The buffer, above the bytes and [`CopyOrder::MORE`].
+impl Broadcast for CopyOrder {
     #[inline]
     fn to_word(self) -> u64 {
         debug_assert!(self.bytes <= MOST_BYTES);
@@ -519,8 +519,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_told_comes_back(buffer: u32, bytes in 0..=MOST_BYTES, more: bool) {
-            assert_comes_back(Told { buffer, bytes, more });
+        fn every_order_comes_back(buffer: u32, bytes in 0..=MOST_BYTES, more: bool) {
+            assert_comes_back(CopyOrder { buffer, bytes, more });
         }
     }
 }
