@@ -6,7 +6,7 @@ use gpufs_core::stream::readahead::{Lines, Taking, Work};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 
 use super::File;
-use super::lock::Held;
+use super::lock::LockedStream;
 use super::newlines::note_ends;
 use crate::io::{Drained, Patience, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes};
@@ -336,8 +336,8 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
 }
 
 /// After a call of whole lines under the lock: opens the stream's lines where such calls have become many. Convergent.
-pub(super) fn consider(held: &Held, room: u64) {
-    let Held { session, stream, lanes, .. } = *held;
+pub(super) fn consider(held: &LockedStream, room: u64) {
+    let LockedStream { session, stream, lanes, .. } = *held;
     if !is_possible(session) {
         return;
     }

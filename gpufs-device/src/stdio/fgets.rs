@@ -15,7 +15,7 @@ use memchr::memchr;
 use super::File;
 use super::ahead::{self, Taken};
 use super::lines::NEWLINE;
-use super::lock::{Held, with_lock, with_lock_unless};
+use super::lock::{LockedStream, with_lock, with_lock_unless};
 use super::newlines::Window;
 use crate::io::copy_lanes;
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
@@ -75,7 +75,7 @@ fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Result<Option<u
 
 /// [`take`] under the lock.
 #[inline(never)]
-fn take_held(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+fn take_held(held: &LockedStream, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
     let outcome = if Machine::COPIES_WORDS || held.session.copies_together() {
         lines_together(held, memory, room)
     } else {
@@ -116,7 +116,7 @@ impl Begun {
 }
 
 /// Every lane's line into its `memory` of `room` bytes. Convergent.
-fn lines_together(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+fn lines_together(held: &LockedStream, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
     let lanes = held.lanes;
     let mut mine = Begun { memory, done: 0, most: room.saturating_sub(1), outcome: Ok(None) };
     // A line without room for a byte takes nothing from the stream.
@@ -174,7 +174,12 @@ fn lines_together(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usiz
 ///
 /// As long as no line is longer than the room for it, the line of the lane of rank `k` in `rest` ends with newline number `k`. Of
 /// lanes whose line is longer only the lowest can be told so: there the round ends, and the next begins where its room does.
-fn take_lines(held: &Held, mine: &mut Begun, rest: LaneMask, (address, length): (u64, u64)) -> LaneMask {
+fn take_lines(
+    held: &LockedStream,
+    mine: &mut Begun,
+    rest: LaneMask,
+    (address, length): (u64, u64),
+) -> LaneMask {
     let lanes = held.lanes;
     // SAFETY:
     // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in flight
@@ -212,7 +217,7 @@ fn take_lines(held: &Held, mine: &mut Begun, rest: LaneMask, (address, length): 
 }
 
 /// Every lane's line into its `memory` of `room` bytes. One lane after the other; all walk through the stream together. Convergent.
-fn lines_in_turn(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+fn lines_in_turn(held: &LockedStream, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
     let lanes = held.lanes;
     let mut mine = Ok(None);
     for lane in lanes.mask().iter() {
@@ -227,7 +232,7 @@ fn lines_in_turn(held: &Held, memory: *mut u8, room: u64) -> Result<Option<usize
 }
 
 /// One lane's line: `target` in that lane, `None` in the others. Convergent.
-fn line(held: &Held, target: Option<*mut u8>, room: u64) -> Result<Option<usize>, Errno> {
+fn line(held: &LockedStream, target: Option<*mut u8>, room: u64) -> Result<Option<usize>, Errno> {
     let put = |at: u64, bytes: &[u8]| {
         if let Some(target) = target {
             // SAFETY:

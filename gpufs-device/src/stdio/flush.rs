@@ -6,12 +6,12 @@ use gpufs_core::stream::{Direction, Stream};
 use gpufs_core::{Call, Errno};
 
 use super::File;
-use super::lock::{Held, with_lock};
+use super::lock::{LockedStream, with_lock};
 use crate::Fs;
 use crate::file;
 use crate::warp::{Broadcast, Lanes};
 
-impl Held {
+impl LockedStream {
     /// Writes everything accepted; an error kept from before is tried again first. Convergent.
     pub(super) fn flush(&self) -> Result<(), Errno> {
         if self.stream.direction() != Direction::Writing {

@@ -6,12 +6,12 @@ use gpufs_core::session::{OpenFile, Resources};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 use gpufs_core::{Call, Errno};
 
-use super::lock::{Held, with_lock};
+use super::lock::{LockedStream, with_lock};
 use super::{File, Transfer};
 use crate::io::{abandoned, copy_lanes, poll_entry, ring_of_warp, transact_one};
 use crate::warp::Lanes;
 
-impl Held {
+impl LockedStream {
     /// Makes the stream ready to give bytes: access and direction.
     pub(super) fn prepare_reading(&self) -> Result<(), Errno> {
         if self.file_flags() & OpenFile::READABLE == 0 {
@@ -44,7 +44,7 @@ impl Held {
         Ok(())
     }
 
-    /// As [`Held::leave_reading`], where the position of the file itself stays or is moved anyway.
+    /// As [`LockedStream::leave_reading`], where the position of the file itself stays or is moved anyway.
     pub(super) fn forget_read(&self) {
         let position = self.read_position();
         let reading = self.stream.direction() == Direction::Reading;
@@ -209,7 +209,7 @@ pub(super) fn read(file: File, lanes: Lanes, memory: *mut u8, bytes: u64) -> Tra
 }
 
 fn read_held(
-    held: &Held,
+    held: &LockedStream,
     memory: *mut u8,
     before: u64,
     bytes: u64,

@@ -9,7 +9,7 @@ use crate::io::{Patience, drain, ring_of_warp};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// A stream held by a group of lanes that called together. Its methods are convergent, called by exactly that group.
-pub(super) struct Held {
+pub(super) struct LockedStream {
     pub(super) session: &'static SessionTables,
     pub(super) stream: &'static Stream,
     pub(super) lanes: Lanes,
@@ -23,7 +23,7 @@ pub(super) struct Held {
 pub(super) fn with_lock<T>(
     file: File,
     lanes: Lanes,
-    body: impl FnOnce(&Held) -> Result<T, Errno>,
+    body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
     wait_for_lock(file, lanes)?;
     hold(file, lanes, body)
@@ -35,7 +35,7 @@ pub(super) fn with_lock_unless<T>(
     file: File,
     lanes: Lanes,
     needless: impl FnOnce(&Stream) -> bool,
-    body: impl FnOnce(&Held) -> Result<T, Errno>,
+    body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
 ) -> Option<Result<T, Errno>> {
     if let Err(errno) = wait_for_lock(file, lanes) {
         return Some(Err(errno));
@@ -75,9 +75,13 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
 }
 
 /// Runs `body` alone on the stream, whose lock the lanes have, and hands the lock on. Convergent.
-fn hold<T>(file: File, lanes: Lanes, body: impl FnOnce(&Held) -> Result<T, Errno>) -> Result<T, Errno> {
+fn hold<T>(
+    file: File,
+    lanes: Lanes,
+    body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     let (session, stream) = (file.session, file.stream());
-    let held = Held { session, stream, lanes, ring: stream.ring(session) };
+    let held = LockedStream { session, stream, lanes, ring: stream.ring(session) };
     if lanes.is_leader() {
         stream.close_cursor();
         stream.lines.close();
@@ -120,7 +124,7 @@ fn is_settled(session: &SessionTables, stream: &Stream, ring: &mut u32) -> bool 
     }
 }
 
-impl Held {
+impl LockedStream {
     /// The open file below the stream.
     pub(super) fn file(&self) -> &'static OpenFile {
         &self.session.files()[self.stream.file.peek() as usize]

@@ -9,7 +9,7 @@ use gpufs_core::stream::{
 use gpufs_core::{Call, Claim, Errno};
 use static_assertions::const_assert;
 
-use super::lock::{Held, with_lock, with_lock_unless};
+use super::lock::{LockedStream, with_lock, with_lock_unless};
 use super::{File, Transfer};
 use crate::io::{Drained, Patience, copy_alone, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes, Machine, Warp};
@@ -508,9 +508,13 @@ fn start_blocks(target: WriteTarget, lanes: Lanes, first: u64, full: u64) {
 }
 
 /// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took.
-fn write_held<R: Record>(held: &Held, part: &LaneRecord<'_, R>, accepted: &mut u64) -> Result<(), Errno> {
+fn write_held<R: Record>(
+    held: &LockedStream,
+    part: &LaneRecord<'_, R>,
+    accepted: &mut u64,
+) -> Result<(), Errno> {
     prepare(held, part.total)?;
-    let Held { session, stream, lanes, ring } = *held;
+    let LockedStream { session, stream, lanes, ring } = *held;
     // What the fast path took went before.
     let mut done = *accepted;
     let mut start = (stream.reserved(), done);
@@ -587,7 +591,7 @@ fn leave_reading(file: File, lanes: Lanes) -> Result<(), Errno> {
 ///
 /// # Errors
 /// [`STEP_BACK_FIRST`], or what an earlier write met.
-fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
+fn prepare(held: &LockedStream, total: u64) -> Result<(), Errno> {
     if held.file_flags() & OpenFile::WRITABLE == 0 {
         return held.fail(Errno::BADF);
     }
@@ -596,7 +600,7 @@ fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
             return Err(STEP_BACK_FIRST);
         }
         held.forget_read();
-        let Held { session, stream, lanes, .. } = *held;
+        let LockedStream { session, stream, lanes, .. } = *held;
         // Those who wait seem to write as much each, so much that the block will be full.
         let queued = u64::from(stream.lock.queued()).max(1);
         let is_much = queued.saturating_mul(total) >= stream.block_bytes();
@@ -617,7 +621,7 @@ fn prepare(held: &Held, total: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-impl Held {
+impl LockedStream {
     /// Puts into the journal what its entries had no room for.
     fn catch_up(&self) {
         self.update(|stream| stream.catch_up(self.session));
@@ -653,7 +657,7 @@ impl Held {
         }
         self.fail(errno)
     }
-    /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped. After [`Held::take_back`].
+    /// Begins anew at a position of the present stretch of writing; what lies behind it is dropped. After [`LockedStream::take_back`].
     fn restart_writing(&self, reached: u64) {
         let offset = self.stream.base.peek().wrapping_add(reached);
         self.update(|stream| {

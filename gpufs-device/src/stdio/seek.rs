@@ -5,7 +5,7 @@ use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_core::{Call, Errno};
 
-use super::lock::{Held, with_lock};
+use super::lock::{LockedStream, with_lock};
 use super::{File, Whence};
 use crate::file::moved;
 use crate::warp::Lanes;
@@ -56,7 +56,7 @@ impl File {
     }
 }
 
-fn seek(held: &Held, offset: i64, whence: Whence) -> Result<(), Errno> {
+fn seek(held: &LockedStream, offset: i64, whence: Whence) -> Result<(), Errno> {
     let flags = held.file_flags();
     if flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) == 0 {
         return Err(Errno::SPIPE);

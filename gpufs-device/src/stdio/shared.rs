@@ -8,10 +8,10 @@ use gpufs_core::session::OpenFile;
 use gpufs_core::stream::{Direction, Stream};
 
 use super::Whence;
-use super::lock::Held;
+use super::lock::LockedStream;
 use crate::file::seek_shared_file;
 
-impl Held {
+impl LockedStream {
     /// Asks for the position of the file itself, or moves it. Convergent.
     fn move_file(&self, offset: i64, whence: Whence) -> Result<u64, Errno> {
         seek_shared_file(self.session, self.lanes, self.file(), offset, whence)
