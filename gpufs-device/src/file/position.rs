@@ -9,7 +9,7 @@ use super::open::size;
 use super::shared::seek_shared;
 use super::{Descriptor, Whence};
 use crate::Fs;
-use crate::io::{Patience, Request, Waiting, drain, ring_of_warp, transfer, transfer_waiting};
+use crate::io::{Backoff, Request, Waiting, drain, ring_of_warp, transfer, transfer_waiting};
 use crate::warp::{Lanes, Machine, Warp};
 
 impl Fs {
@@ -124,12 +124,12 @@ impl Fs {
         lanes.grouped(u64::from(lanes.lane()), |alone| {
             let ring = ring_of_warp(session);
             let ticket = if Machine::is_host() { 0 } else { file.lock.draw() };
-            let mut patience = Patience::new(session);
+            let mut backoff = Backoff::new(session);
             // Ends: the lock is first come first served, and its holder waits only for the kernel ([L-PROGRESS e]).
             // A thread of the host's may give up.
             while !(if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) }) {
                 let drained = drain(session, alone, ring);
-                patience.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
+                backoff.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
             }
             // Closed while this lane waited: the number below may be another file's by now.
             let open = file.flags.peek() & OpenFile::OPEN != 0;

@@ -6,7 +6,7 @@ use gpufs_core::seek::SeekRequest;
 use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
 
 use super::Whence;
-use crate::io::{Patience, drain, ring_of_warp, staged, transact_one};
+use crate::io::{Backoff, drain, ring_of_warp, staged, transact_one};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// Where the answer lies in the staging memory, behind the request.
@@ -78,12 +78,12 @@ pub(crate) fn seek_shared_file(
     let ticket = if lanes.is_leader() && !Machine::is_host() { file.lock.draw() } else { 0 };
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) };
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: the lock is first come first served, and its holder waits only for the kernel ([L-PROGRESS e]): files with shared
     // positions are regular files and devices.
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
+        backoff.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
     }
     let outcome = seek_shared(session, lanes, file, offset, whence);
     lanes.sync();

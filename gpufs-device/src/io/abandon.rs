@@ -1,6 +1,6 @@
 //! What a call of the host's own does when it gives up: the operation is cancelled; what cannot be cancelled keeps its slot and its memory.
 //!
-//! Lanes do not come here: their kernel ends instead ([`super::Patience`]).
+//! Lanes do not come here: their kernel ends instead ([`super::Backoff`]).
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::SessionTables;

@@ -19,7 +19,7 @@ pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
-pub(crate) use wait::Patience;
+pub(crate) use wait::Backoff;
 
 /// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.
 pub(crate) fn ring_of_warp(session: &SessionTables) -> u32 {
@@ -235,7 +235,7 @@ fn transact_noting(
     let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: each round with a claim serves at least one lane, and a claim comes ([L-PROGRESS b]).
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
@@ -245,7 +245,7 @@ fn transact_noting(
                 return -Errno::BADF.number();
             }
             let drained = drain_after(session, ring, queue, lanes, 1);
-            if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, 0) {
+            if let Err(errno) = backoff.wait(drained, WaitReason::Slot, ring, 0) {
                 return -errno.number();
             }
             continue;
@@ -290,7 +290,7 @@ fn transact_noting(
             if lanes.ballot(operation.is_some()).is_empty() {
                 break;
             }
-            let waited = patience.wait_for_completion(
+            let waited = backoff.wait_for_completion(
                 drained,
                 WaitReason::Completion,
                 ring,

@@ -14,7 +14,7 @@ use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target,
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot, SlotClaim};
 
 use super::staging::{claim_alone, count};
-use super::{Drained, Patience, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
+use super::{Backoff, Drained, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// How long an operation on a file that was ready may take before it is cancelled; each time, the next may take twice as long.
@@ -33,21 +33,21 @@ const WRITTEN_AT_A_TIME: u64 = 4096;
 pub(crate) struct Rests<'a> {
     session: &'a SessionTables,
     ring: u32,
-    patience: Patience<'a>,
+    backoff: Backoff<'a>,
     rest_ns: u64,
 }
 
 impl<'a> Rests<'a> {
     pub(crate) const fn new(session: &'a SessionTables, ring: u32) -> Self {
-        Self { session, ring, patience: Patience::new(session), rest_ns: REST_NS.0 }
+        Self { session, ring, backoff: Backoff::new(session), rest_ns: REST_NS.0 }
     }
     /// Rests once, longer than the last time. Convergent; called by `lanes`.
     ///
     /// # Errors
-    /// As [`Patience::wait`]; what others complete meanwhile is no progress of this wait.
+    /// As [`Backoff::wait`]; what others complete meanwhile is no progress of this wait.
     ///
     /// # Panics
-    /// As [`Patience::wait`].
+    /// As [`Backoff::wait`].
     pub(crate) fn rest(&mut self, lanes: Lanes, object: u64) -> Result<(), Errno> {
         let started = Machine::clock();
         // Ends: the time is up, or a count.
@@ -56,7 +56,7 @@ impl<'a> Rests<'a> {
                 Drained::Failed => Drained::Failed,
                 _ => Drained::Nothing,
             };
-            self.patience.wait(drained, WaitReason::Completion, self.ring, object)?;
+            self.backoff.wait(drained, WaitReason::Completion, self.ring, object)?;
             let over = Machine::clock().saturating_sub(started) >= self.rest_ns;
             if lanes.any(lanes.is_leader() && over) {
                 break;
@@ -90,7 +90,7 @@ fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
 fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, hold_ns: u64) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     let hint = slot_hint(ring);
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: two slots come ([L-PROGRESS b]); one alone is not held meanwhile.
     let (claim, spare) = loop {
         if let Some(claim) = queue.claim(1, hint) {
@@ -100,7 +100,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             queue.release(claim);
         }
         let drained = drain(session, lane, ring);
-        if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, 0) {
+        if let Err(errno) = backoff.wait(drained, WaitReason::Slot, ring, 0) {
             return -errno.number();
         }
     };
@@ -127,7 +127,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             break result;
         }
         if let Err(errno) =
-            patience.wait_for_completion(drained, WaitReason::Completion, ring, operation.token())
+            backoff.wait_for_completion(drained, WaitReason::Completion, ring, operation.token())
         {
             // A thread of the host's gives up. What is still in flight keeps its slot.
             if cancel.is_none() {

@@ -8,7 +8,7 @@ use gpufs_core::{Counters, Errno};
 use static_assertions::const_assert;
 
 use super::{
-    Patience, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on,
+    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on,
 };
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
 
@@ -70,7 +70,7 @@ pub(crate) fn staged(
     let ring = ring_of_warp(session);
     let pool = session.staging;
     let mut wanted = bytes;
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: each round in which a lane gets a buffer serves it, and a buffer comes ([L-PROGRESS c]).
     while lanes.any(wanted.is_some()) {
         let got: Option<Staged> = wanted.and_then(|bytes| {
@@ -78,7 +78,7 @@ pub(crate) fn staged(
         });
         if !lanes.any(got.is_some()) {
             let drained = drain(session, lanes, ring);
-            patience.wait(drained, WaitReason::Staging, ring, bytes.unwrap_or(0))?;
+            backoff.wait(drained, WaitReason::Staging, ring, bytes.unwrap_or(0))?;
             continue;
         }
         if got.is_some() {
@@ -372,14 +372,14 @@ pub(super) fn claim_alone(
     lane: Lanes,
     bytes: u64,
 ) -> Result<Staged, Errno> {
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: a buffer comes ([L-PROGRESS c]).
     loop {
         if let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
             return Ok(staged);
         }
         let drained = drain(session, lane, ring);
-        patience.wait(drained, WaitReason::Staging, ring, bytes)?;
+        backoff.wait(drained, WaitReason::Staging, ring, bytes)?;
     }
 }
 

@@ -14,21 +14,21 @@ const NAP_OF_MANY_NS: (u32, u32) = (400, Machine::NAP_OF_MANY_NS);
 /// The longest naps after which a lane that gives up no longer waits for the report of the one that gave up first.
 const STALL_NAPS: u32 = 1_000;
 
-/// One wait's patience: naps that grow, and the session's deadline.
-pub(crate) struct Patience<'a> {
+/// One wait: naps that grow, until the session's deadline.
+pub(crate) struct Backoff<'a> {
     session: &'a SessionTables,
     nap_ns: u32,
     longest_ns: u32,
     started_ns: Option<u64>,
 }
 
-impl<'a> Patience<'a> {
-    /// Patience for a wait that begins now.
+impl<'a> Backoff<'a> {
+    /// For a wait that begins now.
     pub(crate) const fn new(session: &'a SessionTables) -> Self {
         Self { session, nap_ns: NAP_NS.0, longest_ns: NAP_NS.1, started_ns: None }
     }
 
-    /// Patience for a wait in which all warps of a GPU may be at once: they look less often, or those that they wait for would find the
+    /// For a wait in which all warps of a GPU may be at once: they look less often, or those that they wait for would find the
     /// words busy.
     pub(crate) const fn of_many(session: &'a SessionTables) -> Self {
         Self { session, nap_ns: NAP_OF_MANY_NS.0, longest_ns: NAP_OF_MANY_NS.1, started_ns: None }
@@ -49,14 +49,14 @@ impl<'a> Patience<'a> {
         ring: u32,
         object: u64,
     ) -> Result<(), Errno> {
-        self.look(drained, reason, ring, object)?;
+        self.check(drained, reason, ring, object)?;
         self.nap_ns =
             if drained == Drained::Some { NAP_NS.0 } else { (self.nap_ns * 2).min(self.longest_ns) };
         Machine::nap(self.nap_ns);
         Ok(())
     }
 
-    /// As [`Patience::wait`], for a lane whose own completion is due: it naps only where others drain, since it has just looked itself, over
+    /// As [`Backoff::wait`], for a lane whose own completion is due: it naps only where others drain, since it has just looked itself, over
     /// the bus, or handed completions on, its own perhaps among them.
     pub(crate) fn wait_for_completion(
         &mut self,
@@ -68,13 +68,13 @@ impl<'a> Patience<'a> {
         if Machine::POLLS_BEFORE_YIELD == 1 || drained == Drained::Elsewhere {
             self.wait(drained, reason, ring, object)
         } else {
-            self.look(drained, reason, ring, object)
+            self.check(drained, reason, ring, object)
         }
     }
 
     /// Gives up past the deadline, and where the ring has failed.
     #[inline]
-    fn look(&mut self, drained: Drained, reason: WaitReason, ring: u32, object: u64) -> Result<(), Errno> {
+    fn check(&mut self, drained: Drained, reason: WaitReason, ring: u32, object: u64) -> Result<(), Errno> {
         // One place gives up: the loops that wait are short.
         if drained == Drained::Failed || (self.session.deadline_ns != 0 && self.is_late(drained)) {
             if Machine::is_host() {

@@ -8,7 +8,7 @@ use gpufs_core::stream::{Buffering, Direction, Stream};
 use super::File;
 use super::lock::LockedStream;
 use super::newlines::note_ends;
-use crate::io::{Drained, Patience, copy_raw, copy_together, drain, drain_each, slot_hint};
+use crate::io::{Backoff, Drained, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes};
 
 /// What came of a call.
@@ -99,7 +99,7 @@ const LOOKS_FOR_OPENING: u32 = 32;
 /// Waits a little where lines may be about to open, or the file to end; whether it seems that one of them has come. Convergent.
 pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
     let (session, stream) = (file.session, file.stream());
-    let mut patience = Patience::of_many(session);
+    let mut backoff = Backoff::of_many(session);
     // Ends: a count.
     for _ in 0..LOOKS_FOR_OPENING {
         let seen = match lanes.is_leader() {
@@ -113,9 +113,7 @@ pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
             Opening::InVain => return false,
         }
         let drained = drain(session, lanes, stream.ring(session));
-        if patience
-            .wait(drained, WaitReason::StreamLock, stream.ring(session), u64::from(file.index))
-            .is_err()
+        if backoff.wait(drained, WaitReason::StreamLock, stream.ring(session), u64::from(file.index)).is_err()
         {
             return false;
         }
@@ -146,7 +144,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
         return Taken::Closed;
     }
     let count = u64::from(lanes.count());
-    let mut patience = Patience::of_many(session);
+    let mut backoff = Backoff::of_many(session);
     let mut tries = 0;
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
@@ -163,7 +161,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                     if lanes.any(lanes.is_leader() && lines.has_available(count)) {
                         break;
                     }
-                    if patience.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {
+                    if backoff.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {
                         return Taken::Closed;
                     }
                 }

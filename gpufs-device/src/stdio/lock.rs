@@ -5,7 +5,7 @@ use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 use gpufs_core::{Errno, Queue};
 
 use super::File;
-use crate::io::{Patience, drain, ring_of_warp};
+use crate::io::{Backoff, drain, ring_of_warp};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// A stream held by a group of lanes that called together. Its methods are convergent, called by exactly that group.
@@ -57,11 +57,11 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     let ticket = if lanes.is_leader() && !Machine::is_host() { stream.lock.draw() } else { 0 };
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { stream.lock.try_take() } else { stream.lock.is_served(ticket) };
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: first come first served, and a holder waits only for the kernel ([L-PROGRESS e]).
     while !lanes.any(lanes.is_leader() && is_mine()) {
         let drained = drain(session, lanes, ring);
-        patience.wait(drained, WaitReason::StreamLock, ring, u64::from(file.index))?;
+        backoff.wait(drained, WaitReason::StreamLock, ring, u64::from(file.index))?;
     }
     // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
     if stream.generation.peek() == file.generation {
@@ -86,13 +86,13 @@ fn hold<T>(
         stream.close_cursor();
         stream.lines.close();
     }
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     let mut ring = held.ring;
     // Ends: a warp between reserving and committing, or between taking lines and counting them, waits for nothing, and reads complete.
     while !lanes.any(lanes.is_leader() && is_settled(session, stream, &mut ring)) {
         let ring = lanes.from_leader(ring);
         let drained = drain(session, lanes, ring);
-        if let Err(errno) = patience.wait(drained, WaitReason::StreamFill, ring, stream.reserved()) {
+        if let Err(errno) = backoff.wait(drained, WaitReason::StreamFill, ring, stream.reserved()) {
             stream.lock.release();
             return Err(errno);
         }
@@ -170,7 +170,7 @@ impl LockedStream {
     }
     /// Calls `step` in the leader until it says `Done` or `Failed`, draining in between.
     pub(super) fn advance(&self, mut step: impl FnMut(&Stream) -> Progress) -> Result<(), Errno> {
-        let mut patience = Patience::new(self.session);
+        let mut backoff = Backoff::new(self.session);
         // Ends: what is in flight completes, and this loop drains ([L-PROGRESS a], [L-PROGRESS b], [L-PROGRESS d]).
         loop {
             match self.lanes.on_leader_inline(|| step(self.stream)) {
@@ -178,11 +178,11 @@ impl LockedStream {
                 Progress::Failed(errno) => return Err(errno),
                 Progress::Wait(ring) => {
                     let drained = drain(self.session, self.lanes, ring);
-                    patience.wait(drained, WaitReason::StreamBlock, ring, self.stream.reserved())?;
+                    backoff.wait(drained, WaitReason::StreamBlock, ring, self.stream.reserved())?;
                 }
                 Progress::NoSlot => {
                     let drained = drain(self.session, self.lanes, self.ring);
-                    patience.wait(drained, WaitReason::Slot, self.ring, self.stream.reserved())?;
+                    backoff.wait(drained, WaitReason::Slot, self.ring, self.stream.reserved())?;
                 }
             }
         }

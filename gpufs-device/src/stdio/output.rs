@@ -11,7 +11,7 @@ use static_assertions::const_assert;
 
 use super::lock::{LockedStream, with_lock, with_lock_unless};
 use super::{File, Transfer};
-use crate::io::{Drained, Patience, copy_alone, copy_together, drain, drain_each, slot_hint};
+use crate::io::{Backoff, Drained, copy_alone, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes, Machine, Warp};
 
 /// What one lane writes in one call.
@@ -161,7 +161,7 @@ fn write_fast<R: Record>(
     to: u64,
 ) -> bool {
     let WriteTarget { file, stream, ring } = target;
-    let mut patience = Patience::of_many(file.session);
+    let mut backoff = Backoff::of_many(file.session);
     let mut tries = 0;
     // Ends: a busy block's write completes, and this loop reaps and drains ([L-PROGRESS d]); and a count.
     loop {
@@ -178,7 +178,7 @@ fn write_fast<R: Record>(
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
                         Ok(drained) => {
-                            if patience.wait(drained, WaitReason::StreamBlock, ring, to - from).is_err() {
+                            if backoff.wait(drained, WaitReason::StreamBlock, ring, to - from).is_err() {
                                 return false;
                             }
                         }
@@ -486,7 +486,7 @@ impl Broadcast for Option<Run> {
 fn start_blocks(target: WriteTarget, lanes: Lanes, first: u64, full: u64) {
     let WriteTarget { file: File { session, .. }, stream, ring } = target;
     let mut rest = full;
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: each round starts a block or waits for a slot, which comes ([L-PROGRESS b]).
     while rest != 0 {
         let number = first + u64::from(rest.trailing_zeros());
@@ -496,7 +496,7 @@ fn start_blocks(target: WriteTarget, lanes: Lanes, first: u64, full: u64) {
                 let _ = stream.reap_all(session, ring);
             }
             let drained = drain(session, lanes, ring);
-            if let Err(errno) = patience.wait(drained, WaitReason::Slot, ring, number) {
+            if let Err(errno) = backoff.wait(drained, WaitReason::Slot, ring, number) {
                 // The block stays full. Whoever comes next meets the error under the lock, and starts it.
                 stream.fail(errno);
                 return;
@@ -519,7 +519,7 @@ fn write_held<R: Record>(
     let mut done = *accepted;
     let mut start = (stream.reserved(), done);
     let mut behind = false;
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: each round takes bytes in, or waits for a block, which comes or fails ([L-PROGRESS d]).
     while done < part.total {
         let position = stream.reserved();
@@ -546,7 +546,7 @@ fn write_held<R: Record>(
             };
             let waited = waited.and_then(|ring| {
                 let drained = drain(session, lanes, ring);
-                patience.wait(drained, WaitReason::StreamBlock, ring, position)
+                backoff.wait(drained, WaitReason::StreamBlock, ring, position)
             });
             if let Err(errno) = waited {
                 *accepted = done;

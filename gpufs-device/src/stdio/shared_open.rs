@@ -11,7 +11,7 @@ use super::File;
 use super::fopen::{open_flags, open_stream};
 use crate::Fs;
 use crate::file::{O_CLOEXEC, O_EXCL, O_TRUNC, PATH_MAX};
-use crate::io::{Patience, drain, ring_of_warp};
+use crate::io::{Backoff, drain, ring_of_warp};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 impl Fs {
@@ -95,7 +95,7 @@ struct Place {
 fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, Errno>> {
     let session = fs.session();
     let table = &session.shared;
-    let mut patience = Patience::of_many(session);
+    let mut backoff = Backoff::of_many(session);
     let ring = ring_of_warp(session);
     // Ends: each round joins or begins an entry, or waits for one that is being opened or closed, which comes to an end, or for others that
     // have just joined or left ([R-SHARE-5]).
@@ -109,7 +109,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
             }
             // Somebody else came first, or the entry has to be freed.
             let drained = drain(session, group, ring);
-            if let Err(errno) = patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(index)) {
+            if let Err(errno) = backoff.wait(drained, WaitReason::SharedOpen, ring, u64::from(index)) {
                 return Some(Err(errno));
             }
             continue;
@@ -158,7 +158,7 @@ const MOST_OPENS: u64 = (1 << 29) - 1;
 fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<File, Errno>> {
     let session = fs.session();
     let entry = session.shared.entry(index);
-    let mut patience = Patience::of_many(session);
+    let mut backoff = Backoff::of_many(session);
     let ring = ring_of_warp(session);
     // Ends: who opens waits for the kernel.
     let seen = loop {
@@ -168,7 +168,7 @@ fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<Fi
         }
         let drained = drain(session, group, ring);
         // A thread of the host's may give up.
-        if let Err(errno) = patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(index))
+        if let Err(errno) = backoff.wait(drained, WaitReason::SharedOpen, ring, u64::from(index))
             && entry.withdraw(same.count())
         {
             return Some(Err(errno));
@@ -246,11 +246,11 @@ fn lock(session: &SessionTables, group: Lanes) -> Result<(), Errno> {
     let ticket = if group.is_leader() && !Machine::is_host() { table_lock.draw() } else { 0 };
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { table_lock.try_take() } else { table_lock.is_served(ticket) };
-    let mut patience = Patience::new(session);
+    let mut backoff = Backoff::new(session);
     // Ends: first come first served, and a holder waits for nothing.
     while !group.any(group.is_leader() && is_mine()) {
         let drained = drain(session, group, ring);
-        patience.wait(drained, WaitReason::SharedOpen, ring, u64::from(u32::MAX))?;
+        backoff.wait(drained, WaitReason::SharedOpen, ring, u64::from(u32::MAX))?;
     }
     Ok(())
 }
