@@ -137,25 +137,25 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
     let drain = unsafe { Drain::from_word(packed) };
     let rank = lanes.rank();
     if drain.count() <= width {
-        hand_on(queue, lanes, &drain, [(rank < drain.count()).then(|| queue.entry(&drain, rank))]);
+        deliver(queue, lanes, &drain, [(rank < drain.count()).then(|| queue.entry(&drain, rank))]);
     } else {
-        hand_on_several(session, ring, lanes, packed);
+        deliver_wide(session, ring, lanes, packed);
     }
     if lanes.is_leader() {
         // SAFETY:
-        // - in `hand_on` this lane has advanced the drain, and has delivered since
+        // - in `deliver` this lane has advanced the drain, and has delivered since
         unsafe { queue.end_drain(drain) };
     }
     lanes.sync();
     Drained::Some
 }
 
-/// [`hand_on`] of more completions than there are lanes, of the drain that [`drain_after`] packed. Convergent; called by `lanes`.
+/// [`deliver`] of more completions than there are lanes, of the drain that [`drain_after`] packed. Convergent; called by `lanes`.
 ///
 /// Not inlined: it takes all registers, and what its callers keep would be spilled. With a copy of the queue: read anew behind each fence, its
 /// fields made 20 million NOPs a second 13.5.
 #[inline(never)]
-fn hand_on_several(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
+fn deliver_wide(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
     // SAFETY:
     // - of the drain that the leader has begun and `drain_after` ends
     // - the leader alone advances it; each lane copies its entries before the barrier with that
@@ -170,12 +170,12 @@ fn hand_on_several(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64
             *copy = Some(completion);
         }
     }
-    hand_on(queue, lanes, &drain, copies);
+    deliver(queue, lanes, &drain, copies);
 }
 
 /// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
 #[inline]
-fn hand_on<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [Option<Completion>; N]) {
+fn deliver<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [Option<Completion>; N]) {
     queue.keep(copies);
     lanes.sync();
     if lanes.is_leader() {
