@@ -123,7 +123,7 @@ struct Running {
 impl Running {
     /// Before anything was moved.
     fn new(request: Option<Request>) -> Self {
-        let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
+        let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
         Self { done: 0, bytes, open: request.is_some(), outcome: Ok(0) }
     }
     /// Takes in the result of an operation of `asked` bytes; how many it moved. A short one ends the transfer, as the system call
@@ -200,7 +200,7 @@ fn runs(lanes: Lanes, next: Option<(Target, u64, u64)>) -> Place {
 }
 
 /// A system call moves at most this many bytes (`read(2)`).
-const MOST_BYTES: u64 = 0x7fff_f000;
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// `pread`/`pwrite` of every lane that has a request: the count, or the errno if nothing was transferred. Stops at a short
 /// transfer, as the system call does. Convergent; called by `lanes`.
@@ -214,13 +214,13 @@ pub(crate) fn transfer(
     if requests.count() <= 1 {
         return transfer_of_one(session, lanes, writing, request, requests);
     }
-    let bytes = request.map_or(0, |request| request.bytes.min(MOST_BYTES));
+    let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
     let mut running = Running::new(request);
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
     // Registered memory is used in place, and where there are no bytes no memory is needed.
     let in_place = region.is_some() || bytes == 0;
     let entry = request.filter(|_| in_place).map(|request| {
-        #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
+        #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
         let memory = (request.memory, bytes as u32);
         Resources::transfer(region, writing, request.target, memory, request.offset)
     });
@@ -275,7 +275,7 @@ fn transfer_of_one(
                 CURRENT_POSITION => CURRENT_POSITION,
                 offset => offset + running.done,
             };
-            #[allow(clippy::cast_possible_truncation, reason = "at most MOST_BYTES")]
+            #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
             let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
             running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
@@ -337,7 +337,7 @@ fn transfer_of_one(
 struct CopyOrder {
     /// The staging buffer.
     buffer: u32,
-    /// Bytes in it that are to be copied: at most [`MOST_BYTES`].
+    /// Bytes in it that are to be copied: at most [`TRANSFER_BYTES_MAX`].
     bytes: u64,
     /// There will be another round.
     more: bool,
@@ -348,13 +348,13 @@ impl CopyOrder {
     const MORE: u64 = 1 << 31;
 }
 
-const_assert!(MOST_BYTES < CopyOrder::MORE);
+const_assert!(TRANSFER_BYTES_MAX < CopyOrder::MORE);
 
 /// The buffer, above the bytes and [`CopyOrder::MORE`].
 impl Broadcast for CopyOrder {
     #[inline]
     fn to_word(self) -> u64 {
-        debug_assert!(self.bytes <= MOST_BYTES);
+        debug_assert!(self.bytes <= TRANSFER_BYTES_MAX);
         self.buffer.to_word() << 32 | if self.more { Self::MORE } else { 0 } | self.bytes
     }
     #[inline]
@@ -519,7 +519,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_order_comes_back(buffer: u32, bytes in 0..=MOST_BYTES, more: bool) {
+        fn every_order_comes_back(buffer: u32, bytes in 0..=TRANSFER_BYTES_MAX, more: bool) {
             assert_comes_back(CopyOrder { buffer, bytes, more });
         }
     }

@@ -11,7 +11,7 @@ use super::output::write;
 use crate::warp::Lanes;
 
 /// Bytes that can be pushed back.
-const MOST_PUSHED: u32 = 8;
+const PUSHED_MAX: u32 = 8;
 
 impl File {
     /// Writes one byte, as `fputc(3)`; the byte.
@@ -46,7 +46,7 @@ impl File {
             with_lock(self, alone, |held| {
                 held.prepare_reading()?;
                 let (count, bytes) = (held.stream.pushed_count.peek(), held.stream.pushed.peek());
-                if count == MOST_PUSHED {
+                if count == PUSHED_MAX {
                     return Ok(None);
                 }
                 held.update(|stream| {

@@ -104,7 +104,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
             if group.on_leader(|| table.entry(index).join(seen, same.count())) {
                 return settled(fs, group, index, same);
             }
-            if seen.count() + u64::from(same.count()) >= MOST_OPENS {
+            if seen.count() + u64::from(same.count()) >= OPENS_MAX {
                 return same.contains(group.lane()).then_some(Err(Errno::MFILE));
             }
             // Somebody else came first, or the entry has to be freed.
@@ -152,7 +152,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
 }
 
 /// Opens of one stream at a time.
-const MOST_OPENS: u64 = (1 << 29) - 1;
+const OPENS_MAX: u64 = (1 << 29) - 1;
 
 /// What came of an entry that `same` of the group have joined. Convergent; `None` in the others.
 fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<File, Errno>> {

@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 const NAP_NS: (u32, u32) = (1_000, 1_000_000);
 /// After how long without any text's end one is refused that gets no memory, in a session without a deadline; and how often it has tried
 /// by then at least: where a nap is only a turn of others, those that have memory need some.
-const LONGEST_WAIT_NS: u64 = 60_000_000_000;
+const WAIT_NS_MAX: u64 = 60_000_000_000;
 const FEWEST_TRIES: u32 = 10_000;
 
 /// In front of a run's text.
@@ -115,7 +115,7 @@ impl Text {
             return Err(Errno::NOMEM);
         }
         let longest_ns =
-            if self.file.session.deadline_ns == 0 { LONGEST_WAIT_NS } else { self.file.session.deadline_ns };
+            if self.file.session.deadline_ns == 0 { WAIT_NS_MAX } else { self.file.session.deadline_ns };
         let (mut nap_ns, mut tries, mut started_ns) = (NAP_NS.0, 0, clock());
         // ORDERING: relaxed here and below: a sign of progress.
         let mut ended = self.file.session.records_ended().peek();

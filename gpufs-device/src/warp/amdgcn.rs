@@ -59,7 +59,7 @@ const NANOSECONDS_A_COUNT: u64 = 10;
 /// `s_sleep 8` rests for 8 × 64 clocks: about this long at 2 GHz.
 const NAP_STEP_NS: u32 = 256;
 /// As on the other GPUs.
-const LONGEST_NAP_NS: u32 = 1_000_000;
+const NAP_NS_MAX: u32 = 1_000_000;
 
 /// The machine that this build runs on.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ impl Warp for Machine {
     fn nap(nanoseconds: u32) {
         s_sleep(1);
         // Ends: counts up to 3906.
-        for _ in 0..nanoseconds.min(LONGEST_NAP_NS) / NAP_STEP_NS {
+        for _ in 0..nanoseconds.min(NAP_NS_MAX) / NAP_STEP_NS {
             s_sleep(8);
         }
     }

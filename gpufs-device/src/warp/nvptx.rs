@@ -88,9 +88,9 @@ const WHOLE_WARP: u32 = u32::MAX;
 /// Shuffles see the warp as one segment of 32 lanes (PTX ISA, "shfl.sync", operand c).
 const ONE_SEGMENT: u32 = 0x1f;
 /// Votes after which lanes that do not come together go on apart. Most come together at once or not at all.
-const MOST_VOTES: u32 = 7;
+const VOTES_MAX: u32 = 7;
 /// `nanosleep` takes at most a millisecond.
-const LONGEST_NAP_NS: u32 = 1_000_000;
+const NAP_NS_MAX: u32 = 1_000_000;
 
 /// The machine that this build runs on.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ fn ballot_of(mask: u32, predicate: bool) -> u32 {
     }
     let mut votes = 0;
     // Ends: a count. All lanes of the mask see the same in each round.
-    for _ in 0..MOST_VOTES {
+    for _ in 0..VOTES_MAX {
         // SAFETY:
         // - the caller is one of the mask's lanes, and all of them call
         votes = unsafe { vote_ballot_sync(mask, predicate) };
@@ -188,7 +188,7 @@ fn shuffle_of(mask: u32, value: u64, from: u32) -> u64 {
         return shuffle_halves(WHOLE_WARP, value, from);
     }
     // Ends: a count. All lanes of the mask see the same in each round.
-    for _ in 0..MOST_VOTES {
+    for _ in 0..VOTES_MAX {
         if are_together(mask) {
             // SAFETY:
             // - the caller is one of the mask's lanes, and all of them call
@@ -289,7 +289,7 @@ impl Warp for Machine {
     }
     #[inline]
     fn nap(nanoseconds: u32) {
-        nanosleep(nanoseconds.min(LONGEST_NAP_NS));
+        nanosleep(nanoseconds.min(NAP_NS_MAX));
     }
     #[inline]
     fn clock() -> u64 {
