@@ -109,7 +109,7 @@ pub(crate) struct Request {
 }
 
 /// How far one lane's transfer has come.
-struct Running {
+struct TransferState {
     /// Bytes moved so far.
     done: u64,
     /// Bytes asked for.
@@ -120,7 +120,7 @@ struct Running {
     outcome: Result<u64, Errno>,
 }
 
-impl Running {
+impl TransferState {
     /// Before anything was moved.
     fn new(request: Option<Request>) -> Self {
         let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
@@ -151,7 +151,7 @@ impl Running {
 
 /// Where a lane's request lies in a run: requests of neighbouring lanes for neighbouring bytes of a file, which go out as one.
 #[derive(Clone, Copy)]
-struct Place {
+struct RunShare {
     /// The lane that asks for the whole run.
     first: u32,
     /// Bytes of the run before this lane's.
@@ -162,10 +162,10 @@ struct Place {
 
 /// Puts the lanes' requests into runs; `next` is the target, the offset and the bytes that the lane still wants. Convergent; called by
 /// `lanes`; of meaning in lanes that want something.
-fn runs(lanes: Lanes, next: Option<(Target, u64, u64)>) -> Place {
+fn runs(lanes: Lanes, next: Option<(Target, u64, u64)>) -> RunShare {
     let (target, offset, bytes) = next.unwrap_or((Target { fd: 0, fixed: false }, CURRENT_POSITION, 0));
     let wanting = lanes.ballot(next.is_some());
-    let alone = Place { first: lanes.lane(), before: 0, whole: bytes };
+    let alone = RunShare { first: lanes.lane(), before: 0, whole: bytes };
     if wanting.count() < 2 {
         return alone;
     }
@@ -196,7 +196,7 @@ fn runs(lanes: Lanes, next: Option<(Target, u64, u64)>) -> Place {
     let start = lanes.shuffle(sum, first);
     let (before, whole) =
         (sum.wrapping_sub(start), lanes.shuffle(sum.wrapping_add(bytes), last).wrapping_sub(start));
-    Place { first, before, whole }
+    RunShare { first, before, whole }
 }
 
 /// A system call moves at most this many bytes (`read(2)`).
@@ -215,7 +215,7 @@ pub(crate) fn transfer(
         return transfer_of_one(session, lanes, writing, request, requests);
     }
     let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
-    let mut running = Running::new(request);
+    let mut state = TransferState::new(request);
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
     // Registered memory is used in place, and where there are no bytes no memory is needed.
     let in_place = region.is_some() || bytes == 0;
@@ -225,21 +225,21 @@ pub(crate) fn transfer(
         Resources::transfer(region, writing, request.target, memory, request.offset)
     });
     // Ends: each round moves bytes of some lane, or closes it, unless a signal interrupted it.
-    while lanes.any(running.open) {
-        if lanes.any(running.open && !in_place) {
-            pass(session, lanes, writing, request, entry, &mut running);
+    while lanes.any(state.open) {
+        if lanes.any(state.open && !in_place) {
+            pass(session, lanes, writing, request, entry, &mut state);
         } else {
-            let result = transact(session, lanes, entry.filter(|_| running.open));
-            if running.open {
-                running.settle(bytes, result);
+            let result = transact(session, lanes, entry.filter(|_| state.open));
+            if state.open {
+                state.settle(bytes, result);
             }
         }
     }
-    let whole = lanes.scan(running.done) + running.done;
+    let whole = lanes.scan(state.done) + state.done;
     if lanes.lane() == lanes.mask().last() {
         count(session.queues()[ring_of_warp(session) as usize].counters(), writing, whole);
     }
-    running.outcome
+    state.outcome
 }
 
 /// Counts bytes that were moved.
@@ -267,29 +267,29 @@ fn transfer_of_one(
     let (lane, pool, together) = (requests.first(), session.staging, session.copies_together());
     let ring = ring_of_warp(session);
     let counters = session.queues()[ring as usize].counters();
-    let mut running = Running::new(request);
-    let region = request.and_then(|request| session.region_of(request.memory, running.bytes));
+    let mut state = TransferState::new(request);
+    let region = request.and_then(|request| session.region_of(request.memory, state.bytes));
     let operate =
-        |running: &mut Running, request: Request, index: Option<u32>, (address, bytes): (u64, u64)| {
+        |state: &mut TransferState, request: Request, index: Option<u32>, (address, bytes): (u64, u64)| {
             let offset = match request.offset {
                 CURRENT_POSITION => CURRENT_POSITION,
-                offset => offset + running.done,
+                offset => offset + state.done,
             };
             #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
             let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
-            running.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
+            state.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
         };
     let staging = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
     loop {
         let mut staged = None;
         let mut order = CopyOrder { buffer: 0, bytes: 0, more: false };
-        let memory = request.map_or(0, |request| request.memory + running.done);
-        let left = running.bytes - running.done;
+        let memory = request.map_or(0, |request| request.memory + state.done);
+        let left = state.bytes - state.done;
         let before = abandoned(session, ring);
         if let Some(request) = request {
             if region.is_some() || left == 0 {
-                operate(&mut running, request, region, (memory, left));
+                operate(&mut state, request, region, (memory, left));
             } else {
                 match claim_alone(session, ring, pool, lanes.subset(requests), left) {
                     Ok(buffers) => {
@@ -297,14 +297,14 @@ fn transfer_of_one(
                         order.bytes = left.min(u64::from(buffers.bytes));
                         if !writing {
                             order.bytes =
-                                operate(&mut running, request, staging, (buffers.address, order.bytes));
+                                operate(&mut state, request, staging, (buffers.address, order.bytes));
                         }
                         staged = Some(buffers);
                     }
-                    Err(errno) => _ = running.settle(0, -errno.number()),
+                    Err(errno) => _ = state.settle(0, -errno.number()),
                 }
             }
-            order.more = running.open;
+            order.more = state.open;
         }
         order = lanes.broadcast(order, lane);
         if order.bytes > 0 {
@@ -313,23 +313,23 @@ fn transfer_of_one(
         }
         if let (Some(request), Some(buffers)) = (request, staged) {
             if writing {
-                operate(&mut running, request, staging, (buffers.address, order.bytes));
+                operate(&mut state, request, staging, (buffers.address, order.bytes));
             }
             if abandoned(session, ring) == before {
                 pool.free.release(buffers.claim);
             }
         }
         if writing && order.bytes > 0 {
-            order.more = lanes.ballot(running.open) != LaneMask::NONE;
+            order.more = lanes.ballot(state.open) != LaneMask::NONE;
         }
         if !order.more {
             break;
         }
     }
     if request.is_some() {
-        count(counters, writing, running.done);
+        count(counters, writing, state.done);
     }
-    running.outcome
+    state.outcome
 }
 
 /// What the one lane of [`transfer_of_one`] tells the others.
@@ -419,10 +419,10 @@ fn pass(
     writing: bool,
     request: Option<Request>,
     entry: Option<Sqe>,
-    running: &mut Running,
+    state: &mut TransferState,
 ) {
-    let (done, left) = (running.done, running.bytes - running.done);
-    let next = request.filter(|_| running.open && entry.is_none()).map(|request| {
+    let (done, left) = (state.done, state.bytes - state.done);
+    let next = request.filter(|_| state.open && entry.is_none()).map(|request| {
         let offset = match request.offset {
             CURRENT_POSITION => CURRENT_POSITION,
             offset => offset + done,
@@ -452,15 +452,15 @@ fn pass(
             #[allow(clippy::cast_possible_truncation, reason = "at most a staging area")]
             Resources::transfer(index, writing, target, (address, asked as u32), offset)
         });
-        let own = entry.filter(|_| running.open);
+        let own = entry.filter(|_| state.open);
         let result = transact(session, lanes, own.or(sqe));
-        let mut moved = if own.is_some() { running.settle(running.bytes, result) } else { 0 };
+        let mut moved = if own.is_some() { state.settle(state.bytes, result) } else { 0 };
         let result = lanes.shuffle(result, run.first);
         // Where the run ended before a lane's bytes, or failed in its first lane's name, the lane asks for itself in the next round.
         let reached = u64::try_from(result).is_ok_and(|count| count > run.before);
         if (leads && room != 0) || (mine > 0 && reached) {
             let limit = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
-            moved = running.settle(mine, result.min(limit(run.before + mine)) - limit(run.before));
+            moved = state.settle(mine, result.min(limit(run.before + mine)) - limit(run.before));
         }
         if !writing {
             let mine = if own.is_some() { 0 } else { moved };
@@ -472,7 +472,7 @@ fn pass(
         }
     });
     if let Err(errno) = waited {
-        running.settle(0, -errno.number());
+        state.settle(0, -errno.number());
     }
 }
 

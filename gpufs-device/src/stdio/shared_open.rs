@@ -84,7 +84,7 @@ struct Wanted<'a> {
 
 /// Where a group's stream is.
 #[derive(Clone, Copy)]
-struct Place {
+struct Found {
     index: u32,
     seen: Seen,
     /// The lanes that want this one, the leader among them.
@@ -100,7 +100,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
     // Ends: each round joins or begins an entry, or waits for one that is being opened or closed, which comes to an end, or for others that
     // have just joined or left ([R-SHARE-5]).
     loop {
-        if let Some(Place { index, seen, same }) = find(group, table, wanted) {
+        if let Some(Found { index, seen, same }) = find(group, table, wanted) {
             if group.on_leader(|| table.entry(index).join(seen, same.count())) {
                 return settled(fs, group, index, same);
             }
@@ -188,7 +188,7 @@ fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<Fi
 }
 
 /// The entry that the leader wants, if there is one that is not free. Convergent.
-fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
+fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Found> {
     // Ends: over the entries, one for each lane at a time.
     for first in (0..table.count).step_by(group.count() as usize) {
         let mine = first + group.rank();
@@ -199,7 +199,7 @@ fn find(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<Place> {
             let same = group.ballot(table.is_for(index, wanted.path.to_bytes(), wanted.same_flags));
             let taken = !matches!(seen.state(), State::Free | State::Dead);
             if taken && same.contains(group.leader()) {
-                return Some(Place { index, seen, same });
+                return Some(Found { index, seen, same });
             }
         }
     }
