@@ -89,19 +89,19 @@ pub(super) const fn is_possible(session: &SessionTables) -> bool {
 /// How often a call finds no lines before it goes to the lock, where the first come are the first served.
 const BUSY_TRIES: u32 = 1_000;
 /// How often it looks for lines between two tries.
-const LOOKS_FOR_LINES: u32 = 16;
+const POLLS_FOR_LINES: u32 = 16;
 
 /// Lines after which one of those that take them looks after the places.
-const LINES_A_LOOK: u64 = 512;
+const LINES_PER_PROGRESS: u64 = 512;
 /// How often a call that finds a crowd at the lock looks whether lines open.
-const LOOKS_FOR_OPENING: u32 = 32;
+const POLLS_FOR_OPENING: u32 = 32;
 
 /// Waits a little where lines may be about to open, or the file to end; whether it seems that one of them has come. Convergent.
 pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
     let (session, stream) = (file.session, file.stream());
     let mut backoff = Backoff::of_many(session);
     // Ends: a count.
-    for _ in 0..LOOKS_FOR_OPENING {
+    for _ in 0..POLLS_FOR_OPENING {
         let seen = match lanes.is_leader() {
             true if stream.lines.is_flowing() || is_at_end(file) => Opening::Came,
             true if !stream.lines.may_open(stream) => Opening::InVain,
@@ -156,7 +156,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 }
                 tries += 1;
                 // Ends: a count. To try costs more looks at the words, at which all the others look, too.
-                for _ in 0..LOOKS_FOR_LINES {
+                for _ in 0..POLLS_FOR_LINES {
                     let drained = progress(session, stream, lanes);
                     if lanes.any(lanes.is_leader() && lines.has_available(count)) {
                         break;
@@ -170,7 +170,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
             Taking::At(line) => {
                 let length = copy_out(session, stream, lanes, line, memory);
                 // Also while there are lines enough, so that there will be.
-                if line / LINES_A_LOOK != (line + count) / LINES_A_LOOK {
+                if line / LINES_PER_PROGRESS != (line + count) / LINES_PER_PROGRESS {
                     let _ = progress(session, stream, lanes);
                 }
                 return Taken::Lines(Some(length));

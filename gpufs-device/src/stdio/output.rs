@@ -150,7 +150,7 @@ fn piece_end<R: Record>(target: WriteTarget, lanes: Lanes, part: &LaneRecord<'_,
 /// How often a piece finds the stream busy before it goes to the lock, where the first come are the first served.
 const BUSY_TRIES: u32 = 1_000;
 /// How often it looks for room between two tries.
-const LOOKS_FOR_ROOM: u32 = 16;
+const POLLS_FOR_ROOM: u32 = 16;
 
 /// The group's bytes [`from`, `to`) without the lock; whether it could. Convergent.
 fn write_fast<R: Record>(
@@ -173,7 +173,7 @@ fn write_fast<R: Record>(
                 }
                 tries += 1;
                 // Ends: a count. To try costs more looks at the stream, at which all the others look, too.
-                for _ in 0..LOOKS_FOR_ROOM {
+                for _ in 0..POLLS_FOR_ROOM {
                     match progress(target, lanes) {
                         // The lock's way reports the error, or lets the stream grow.
                         Err(_) => return false,
