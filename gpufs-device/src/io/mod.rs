@@ -3,6 +3,7 @@
 
 mod abandon;
 mod copy;
+mod range;
 mod ready;
 mod staging;
 mod wait;
@@ -17,6 +18,7 @@ use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
+pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Backoff;

@@ -8,7 +8,8 @@ use gpufs_core::{Counters, Errno};
 use static_assertions::const_assert;
 
 use super::{
-    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact, transact_on,
+    Backoff, DeviceRange, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, transact,
+    transact_on,
 };
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
 
@@ -22,34 +23,31 @@ pub(crate) struct StagingArea {
 }
 
 impl StagingArea {
+    /// The `bytes` bytes from `at` on.
+    ///
+    /// # Panics
+    /// If they do not lie in it.
+    fn part(self, at: u32, bytes: usize) -> DeviceRange {
+        assert!(at as usize + bytes <= self.bytes as usize, "beyond a lane's staging memory");
+        DeviceRange::new(self.address, u64::from(self.bytes)).part(u64::from(at), bytes as u64)
+    }
     /// Copies `bytes` in at `at`.
     ///
     /// # Panics
     /// If they do not fit.
     pub(crate) fn put(self, at: u32, bytes: &[u8]) {
-        assert!(at as usize + bytes.len() <= self.bytes as usize);
         // SAFETY:
-        // - the staging memory is this lane's, valid for `self.bytes`, and the range was checked
-        // - the caller's slice cannot lie in it: staging memory is never handed out
-        unsafe {
-            core::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                (self.address as *mut u8).add(at as usize),
-                bytes.len(),
-            );
-        }
+        // - a part of the lane's staging memory, which is valid for reads and writes; any bytes are initialized
+        // - the lane's alone: staging memory is never handed out, so the caller's slice cannot lie in it
+        let into = unsafe { self.part(at, bytes.len()).slice_mut() };
+        into.copy_from_slice(bytes);
     }
     /// Reads a plain structure that the kernel wrote at `at`, a multiple of 16.
     pub(crate) fn read<T: Copy>(self, at: u32) -> T {
-        assert!(
-            at.is_multiple_of(16)
-                && at as usize + size_of::<T>() <= self.bytes as usize
-                && align_of::<T>() <= 16
-        );
         // SAFETY:
-        // - in bounds and aligned as checked; the pool's buffers are page aligned
+        // - a part of the lane's staging memory, which nobody writes now
         // - the types read here are plain numbers, for which any bytes are valid
-        unsafe { (self.address as *const u8).add(at as usize).cast::<T>().read() }
+        unsafe { self.part(at, size_of::<T>()).read() }
     }
 }
 

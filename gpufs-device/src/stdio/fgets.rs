@@ -17,7 +17,7 @@ use super::ahead::{self, Taken};
 use super::lines::NEWLINE;
 use super::lock::{LockedStream, with_lock, with_lock_unless};
 use super::newlines::Window;
-use crate::io::copy_lanes;
+use crate::io::{DeviceRange, copy_lanes};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 /// What an unbuffered stream may read at once, so that it does not read past the line.
@@ -266,14 +266,9 @@ fn line(held: &LockedStream, target: Option<*mut u8>, room: u64) -> Result<Optio
             break;
         };
         // SAFETY:
-        // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in
-        //   flight
-        let buffer = unsafe {
-            core::slice::from_raw_parts(
-                address as *const u8,
-                usize::try_from(length.min(most - done)).unwrap_or(0),
-            )
-        };
+        // - the buffer holds `length` bytes from `address` on, which the kernel wrote
+        // - nobody writes it while the stream is held and no read is in flight
+        let buffer = unsafe { DeviceRange::new(address, length.min(most - done)).slice() };
         let found = memchr(NEWLINE, buffer);
         let piece = found.map_or(buffer, |at| &buffer[..=at]);
         put(done, piece);
