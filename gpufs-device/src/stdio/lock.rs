@@ -29,8 +29,8 @@ pub(super) fn with_lock<T>(
     hold(file, lanes, body)
 }
 
-/// As [`with_lock`], but where there turns out to be no need when the lock is got, as the leader says, hands the lock on at once: `None`.
-/// Without this, lanes that found the fast path closed once would form a convoy that closes it for each other for ever.
+/// Like [`with_lock`], but first asks `needless` in the leader: if it returns true, releases the lock and returns `None`. Without this,
+/// callers that once found the fast path closed would queue for the lock and close it for each other indefinitely.
 pub(super) fn with_lock_unless<T>(
     file: File,
     lanes: Lanes,
