@@ -32,8 +32,8 @@ use gpufs_core::abi::Cqe;
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::files::OpenFile;
 use gpufs_core::resources::Resources;
-use gpufs_core::stream::readahead::{Taking, Work};
-use gpufs_core::stream::{Buffering, Progress, Stream};
+use gpufs_core::stream::readahead::Work;
+use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Arc;
 use loom::thread;
@@ -194,7 +194,7 @@ impl World {
         let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
         for _ in 0..looks {
             match lines.try_take_lines(stream, stream.generation.peek(), count, LINE) {
-                Taking::At(line) => {
+                Reservation::At(line) => {
                     let mut numbers = Vec::new();
                     for place in 0..PLACES {
                         let (base, published) = lines.of_place(place);
@@ -218,8 +218,8 @@ impl World {
                     numbers.sort_unstable();
                     return Some(numbers);
                 }
-                Taking::Closed => return None,
-                Taking::Busy => thread::yield_now(),
+                Reservation::Closed => return None,
+                Reservation::Busy => thread::yield_now(),
             }
         }
         None

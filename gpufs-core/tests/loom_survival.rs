@@ -25,7 +25,7 @@ use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::files::OpenFile;
 use gpufs_core::journal::{Journal, Place, Record};
 use gpufs_core::resources::Resources;
-use gpufs_core::stream::{Buffering, Progress, Reservation, Stream, operation_of};
+use gpufs_core::stream::{Buffering, Progress, Reservation, Stream, Token};
 use gpufs_core::word::{DeviceWord64, EntryCell, SharedWord64};
 use gpufs_core::{Operation, Slot};
 use loom::sync::Arc;
@@ -213,7 +213,7 @@ fn result_is_found() {
         let head = world.rig.cq_head().observe();
         let (record, ..) = world.in_force();
         if record.token != 0 && head != 0 {
-            let (_, operation) = operation_of(record.token);
+            let (_, operation) = Token::from_word(record.token).parts();
             assert_eq!(world.result(operation.slot), (operation.generation, BLOCK as u32));
         }
         assert_eq!(device.join().unwrap(), Progress::Done);

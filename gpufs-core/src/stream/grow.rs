@@ -4,11 +4,11 @@ use super::{BLOCKS_MAX, Stream};
 use crate::alloc::Claim;
 use crate::resources::Resources;
 
-/// What a stream leaves to the others of the buffers that are spare, for each that it takes.
+/// A stream takes one of so many spare buffers, and leaves the others.
 const SHARE: u32 = 2;
 
-/// Blocks that a stream of `count` blocks may have, where `most` are enough and `spare` buffers are free: a power of two. It takes no more
-/// than half of what is spare, so that streams that grow first leave some for later ones, but one buffer if there is one.
+/// How many blocks a stream of `count` blocks may have, of `most` at most, where `spare` buffers are free: a power of two. It takes at most half
+/// of the spare buffers, so that the streams that grow first leave some for later ones, but one if there is one.
 const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
     let most_more = if spare < SHARE { if spare == 0 { 0 } else { 1 } } else { spare / SHARE };
     let mut blocks = count;
@@ -19,62 +19,62 @@ const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
 }
 
 impl Stream {
-    /// Whether the stream could have more blocks now. A hint, for who found it busy or its lock crowded.
+    /// Whether the stream could have more blocks now. A hint, for a caller that found it busy or its lock contended.
     #[must_use]
-    pub fn may_grow(&self, session: &Resources) -> bool {
+    pub fn may_grow(&self, resources: &Resources) -> bool {
         // ORDERING: relaxed: a hint, or under the lock.
         let count = self.block_count.peek();
-        let most = session.blocks_per_stream;
-        // Looks at what is spare only where the answer hangs on it.
-        count < most && blocks_for(count, most, session.stream_buffers.free.free()) > count
+        let most = resources.blocks_per_stream;
+        // Looks at the spare buffers only where the answer depends on them.
+        count < most && blocks_for(count, most, resources.stream_buffers.free.free()) > count
     }
 
     /// Takes more blocks, as many as are wanted and the stream's share of the spare ones allows. The lock's holder, one lane, when quiet and
     /// everything accepted is written ([`Stream::flush_step`] says `Done`); then [`Stream::begin_writing`], before the lock is handed on.
     /// Waits for nothing.
-    pub fn grow(&self, session: &Resources) {
+    pub fn grow(&self, resources: &Resources) {
         let count = self.block_count.peek();
-        let set = &session.stream_buffers.free;
+        let set = &resources.stream_buffers.free;
         #[allow(clippy::cast_possible_truncation, reason = "a small number")]
-        let most = session.blocks_per_stream.min(BLOCKS_MAX as u32);
+        let most = resources.blocks_per_stream.min(BLOCKS_MAX as u32);
         let wanted = blocks_for(count, most, set.free());
         let mut have = count;
         // Ends: each round takes a buffer or is the last.
         while have < wanted {
-            let Some(claim) = set.claim(wanted - have, self.index_in(session)) else { break };
+            let Some(claim) = set.claim(wanted - have, self.index_in(resources)) else { break };
             for rank in 0..claim.count() {
-                self.blocks[have as usize].give(session, claim.item(rank));
+                self.blocks[have as usize].give(resources, claim.item(rank));
                 have += 1;
             }
         }
-        // Others may have been faster.
+        // Other streams may have claimed some meanwhile.
         let kept = 1 << have.ilog2();
         for block in &self.blocks[kept as usize..have as usize] {
             set.release(Claim::single(block.buffer.peek()));
         }
-        // Who looks after the blocks without the lock meets none that is FULL or in flight, under either count; and nobody has room in
-        // hand who would commit by the old one: `begin_writing` and `open_cursor` see to that as for every change of the layout.
+        // A lane that makes progress without the lock finds no block FULL or in flight, under either count. And no lane commits by the old one
+        // with room in hand: `begin_writing` and `open_cursor` see to that, as for every change of the geometry.
         // ORDERING: release, device, partner `is_behind`.
         self.block_count.publish(kept);
     }
 
-    /// Leaves the stream's own buffer to a read that was given up and may still write it, and takes a spare one for good, if there is one. The
-    /// lock's holder, alone.
-    pub fn replace_own_buffer(&self, session: &Resources) {
-        if let Some(claim) = session.stream_buffers.free.claim(1, self.index_in(session)) {
-            self.blocks[0].give(session, claim.item(0));
+    /// Leaves the stream's own buffer to a read that nobody waits for any more and that may still write it, and takes a spare one for good, if
+    /// there is one. The lock's holder, alone.
+    pub fn replace_own_buffer(&self, resources: &Resources) {
+        if let Some(claim) = resources.stream_buffers.free.claim(1, self.index_in(resources)) {
+            self.blocks[0].give(resources, claim.item(0));
         }
     }
 
-    /// Lets the buffers go that the stream took beside its own, and says in the journal that all are nobody's. The lock's holder, one
+    /// Releases the spare buffers that the stream has taken, and says in the journal that all of its buffers are nobody's. The lock's holder, one
     /// lane, when nothing is in flight, before the stream's file and its entry are given back.
-    pub fn give_back(&self, session: &Resources) {
+    pub fn give_back(&self, resources: &Resources) {
         let count = self.block_count.peek() as usize;
         for block in self.blocks.iter().take(count) {
-            session.journal.clear_owner(block.buffer.peek());
+            resources.journal.clear_owner(block.buffer.peek());
         }
         for block in self.blocks.iter().take(count).skip(1) {
-            session.stream_buffers.free.release(Claim::single(block.buffer.peek()));
+            resources.stream_buffers.free.release(Claim::single(block.buffer.peek()));
         }
         // ORDERING: relaxed: the lock's hand-over and the entry's release publish it.
         self.block_count.set(1);

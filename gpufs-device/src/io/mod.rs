@@ -10,7 +10,7 @@ mod wait;
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::stream::RING_SHIFT;
+use gpufs_core::stream::Token;
 use gpufs_core::{Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket};
 use static_assertions::const_assert;
 
@@ -212,7 +212,7 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
     let (ring, journal) = (ring_of_warp(session), &session.journal);
     let journaled = if journal.is_enabled() { Operation::JOURNALED } else { 0 };
     let armed = |operation: Operation| {
-        journal.note_opening(index, operation.token() | u64::from(ring) << RING_SHIFT);
+        journal.note_opening(index, Token::new(ring, operation).word());
         journaled
     };
     let done = |result: i32| match Errno::check(result) {

@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
 use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
-use gpufs_core::stream::readahead::{Lines, Taking, Work};
-use gpufs_core::stream::{Buffering, Direction, Stream};
+use gpufs_core::stream::readahead::{Lines, Work};
+use gpufs_core::stream::{Buffering, Direction, Reservation, Stream};
 
 use super::File;
 use super::lock::LockedStream;
@@ -149,8 +149,8 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     // Ends: reads complete, and this loop reaps, indexes, publishes and drains; and a count.
     loop {
         match lanes.on_leader(|| lines.try_take_lines(stream, file.generation, count, most)) {
-            Taking::Closed => return Taken::Closed,
-            Taking::Busy => {
+            Reservation::Closed => return Taken::Closed,
+            Reservation::Busy => {
                 if tries == BUSY_TRIES {
                     return Taken::Closed;
                 }
@@ -167,7 +167,7 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                 }
             }
             // From here to `leave` nothing is waited for.
-            Taking::At(line) => {
+            Reservation::At(line) => {
                 let length = copy_out(session, stream, lanes, line, memory);
                 // Also while there are lines enough, so that there will be.
                 if line / LINES_PER_PROGRESS != (line + count) / LINES_PER_PROGRESS {

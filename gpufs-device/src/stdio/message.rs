@@ -3,7 +3,6 @@
 
 use gpufs_core::Errno;
 use gpufs_core::shared::{Left, Seen};
-use gpufs_core::stream::readahead::Taking;
 use gpufs_core::stream::{Progress, Reservation};
 
 use crate::warp::Broadcast;
@@ -34,7 +33,7 @@ impl Broadcast for Progress {
 const CLOSED: u64 = u64::MAX;
 const BUSY: u64 = u64::MAX - 1;
 
-/// A position is itself.
+/// A position, or a line's number, is itself.
 impl Broadcast for Reservation {
     #[inline]
     fn to_word(self) -> u64 {
@@ -53,29 +52,6 @@ impl Broadcast for Reservation {
             CLOSED => Self::Closed,
             BUSY => Self::Busy,
             position => Self::At(position),
-        }
-    }
-}
-
-/// A line's number is itself.
-impl Broadcast for Taking {
-    #[inline]
-    fn to_word(self) -> u64 {
-        match self {
-            Self::At(line) => {
-                debug_assert!(line >> 63 == 0);
-                line
-            }
-            Self::Closed => CLOSED,
-            Self::Busy => BUSY,
-        }
-    }
-    #[inline]
-    fn from_word(word: u64) -> Self {
-        match word {
-            CLOSED => Self::Closed,
-            BUSY => Self::Busy,
-            line => Self::At(line),
         }
     }
 }
@@ -136,12 +112,8 @@ mod tests {
         assert_comes_back(Progress::NoSlot);
         for at in [0, 1, GREATEST - 1, GREATEST] {
             assert_comes_back(Reservation::At(at));
-            assert_comes_back(Taking::At(at));
         }
         for answer in [Reservation::Closed, Reservation::Busy] {
-            assert_comes_back(answer);
-        }
-        for answer in [Taking::Closed, Taking::Busy] {
             assert_comes_back(answer);
         }
         for left in [Left::Others, Left::NotOpen, Left::Last(1), Left::Last(u64::from(u32::MAX))] {
@@ -154,7 +126,6 @@ mod tests {
         fn payloads_come_back(ring: u32, at in 0..=GREATEST, count in 1..=u64::from(u32::MAX), word: u64) {
             assert_comes_back(Progress::Wait(ring));
             assert_comes_back(Reservation::At(at));
-            assert_comes_back(Taking::At(at));
             assert_comes_back(Left::Last(count));
             let seen = <Seen as Broadcast>::from_word(word);
             assert_comes_back(seen);

@@ -12,7 +12,7 @@ use std::{fmt, fs, io, ptr, thread};
 
 use gpufs_core::journal::{Journal, Record};
 use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
-use gpufs_core::stream::operation_of;
+use gpufs_core::stream::Token;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
 use super::host_journal::HostJournal;
@@ -273,7 +273,7 @@ fn read_block(
 /// The state of the operation with this token. `ticket`: the ticket that was drawn for it, if one was (`gpufs_core::journal`, "The write
 /// in flight").
 fn fate_of(host_journal: &HostJournal, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
-    let (ring, operation) = operation_of(token);
+    let (ring, operation) = Token::from_word(token).parts();
     let kept = host_journal.result(ring, operation.slot.0);
     if kept >> 32 == u64::from(operation.generation) {
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
@@ -298,7 +298,7 @@ pub(super) fn result_of(host_journal: &HostJournal, rings: &[Ring], token: u64) 
             Fate::Unpublished | Fate::Pending => None,
         };
     }
-    let (ring, operation) = operation_of(token);
+    let (ring, operation) = Token::from_word(token).parts();
     rings.get(ring as usize)?.completion_of(operation.token())
 }
 
