@@ -127,9 +127,17 @@ impl Ring {
         } else {
             opcode::Write::new(file, block.as_ptr(), bytes).offset(offset).build()
         };
-        // SAFETY:
-        // - a block of the source, which outlives this ring and is not written
-        unsafe { self.ring.submission().push(&entry) }?;
+        // The kernel's thread posts completions before it says which entries of the submission queue it has consumed.
+        // Ends: it consumes every entry, and there are as many as writes in flight at most.
+        loop {
+            // SAFETY:
+            // - a block of the source, which outlives this ring and is not written
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            if pushed.is_ok() {
+                break;
+            }
+            self.ring.submitter().squeue_wait()?;
+        }
         self.ring.submit()?;
         Ok(())
     }
