@@ -18,7 +18,7 @@ use crate::warp::Lanes;
 const AT_FDCWD: i32 = -100;
 const AT_EMPTY_PATH: u32 = 0x1000;
 const STATX_BASIC_STATS: u32 = 0x7ff;
-/// Where the path lies in the staging memory of `statx`, behind its result.
+/// Where the path lies in the staging memory of `statx`, after its result.
 const EMPTY_PATH_AT: u32 = 512;
 
 const S_IFMT: u16 = 0o170_000;

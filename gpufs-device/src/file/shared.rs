@@ -9,7 +9,7 @@ use super::Whence;
 use crate::io::{Backoff, drain, ring_of_warp, staged, transact_one};
 use crate::warp::{Lanes, Machine, Warp};
 
-/// Where the answer lies in the staging memory, behind the request.
+/// Where the answer lies in the staging memory, after the request.
 const ANSWER_AT: u32 = 64;
 
 /// Moves the position of a [`OpenFile::SHARED`] file, for all lanes once: the new one. Convergent; called by `lanes`, which hold the

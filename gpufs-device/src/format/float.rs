@@ -320,7 +320,7 @@ fn quick_places(mantissa: u64, exponent: i32, places: u32, rounding: Rounding) -
     if fraction != 0 && exponent <= -128 && rounding == Rounding::Away {
         return None;
     }
-    // With 128 or more bits behind the point the value is below 2^-75, and so below half of any last digit here.
+    // With 128 or more bits after the point the value is below 2^-75, and so below half of any last digit here.
     if fraction == 0 || exponent <= -128 {
         return Some(Quick::fixed(whole, 0));
     }
@@ -376,7 +376,7 @@ fn scaled(mantissa: u64, exponent: i32, scale: i64) -> Option<(u64, Rest)> {
     let (whole, fraction) = split(mantissa, exponent)?;
     let remainder = whole.checked_rem(unit)?;
     let half = remainder.cmp(&(unit / 2));
-    // What is behind the point breaks a tie.
+    // What follows the point breaks a tie.
     let half = if fraction == 0 { half } else { half.then(core::cmp::Ordering::Greater) };
     Some((whole.checked_div(unit)?, Rest { half, zero: remainder == 0 && fraction == 0 }))
 }

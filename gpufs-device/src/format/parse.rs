@@ -122,7 +122,7 @@ pub(super) struct Spec {
     pub(super) conversion: Conversion,
     /// Whether it was written with a capital: `X`, `B`, `F`, `E`, `G`, `A`.
     pub(super) upper: bool,
-    /// The offset behind it.
+    /// The offset after it.
     pub(super) end: usize,
 }
 
@@ -136,7 +136,7 @@ pub(super) enum Section {
     End,
 }
 
-/// The byte at `at`, or NUL behind the end, which no conversion contains.
+/// The byte at `at`, or NUL after the end, which no conversion contains.
 #[inline]
 const fn byte(format: &[u8], at: usize) -> u8 {
     if at < format.len() { format[at] } else { 0 }
@@ -165,7 +165,7 @@ pub(super) const fn section(format: &[u8], at: usize) -> Result<Section, FormatE
 const fn conversion(format: &[u8], at: usize) -> Result<Spec, What> {
     let mut at = at + 1;
     let mut flags = Flags::NONE;
-    // Each turn moves on by a byte, and NUL, behind the end, is no flag.
+    // Each turn moves on by a byte, and NUL, after the end, is no flag.
     while let Some(flag) = Flags::from_byte(byte(format, at)) {
         flags = flags.with(flag);
         at += 1;
@@ -222,7 +222,7 @@ const fn conversion(format: &[u8], at: usize) -> Result<Spec, What> {
     Ok(Spec { flags, width, precision, length, conversion, upper, end: at + 1 })
 }
 
-/// Reads `*`, a number or nothing, and moves `at` behind it.
+/// Reads `*`, a number or nothing, and moves `at` past it.
 const fn amount(format: &[u8], at: &mut usize) -> Result<Amount, What> {
     if byte(format, *at) == b'*' {
         *at += 1;
@@ -243,7 +243,7 @@ const fn amount(format: &[u8], at: &mut usize) -> Result<Amount, What> {
     }
 }
 
-/// Reads a length modifier, if there is one, and moves `at` behind it.
+/// Reads a length modifier, if there is one, and moves `at` past it.
 const fn length(format: &[u8], at: &mut usize) -> Length {
     let (length, size) = match (byte(format, *at), byte(format, *at + 1)) {
         (b'h', b'h') => (Length::Char, 2),

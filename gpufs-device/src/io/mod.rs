@@ -34,11 +34,11 @@ pub(crate) fn ring_of_warp(session: &SessionTables) -> u32 {
 const COMPLETIONS_OF_A_LANE: u32 = 8;
 const_assert!(COMPLETIONS_OF_A_LANE * u64::BITS <= Queue::DRAINED_MAX);
 
-/// What came of a drain.
+/// The result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Drained {
-    /// Completions were handed on.
+    /// Completions were delivered.
     Some,
     /// There were none.
     Nothing,
@@ -48,9 +48,9 @@ pub(crate) enum Drained {
     Failed,
 }
 
-/// Takes completions of one ring and hands them on. Convergent; called by `lanes`; valid in all. Waits for nothing.
+/// Takes completions of one ring and delivers them. Convergent; called by `lanes`; valid in all. Waits for nothing.
 ///
-/// Of those who wait for something else than a completion. Not inlined: what it keeps would be spilled all over its callers.
+/// For callers that wait for something other than a completion. Not inlined: its registers would be spilled throughout its callers.
 #[inline(never)]
 pub(crate) fn drain(session: &SessionTables, lanes: Lanes, ring: u32) -> Drained {
     drain_after(session, ring, &session.queues()[ring as usize], lanes, 1)
@@ -154,8 +154,8 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
 
 /// [`deliver`] of more completions than there are lanes, of the drain that [`drain_after`] packed. Convergent; called by `lanes`.
 ///
-/// Not inlined: it takes all registers, and what its callers keep would be spilled. With a copy of the queue: read anew behind each fence, its
-/// fields made 20 million NOPs a second 13.5.
+/// Not inlined: it takes all registers, and what its callers keep would be spilled. It copies the queue: loaded
+/// again after each fence, its fields made 20 million NOPs a second 13.5.
 #[inline(never)]
 fn deliver_wide(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
     // SAFETY:
@@ -199,8 +199,8 @@ pub(crate) fn transact(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>
     transact_on(session, ring_of_warp(session), lanes, entry)
 }
 
-/// [`transact`] on `ring`, which [`ring_of_warp`] told the caller before it made what others might see: behind that, it would have to be
-/// looked up anew.
+/// Like [`transact`], on a ring that the caller has already computed ([`ring_of_warp`]). Computed before the caller's first shared store,
+/// it stays in a register.
 #[inline(never)]
 pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     transact_noting(session, ring, lanes, entry, |_| 0, |_| {})
@@ -223,7 +223,7 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
 }
 
 /// [`transact_on`]. Each lane that has an entry calls `noted` before it is published, for what its `user_data` gets beside the token, and
-/// `done` with its result before its slot is let go.
+/// `done` with its result before its slot is released.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "what is not noted must cost nothing")]
 fn transact_noting(

@@ -20,7 +20,7 @@ use crate::warp::{Lanes, Machine, Warp};
 /// How long an operation on a file that was ready may take before it is cancelled; each time, the next may take twice as long.
 const HOLD_NS: (u64, u64) = (5_000_000, 1_000_000_000);
 /// The same for a call that is not to wait: an operation that could go on has by then, unless the kernel's worker thread got no core for so long.
-/// Then the call says `EAGAIN`, too, and the next one asks anew.
+/// Then the call says `EAGAIN`, too, and the next one asks again.
 const INSTANT_NS: u64 = 10_000_000;
 /// Rests between two looks at what is not ready.
 const REST_NS: (u64, u64) = (20_000, 20_000_000);
@@ -29,7 +29,7 @@ const NAPS_OF_A_REST: u32 = 100_000;
 /// What is written at a time where the kernel cannot be told not to wait: a pipe that is ready takes it (`PIPE_BUF`).
 const WRITTEN_AT_A_TIME: u64 = 4096;
 
-/// A wait for something that tells nobody when it comes: rests that grow. It holds nothing.
+/// A wait for an event that no completion announces: rests that grow. It holds nothing.
 pub(crate) struct Rests<'a> {
     session: &'a SessionTables,
     ring: u32,
@@ -83,7 +83,7 @@ fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
     operation
 }
 
-/// Does `entry`, but for no longer than `hold_ns`: then it is cancelled, as a rule with `ECANCELED`. 0 cancels it right behind its submission,
+/// Does `entry`, but for no longer than `hold_ns`: then it is cancelled, as a rule with `ECANCELED`. 0 cancels it right after its submission,
 /// which for a poll is a look without waiting.
 ///
 /// What the entry refers to must stay valid until the return.

@@ -261,7 +261,7 @@ fn transfer_of_one(
     if requests.is_empty() {
         return Ok(0);
     }
-    // What never changes is copied: behind each acquire it would be a trip to memory.
+    // What never changes is copied: after each acquire it would be loaded again.
     let (lane, pool, together) = (requests.first(), session.staging, session.copies_together());
     let ring = ring_of_warp(session);
     let counters = session.queues()[ring as usize].counters();

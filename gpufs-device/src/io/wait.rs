@@ -34,7 +34,7 @@ impl<'a> Backoff<'a> {
         Self { session, nap_ns: NAP_OF_MANY_NS.0, longest_ns: NAP_OF_MANY_NS.1, started_ns: None }
     }
 
-    /// Naps once, shorter after completions were handed on. Any lane; not convergent.
+    /// Naps once, shorter after completions were delivered. Any lane; not convergent.
     ///
     /// # Errors
     /// Of a thread of the host's, which is to give up: `ETIMEDOUT` past the session's deadline, `EIO` where the ring has failed.

@@ -53,7 +53,7 @@ impl FileHandle {
     pub fn get(self, fs: Fs) -> Result<File, Errno> {
         File::from_handle_at(self.0, core::ptr::from_ref(fs.session()).addr() as u64, fs.session())
     }
-    /// The stream, for who sees the tables at another address than the device does, at `session`: the host.
+    /// The stream, for the host, which sees the tables at another address than the device does: that is `session`.
     ///
     /// # Errors
     /// As [`FileHandle::get`].

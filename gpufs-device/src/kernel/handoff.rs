@@ -42,7 +42,7 @@ const FULL: u32 = 2;
 pub struct Handoff<T> {
     /// EMPTY → TAKEN → FULL.
     state: DeviceWord,
-    /// Written by who took the place; a value, and constant, from FULL on.
+    /// Written by the lane that took the place; a value, and constant, from FULL on.
     value: UnsafeCell<MaybeUninit<T>>,
 }
 

@@ -54,7 +54,7 @@ macro_rules! portable {
     };
 }
 
-/// Declares a kernel: an ordinary function that any thread of the grid runs, and beside it a module of the same name with
+/// Declares a kernel: an ordinary function that any thread of the grid runs, and a module of the same name with
 ///
 /// - `Arguments`, what a launch hands to every thread;
 /// - `Entry`, which the host starts: `session.start::<name::Entry>(grid, name::Arguments { … })`;
@@ -69,7 +69,7 @@ macro_rules! portable {
 /// use gpufs_device::{Errno, File, fprintf};
 ///
 /// gpufs_device::kernel! {
-///     /// Every thread says who it is, in a file that the host opened, and leaves an error for the host.
+///     /// Every thread prints its number, in a file that the host opened, and leaves an error for the host.
 ///     pub fn greet(fs: Fs, log: File, failed: Shared<Handoff<Errno>>, rounds: u32) {
 ///         for round in 0..rounds {
 ///             if let Err(errno) = fprintf!(log, c"thread %lu, round %u\n", global_thread(), round) {

@@ -11,7 +11,7 @@ use super::newlines::note_ends;
 use crate::io::{Backoff, Drained, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes};
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Taken {
@@ -91,7 +91,7 @@ const BUSY_TRIES: u32 = 1_000;
 /// How often it looks for lines between two tries.
 const POLLS_FOR_LINES: u32 = 16;
 
-/// Lines after which one of those that take them looks after the places.
+/// A call that takes lines makes progress on the places once in this many lines.
 const LINES_PER_PROGRESS: u64 = 512;
 /// How often a call that finds a crowd at the lock looks whether lines open.
 const POLLS_FOR_OPENING: u32 = 32;
@@ -240,7 +240,7 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
     length
 }
 
-/// Looks after the places of a stream that has no lines now: each lane after some, and the warp then indexes or publishes one of them.
+/// Makes progress on the places of a stream that has no lines now: each lane on some, and the warp then indexes or publishes one of them.
 /// Convergent. Waits for nothing.
 fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     let lines = &stream.lines;
@@ -291,7 +291,7 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     let most_lines = Lines::block_lines_max(session);
     // SAFETY:
     // - the place is this warp's: its buffer was read, and its text's memory, which is as long, nobody else touches
-    // - blocks are made of whole words; behind the text there is room for `most_lines` ends
+    // - blocks are made of whole words; after the text there is room for `most_lines` ends
     let found = unsafe {
         copy_together(lanes, text, from, bytes);
         lanes.sync();

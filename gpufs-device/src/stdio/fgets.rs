@@ -34,7 +34,7 @@ impl File {
         let line = Lanes::calling(self.session, Call::Fgets).grouped(self.key(), |group| {
             let line = take(self, group, memory, room).map(|length| {
                 // SAFETY:
-                // - `memory` is `into`'s, of which `length` bytes and a NUL behind them were filled
+                // - `memory` is `into`'s, of which `length` bytes and a NUL after them were filled
                 let bytes = length.map(|length| unsafe { core::slice::from_raw_parts(memory, length + 1) });
                 // A line that holds NUL bytes is cut at the first, as C reads it.
                 bytes.and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok())
@@ -194,7 +194,7 @@ fn take_lines(
     let before = lanes.shuffle(until, if below.is_empty() { lanes.lane() } else { below.last() });
     let start = if below.is_empty() { 0 } else { before };
     let room = mine.most - mine.done;
-    // The lane behind the last newline has its share of what follows it; those above have nothing.
+    // The lane after the last newline has its share of what follows it; those above have nothing.
     let reached = waits && rank <= window.count();
     let bound = lanes.ballot(reached && until - start > room);
     let reached = lanes.ballot(reached);

@@ -22,7 +22,7 @@ impl LockedStream {
         self.advance(|stream| stream.flush_step(self.session, ring))
     }
 
-    /// Drops what could not be written: after this no block is in use, and nothing is written before one is filled anew. After a flush
+    /// Drops what could not be written: after this no block is in use, and nothing is written before one is filled again. After a flush
     /// that failed. Convergent.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl LockedStream {
         Ok(())
     }
 
-    /// The position behind everything accepted, of a stream that is writing.
+    /// The position after everything accepted, of a stream that is writing.
     pub(super) fn written_position(&self) -> Result<u64, Errno> {
         let flags = self.file_flags();
         if flags & OpenFile::SEEKABLE == 0 {

@@ -113,7 +113,7 @@ impl LockedStream {
         self.session.stream_buffers.address(self.stream.blocks[0].buffer.peek())
     }
 
-    /// Reads up to `bytes` behind what was read before.
+    /// Reads up to `bytes` after those that were read before.
     fn refill(&self, bytes: u64) -> Result<u32, Errno> {
         let stream = self.stream;
         let position = stream.position.peek() + u64::from(stream.read_end.peek());

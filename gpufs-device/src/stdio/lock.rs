@@ -109,7 +109,7 @@ fn hold<T>(
     outcome
 }
 
-/// Whether nobody is under way in the stream without the lock; if not, on which `ring` something may be. The leader of the lock's
+/// Whether no lane is active in the stream without the lock; if not, `ring` is one on which something may be in flight. The leader of the lock's
 /// holder.
 fn is_settled(session: &SessionTables, stream: &Stream, ring: &mut u32) -> bool {
     if !stream.is_quiet() {

@@ -80,7 +80,7 @@ impl Window {
         Self::of(lanes, words, skip, length)
     }
 
-    /// The newlines in a window's words, of which `length` bytes (at least 1) behind the first `skip` are text. Convergent, as
+    /// The newlines in a window's words, of which `length` bytes (at least 1) after the first `skip` are text. Convergent, as
     /// [`Window::new`].
     pub(super) fn of(lanes: Lanes, words: Words, skip: u64, length: u64) -> Self {
         let end = skip + length;
@@ -106,7 +106,7 @@ impl Window {
         (0..WORDS).map(|round| part(self.totals, round)).sum()
     }
 
-    /// Where the text goes on behind newline number `number`, which may be another in each lane: `None` where there are not so many.
+    /// Where the text goes on after newline number `number`, which may be another in each lane: `None` where there are fewer.
     /// Convergent; called by the window's lanes.
     pub(super) fn end_of(&self, number: u32) -> Option<u64> {
         let lanes = self.lanes;

@@ -34,7 +34,7 @@ impl LockedStream {
     pub(super) fn seek_shared(&self, offset: i64, whence: Whence) -> Result<(), Errno> {
         let ahead = self.ahead().cast_signed();
         let offset = match whence {
-            // The file stands behind what was read ahead.
+            // The file's position is after what was read ahead.
             Whence::Current => offset.checked_sub(ahead).ok_or(Errno::INVAL)?,
             Whence::Set | Whence::End => offset,
         };

@@ -139,7 +139,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
         if group.is_leader() {
             match opened {
                 Ok(file) => {
-                    // ORDERING: release, device, partner `leave`: who sees this sees the stream's generation.
+                    // ORDERING: release, device, partner `leave`: a lane that sees this sees the stream's generation.
                     file.stream().shared.publish(u64::from(epoch) << 32 | u64::from(index + 1));
                     table.entry(index).opened(file.index, file.generation);
                 }
@@ -154,13 +154,13 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
 /// Opens of one stream at a time.
 const OPENS_MAX: u64 = (1 << 29) - 1;
 
-/// What came of an entry that `same` of the group have joined. Convergent; `None` in the others.
+/// The result of an entry that `same` of the group have joined. Convergent; `None` in the others.
 fn settled(fs: Fs, group: Lanes, index: u32, same: LaneMask) -> Option<Result<File, Errno>> {
     let session = fs.session();
     let entry = session.shared.entry(index);
     let mut backoff = Backoff::of_many(session);
     let ring = ring_of_warp(session);
-    // Ends: who opens waits for the kernel.
+    // Ends: the lane that opens waits for the kernel.
     let seen = loop {
         let seen = group.on_leader(|| entry.seen());
         if seen.state() != State::Opening {
@@ -281,7 +281,7 @@ pub(super) fn leave(file: File, lanes: Lanes) -> Closing {
         let stream = file.stream();
         let word = group.on_leader(|| {
             // ORDERING: acquire, device, partner `open_group`: were it a later stream's, the generation would be, too. It is no earlier one's,
-            // since who has the handle has acquired its own.
+            // since a lane that has the handle has acquired its own.
             let word = stream.shared.observe();
             if stream.generation.peek() == file.generation { word } else { 0 }
         });

@@ -108,7 +108,7 @@ impl Text {
         formatted.map_err(|fmt::Error| Errno::INVAL)
     }
 
-    /// Begins anew, with memory for `bytes` from the start.
+    /// Begins again, with memory for `bytes` from the start.
     fn wait_for(&mut self, bytes: u64) -> Result<(), Errno> {
         self.clear();
         if bytes > self.most_bytes() {
@@ -168,7 +168,7 @@ impl Text {
         u64::from(records.free.capacity()) * (u64::from(records.buffer_bytes) - HEAD_BYTES)
     }
 
-    /// Claims a run for `bytes`, or for fewer, behind the last one; for how many.
+    /// Claims a run for `bytes`, or for fewer, after the last one; for how many.
     fn claim(&mut self, bytes: u64) -> Option<u64> {
         let records = &self.file.session.records;
         if records.base == 0 {
@@ -223,7 +223,7 @@ impl Text {
         true
     }
 
-    /// Puts a piece behind what the runs hold; whether there was memory for it.
+    /// Appends a piece to what the runs hold; whether there was memory for it.
     fn append(&mut self, mut piece: &[u8]) -> bool {
         // Ends: each round takes bytes of the piece, or goes on to a run, which has room.
         while !piece.is_empty() {

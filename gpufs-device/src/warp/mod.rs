@@ -149,7 +149,7 @@ pub trait Warp {
     fn calling(call: usize) -> LaneMask;
     /// The lanes whose `predicate` holds.
     fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
-    /// What `work` comes to in the leader, the lowest of `lanes`. No other lane does it.
+    /// The result of `work` in the leader, the lowest of `lanes`. No other lane runs it.
     #[inline]
     fn on_leader(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
         let word = if Self::lane() == lanes.first() { work() } else { 0 };

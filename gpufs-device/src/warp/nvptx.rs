@@ -154,7 +154,7 @@ fn ballot_of(mask: u32, predicate: bool) -> u32 {
     votes
 }
 
-/// The leader's work, behind which the lanes wait for each other; what it came to, in the leader.
+/// The leader's work, after which the lanes wait for each other; its result is valid in the leader.
 #[inline(never)]
 fn lead_of(mask: u32, work: impl FnOnce() -> u64) -> u64 {
     let word = if laneid() == mask.trailing_zeros() { work() } else { 0 };

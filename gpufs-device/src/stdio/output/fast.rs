@@ -11,7 +11,7 @@ use crate::stdio::File;
 use crate::stdio::lock::with_lock_unless;
 use crate::warp::{Lanes, Machine, Warp};
 
-/// Where the next piece of a group's bytes ends that begins at `from`: behind as many whole records as the fast path takes at once, but at
+/// Where the next piece of a group's bytes ends that begins at `from`: after as many whole records as the fast path takes at once, but at
 /// least one. Convergent.
 pub(super) fn piece_end<R: Record>(
     target: WriteTarget,

@@ -97,7 +97,7 @@ fn prepare(held: &LockedStream, total: u64) -> Result<(), Errno> {
         }
         held.forget_read();
         let LockedStream { session, stream, lanes, .. } = *held;
-        // Those who wait seem to write as much each, so much that the block will be full.
+        // The callers that wait are taken to write as much each: together, they would fill the block.
         let queued = u64::from(stream.lock.queued()).max(1);
         let is_much = queued.saturating_mul(total) >= stream.block_bytes();
         if lanes.any(lanes.is_leader() && is_much && stream.may_grow(session)) {
