@@ -5,6 +5,7 @@ mod abandon;
 mod copy;
 mod range;
 mod ready;
+mod runs;
 mod staging;
 mod wait;
 

@@ -10,7 +10,8 @@ use crate::io::{Backoff, drain};
 use crate::stdio::File;
 use crate::stdio::lock::LockedStream;
 
-/// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took.
+/// Under the lock: any buffering, any length. `accepted` counts the group's bytes that the stream took; at
+/// first those that the fast path took.
 pub(super) fn write_held<R: Record>(
     held: &LockedStream,
     part: &LaneRecord<'_, R>,
@@ -18,7 +19,6 @@ pub(super) fn write_held<R: Record>(
 ) -> Result<(), Errno> {
     prepare(held, part.total)?;
     let LockedStream { session, stream, lanes, ring } = *held;
-    // What the fast path took went before.
     let mut done = *accepted;
     let mut start = (stream.reserved(), done);
     let mut behind = false;
@@ -61,8 +61,8 @@ pub(super) fn write_held<R: Record>(
             continue;
         }
         let file = File { session, index: stream.index_in(session), generation: stream.generation.peek() };
-        let target = WriteTarget { file, stream, ring };
-        behind |= fill(target, lanes, part, (done, done + taken), position).is_some();
+        behind |=
+            fill(WriteTarget { file, stream, ring }, lanes, part, (done, done + taken), position).is_some();
         done += taken;
     }
     if behind {
