@@ -1,6 +1,7 @@
 //! The memory of an image: what holds a session's tables, on the host and on a device.
 //!
-//! An image begins with its head, the session and its queues. The tables are described in `tables`, and the sharing of images between sessions in `estate.rs`.
+//! An image begins with its head, the session and its queues. The tables are described in `tables`, and the sharing of images between
+//! sessions in `estate.rs`.
 #![expect(unsafe_code, reason = "maps memory for tables")]
 
 use std::io;
