@@ -12,6 +12,7 @@
 //! | the exchange FULL → CLAIMED is relaxed | `full_start` |
 //! | no fence in `commit`; no fence in `grant`, which `free_block` relies on | `serial_start` |
 //! | `advance` does not store `drained` | `lanes_drain` |
+//! | the generation is added to relaxed in `set_up` | `found_by_generation` |
 //!
 //! `lanes_drain` tells no single ordering: there `advance` and the lock stand in for each other.
 #![cfg(loom)]
@@ -20,8 +21,9 @@
 mod rig;
 
 use gpufs_core::abi::Cqe;
+use gpufs_core::session::OpenFile;
 use gpufs_core::session::TicketLock;
-use gpufs_core::stream::Reservation;
+use gpufs_core::stream::{Buffering, Reservation};
 use gpufs_core::word::EntryCell;
 use gpufs_core::{Delivery, Drain, Outcome, Slot};
 use loom::thread;
@@ -54,6 +56,22 @@ fn ticket_lock() {
         let others = [(); 2].map(|()| spawn(shared, turn));
         turn(shared);
         others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
+/// One opens a stream in the entry of another; a lane that finds it by its generation alone, as `fflush(NULL)` does, finds what was set up.
+#[test]
+fn found_by_generation() {
+    models::explore(3, World::new, |world| {
+        world.stream.close_cursor();
+        world.give_up();
+        let finder = spawn(world, |world| {
+            if world.stream.generation.observe() == 3 {
+                assert_eq!(world.stream.buffering(), Buffering::Line);
+            }
+        });
+        world.stream.set_up(&world.session, 0, OpenFile::SEEKABLE, Buffering::Line);
+        finder.join().unwrap();
     });
 }
 

@@ -16,9 +16,9 @@
 //! | a grant is stored, not exchanged; no fence before granting; two free a block | `progress_progress` |
 //! | two start a block | `start_start` |
 //!
-//! The cursor's addition, `block_number` and the granted room have models of their own in `loom_room.rs`. No model catches, alone: `is_quiet` without its look
-//! at the room, which `open_cursor` makes again, or with a relaxed one; `granted_to` exchanged relaxed; the generation added to relaxed. Who writes has acquired
-//! the room, to which `begin_writing` adds behind what the generation publishes.
+//! The cursor's addition, `block_number` and the granted room have models of their own in `loom_room.rs`; `granted_to` and `quiet_at` in
+//! `loom_reservation.rs`, the generation in `loom_orders.rs`. In a stream, no model catches `quiet_at` without its look at what is available:
+//! `open_cursor` makes it again.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a session of pointers, and the cells")]
 
