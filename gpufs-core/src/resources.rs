@@ -128,6 +128,16 @@ impl Resources {
         let flags = if seen & OpenFile::FIXED != 0 { seen } else { file.flags.observe() };
         if flags & OpenFile::OPEN == 0 { Err(Errno::BADF) } else { Ok((file, flags)) }
     }
+    /// The process's descriptor of an open file, for operations that take no registered file. Every entry has one: of a file that device
+    /// code opened it is what `openat` gave, and of a file that the host registered it is the one that the host keeps until the entry is free.
+    /// So such an operation installs and closes nothing, and where it fails nothing is left over.
+    ///
+    /// # Errors
+    /// `EBADF` if there is no such file.
+    pub fn process_descriptor(&self, index: FileIndex) -> Result<i32, Errno> {
+        // ORDERING: relaxed: constant while the file is open, and acquired by `file`.
+        self.file(index).map(|file| file.descriptor.peek().cast_signed())
+    }
     /// The registered memory that holds the whole of [`address`, `address + bytes`), as a buffer index.
     #[must_use]
     pub fn region_of(&self, address: u64, bytes: u64) -> Option<u32> {

@@ -19,6 +19,7 @@ constants! {
     IORING_OP_READ_FIXED = 4, "`pread(2)` into a registered buffer.";
     IORING_OP_WRITE_FIXED = 5, "`pwrite(2)` from a registered buffer.";
     IORING_OP_POLL_ADD = 6, "Waits until a file is ready (`poll(2)`).";
+    IORING_OP_SYNC_FILE_RANGE = 8, "`sync_file_range(2)`.";
     IORING_OP_ASYNC_CANCEL = 14, "Cancels another operation.";
     IORING_OP_FALLOCATE = 17, "`fallocate(2)`.";
     IORING_OP_OPENAT = 18, "`openat(2)`.";
@@ -27,8 +28,12 @@ constants! {
     IORING_OP_STATX = 21, "`statx(2)`.";
     IORING_OP_READ = 22, "`pread(2)`.";
     IORING_OP_WRITE = 23, "`pwrite(2)`.";
+    IORING_OP_FADVISE = 24, "`posix_fadvise(2)`.";
     IORING_OP_RENAMEAT = 35, "`renameat2(2)`.";
     IORING_OP_UNLINKAT = 36, "`unlinkat(2)`.";
+    IORING_OP_MKDIRAT = 37, "`mkdirat(2)`, since Linux 5.15.";
+    IORING_OP_SYMLINKAT = 38, "`symlinkat(2)`, since Linux 5.15.";
+    IORING_OP_LINKAT = 39, "`linkat(2)`, since Linux 5.15.";
     IORING_OP_FTRUNCATE = 55, "`ftruncate(2)`, since Linux 6.9.";
 }
 

@@ -6,9 +6,10 @@
 use static_assertions::const_assert_eq;
 
 use super::constants::{
-    IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC,
-    IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ,
-    IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT, IORING_OP_WRITE,
+    IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE,
+    IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_NOP,
+    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT,
+    IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE,
     IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE,
 };
 
@@ -180,6 +181,52 @@ impl Sqe {
             op_flags: rename_flags,
             ..Self::ZERO
         }
+    }
+    /// `mkdirat(2)` of the NUL-terminated string at `path`. Since Linux 5.15.
+    #[must_use]
+    pub const fn mkdirat(dirfd: i32, path: u64, mode: u32) -> Self {
+        Self { opcode: IORING_OP_MKDIRAT, fd: dirfd, addr: path, len: mode, ..Self::ZERO }
+    }
+    /// `symlinkat(2)`: a link at the string at `link_path` whose content is the string at `target`. Since Linux 5.15.
+    #[must_use]
+    pub const fn symlinkat(target: u64, new_dirfd: i32, link_path: u64) -> Self {
+        Self { opcode: IORING_OP_SYMLINKAT, fd: new_dirfd, addr: target, off: link_path, ..Self::ZERO }
+    }
+    /// `linkat(2)` of the file at the string at `old_path`, by the name at `new_path`. Since Linux 5.15.
+    #[must_use]
+    pub const fn linkat(
+        old_dirfd: i32,
+        old_path: u64,
+        new_dirfd: i32,
+        new_path: u64,
+        link_flags: u32,
+    ) -> Self {
+        Self {
+            opcode: IORING_OP_LINKAT,
+            fd: old_dirfd,
+            addr: old_path,
+            len: new_dirfd.cast_unsigned(),
+            off: new_path,
+            op_flags: link_flags,
+            ..Self::ZERO
+        }
+    }
+    /// `posix_fadvise(2)` about `length` bytes at `off`. Lengths beyond 32 bits need Linux 6.10: before, `EINVAL`.
+    #[must_use]
+    pub const fn fadvise(fd: i32, off: u64, length: u64, advice: u32) -> Self {
+        let entry = Self { opcode: IORING_OP_FADVISE, fd, off, op_flags: advice, ..Self::ZERO };
+        // Older kernels look at `len` alone and refuse an `addr`; later ones take `len` where `addr` is 0.
+        #[expect(clippy::cast_possible_truncation, reason = "only where it fits")]
+        if length <= u32::MAX as u64 {
+            Self { len: length as u32, ..entry }
+        } else {
+            Self { addr: length, ..entry }
+        }
+    }
+    /// `sync_file_range(2)` of `length` bytes at `off`, to the end of the file where that is 0.
+    #[must_use]
+    pub const fn sync_file_range(fd: i32, off: u64, length: u32, range_flags: u32) -> Self {
+        Self { opcode: IORING_OP_SYNC_FILE_RANGE, fd, off, len: length, op_flags: range_flags, ..Self::ZERO }
     }
     /// Puts `count` descriptors (`i32` each, at `descriptors`) into the registered files from slot `first` on
     /// (`io_uring_prep_files_update(3)`); -1 empties a slot. Completes with how many slots were changed.

@@ -89,7 +89,8 @@ impl Fs {
         self.simple(lanes, Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
     }
 
-    fn simple(
+    /// An operation on the file alone. Convergent; called by `lanes`.
+    pub(super) fn simple(
         self,
         lanes: Lanes,
         call: Call,
@@ -97,9 +98,8 @@ impl Fs {
         entry: impl Fn(i32) -> Sqe,
     ) -> Result<(), Errno> {
         let session = self.session();
-        let file = descriptor.and_then(|descriptor| session.file(descriptor));
-        let sqe = file.ok().map(|file| entry(file.descriptor.peek().cast_signed()));
-        let result = Errno::check(transact(session, lanes, sqe));
-        counted(session, call, file.and(result.map(|_| ())))
+        let number = descriptor.and_then(|descriptor| session.process_descriptor(descriptor));
+        let result = Errno::check(transact(session, lanes, number.ok().map(entry)));
+        counted(session, call, number.and(result.map(|_| ())))
     }
 }

@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use gpufs_core::abi::{
     Cqe, IORING_FEAT_NODROP, IORING_FEAT_SINGLE_MMAP, IORING_FEAT_SQPOLL_NONFIXED, IORING_OFF_SQ_RING,
-    IORING_OFF_SQES, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE,
-    IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD,
-    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT,
+    IORING_OFF_SQES, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
+    IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT,
+    IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED,
+    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
     IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_REGISTER_PROBE, IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP,
     IORING_SETUP_NO_SQARRAY, IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
 };
@@ -22,12 +23,13 @@ use super::{Mode, RingConfig, RingMemory, RingParts};
 const HEADER_BYTES: usize = 4096;
 
 /// Opcodes and the first release that has each; whether gpufs can work without.
-const OPCODES: [(u8, &str, Release, Need); 16] = [
+const OPCODES: [(u8, &str, Release, Need); 21] = [
     (IORING_OP_NOP, "NOP", Release::new(5, 1), Need::Required),
     (IORING_OP_FSYNC, "FSYNC", Release::new(5, 1), Need::Required),
     (IORING_OP_READ_FIXED, "READ_FIXED", Release::new(5, 1), Need::Required),
     (IORING_OP_WRITE_FIXED, "WRITE_FIXED", Release::new(5, 1), Need::Required),
     (IORING_OP_POLL_ADD, "POLL_ADD", Release::new(5, 1), Need::Required),
+    (IORING_OP_SYNC_FILE_RANGE, "SYNC_FILE_RANGE", Release::new(5, 2), Need::Optional),
     (IORING_OP_ASYNC_CANCEL, "ASYNC_CANCEL", Release::new(5, 5), Need::Required),
     (IORING_OP_FALLOCATE, "FALLOCATE", Release::new(5, 6), Need::Required),
     (IORING_OP_OPENAT, "OPENAT", Release::new(5, 6), Need::Required),
@@ -36,8 +38,12 @@ const OPCODES: [(u8, &str, Release, Need); 16] = [
     (IORING_OP_STATX, "STATX", Release::new(5, 6), Need::Required),
     (IORING_OP_READ, "READ", Release::new(5, 6), Need::Required),
     (IORING_OP_WRITE, "WRITE", Release::new(5, 6), Need::Required),
+    (IORING_OP_FADVISE, "FADVISE", Release::new(5, 6), Need::Optional),
     (IORING_OP_RENAMEAT, "RENAMEAT", Release::new(5, 11), Need::Required),
     (IORING_OP_UNLINKAT, "UNLINKAT", Release::new(5, 11), Need::Required),
+    (IORING_OP_MKDIRAT, "MKDIRAT", Release::new(5, 15), Need::Optional),
+    (IORING_OP_SYMLINKAT, "SYMLINKAT", Release::new(5, 15), Need::Optional),
+    (IORING_OP_LINKAT, "LINKAT", Release::new(5, 15), Need::Optional),
     (IORING_OP_FTRUNCATE, "FTRUNCATE", Release::new(6, 9), Need::Optional),
 ];
 

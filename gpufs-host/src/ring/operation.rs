@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FALLOCATE,
-    IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_NOP, IORING_OP_OPENAT,
-    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_UNLINKAT,
+    CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE,
+    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
+    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READ_FIXED,
+    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
     IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, RWF_NOWAIT, Sqe,
 };
 
@@ -211,14 +212,19 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
                 Err(errno) => Err(errno),
             }
         }
-        IORING_OP_FSYNC | IORING_OP_FTRUNCATE | IORING_OP_FALLOCATE => on_file(sqe, tables),
+        IORING_OP_FSYNC
+        | IORING_OP_FTRUNCATE
+        | IORING_OP_FALLOCATE
+        | IORING_OP_FADVISE
+        | IORING_OP_SYNC_FILE_RANGE => on_file(sqe, tables),
         IORING_OP_CLOSE => close(sqe, tables),
         IORING_OP_FILES_UPDATE => tables.update_files(sqe),
-        // SAFETY:
-        // - by this function's contract
-        IORING_OP_OPENAT | IORING_OP_STATX | IORING_OP_UNLINKAT | IORING_OP_RENAMEAT => unsafe {
-            on_path(sqe, tables)
-        },
+        IORING_OP_OPENAT | IORING_OP_STATX | IORING_OP_UNLINKAT | IORING_OP_RENAMEAT | IORING_OP_MKDIRAT
+        | IORING_OP_SYMLINKAT | IORING_OP_LINKAT => {
+            // SAFETY:
+            // - by this function's contract
+            unsafe { on_path(sqe, tables) }
+        }
         _ => Err(Errno::INVAL),
     };
     Step::Done(result.unwrap_or_else(|errno| -errno.number()))
@@ -261,6 +267,13 @@ fn on_file(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
         }
         IORING_OP_FTRUNCATE => (libc::SYS_ftruncate, [fd, sqe.off, 0, 0, 0, 0]),
         IORING_OP_FALLOCATE => (libc::SYS_fallocate, [fd, sqe.len.into(), sqe.off, sqe.addr, 0, 0]),
+        IORING_OP_FADVISE => {
+            let length = if sqe.addr == 0 { sqe.len.into() } else { sqe.addr };
+            (libc::SYS_fadvise64, [fd, sqe.off, length, sqe.op_flags.into(), 0, 0])
+        }
+        IORING_OP_SYNC_FILE_RANGE => {
+            (libc::SYS_sync_file_range, [fd, sqe.off, sqe.len.into(), sqe.op_flags.into(), 0, 0])
+        }
         _ => return Err(Errno::INVAL),
     };
     // SAFETY:
@@ -301,6 +314,11 @@ unsafe fn on_path(sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
         IORING_OP_UNLINKAT => (libc::SYS_unlinkat, [dirfd, path, op_flags, 0, 0, 0]),
         IORING_OP_RENAMEAT => {
             (libc::SYS_renameat2, [dirfd, path, signed(sqe.len.cast_signed()), sqe.off, op_flags, 0])
+        }
+        IORING_OP_MKDIRAT => (libc::SYS_mkdirat, [dirfd, path, len, 0, 0, 0]),
+        IORING_OP_SYMLINKAT => (libc::SYS_symlinkat, [path, dirfd, sqe.off, 0, 0, 0]),
+        IORING_OP_LINKAT => {
+            (libc::SYS_linkat, [dirfd, path, signed(sqe.len.cast_signed()), sqe.off, op_flags, 0])
         }
         _ => return Err(Errno::INVAL),
     };

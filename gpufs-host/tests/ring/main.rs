@@ -6,6 +6,7 @@
 mod client;
 mod memory;
 mod operations;
+mod paths;
 mod refusals;
 mod service;
 mod waiting;
