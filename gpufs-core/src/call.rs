@@ -53,6 +53,7 @@ calls! {
     Fdatasync "fdatasync",
     Ftruncate "ftruncate",
     Nop "nop",
+    Readlink "readlink",
     Fopen "fopen",
     FopenShared "fopen_shared",
     Fclose "fclose",

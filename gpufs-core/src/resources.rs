@@ -17,9 +17,9 @@ use crate::word::DeviceWord;
 #[derive(Debug, PartialEq)]
 #[repr(C)]
 pub struct Resources {
-    /// `queue_count` rings.
+    /// `ring_count` rings: those of I/O, then the service ring if there is one of its own.
     pub queues: *const Queue,
-    /// Rings: at least 1.
+    /// Rings of I/O: at least 1.
     pub queue_count: u32,
     /// Entries of `files`.
     pub file_count: u32,
@@ -51,6 +51,8 @@ pub struct Resources {
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to `stream::BLOCKS_MAX`.
     pub blocks_per_stream: u32,
+    /// All rings: `queue_count`, or one more with the service ring, which comes last ([R-SERVE-1]).
+    pub ring_count: u32,
     /// Where a wait gave up. In host memory.
     pub stall: *const Stall,
     /// 1 once a wait has given up: its lane writes `stall`. In device memory.
@@ -67,12 +69,24 @@ unsafe impl Sync for Resources {}
 unsafe impl Send for Resources {}
 
 impl Resources {
-    /// The rings.
+    /// The rings of I/O.
     #[must_use]
     pub const fn queues(&self) -> &[Queue] {
         // SAFETY:
-        // - valid for `queue_count`, by the host's construction
+        // - valid for `ring_count`, which is not less, by the host's construction
         unsafe { core::slice::from_raw_parts(self.queues, self.queue_count as usize) }
+    }
+    /// All rings: those of I/O, then the service ring if there is one of its own.
+    #[must_use]
+    pub const fn all_queues(&self) -> &[Queue] {
+        // SAFETY:
+        // - valid for `ring_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.queues, self.ring_count as usize) }
+    }
+    /// The ring that can do the operations of services, for a warp whose ring of I/O is `own` ([R-SERVE-2]).
+    #[must_use]
+    pub const fn ring_for_services(&self, own: u32) -> u32 {
+        if self.ring_count > self.queue_count { self.queue_count } else { own }
     }
     /// The file table.
     #[must_use]

@@ -21,6 +21,7 @@
 
 pub mod file;
 pub mod print;
+pub mod service;
 pub mod stdio;
 pub mod thread;
 

@@ -41,6 +41,7 @@
 //! |---|---|---|
 //! | [`stdio`] | streams: `fopen`, `fwrite`, `fprintf`, `fgets` …; how they differ from a CPU's | 1, 2, 3, 9 |
 //! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
+//! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
 //! | [`kernel`](mod@kernel) | declaring a kernel, and what host and kernel hand each other | – |
 //! | [`warp`] | the lanes of a call and what they do together | 2 |
@@ -64,6 +65,7 @@ mod io;
 pub mod kernel;
 #[cfg(all(any(target_arch = "nvptx64", target_arch = "amdgpu"), feature = "runtime"))]
 mod runtime;
+pub mod service;
 pub mod stdio;
 pub mod warp;
 

@@ -45,6 +45,10 @@ GPUFS_BOTH int64_t gpufs_raw_fprintf(gpufs_file *file, const char *format, size_
 GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *format, size_t format_bytes,
                                       const gpufs_argument *arguments, size_t count);
 
+/* <gpufs/service.h>: what the host does. */
+
+GPUFS_BOTH int64_t gpufs_raw_readlink(gpufs_session *session, const char *path, void *into, size_t bytes);
+
 /* <gpufs/file.h>: descriptors. */
 
 GPUFS_BOTH int64_t gpufs_raw_open(gpufs_session *session, const char *path, int flags, uint32_t mode);

@@ -7,6 +7,7 @@
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/service.h>
 #include <gpufs/stdio.h>
 
 /* What a thread makes calls on: a stream and a descriptor on files of its own, which hold TEXT, both at the start. */
@@ -32,6 +33,7 @@ struct mine {
     CALL(fdatasync, gpufs_fdatasync(m->fs, m->descriptor) == 0)                                       \
     /* Refused before Linux 6.9. */                                                                   \
     CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
+    CALL(readlink, gpufs_readlink(m->fs, m->path, text, 32) == -1 && errno == EINVAL)                 \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
     CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \

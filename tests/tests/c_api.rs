@@ -108,7 +108,7 @@ fn every_call_from_c() {
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "stdio", "print"] {
+    for part in ["file", "service", "stdio", "print"] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {

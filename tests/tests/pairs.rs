@@ -83,6 +83,7 @@ macro_rules! perform {
             Call::Fdatasync => fs.fdatasync(*descriptor).map(|()| 0),
             // Refused before Linux 6.9.
             Call::Ftruncate => fs.ftruncate(*descriptor, 5).or(Ok(())).map(|()| 0),
+            Call::Readlink => fs.readlink(path, &mut bytes).map(|count| count as u64),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

@@ -7,11 +7,13 @@
 mod constants;
 pub(crate) mod errno;
 mod params;
+mod service;
 mod sqe;
 mod statx;
 
 pub use constants::*;
 pub use errno::Errno;
 pub use params::{Cqe, CqringOffsets, FilesUpdate, PROBE_OPS, Params, Probe, ProbeOp, SqringOffsets};
+pub use service::*;
 pub use sqe::Sqe;
 pub use statx::{Statx, StatxTimestamp};

@@ -55,7 +55,7 @@ const_assert_eq!(size_of::<Sqe>(), 64);
 
 impl Sqe {
     /// Every member zero. `fd` 0 is a descriptor, so an operation without one says -1.
-    const ZERO: Self = Self {
+    pub(super) const ZERO: Self = Self {
         opcode: 0,
         flags: 0,
         ioprio: 0,

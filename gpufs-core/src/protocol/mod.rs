@@ -6,6 +6,7 @@
 //! | [`proofs`] | why that is safe: `[P-OVERWRITE]`, `[P-CQ]`, `[P-FAILED]`, `[P-MARK]`, `[P-ONCE]`, `[P-PUBLISH]`, `[P-WAKE]` |
 //! | [`progress`] | why every wait ends: `[L-PROGRESS a]` to `[L-PROGRESS e]` |
 //! | [`sharing`] | the rules of streams that several threads open by the same path: `[R-SHARE-1]` to `[R-SHARE-6]` |
+//! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-5]` |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!
 //! A name in bold is defined where it stands, once. A name in brackets is a citation. `cargo xtask tidy` compares the two. Decisions,
@@ -50,9 +51,12 @@
 //! | head step | the poller stores the CQ head when it passes a multiple of this |
 //! | stream buffer | memory of a pool in which one block of a stream lies; beyond each stream's own they are *spare* |
 //! | ring service | whatever serves the ring on the host's side: the kernel's thread, or the host's |
+//! | service ring | the ring for operations that io_uring does not have; host threads serve it |
+//! | service | an operation of the service ring, or a function of the program that it calls |
 
 pub mod progress;
 pub mod proofs;
 pub mod rules;
+pub mod services;
 pub mod sharing;
 pub mod wrapping;

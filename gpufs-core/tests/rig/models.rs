@@ -59,6 +59,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Res
     Resources {
         queues: queue,
         queue_count: 1,
+        ring_count: 1,
         file_count: 1,
         files: file,
         files_free: pool.free,

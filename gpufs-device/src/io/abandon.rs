@@ -75,5 +75,5 @@ fn timed_out_if_cancelled(value: i32) -> i32 {
 #[inline]
 pub(crate) fn abandoned(session: &SessionTables, ring: u32) -> u64 {
     // ORDERING: relaxed: the caller's own thread counts; what others count only keeps memory that could be given back.
-    if Machine::is_host() { session.queues()[ring as usize].counters().abandoned.peek() } else { 0 }
+    if Machine::is_host() { session.all_queues()[ring as usize].counters().abandoned.peek() } else { 0 }
 }

@@ -6,6 +6,7 @@ mod copy;
 mod range;
 mod ready;
 mod runs;
+mod serve;
 mod staging;
 mod wait;
 
@@ -21,6 +22,7 @@ pub(crate) use abandon::abandoned;
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
+pub(crate) use serve::serve_staged;
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
 pub(crate) use wait::Backoff;
 
@@ -163,7 +165,7 @@ fn deliver_wide(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
     // - of the drain that the leader has begun and `drain_after` ends
     // - the leader alone advances it; each lane copies its entries before the barrier with that
     let drain = unsafe { Drain::from_word(packed) };
-    let queue = &{ session.queues()[ring as usize] };
+    let queue = &{ session.all_queues()[ring as usize] };
     let (width, rank) = (lanes.count(), lanes.rank());
     let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
     for (copy, round) in copies.iter_mut().zip(0..) {
@@ -204,7 +206,8 @@ pub(crate) fn transact(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>
 /// it stays in a register.
 #[inline(never)]
 pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
-    transact_noting(session, ring, lanes, entry, |_| 0, |_| {})
+    let queue = &{ session.queues()[ring as usize] };
+    transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
 }
 
 /// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted.
@@ -220,7 +223,8 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
         Ok(descriptor) => journal.note_open(index, descriptor),
         Err(_) => journal.note_close(index),
     };
-    transact_noting(session, ring, lanes, entry, armed, done)
+    let queue = &{ session.queues()[ring as usize] };
+    transact_noting(session, (ring, queue), lanes, entry, armed, done)
 }
 
 /// [`transact_on`]. Each lane that has an entry calls `noted` before it is published, for what its `user_data` gets beside the token, and
@@ -229,13 +233,12 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
 #[allow(clippy::inline_always, reason = "what is not noted must cost nothing")]
 fn transact_noting(
     session: &SessionTables,
-    ring: u32,
+    (ring, queue): (u32, &Queue),
     lanes: Lanes,
     entry: Option<Sqe>,
     noted: impl Fn(Operation) -> u64,
     done: impl Fn(i32),
 ) -> i32 {
-    let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let mut result = 0;
     let mut backoff = Backoff::new(session);

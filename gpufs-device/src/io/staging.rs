@@ -43,6 +43,16 @@ impl StagingArea {
         let into = unsafe { self.part(at, bytes.len()).slice_mut() };
         into.copy_from_slice(bytes);
     }
+    /// Copies the bytes at `at` out, as many as `into` holds.
+    ///
+    /// # Panics
+    /// If they do not lie in it.
+    pub(crate) fn take(self, at: u32, into: &mut [u8]) {
+        let from = self.part(at, into.len()).address;
+        // SAFETY:
+        // - one end is a part of the lane's staging memory, which nobody writes now; the other is the caller's, and borrowed
+        unsafe { copy_raw(into.as_mut_ptr() as u64, from, into.len() as u64) };
+    }
     /// Reads a plain structure that the kernel wrote at `at`, a multiple of 16.
     pub(crate) fn read<T: Copy>(self, at: u32) -> T {
         // SAFETY:
@@ -64,9 +74,22 @@ pub(crate) fn staged(
     session: &SessionTables,
     lanes: Lanes,
     bytes: Option<u64>,
-    mut body: impl FnMut(Option<StagingArea>),
+    body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
+    staged_for(session, lanes, (ring, ring), bytes, body)
+}
+
+/// [`staged`] by a caller that waits for memory with the ring `ring`, and whose `body` operates on the ring `operating`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "two rings that are one must cost nothing")]
+pub(super) fn staged_for(
+    session: &SessionTables,
+    lanes: Lanes,
+    (ring, operating): (u32, u32),
+    bytes: Option<u64>,
+    mut body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
     let pool = session.staging;
     let mut wanted = bytes;
     let mut backoff = Backoff::new(session);
@@ -83,10 +106,10 @@ pub(crate) fn staged(
         if got.is_some() {
             wanted = None;
         }
-        let before = abandoned(session, ring);
+        let before = abandoned(session, operating);
         body(got.map(|staged| StagingArea { address: staged.address, bytes: staged.bytes }));
         if let Some(staged) = got
-            && abandoned(session, ring) == before
+            && abandoned(session, operating) == before
         {
             pool.free.release(staged.claim);
         }

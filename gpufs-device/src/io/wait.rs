@@ -98,7 +98,7 @@ impl<'a> Backoff<'a> {
     #[cold]
     fn give_up(&self, reason: WaitReason, ring: u32, object: u64) -> ! {
         let stall = self.session.stall();
-        let progress = self.session.queues()[ring as usize].progress();
+        let progress = self.session.all_queues()[ring as usize].progress();
         if self.session.claim_stall() {
             stall.note(reason, ring, object, progress);
         } else {

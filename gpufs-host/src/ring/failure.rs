@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sqpoll` | the kernel's thread sleeps and may not be woken, or has died, or takes nothing for long |
 //! | `enter` | `io_uring_enter(2)` is refused, or takes nothing for long |
-//! | `threads` | never: the threads are this process's own |
+//! | `threads` | never: the threads are this process's own; a service ring whose threads the system refuses to start, for long |
 
 use std::error::Error;
 use std::fmt;

@@ -20,6 +20,7 @@
 //! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
+//! | `services.rs` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
 //!
 //! Nothing here knows of sessions, streams or kernels, and nothing submits. What an entry says, and that its memory stays until its CQE is
 //! seen, is its producer's promise (`gpufs_core::word::EntryCell::write`).
@@ -40,6 +41,7 @@ mod prove;
 mod register;
 mod rouse;
 mod service;
+mod services;
 mod sys;
 mod workers;
 
@@ -98,6 +100,8 @@ struct Counts {
     submitted: DeviceWord64,
     flushes: DeviceWord64,
     failures: DeviceWord64,
+    /// Polls of the service ring since it last had an entry.
+    idle_polls: DeviceWord,
     last_errno: DeviceWord,
 }
 
@@ -117,6 +121,8 @@ struct Inner {
     failure: failure::Noted,
     /// 1 while a ring service serves it.
     served: DeviceWord,
+    /// It is the service ring.
+    for_services: bool,
     config: RingConfig,
     regions: Vec<Region>,
 }
@@ -168,10 +174,20 @@ impl Ring {
     pub fn open(config: &RingConfig) -> Result<Self, RingError> {
         config.check()?;
         let inner = match config.mode {
-            Mode::Threads => Self::with_threads(config)?,
+            Mode::Threads => Self::with_threads(config, false)?,
             Mode::Sqpoll | Mode::Enter => Self::with_kernel(config)?,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Opens a service ring: one that host threads serve, and that starts them when it gets its first entry. `config.mode` does not matter.
+    ///
+    /// # Errors
+    /// As [`Ring::open`].
+    pub fn open_for_services(config: &RingConfig) -> Result<Self, RingError> {
+        let config = RingConfig { mode: Mode::Threads, ..config.clone() };
+        config.check()?;
+        Ok(Self { inner: Arc::new(Self::with_threads(&config, true)?) })
     }
 
     fn with_kernel(config: &RingConfig) -> Result<Inner, RingError> {
@@ -187,12 +203,13 @@ impl Ring {
             counts: Counts::default(),
             failure: failure::Noted::default(),
             served: DeviceWord::new(0),
+            for_services: false,
             config: config.clone(),
             regions,
         })
     }
 
-    fn with_threads(config: &RingConfig) -> Result<Inner, RingError> {
+    fn with_threads(config: &RingConfig, for_services: bool) -> Result<Inner, RingError> {
         let layout = layout::Layout::of(config);
         let region = Region::allocate(&config.own_source(), layout.bytes)
             .map_err(|error| RingError::explain("allocating ring memory", error, config, layout.bytes))?;
@@ -200,8 +217,12 @@ impl Ring {
         let device = layout.parts(region.device().as_ptr());
         // SAFETY:
         // - the parts lie in `region`, zeroed, and `Inner` stops the pool before it frees the region
-        let pool = unsafe { WorkerPool::start(host) }
+        let pool = unsafe { WorkerPool::new(host) }
             .map_err(|error| RingError::explain("starting the service threads", error, config, 0))?;
+        if !for_services && let Err(error) = pool.start() {
+            pool.stop();
+            return Err(RingError::explain("starting the service threads", error, config, 0));
+        }
         Ok(Inner {
             mode: config.mode,
             descriptor: None,
@@ -213,11 +234,17 @@ impl Ring {
             counts: Counts::default(),
             failure: failure::Noted::default(),
             served: DeviceWord::new(0),
+            for_services,
             config: config.clone(),
             regions: vec![region],
         })
     }
 
+    /// Whether it is a service ring: [`Ring::open_for_services`].
+    #[must_use]
+    pub fn is_for_services(&self) -> bool {
+        self.inner.for_services
+    }
     /// What serves it.
     #[must_use]
     pub fn mode(&self) -> Mode {

@@ -15,9 +15,10 @@ use gpufs_core::abi::{
     IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
     IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READ_FIXED,
     IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
-    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, RWF_NOWAIT, Sqe,
+    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
 
+use super::services;
 use super::sys::{self, signed};
 use super::workers::lock;
 
@@ -224,6 +225,11 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
             // SAFETY:
             // - by this function's contract
             unsafe { on_path(sqe, tables) }
+        }
+        SERVICE_OPCODES.. => {
+            // SAFETY:
+            // - by this function's contract
+            unsafe { services::perform(sqe) }
         }
         _ => Err(Errno::INVAL),
     };

@@ -13,6 +13,9 @@ const EAGER_FOR: Duration = Duration::from_micros(50);
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
+/// The longest nap while only kernel threads have something to do, for the first entry of the service ring.
+const SERVICES_NAP_MAX: Duration = Duration::from_millis(10);
+
 /// The state of the naps.
 ///
 /// A nap costs a few microseconds of processor time whatever its length, and delays an operation that starts within it. So
@@ -34,7 +37,10 @@ impl Pace {
         let sqpoll = |ring: &&Arc<Inner>| ring.mode == Mode::Sqpoll;
         let idle = rings.iter().filter(sqpoll).map(|ring| ring.idle()).min();
         let longest = idle.map_or(NAP_MAX, |idle| (idle / SILENCE_DIVISOR).clamp(NAP_MIN, NAP_MAX));
-        let awake = idle.unwrap_or_default();
+        let mut awake = idle.unwrap_or_default();
+        if rings.iter().any(|ring| ring.for_services) {
+            awake = awake.min(2 * SERVICES_NAP_MAX);
+        }
         Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, awake, last: Instant::now() }
     }
     /// Something happened just now.

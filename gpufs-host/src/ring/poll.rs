@@ -15,6 +15,9 @@ use super::service::RingReport;
 use super::workers::WorkerPool;
 use super::{Inner, Mode, sys};
 
+/// After so many polls that found the service ring empty, the naps need not be short for its sake.
+const SERVICES_IDLE_POLLS: u32 = 1000;
+
 /// The result of one poll.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
@@ -34,6 +37,7 @@ impl Inner {
             return Poll { active: false, left: false, served: false };
         }
         match (&self.pool, self.mode) {
+            (Some(pool), _) if self.for_services => self.feed_services(pool),
             (Some(pool), _) => self.feed(pool),
             (None, Mode::Sqpoll) => self.wake(before),
             (None, _) => self.submit(),
@@ -87,6 +91,24 @@ impl Inner {
         Poll { active: taken > 0, left: left || !pool.is_caught_up(), served: false }
     }
 
+    /// The service ring: as [`Mode::Threads`], with threads that start when the first entry is there ([R-SERVE-5]).
+    fn feed_services(&self, pool: &Arc<WorkerPool>) -> Poll {
+        // ORDERING: acquire; partner: the producer's publish of the tail.
+        let is_empty = self.sq_tail().observe() == self.sq_head().peek();
+        let is_used = self.counts.submitted.peek() > 0;
+        if is_empty && (!is_used || pool.is_caught_up()) {
+            let idle = self.counts.idle_polls.peek();
+            self.counts.idle_polls.set(idle.saturating_add(1));
+            return Poll { active: false, left: false, served: !is_used || idle > SERVICES_IDLE_POLLS };
+        }
+        self.counts.idle_polls.set(0);
+        // With no thread to be had the entries wait: the next poll asks again.
+        if !pool.is_started() && pool.start().is_err() && !pool.is_started() {
+            return Poll { active: false, left: true, served: false };
+        }
+        self.feed(pool)
+    }
+
     /// Has the kernel post completions that it held back because the CQ was full. Credits make that impossible; a producer without
     /// them would hang for ever.
     fn flush_held_back(&self, flags: u32) -> bool {
@@ -126,11 +148,13 @@ impl Inner {
         }
     }
 
-    /// Whether the kernel has left its entries untouched for too long. Workers never do, though all of them may be blocked.
+    /// Whether the kernel has left its entries untouched for too long. Workers never do, though all of them may be
+    /// blocked; a service ring for which no thread can be had does.
     pub(super) fn is_untouched(&self, untouched: &mut Untouched) -> bool {
         // ORDERING: relaxed, both; a stale one makes the silence seem shorter, or is seen again at the next poll.
         let (tail, head) = (self.sq_tail().peek(), self.sq_head().peek());
-        if self.pool.is_some() {
+        let is_waited_for = self.for_services && tail != head;
+        if self.pool.as_ref().is_some_and(|pool| !is_waited_for || pool.is_started()) {
             return false;
         }
         let over = untouched.is_over(head, tail != head);

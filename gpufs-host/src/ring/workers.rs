@@ -83,11 +83,11 @@ pub(super) struct Queue {
 }
 
 impl WorkerPool {
-    /// Starts the threads of a ring.
+    /// The pool of a ring. It has no threads yet.
     ///
     /// # Safety
     /// The parts lie in zeroed memory that stays until [`WorkerPool::stop`] has returned, and nothing else serves them.
-    pub(super) unsafe fn start(parts: RingParts) -> io::Result<Arc<Self>> {
+    pub(super) unsafe fn new(parts: RingParts) -> io::Result<Arc<Self>> {
         let queue = Queue {
             waiting: VecDeque::new(),
             running: Vec::new(),
@@ -98,22 +98,29 @@ impl WorkerPool {
             moved: Instant::now(),
             stopped: false,
         };
-        let pool = Arc::new(Self {
+        Ok(Arc::new(Self {
             parts,
             tables: Tables::default(),
             queue: Mutex::new(queue),
             work: Condvar::new(),
             post: Mutex::new(false),
             event: Event::new()?,
-        });
-        let started = pool
-            .add_watcher()
-            .and_then(|()| (0..WORKERS_INITIAL).try_for_each(|_| pool.add_worker(&mut lock(&pool.queue))));
-        if let Err(error) = started {
-            pool.stop();
-            return Err(error);
+        }))
+    }
+
+    /// Starts the threads that it lacks. After an error it may have some of them, and may be started again, or must be stopped.
+    pub(super) fn start(self: &Arc<Self>) -> io::Result<()> {
+        if lock(&self.queue).watcher.is_none() {
+            self.add_watcher()?;
         }
-        Ok(pool)
+        let mut queue = lock(&self.queue);
+        (queue.workers.len()..WORKERS_INITIAL).try_for_each(|_| self.add_worker(&mut queue))
+    }
+
+    /// Whether it has threads.
+    pub(super) fn is_started(&self) -> bool {
+        let queue = lock(&self.queue);
+        queue.watcher.is_some() && !queue.workers.is_empty()
     }
 
     fn add_worker(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {

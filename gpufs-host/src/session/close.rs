@@ -30,13 +30,13 @@ impl Body {
                 self.rings.iter().all(|ring| ring.tails().0 == ring.tails().1)
             } else {
                 let tables = self.tables.host;
-                for queue in tables.queues() {
+                for queue in tables.all_queues() {
                     queue.drain_alone(64);
                 }
                 for stream in tables.streams() {
                     stream.lines.reclaim_slots(tables);
                 }
-                tables.queues().iter().all(|queue| queue.free_slots() == queue.capacity())
+                tables.all_queues().iter().all(|queue| queue.free_slots() == queue.capacity())
             };
             if idle {
                 return true;

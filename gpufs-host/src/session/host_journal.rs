@@ -22,7 +22,7 @@ pub(super) struct HostJournal {
     entries: *const SharedWord64,
     entries_per_buffer: u32,
     shift: u32,
-    /// For each ring, one word for each slot, where output survives.
+    /// For each ring of I/O, one word for each slot, where output survives; null elsewhere.
     pub(super) results: Vec<*const SharedWord64>,
     /// Length in bytes.
     pub(super) bytes: usize,
@@ -53,7 +53,9 @@ impl HostJournal {
         if survives {
             kept.places = Some(cutter.table(buffers));
             kept.entries = cutter.table(buffers * entries_per_buffer);
-            for (results, ring) in kept.results.iter_mut().zip(rings) {
+            // The service ring carries nothing that is kept ([R-SERVE-4]).
+            let io = |(_, ring): &(_, &Ring)| !ring.is_for_services();
+            for (results, ring) in kept.results.iter_mut().zip(rings).filter(io) {
                 *results = cutter.table(capacity_of(&ring.parts(), true));
             }
         }

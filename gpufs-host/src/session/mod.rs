@@ -111,6 +111,7 @@ struct Body {
     state: State,
     /// `None` when the session is closed.
     service: Option<RingService>,
+    /// Those of I/O, then the service ring where they are not served by host threads.
     rings: Vec<Ring>,
     mode: Mode,
     ring_memory: RingMemory,

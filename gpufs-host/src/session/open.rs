@@ -28,7 +28,10 @@ use super::tables::{Contents, PoolMemory, Sizes, Tables};
 use super::{Backend, Body, Owner, files, modes};
 use crate::cpu;
 use crate::gpu::GpuError;
-use crate::ring::{self, Chosen, CpuMemory, MemorySource, RingService};
+use crate::ring::{self, Chosen, CpuMemory, MemorySource, Mode, Ring, RingConfig, RingService};
+
+/// Entries of the service ring.
+const SERVICE_ENTRIES: u32 = 256;
 
 /// Rings that work, and their service.
 struct Served {
@@ -47,8 +50,18 @@ impl Served {
         let wanted = builder.exact_mode.then_some(builder.mode);
         let modes = modes::to_try(wanted, backend.is_gpu(), modes::cores());
         let config = builder.ring_config(plan, source);
-        let chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories)
+        let mut chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories)
             .map_err(OpenError::Ring)?;
+        if chosen.mode != Mode::Threads {
+            // Small: a warp's calls go at once, and more warps than fit wait for slots.
+            let config = RingConfig {
+                memory: chosen.memory,
+                entries: SERVICE_ENTRIES,
+                cq_entries: 2 * SERVICE_ENTRIES,
+                ..config
+            };
+            chosen.rings.push(Ring::open_for_services(&config).map_err(OpenError::Ring)?);
+        }
         modes::report(chosen.mode, &chosen.refused, builder.report_fallback);
         let service =
             RingService::start(&chosen.rings.iter().collect::<Vec<_>>()).map_err(OpenError::Ring)?;

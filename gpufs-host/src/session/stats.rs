@@ -32,18 +32,20 @@ pub struct RingStatistics {
 /// What a session has done since it began. Exact while no kernel runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// One entry for each ring.
+    /// One entry for each ring of I/O.
     pub rings: Vec<RingStatistics>,
+    /// The service ring, which does what io_uring has no operation for. Zero where `rings` are served by host threads: they do it themselves.
+    pub services: RingStatistics,
     /// Calls that failed, by call and error, including those of the host. `None` after a fault of a GPU, whose memory they were counted in.
     /// A program that never asks for statistics gets them on its standard error (`Builder::report_failures`).
     pub failures: Option<Vec<FailedCalls>>,
 }
 
 impl Statistics {
-    /// The sum over all rings.
+    /// The sum over all rings, the service ring included.
     #[must_use]
     pub fn total(&self) -> RingStatistics {
-        self.rings.iter().fold(RingStatistics::default(), |sum, ring| RingStatistics {
+        self.rings.iter().fold(self.services, |sum, ring| RingStatistics {
             operations: sum.operations + ring.operations,
             publications: sum.publications + ring.publications,
             completions: sum.completions + ring.completions,
@@ -73,7 +75,9 @@ fn gather(session: &SessionTables, wake_ups: &[u64], failures: Option<Vec<Failed
             wake_ups: *wake_ups,
         }
     };
-    Statistics { rings: session.queues().iter().zip(wake_ups).map(one).collect(), failures }
+    let mut rings: Vec<_> = session.all_queues().iter().zip(wake_ups).map(one).collect();
+    let services = rings.split_off(session.queues().len()).pop().unwrap_or_default();
+    Statistics { rings, services, failures }
 }
 
 impl Body {

@@ -43,7 +43,7 @@ pub(super) fn reclaim(session: &'static SessionTables, staging: u32) {
     if quiet {
         let used: BTreeSet<(u32, u32)> =
             session.streams().iter().flat_map(gpufs_core::stream::Stream::slots).collect();
-        for (ring, queue) in (0..).zip(session.queues()) {
+        for (ring, queue) in (0..).zip(session.all_queues()) {
             // SAFETY:
             // - no kernel runs, and the lanes that held slots were unwound
             // - the ring is quiet: nothing is in flight but in the slots of streams, which are among `used`
@@ -58,7 +58,7 @@ fn settle_operations(session: &SessionTables) -> bool {
     let started = Instant::now();
     // Ends: at `SETTLE_MAX`.
     loop {
-        let quiet = session.queues().iter().all(|queue| {
+        let quiet = session.all_queues().iter().all(|queue| {
             // Ends: the number of completions in flight is finite.
             while queue.drain_alone(64) > 0 {}
             let progress = queue.progress();

@@ -218,7 +218,7 @@ impl Tables {
     /// Closes every table of the host's, and gives its memory back; the image stays for the next session. Only handles that were kept too
     /// long use the tables now, and every stream is closed.
     pub(super) fn close(&self) {
-        let head = head_bytes(self.host.queues().len());
+        let head = head_bytes(self.host.all_queues().len());
         let generations = self.host.streams().iter().map(|stream| stream.generation.peek()).collect();
         // SAFETY:
         // - within the image, which is longer than its head
@@ -248,7 +248,7 @@ impl Tables {
         let Some(device) = &self.device else { return Ok(()) };
         let mut copy = vec![0; self.bytes];
         device.read(&mut copy)?;
-        let head = head_bytes(self.host.queues().len());
+        let head = head_bytes(self.host.all_queues().len());
         // SAFETY:
         // - within the image, which is longer than its head
         let tables = unsafe { self.image.add(head) };
@@ -319,7 +319,7 @@ unsafe fn take_image(
         let written = || unsafe { image.memory.cast::<SessionTables>().as_ref() };
         image.bytes == bytes && image.head == head && image.is_used() && {
             let (session, queues) = view_at(image);
-            *written() == session && written().queues() == queues
+            *written() == session && written().all_queues() == queues
         }
     };
     match images.iter().rposition(fits) {
@@ -347,7 +347,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
     for entry in host.shared.entries() {
         entry.make_free();
     }
-    for (queue, ring) in host.queues().iter().zip(contents.rings) {
+    for (queue, ring) in host.all_queues().iter().zip(contents.rings) {
         // SAFETY:
         // - the queue's words are zero, as the image is new; nobody knows the session yet
         unsafe { queue.release_all() };

@@ -153,7 +153,7 @@ impl Cutter {
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
         let resources = Resources {
             queues: queue_table,
-            queue_count: count(contents.rings),
+            queue_count: io_rings(contents.rings),
             file_count: files,
             files: self.table::<OpenFile>(files),
             files_free: self.free_set(files),
@@ -168,6 +168,7 @@ impl Cutter {
             line_buffers: self.line_buffers(contents, own.line_buffers),
             deadline_ns,
             blocks_per_stream,
+            ring_count: count(contents.rings),
             stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),
             stalled: self.table::<DeviceWord>(1),
             journal: contents.host_journal.journal(),
@@ -188,6 +189,11 @@ impl Cutter {
         };
         (session, queues)
     }
+}
+
+/// Rings of I/O. The service ring comes after them.
+pub(super) fn io_rings(rings: &[Ring]) -> u32 {
+    count(rings) - u32::from(rings.last().is_some_and(Ring::is_for_services))
 }
 
 fn count<T>(items: &[T]) -> u32 {

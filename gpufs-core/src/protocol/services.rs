@@ -1,0 +1,29 @@
+//! Operations that io_uring does not have: directories, links, locks, processes, functions of the program. The *service ring* has them.
+//!
+//! **R-SERVE-1** *The service ring is one more ring.* It has the words, slots, tickets and completions of every ring, and the same rules.
+//! Host threads serve it, as they serve the rings of the mode `threads`. Its entries have operation codes from
+//! [`SERVICE_OPCODES`](crate::abi::SERVICE_OPCODES) up, which no kernel has. A session whose rings are served by host threads has no ring beside
+//! them: each of its rings can do these operations.
+//!
+//! **R-SERVE-2** *A lane asks the ring that can do it.* [`Resources::ring_for_services`](crate::session::Resources::ring_for_services) is that
+//! ring. The lane claims a slot, draws a ticket, commits and waits as on its own ring, and drains the ring that it waits for ([L-PROGRESS]).
+//! While it waits for a slot of the service ring, or for a completion of it, it holds no slot of another ring.
+//!
+//! **R-SERVE-3** *No entry of the service ring may wait for another party.* An operation that would (a lock that another holds, a process that
+//! still runs) is tried, and completes with `EAGAIN`. Its lane gives up slot, ticket and staging memory, rests, and tries again, as it does to
+//! open a FIFO ([R-8]). So the lane that would end the wait finds slots, staging memory and a thread, however many wait. A function of the
+//! program is the exception: while it runs it holds its slot, its staging memory and a worker thread, and the pool adds a thread for what
+//! comes after it.
+//!
+//! **R-SERVE-4** *The service ring carries nothing that outlives its call.* No block of a stream, no poll, no open that the journal has notes
+//! of is in flight on it. So asks for no slots beside those of calls, and nothing on it is recovered after a fault.
+//!
+//! **R-SERVE-5** *Nothing is started before it is needed.* The ring's threads start when the ring service finds its first entry. Until then the
+//! ring service looks at its tail, and that is all.
+//!
+//! # No state of its own
+//!
+//! An entry of the service ring goes through the states of every slot: claimed, armed, in flight, done, released. The words, who writes them,
+//! and their orderings are those of a ring that worker threads serve, of which the loom models of queues and `loom_service` are. So the
+//! proofs ([`proofs`](super::proofs)) hold for it as they stand, and there is no model of its own. What [R-SERVE-3] adds is a rest between two
+//! calls, in which a lane holds nothing: [L-PROGRESS a] to [L-PROGRESS c] speak of lanes that hold something.
