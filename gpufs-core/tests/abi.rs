@@ -243,3 +243,22 @@ fn mirrors_agree_with_the_systems_headers() {
     assert!(wrong.is_empty(), "{wrong}");
     assert!(values.len() > 200, "a header that has io_uring at all has most of the names");
 }
+
+/// Each number's name and text are the C library's.
+#[test]
+fn errors_are_the_c_librarys() {
+    let mut named = 0;
+    for number in 1..=4095 {
+        let errno = Errno::from_number(number);
+        // The text, and the number behind it.
+        let text = std::io::Error::from_raw_os_error(number).to_string();
+        let text = text.strip_suffix(&format!(" (os error {number})")).expect("as std prints it");
+        if let Some(name) = errno.name() {
+            named += 1;
+            assert_eq!((errno.text(), errno.message().to_str()), (text, Ok(text)), "{name}");
+        } else {
+            assert_eq!((format!("Unknown error {number}").as_str(), errno.text()), (text, "Unknown error"));
+        }
+    }
+    assert_eq!(named, 131);
+}
