@@ -160,6 +160,82 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_ferror(gpufs_file *file) {
 /* Clears the flags of feof and ferror (clearerr(3)). */
 GPUFS_INLINE void gpufs_clearerr(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_clearerr(file)); }
 
+/* As fgetc and fputc (getc(3), putc(3)): functions, which take their arguments once. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_getc(gpufs_file *file) { return gpufs_fgetc(file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_putc(int byte, gpufs_file *file) { return gpufs_fputc(byte, file); }
+/* The same of the standard input (getchar(3)) and output (putchar(3)). */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_getchar(gpufs_session *session) { return gpufs_fgetc(gpufs_stdin(session)); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_putchar(gpufs_session *session, int byte) {
+    return gpufs_fputc(byte, gpufs_stdout(session));
+}
+
+/* A position of a stream: any, of more than 2 GiB, too. */
+typedef struct gpufs_fpos_t {
+    int64_t position; /* bytes from the start */
+} gpufs_fpos_t;
+
+/* Stores the position (fgetpos(3)). 0, or -1: ESPIPE, EFAULT (null `position`). */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fgetpos(gpufs_file *file, gpufs_fpos_t *position) {
+    int64_t raw = gpufs_raw_ftell(file);
+    if (raw >= 0 && position == 0) {
+        raw = -14; /* EFAULT */
+    }
+    if (raw >= 0) {
+        position->position = raw;
+        raw = 0;
+    }
+    return gpufs_int_(raw);
+}
+/* Moves to a position that fgetpos stored, of this stream (fsetpos(3)). 0, or -1 as fseeko, and EFAULT (null
+ * `position`). */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fsetpos(gpufs_file *file, const gpufs_fpos_t *position) {
+    return gpufs_int_(position == 0 ? -14 : gpufs_raw_fseek(file, position->position, GPUFS_SEEK_SET));
+}
+
+/* setbuf(3), setbuffer(3) and setlinebuf(3), by setvbuf: without a buffer if `buffer` is null, otherwise with one of
+ * the session's of GPUFS_BUFSIZ or `bytes` bytes; the caller's memory is not used. */
+#define GPUFS_BUFSIZ 8192
+GPUFS_INLINE void gpufs_setbuffer(gpufs_file *file, char *buffer, size_t bytes) {
+    (void)gpufs_setvbuf(file, buffer, buffer != 0 ? GPUFS_IOFBF : GPUFS_IONBF, bytes);
+}
+GPUFS_INLINE void gpufs_setbuf(gpufs_file *file, char *buffer) { gpufs_setbuffer(file, buffer, GPUFS_BUFSIZ); }
+GPUFS_INLINE void gpufs_setlinebuf(gpufs_file *file) { (void)gpufs_setvbuf(file, (char *)0, GPUFS_IOLBF, 0); }
+
+/* unlocked_stdio(3): the same as the calls without _unlocked, as threads of a grid share streams. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_getc_unlocked(gpufs_file *file) { return gpufs_fgetc(file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fgetc_unlocked(gpufs_file *file) { return gpufs_fgetc(file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_putc_unlocked(int byte, gpufs_file *file) { return gpufs_fputc(byte, file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputc_unlocked(int byte, gpufs_file *file) { return gpufs_fputc(byte, file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_getchar_unlocked(gpufs_session *session) { return gpufs_getchar(session); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_putchar_unlocked(gpufs_session *session, int byte) {
+    return gpufs_putchar(session, byte);
+}
+GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fread_unlocked(void *into, size_t item_bytes, size_t items, gpufs_file *file) {
+    return gpufs_fread(into, item_bytes, items, file);
+}
+GPUFS_INLINE GPUFS_RESULT(size_t) gpufs_fwrite_unlocked(const void *from, size_t item_bytes, size_t items,
+                                                        gpufs_file *file) {
+    return gpufs_fwrite(from, item_bytes, items, file);
+}
+GPUFS_INLINE GPUFS_RESULT(char *) gpufs_fgets_unlocked(char *into, int bytes, gpufs_file *file) {
+    return gpufs_fgets(into, bytes, file);
+}
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fputs_unlocked(const char *string, gpufs_file *file) {
+    return gpufs_fputs(string, file);
+}
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush_unlocked(gpufs_file *file) { return gpufs_fflush(file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_feof_unlocked(gpufs_file *file) { return gpufs_feof(file); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_ferror_unlocked(gpufs_file *file) { return gpufs_ferror(file); }
+GPUFS_INLINE void gpufs_clearerr_unlocked(gpufs_file *file) { gpufs_clearerr(file); }
+
+/* The orientation (fwide(3)): -1, as every stream is one of bytes. There are no wide streams and no functions for
+ * them; %ls and %lc convert to UTF-8. */
+GPUFS_INLINE int gpufs_fwide(gpufs_file *file, int mode) {
+    (void)file;
+    (void)mode;
+    return -1;
+}
+
 #ifdef __cplusplus
 
 namespace gpufs {
@@ -200,6 +276,38 @@ GPUFS_BOTH inline Result<int> setvbuf(File *file, char *buffer, int mode, size_t
 GPUFS_BOTH inline Result<int> feof(File *file) { return gpufs_feof(file); }
 GPUFS_BOTH inline Result<int> ferror(File *file) { return gpufs_ferror(file); }
 GPUFS_BOTH inline void clearerr(File *file) { gpufs_clearerr(file); }
+GPUFS_BOTH inline Result<int> getc(File *file) { return gpufs_fgetc(file); }
+GPUFS_BOTH inline Result<int> putc(int byte, File *file) { return gpufs_fputc(byte, file); }
+GPUFS_BOTH inline Result<int> getchar(Session session) { return gpufs_getchar(session); }
+GPUFS_BOTH inline Result<int> putchar(Session session, int byte) { return gpufs_putchar(session, byte); }
+GPUFS_BOTH inline Result<int> fgetpos(File *file, gpufs_fpos_t *position) { return gpufs_fgetpos(file, position); }
+GPUFS_BOTH inline Result<int> fsetpos(File *file, const gpufs_fpos_t *position) {
+    return gpufs_fsetpos(file, position);
+}
+GPUFS_BOTH inline void setbuf(File *file, char *buffer) { gpufs_setbuf(file, buffer); }
+GPUFS_BOTH inline void setbuffer(File *file, char *buffer, size_t bytes) { gpufs_setbuffer(file, buffer, bytes); }
+GPUFS_BOTH inline void setlinebuf(File *file) { gpufs_setlinebuf(file); }
+GPUFS_BOTH inline Result<int> getc_unlocked(File *file) { return gpufs_fgetc(file); }
+GPUFS_BOTH inline Result<int> fgetc_unlocked(File *file) { return gpufs_fgetc(file); }
+GPUFS_BOTH inline Result<int> putc_unlocked(int byte, File *file) { return gpufs_fputc(byte, file); }
+GPUFS_BOTH inline Result<int> fputc_unlocked(int byte, File *file) { return gpufs_fputc(byte, file); }
+GPUFS_BOTH inline Result<int> getchar_unlocked(Session session) { return gpufs_getchar(session); }
+GPUFS_BOTH inline Result<int> putchar_unlocked(Session session, int byte) { return gpufs_putchar(session, byte); }
+GPUFS_BOTH inline Result<size_t> fread_unlocked(void *into, size_t item_bytes, size_t items, File *file) {
+    return gpufs_fread(into, item_bytes, items, file);
+}
+GPUFS_BOTH inline Result<size_t> fwrite_unlocked(const void *from, size_t item_bytes, size_t items, File *file) {
+    return gpufs_fwrite(from, item_bytes, items, file);
+}
+GPUFS_BOTH inline Result<char *> fgets_unlocked(char *into, int bytes, File *file) {
+    return gpufs_fgets(into, bytes, file);
+}
+GPUFS_BOTH inline Result<int> fputs_unlocked(const char *string, File *file) { return gpufs_fputs(string, file); }
+GPUFS_BOTH inline Result<int> fflush_unlocked(File *file) { return gpufs_fflush(file); }
+GPUFS_BOTH inline Result<int> feof_unlocked(File *file) { return gpufs_feof(file); }
+GPUFS_BOTH inline Result<int> ferror_unlocked(File *file) { return gpufs_ferror(file); }
+GPUFS_BOTH inline void clearerr_unlocked(File *file) { gpufs_clearerr(file); }
+GPUFS_BOTH inline int fwide(File *file, int mode) { return gpufs_fwide(file, mode); }
 
 } /* namespace gpufs */
 

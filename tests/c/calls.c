@@ -34,6 +34,43 @@ static char *at_the_end_of_memory(size_t bytes) {
     return memset(memory + whole - bytes, 'x', bytes);
 }
 
+/* What is made of other calls. */
+static void more_streams(gpufs_session *fs) {
+    char text[16], buffer[64];
+    gpufs_fpos_t position = {0};
+    gpufs_file *file = gpufs_fopen(fs, "more", "w+");
+    CHECK(file != NULL && gpufs_fwide(file, 1) == -1);
+    gpufs_setlinebuf(file);
+    CHECK(gpufs_putc('a', file) == 'a' && gpufs_putc_unlocked('b', file) == 'b' && gpufs_fputc_unlocked('c', file) == 'c');
+    CHECK(gpufs_fputs_unlocked("de", file) == 0 && gpufs_fwrite_unlocked("fg", 1, 2, file) == 2);
+    CHECK(gpufs_fgetpos(file, &position) == 0 && position.position == 7);
+    gpufs_setbuf(file, NULL);
+    CHECK(gpufs_fputs("\nline\n", file) == 0 && gpufs_fflush_unlocked(file) == 0);
+    gpufs_setbuffer(file, buffer, sizeof buffer);
+    gpufs_rewind(file);
+    CHECK(gpufs_getc(file) == 'a' && gpufs_getc_unlocked(file) == 'b' && gpufs_fgetc_unlocked(file) == 'c');
+    CHECK(gpufs_fread_unlocked(text, 1, 2, file) == 2 && memcmp(text, "de", 2) == 0);
+    CHECK(gpufs_fsetpos(file, &position) == 0 && gpufs_getc(file) == '\n');
+    CHECK(gpufs_fgets_unlocked(text, sizeof text, file) == text && strcmp(text, "line\n") == 0);
+    CHECK(gpufs_getc(file) == EOF && gpufs_feof_unlocked(file) == 1 && gpufs_ferror_unlocked(file) == 0);
+    gpufs_clearerr_unlocked(file);
+    CHECK(gpufs_feof(file) == 0);
+    gpufs_setbuf(file, buffer);
+    CHECK(gpufs_putchar(fs, '!') == '!' && gpufs_putchar_unlocked(fs, '\n') == '\n');
+
+    CHECK_FAILS(gpufs_fgetpos(file, NULL), -1, EFAULT);
+    CHECK_FAILS(gpufs_fsetpos(file, NULL), -1, EFAULT);
+    position.position = -5;
+    CHECK_FAILS(gpufs_fsetpos(file, &position), -1, EINVAL);
+    CHECK(gpufs_fclose(file) == 0);
+    CHECK_FAILS(gpufs_getc(file), EOF, EBADF);
+    CHECK_FAILS(gpufs_putc('x', file), EOF, EBADF);
+    CHECK_FAILS(gpufs_fgetpos(file, &position), -1, EBADF);
+    CHECK_FAILS(gpufs_fsetpos(file, &position), -1, EBADF);
+    CHECK_FAILS(gpufs_getchar(NULL), EOF, EBADF);
+    CHECK_FAILS(gpufs_putchar(NULL, 'x'), EOF, EBADF);
+}
+
 /* Streams, in one lane. */
 static void streams(gpufs_session *fs, void *argument) {
     char text[64];
@@ -62,6 +99,8 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK(gpufs_fseek(file, -1, SEEK_END) == 0 && gpufs_fseeko(file, INT64_C(0), SEEK_CUR) == 0);
     CHECK(gpufs_setvbuf(file, NULL, _IOLBF, 256) == 0);
     CHECK(gpufs_fclose(file) == 0);
+
+    more_streams(fs);
 
     /* snprintf, packed and not. */
     CHECK(gpufs_snprintf(text, 4, "%d", 123456) == 6 && strcmp(text, "123") == 0);

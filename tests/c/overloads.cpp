@@ -88,6 +88,17 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(fseek(file, 5, SEEK_SET) == 0 && ftell(file) == 5 && fseeko(file, 5, SEEK_SET) == 0 && ftello(file) == 5);
     CHECK(fgets(text, sizeof text, file) == text && strcmp(text, "line\n") == 0);
     CHECK(fread(text, 1, 10, file) == 1 && ungetc('y', file) == 'y' && setvbuf(file, nullptr, _IOFBF, 0) == 0);
+    gpufs_fpos_t position{};
+    setlinebuf(file), setbuf(file, nullptr), setbuffer(file, text, sizeof text);
+    CHECK(fgetpos(file, &position) == 0 && fsetpos(file, &position) == 0 && fwide(file, 0) == -1);
+    CHECK(getc(file) == 'z' && getc_unlocked(file) == EOF && fgetc_unlocked(file) == EOF && feof_unlocked(file));
+    clearerr_unlocked(file);
+    CHECK(fseek(file, 0, SEEK_END) == 0 && putc('p', file) == 'p' && putc_unlocked('q', file) == 'q');
+    CHECK(fputc_unlocked('r', file) == 'r' && fputs_unlocked("s", file) == 0 && fwrite_unlocked("t", 1, 1, file) == 1);
+    CHECK(fflush_unlocked(file) == 0 && fseek(file, -4, SEEK_END) == 0 && fread_unlocked(text, 1, 2, file) == 2);
+    CHECK(fgets_unlocked(text, 3, file) == text && strcmp(text, "st") == 0 && !ferror_unlocked(file));
+    CHECK(putchar(fs, '+') == '+' && putchar_unlocked(fs, '\n') == '\n');
+    CHECK(getchar(gpufs::Session(nullptr)).error() == EBADF && getchar_unlocked(gpufs::Session(nullptr)).error() == EBADF);
     CHECK(fwrite("", 1, 0, file) == 0 && fflush(file) == 0 && fflush(fs) == 0);
     CHECK(fclose(file) == 0);
 

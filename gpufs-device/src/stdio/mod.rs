@@ -21,6 +21,8 @@
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
 //! | `fseek`, `ftell` on a device without a position | the position is always 0 |
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
+//! | wide streams | there are none: `fwide` returns −1, and `fgetwc`, `fwprintf` and their kin do not exist |
+//! | forms with `_unlocked` (C) | the same as the calls without: a grid shares its streams |
 //! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time, and loses nothing (C11: only before any other call; glibc's drops what was pushed back) |
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |
 //! | a GPU that faults (an illegal address, a panic) | loses nothing that a returned call had accepted, where the session keeps a journal, as it does by default; of calls that had not returned, a part may be there, and in a seekable file a hole |
