@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::SessionTables;
 use gpufs_core::word::SharedWord;
+use gpufs_device_c::used::{gpufs_raw_use_session, stop_using};
 use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
 
@@ -133,6 +134,7 @@ pub unsafe extern "C" fn gpufs_host_close(host: *mut Host) -> c_int {
         let owned = unsafe { Box::from_raw(host) };
         let mut session = owned.session.into_inner().unwrap_or_else(PoisonError::into_inner);
         let outcome = session.synchronize();
+        stop_using(owned.tables);
         drop(session);
         outcome?;
         Ok(0)
@@ -160,6 +162,34 @@ pub unsafe extern "C" fn gpufs_host_session(pointer: *const Host) -> *const Sess
             ));
         }
         Ok(core::ptr::with_exposed_provenance(usize::try_from(host.tables).unwrap_or(0)))
+    })
+}
+
+/// Makes a session on CPU lanes the one that calls without a session go to; null for none. A session on a GPU is `EXDEV`: the word is in the
+/// memory of the program's kernels, and `include/gpufs/use.h` sets it there.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_use(pointer: *const Host) -> c_int {
+    guarded(-1, || {
+        if pointer.is_null() {
+            gpufs_raw_use_session(core::ptr::null());
+            return Ok(0);
+        }
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        host.owner.check()?;
+        if host.on_gpu {
+            return Err(Failure::new(
+                libc::EXDEV,
+                "the session is on a GPU: include <gpufs/use.h> in the CUDA or HIP file that launches the kernels, and call \
+                 gpufs_host_use there",
+            ));
+        }
+        gpufs_raw_use_session(core::ptr::with_exposed_provenance(usize::try_from(host.tables).unwrap_or(0)));
+        Ok(0)
     })
 }
 

@@ -24,6 +24,7 @@ pub mod print;
 pub mod service;
 pub mod stdio;
 pub mod thread;
+pub mod used;
 
 use core::ffi::{CStr, c_char, c_void};
 

@@ -144,6 +144,10 @@ int gpufs_host_launch(gpufs_host *host, unsigned blocks, unsigned threads, gpufs
  * launches. 0 or -1. */
 int gpufs_host_begin(gpufs_host *host);
 
+/* Makes the session the one that calls without a session go to: those of <gpufs/drop_in.h>. Null: none. 0, or -1.
+ * CUDA and HIP files include <gpufs/use.h>, which has its contract. */
+int gpufs_host_use(gpufs_host *host);
+
 /* Waits until every kernel has ended (on a GPU: everything on the device), then writes what their streams hold. 0, or
  * -1 with the first error: a stream's own errno (ENOSPC, EPIPE ...; the bytes are kept and tried again next time),
  * EIO for a kernel that did not end well. */

@@ -71,6 +71,12 @@ GPUFS_BOTH uint32_t gpufs_raw_block(void);
 GPUFS_BOTH uint32_t gpufs_raw_thread_in_block(void);
 GPUFS_BOTH void gpufs_raw_nap(uint32_t nanoseconds);
 
+/* <gpufs/use.h>, <gpufs/drop_in.h>: the session in use, and the calling thread's errno. These give their value alone. */
+
+GPUFS_BOTH void gpufs_raw_use_session(gpufs_session *session);
+GPUFS_BOTH gpufs_session *gpufs_raw_used_session(void);
+GPUFS_BOTH int *gpufs_raw_errno(void);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -86,11 +92,16 @@ GPUFS_BOTH void gpufs_raw_nap(uint32_t nanoseconds);
     } while (0)
 #endif
 
-/* Stores an error number in errno where there is one. */
+/* Stores an error number in errno: the C library's on the host; in C on a GPU the calling thread's place in device
+ * memory. In C++ on a GPU only <gpufs/drop_in.h> does: the result has the number. */
 GPUFS_INLINE int gpufs_note_error_(int error) {
 #if !GPUFS_ON_DEVICE
     if (error != 0) {
         errno = error;
+    }
+#elif !defined(__cplusplus)
+    if (error != 0) {
+        *gpufs_raw_errno() = error;
     }
 #endif
     return error;

@@ -198,9 +198,9 @@ fn make_prefix(prefix: &Path) {
         std::fs::create_dir_all(to.parent().expect("in the prefix")).expect("a folder");
         std::fs::copy(from, to).expect("copied");
     };
-    for header in std::fs::read_dir(root().join("include/gpufs")).expect("headers") {
-        let header = header.expect("a header");
-        copy(&header.path(), &format!("include/gpufs/{}", header.file_name().display()));
+    for header in files("include/gpufs", "h") {
+        let name = header.file_name().expect("a name").display();
+        copy(&header, &format!("include/gpufs/{name}"));
     }
     for library in ["libgpufs.so", "libgpufs.a"] {
         copy(&LIBRARY.join(library), &format!("lib/{library}"));
@@ -367,11 +367,10 @@ fn programs_of_the_documentation() {
 #[test]
 fn headers_stand_alone() {
     let scratch = Scratch::new("headers");
-    let mut headers: Vec<_> = std::fs::read_dir(root().join("include/gpufs"))
-        .expect("the headers are there")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("an ASCII name"))
+    let headers: Vec<_> = files("include/gpufs", "h")
+        .into_iter()
+        .map(|header| header.file_name().expect("a name").display().to_string())
         .collect();
-    headers.sort();
     let languages = [
         (c_compilers(), "c", &["c99", "c11"][..]),
         (cpp_compilers(), "cpp", &["c++14", "c++17", "c++20"][..]),

@@ -27,9 +27,24 @@ thread_local! {
 pub(super) fn while_running<R>(warp: &Warp, lane: u32, resume: impl FnOnce() -> R) -> R {
     // `resume` does not unwind (it catches), so the thread-local never outlives the call.
     RUNNING.set(Some(Running { warp: NonNull::from(warp), lane }));
+    let errno = errno();
+    // SAFETY:
+    // - the OS thread's own `errno`: valid and aligned while the thread runs, which it does not leave in between
+    unsafe { errno.write(warp.errno(lane).get()) };
     let result = resume();
+    // SAFETY:
+    // - as above
+    warp.errno(lane).set(unsafe { errno.read() });
     RUNNING.set(None);
     result
+}
+
+/// The place of the OS thread's `errno`, which each lane has for itself while it runs.
+#[inline]
+fn errno() -> *mut i32 {
+    // SAFETY:
+    // - it has no preconditions
+    unsafe { libc::__errno_location() }
 }
 
 /// Does `inside` for the calling lane, or `outside` on a thread that runs none.

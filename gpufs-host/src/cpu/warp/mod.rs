@@ -47,6 +47,8 @@ struct LaneState {
     argument: Cell<u32>,
     /// The result of its call, left by the lane or scheduler that made it ready.
     result: Cell<u64>,
+    /// C's `errno` of the lane, while another lane has the OS thread.
+    errno: Cell<i32>,
 }
 
 /// One warp.
@@ -105,6 +107,7 @@ impl Warp {
                 value: Cell::new(0),
                 argument: Cell::new(0),
                 result: Cell::new(0),
+                errno: Cell::new(0),
             }),
             groups: std::array::from_fn(|_| Group {
                 mask: Cell::new(0),
@@ -125,6 +128,10 @@ impl Warp {
         self.ready.insert(all);
         self.broken.set(false);
         self.parks.set(0);
+        // As a thread begins (C11 7.5, 3).
+        for lane in lanes_of(all) {
+            self.errno(lane).set(0);
+        }
     }
 
     /// Where `lane` stands in its launch.
@@ -139,6 +146,12 @@ impl Warp {
     fn state(&self, lane: u32) -> &LaneState {
         // The mask is true of every lane and spares the bounds check.
         &self.lanes[lane as usize & 63]
+    }
+
+    /// Where `lane` keeps its `errno` while it does not run.
+    #[inline]
+    pub(super) fn errno(&self, lane: u32) -> &Cell<i32> {
+        &self.state(lane).errno
     }
 
     /// Says how to suspend `lane`. Called once on the lane's fiber, before anything else there.

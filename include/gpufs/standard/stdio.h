@@ -1,0 +1,135 @@
+/* <stdio.h> of sources that know nothing of gpufs: C11 7.21 and POSIX, through the session in use.
+ *
+ * Not declared, so that a source that uses it does not link: fopencookie, obstack_printf, and wide streams.
+ */
+#ifndef GPUFS_STANDARD_STDIO_H
+#define GPUFS_STANDARD_STDIO_H
+
+#include <gpufs/standard/mode.h>
+
+#pragma GCC system_header
+
+#if defined(GPUFS_DROP_IN_SPLIT_)
+#include <cstdio>
+#elif defined(GPUFS_DROP_IN_HOST_)
+#define GPUFS_READING_C_LIBRARY_
+#include <gpufs/standard/stdio_hide.h>
+#include <stdio.h>
+#include <gpufs/standard/stdio_show.h>
+#undef GPUFS_READING_C_LIBRARY_
+#undef stdin
+#undef stdout
+#undef stderr
+#else
+#include <gpufs/standard/types.h>
+typedef struct gpufs_standard_file_ FILE;
+typedef struct {
+    int64_t offset;
+} fpos_t;
+#define EOF (-1)
+#define BUFSIZ 8192
+#define FILENAME_MAX 4096
+#define FOPEN_MAX 16
+#define L_tmpnam 20
+#define TMP_MAX 238328
+#define P_tmpdir "/tmp"
+#define L_ctermid 9
+#define SEEK_SET 0
+#define SEEK_CUR 1
+#define SEEK_END 2
+#define _IOFBF 0
+#define _IOLBF 1
+#define _IONBF 2
+#endif
+
+/* A handle behind a FILE. */
+#define GPUFS_HANDLE_(file) ((gpufs_file *)(file))
+#define GPUFS_FILE_(result) ((FILE *)(void *)gpufs_value_(result))
+
+/* The standard streams. */
+#if defined(GPUFS_DROP_IN_SPLIT_) && !GPUFS_ON_DEVICE
+#define GPUFS_STANDARD_STREAM_(name) \
+    static inline GPUFS_BOTH FILE *gpufs_standard_##name(void) { return ::name; }
+#else
+#define GPUFS_STANDARD_STREAM_(name) \
+    GPUFS_INLINE FILE *gpufs_standard_##name(void) { return (FILE *)(void *)gpufs_##name(gpufs_used_()); }
+#endif
+GPUFS_STANDARD_STREAM_(stdin)
+GPUFS_STANDARD_STREAM_(stdout)
+GPUFS_STANDARD_STREAM_(stderr)
+#undef stdin
+#undef stdout
+#undef stderr
+#define stdin gpufs_standard_stdin()
+#define stdout gpufs_standard_stdout()
+#define stderr gpufs_standard_stderr()
+
+GPUFS_STANDARD_(FILE *, fopen, (const char *path, const char *mode), (path, mode),
+                return GPUFS_FILE_(gpufs_fopen(gpufs_used_(), path, mode));)
+GPUFS_STANDARD_(int, fclose, (FILE *file), (file), return gpufs_value_(gpufs_fclose(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, fflush, (FILE *file), (file),
+                return file == 0 ? gpufs_value_(gpufs_fflush_all(gpufs_used_()))
+                                 : gpufs_value_(gpufs_fflush(GPUFS_HANDLE_(file)));)
+
+GPUFS_STANDARD_(size_t, fread, (void *into, size_t item_bytes, size_t items, FILE *file),
+                (into, item_bytes, items, file),
+                return gpufs_value_(gpufs_fread(into, item_bytes, items, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(size_t, fwrite, (const void *from, size_t item_bytes, size_t items, FILE *file),
+                (from, item_bytes, items, file),
+                return gpufs_value_(gpufs_fwrite(from, item_bytes, items, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(char *, fgets, (char *into, int bytes, FILE *file), (into, bytes, file),
+                return gpufs_value_(gpufs_fgets(into, bytes, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, fputs, (const char *string, FILE *file), (string, file),
+                return gpufs_value_(gpufs_fputs(string, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, puts, (const char *string), (string), return gpufs_value_(gpufs_puts(gpufs_used_(), string));)
+GPUFS_STANDARD_(int, fgetc, (FILE *file), (file), return gpufs_value_(gpufs_fgetc(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, getc, (FILE *file), (file), return gpufs_value_(gpufs_fgetc(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, getchar, (void), (),
+                return gpufs_value_(gpufs_fgetc(GPUFS_HANDLE_(gpufs_standard_stdin())));)
+GPUFS_STANDARD_(int, fputc, (int byte, FILE *file), (byte, file),
+                return gpufs_value_(gpufs_fputc(byte, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, putc, (int byte, FILE *file), (byte, file),
+                return gpufs_value_(gpufs_fputc(byte, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, putchar, (int byte), (byte),
+                return gpufs_value_(gpufs_fputc(byte, GPUFS_HANDLE_(gpufs_standard_stdout())));)
+GPUFS_STANDARD_(int, ungetc, (int byte, FILE *file), (byte, file),
+                return gpufs_value_(gpufs_ungetc(byte, GPUFS_HANDLE_(file)));)
+
+GPUFS_STANDARD_(int, fseek, (FILE *file, long offset, int whence), (file, offset, whence),
+                return gpufs_value_(gpufs_fseek(GPUFS_HANDLE_(file), offset, whence));)
+GPUFS_STANDARD_(long, ftell, (FILE *file), (file), return gpufs_value_(gpufs_ftell(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(void, rewind, (FILE *file), (file), gpufs_rewind(GPUFS_HANDLE_(file));)
+GPUFS_STANDARD_(int, fgetpos, (FILE *file, fpos_t *position), (file, position),
+                int64_t offset = gpufs_value_(gpufs_ftello(GPUFS_HANDLE_(file))); if (offset < 0) { return -1; }
+                __builtin_memcpy(position, &offset, sizeof offset); return 0;)
+GPUFS_STANDARD_(int, fsetpos, (FILE *file, const fpos_t *position), (file, position), int64_t offset;
+                __builtin_memcpy(&offset, position, sizeof offset);
+                return gpufs_value_(gpufs_fseeko(GPUFS_HANDLE_(file), offset, SEEK_SET));)
+
+GPUFS_STANDARD_(int, setvbuf, (FILE *file, char *buffer, int mode, size_t bytes), (file, buffer, mode, bytes),
+                return gpufs_value_(gpufs_setvbuf(GPUFS_HANDLE_(file), buffer, mode, bytes));)
+GPUFS_STANDARD_(void, setbuf, (FILE *file, char *buffer), (file, buffer),
+                (void)gpufs_value_(gpufs_setvbuf(GPUFS_HANDLE_(file), buffer, buffer == 0 ? _IONBF : _IOFBF, BUFSIZ));)
+GPUFS_STANDARD_(int, feof, (FILE *file), (file), return gpufs_value_(gpufs_feof(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, ferror, (FILE *file), (file), return gpufs_value_(gpufs_ferror(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(void, clearerr, (FILE *file), (file), gpufs_clearerr(GPUFS_HANDLE_(file));)
+
+#include <gpufs/standard/stdio_formats.h>
+
+/* POSIX, where the source asks for it or no standard is asked for. */
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(int, fseeko, (FILE *file, off_t offset, int whence), (file, offset, whence),
+                return gpufs_value_(gpufs_fseeko(GPUFS_HANDLE_(file), offset, whence));)
+GPUFS_STANDARD_(off_t, ftello, (FILE *file), (file), return gpufs_value_(gpufs_ftello(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, getc_unlocked, (FILE *file), (file), return getc(file);)
+GPUFS_STANDARD_(int, getchar_unlocked, (void), (), return getchar();)
+GPUFS_STANDARD_(int, putc_unlocked, (int byte, FILE *file), (byte, file), return putc(byte, file);)
+GPUFS_STANDARD_(int, putchar_unlocked, (int byte), (byte), return putchar(byte);)
+#endif
+
+/* CUDA and HIP: the names themselves. */
+#if defined(GPUFS_DROP_IN_SPLIT_)
+#include <gpufs/standard/stdio_split.h>
+#endif
+
+#endif

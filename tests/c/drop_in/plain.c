@@ -1,0 +1,64 @@
+/* A source that knows nothing of gpufs. Each thread of drop_in/main.c calls plain(). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int plain(int number);
+
+/* Members and parameters with names of the C library. */
+struct operations {
+    int (*putc)(int, FILE *);
+    int (*close)(FILE *);
+};
+
+int plain(int number) {
+    static const struct operations operations = {.putc = fputc, .close = fclose};
+    char name[] = "plain-?.txt", line[64];
+    FILE *file;
+    fpos_t second;
+    int remove = 0;
+    name[6] = (char)('a' + number);
+    if ((file = fopen(name, "w+")) == NULL) {
+        return errno;
+    }
+    if (operations.putc('1', file) != '1' || fputs("\nsecond\n", file) < 0 || fflush(file) != 0) {
+        return __LINE__;
+    }
+    rewind(file);
+    if (fgets(line, sizeof line, file) != line || strcmp(line, "1\n") != 0 || fgetpos(file, &second) != 0) {
+        return __LINE__;
+    }
+    if (getc(file) != 's' || ungetc('s', file) != 's' || fread(line, 1, 7, file) != 7 || memcmp(line, "second\n", 7)) {
+        return __LINE__;
+    }
+    if (getc(file) != EOF || !feof(file) || ferror(file)) {
+        return __LINE__;
+    }
+    if (fsetpos(file, &second) != 0 || getc(file) != 's' || ftell(file) != 3) {
+        return __LINE__;
+    }
+    if (operations.close(file) != 0) {
+        return __LINE__;
+    }
+    /* Each lane has its own errno, while others run. */
+    errno = number + 1000;
+    if ((file = fopen(name, "r")) == NULL || fclose(file) != 0 || errno != number + 1000) {
+        return __LINE__;
+    }
+    errno = 0;
+    if (fopen("not/there", "r") != NULL || errno != ENOENT) {
+        return __LINE__;
+    }
+    if (fputc('x', stdin) != EOF || errno != EBADF) {
+        return __LINE__;
+    }
+    if (snprintf(line, sizeof line, "%-4d|%5.2f|%s|%c|%lu|%*ld%%", number, 2.5, name, 'x', 7ul, 4, -3l) != 32 ||
+        sprintf(line + 40, "%#x", 255u) != 4 || strcmp(line + 40, "0xff") != 0 ||
+        strncmp(line + 4, "| 2.50|plain-", 13) != 0 || strcmp(line + 22, "|x|7|  -3%") != 0) {
+        return __LINE__;
+    }
+    if (fprintf(stdout, "%s", "") != 0 || printf("%.1Lf\n", 1.5L) != 4) {
+        return __LINE__;
+    }
+    return puts("plain") < 0 || fputs("", stderr) < 0 ? __LINE__ : remove;
+}
