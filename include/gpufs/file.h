@@ -24,6 +24,18 @@
 #define GPUFS_O_NOFOLLOW 0400000
 #define GPUFS_O_CLOEXEC 02000000
 
+/* The most pieces of one readv or writev: Linux's IOV_MAX. */
+#define GPUFS_IOV_MAX 1024
+/* For gpufs_preadv2 and gpufs_pwritev2, the values of <linux/fs.h>. */
+#define GPUFS_RWF_HIPRI 0x01     /* no effect: the rings are none that the system polls */
+#define GPUFS_RWF_DSYNC 0x02     /* as with O_DSYNC */
+#define GPUFS_RWF_SYNC 0x04      /* as with O_SYNC */
+#define GPUFS_RWF_NOWAIT 0x08    /* EAGAIN rather than wait */
+#define GPUFS_RWF_APPEND 0x10    /* as with O_APPEND */
+#define GPUFS_RWF_NOAPPEND 0x20  /* as without O_APPEND; Linux 6.9 */
+#define GPUFS_RWF_ATOMIC 0x40    /* all or nothing, also if power fails; Linux 6.11, few files */
+#define GPUFS_RWF_DONTCACHE 0x80 /* nothing stays in the page cache; Linux 6.14, some file systems */
+
 /* Opens a file (open(2)). `mode` matters with GPUFS_O_CREAT, less the process's umask. A descriptor, or -1: EMFILE
  * also if the session's file table is full. A FIFO, in every GPUFS_MODE_...: opening for writing waits until a reader
  * has it open; opening for reading returns at once, and the first read waits for a writer. With GPUFS_O_NONBLOCK
@@ -52,6 +64,35 @@ gpufs_pread(gpufs_session *session, int descriptor, void *into, size_t bytes, in
 GPUFS_INLINE GPUFS_RESULT(int64_t)
 gpufs_pwrite(gpufs_session *session, int descriptor, const void *from, size_t bytes, int64_t offset) {
     return gpufs_int64_(gpufs_raw_pwrite(session, descriptor, from, bytes, offset));
+}
+/* The same calls on memory in several pieces (readv(2)): `count` of them, at most GPUFS_IOV_MAX, one after the other. A
+ * call is one read or one write: no other thread's bytes come between its pieces. -1 also with EINVAL for more pieces,
+ * or a negative count. */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_readv(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count) {
+    return gpufs_int64_(gpufs_raw_readv(session, descriptor, into, count));
+}
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_writev(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count) {
+    return gpufs_int64_(gpufs_raw_writev(session, descriptor, from, count));
+}
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_preadv(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count, int64_t offset) {
+    return gpufs_int64_(gpufs_raw_preadv(session, descriptor, into, count, offset));
+}
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_pwritev(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count, int64_t offset) {
+    return gpufs_int64_(gpufs_raw_pwritev(session, descriptor, from, count, offset));
+}
+/* The same with flags, GPUFS_RWF_..., for this transfer (preadv2(2)). With `offset` -1 at the position, which moves. -1
+ * also with EAGAIN (GPUFS_RWF_NOWAIT), EOPNOTSUPP (flags that the system or the file does not know). */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_preadv2(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count, int64_t offset, int flags) {
+    return gpufs_int64_(gpufs_raw_preadv2(session, descriptor, into, count, offset, flags));
+}
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_pwritev2(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count, int64_t offset, int flags) {
+    return gpufs_int64_(gpufs_raw_pwritev2(session, descriptor, from, count, offset, flags));
 }
 /* Moves the position (lseek(2)) from the start (0), the position (1) or the end (2). The new position in bytes, or
  * -1: ESPIPE, EINVAL, EOVERFLOW. */
@@ -92,6 +133,28 @@ GPUFS_BOTH inline Result<int64_t> pread(Session session, int descriptor, void *i
 GPUFS_BOTH inline Result<int64_t> pwrite(Session session, int descriptor, const void *from, size_t bytes,
                                          int64_t offset) {
     return gpufs_pwrite(session, descriptor, from, bytes, offset);
+}
+GPUFS_BOTH inline Result<int64_t> readv(Session session, int descriptor, const gpufs_iovec *into, int count) {
+    return gpufs_readv(session, descriptor, into, count);
+}
+GPUFS_BOTH inline Result<int64_t> writev(Session session, int descriptor, const gpufs_iovec *from, int count) {
+    return gpufs_writev(session, descriptor, from, count);
+}
+GPUFS_BOTH inline Result<int64_t> preadv(Session session, int descriptor, const gpufs_iovec *into, int count,
+                                         int64_t offset) {
+    return gpufs_preadv(session, descriptor, into, count, offset);
+}
+GPUFS_BOTH inline Result<int64_t> pwritev(Session session, int descriptor, const gpufs_iovec *from, int count,
+                                          int64_t offset) {
+    return gpufs_pwritev(session, descriptor, from, count, offset);
+}
+GPUFS_BOTH inline Result<int64_t> preadv2(Session session, int descriptor, const gpufs_iovec *into, int count,
+                                          int64_t offset, int flags) {
+    return gpufs_preadv2(session, descriptor, into, count, offset, flags);
+}
+GPUFS_BOTH inline Result<int64_t> pwritev2(Session session, int descriptor, const gpufs_iovec *from, int count,
+                                           int64_t offset, int flags) {
+    return gpufs_pwritev2(session, descriptor, from, count, offset, flags);
 }
 GPUFS_BOTH inline Result<int64_t> lseek(Session session, int descriptor, int64_t offset, int whence) {
     return gpufs_lseek(session, descriptor, offset, whence);

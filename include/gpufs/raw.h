@@ -58,6 +58,16 @@ GPUFS_BOTH int64_t gpufs_raw_write(gpufs_session *session, int descriptor, const
 GPUFS_BOTH int64_t gpufs_raw_pread(gpufs_session *session, int descriptor, void *into, size_t bytes, int64_t offset);
 GPUFS_BOTH int64_t gpufs_raw_pwrite(gpufs_session *session, int descriptor, const void *from, size_t bytes,
                                     int64_t offset);
+GPUFS_BOTH int64_t gpufs_raw_readv(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count);
+GPUFS_BOTH int64_t gpufs_raw_writev(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count);
+GPUFS_BOTH int64_t gpufs_raw_preadv(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count,
+                                    int64_t offset);
+GPUFS_BOTH int64_t gpufs_raw_pwritev(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count,
+                                     int64_t offset);
+GPUFS_BOTH int64_t gpufs_raw_preadv2(gpufs_session *session, int descriptor, const gpufs_iovec *into, int count,
+                                     int64_t offset, int flags);
+GPUFS_BOTH int64_t gpufs_raw_pwritev2(gpufs_session *session, int descriptor, const gpufs_iovec *from, int count,
+                                      int64_t offset, int flags);
 GPUFS_BOTH int64_t gpufs_raw_lseek(gpufs_session *session, int descriptor, int64_t offset, int whence);
 GPUFS_BOTH int64_t gpufs_raw_fsync(gpufs_session *session, int descriptor);
 GPUFS_BOTH int64_t gpufs_raw_fdatasync(gpufs_session *session, int descriptor);

@@ -63,6 +63,16 @@ GPUFS_OFFSET_(gpufs_argument, kind, 0);
 GPUFS_OFFSET_(gpufs_argument, length, 4);
 GPUFS_OFFSET_(gpufs_argument, bits, 8);
 
+/* A piece of memory of readv and its kin: the layout of struct iovec. */
+typedef struct gpufs_iovec {
+    void *iov_base; /* the first byte */
+    size_t iov_len; /* how many */
+} gpufs_iovec;
+
+GPUFS_SIZE_(gpufs_iovec, 16);
+GPUFS_OFFSET_(gpufs_iovec, iov_base, 0);
+GPUFS_OFFSET_(gpufs_iovec, iov_len, 8);
+
 #define GPUFS_ARGUMENT_SIGNED 0u
 #define GPUFS_ARGUMENT_UNSIGNED 1u
 #define GPUFS_ARGUMENT_DOUBLE 2u

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <gpufs/file.h>
@@ -241,10 +242,64 @@ static void no_session(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_write(NULL, 1, "x", 1), -1, EINVAL);
     CHECK_FAILS(gpufs_pread(NULL, 0, &byte, 1, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_pwrite(NULL, 1, "x", 1, 0), -1, EINVAL);
+    gpufs_iovec one = {&byte, 1};
+    CHECK_FAILS(gpufs_readv(NULL, 0, &one, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_writev(NULL, 1, &one, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_preadv(NULL, 0, &one, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_pwritev(NULL, 1, &one, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_preadv2(NULL, 0, &one, 1, 0, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_pwritev2(NULL, 1, &one, 1, 0, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_lseek(NULL, 0, 0, SEEK_SET), -1, EINVAL);
     CHECK_FAILS(gpufs_fsync(NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_fdatasync(NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_ftruncate(NULL, 0, 0), -1, EINVAL);
+}
+
+/* The layout, as programs with <sys/uio.h> have it. */
+_Static_assert(sizeof(gpufs_iovec) == sizeof(struct iovec), "iovec");
+_Static_assert(offsetof(gpufs_iovec, iov_base) == offsetof(struct iovec, iov_base), "iovec");
+_Static_assert(offsetof(gpufs_iovec, iov_len) == offsetof(struct iovec, iov_len), "iovec");
+
+/* Memory in several pieces, in one lane. */
+static void vectors(gpufs_session *fs, void *argument) {
+    char first[8] = "012", second[8] = "34567", back[16];
+    (void)argument;
+    int file = gpufs_open(fs, "vectors", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(file >= 0);
+    const gpufs_iovec out[] = {{first, 3}, {NULL, 0}, {second, 5}};
+    CHECK(gpufs_writev(fs, file, out, 3) == 8 && gpufs_lseek(fs, file, 0, SEEK_CUR) == 8);
+    CHECK(gpufs_pwritev(fs, file, out + 2, 1, 1) == 5 && gpufs_lseek(fs, file, 0, SEEK_CUR) == 8);
+    gpufs_iovec in[] = {{back, 2}, {back + 8, 8}};
+    CHECK(gpufs_preadv(fs, file, in, 2, 1) == 7 && memcmp(back, "34", 2) == 0 && memcmp(back + 8, "56767", 5) == 0);
+    CHECK(gpufs_readv(fs, file, in, 2) == 0);
+    CHECK(gpufs_pwritev2(fs, file, out, 1, 0, GPUFS_RWF_APPEND) == 3 && gpufs_lseek(fs, file, 0, SEEK_CUR) == 8);
+    CHECK(gpufs_preadv2(fs, file, in, 2, -1, 0) == 3 && memcmp(back, "01", 2) == 0 && back[8] == '2');
+    CHECK(gpufs_pwritev2(fs, file, out, 3, -1, GPUFS_RWF_DSYNC | GPUFS_RWF_HIPRI) == 8);
+    CHECK(gpufs_lseek(fs, file, 0, SEEK_END) == 19);
+
+    CHECK(gpufs_writev(fs, file, out, 0) == 0 && gpufs_readv(fs, file, NULL, 0) == 0);
+    static gpufs_iovec many[GPUFS_IOV_MAX + 1];
+    CHECK(gpufs_writev(fs, file, many, GPUFS_IOV_MAX) == 0);
+    CHECK_FAILS(gpufs_writev(fs, file, many, GPUFS_IOV_MAX + 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_readv(fs, file, in, -1), -1, EINVAL);
+    CHECK_FAILS(gpufs_readv(fs, file, NULL, 1), -1, EFAULT);
+    CHECK_FAILS(gpufs_writev(fs, file, NULL, 1), -1, EFAULT);
+    gpufs_iovec wrong_memory[] = {{first, 1}, {NULL, 1}}, too_long[] = {{first, SIZE_MAX}};
+    CHECK_FAILS(gpufs_pwritev(fs, file, wrong_memory, 2, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_preadv(fs, file, too_long, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_preadv(fs, file, in, 1, -1), -1, EINVAL);
+    CHECK_FAILS(gpufs_pwritev2(fs, file, out, 1, -2, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_preadv2(fs, file, in, 1, 0, 1 << 20), -1, EOPNOTSUPP);
+    CHECK(gpufs_close(fs, file) == 0);
+    int wrong[] = {file, -1, 1 << 20, INT32_MAX, INT32_MIN};
+    for (size_t index = 0; index < sizeof wrong / sizeof *wrong; ++index) {
+        CHECK_FAILS(gpufs_readv(fs, wrong[index], in, 1), -1, EBADF);
+        CHECK_FAILS(gpufs_writev(fs, wrong[index], out, 1), -1, EBADF);
+        CHECK_FAILS(gpufs_preadv(fs, wrong[index], in, 1, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_pwritev(fs, wrong[index], out, 1, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_preadv2(fs, wrong[index], in, 1, -1, 0), -1, EBADF);
+        CHECK_FAILS(gpufs_pwritev2(fs, wrong[index], out, 1, -1, 0), -1, EBADF);
+    }
 }
 
 /* Descriptors, in one lane. */
@@ -371,6 +426,7 @@ int main(void) {
     CHECK(gpufs_host_launch(host, 1, 1, streams, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(slurp("untouched", text, sizeof text) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, descriptors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, vectors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, endless, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, no_session, NULL) == 0 && gpufs_host_synchronize(host) == 0);
 

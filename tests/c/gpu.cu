@@ -88,6 +88,11 @@ __global__ void calls(gpufs::Session fs, const char *path, const char *missing, 
     EXPECT(read(fs, descriptor, text, 3) == 3 && same(text, "one", 3) && lseek(fs, descriptor, 0, GPUFS_SEEK_CUR) == 3);
     EXPECT(pwrite(fs, descriptor, "ONE", 3, 0) == 3 && pread(fs, descriptor, text, 3, 0) == 3 && same(text, "ONE", 3));
     EXPECT(write(fs, descriptor, "_", 1) == 1 && fsync(fs, descriptor) == 0 && fdatasync(fs, descriptor) == 0);
+    const gpufs_iovec two[] = {{text, 1}, {text + 2, 1}};
+    EXPECT(preadv(fs, descriptor, two, 2, 0) == 2 && text[0] == 'O' && text[2] == 'N' && pwritev(fs, descriptor, two, 2, 0) == 2);
+    EXPECT(readv(fs, descriptor, two, 2) == 2 && writev(fs, descriptor, two, 2) == 2);
+    EXPECT(preadv2(fs, descriptor, two, 2, -1, 0) >= 0 && pwritev2(fs, descriptor, two, 2, 0, 0) == 2);
+    EXPECT(readv(fs, descriptor, two, -1).error() == EINVAL && writev(fs, descriptor, nullptr, 1).error() == EFAULT);
     EXPECT(ftruncate(fs, descriptor, 4) == 0 && close(fs, descriptor) == 0);
     EXPECT(read(fs, descriptor, text, 1).error() == EBADF && open(fs, missing, GPUFS_O_RDONLY).error() == ENOENT);
     EXPECT(printf(fs, "%s from the GPU\n", "hello") == 19 && puts(fs, "and puts") == 0 && fflush(fs) == 0);

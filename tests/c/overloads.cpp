@@ -132,6 +132,11 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(descriptor >= 0 && read(fs, descriptor, text, 7) == 7 && lseek(fs, descriptor, 0, SEEK_CUR) == 7);
     CHECK(pread(fs, descriptor, text, 3, 0) == 3 && pwrite(fs, descriptor, "LIT", 3, 0) == 3 && write(fs, descriptor, "_", 1) == 1);
     CHECK(fsync(fs, descriptor) == 0 && fdatasync(fs, descriptor) == 0 && ftruncate(fs, descriptor, 8) == 0 && close(fs, descriptor) == 0);
+    auto other = open(fs, "vectors", O_RDWR | O_CREAT, 0600);
+    const gpufs_iovec two[] = {{text, 2}, {text + 4, 3}};
+    CHECK(writev(fs, other, two, 2) == 5 && pwritev(fs, other, two, 2, 1) == 5 && pwritev2(fs, other, two, 2, -1, 0) == 5);
+    CHECK(readv(fs, other, two, 2) == 0 && preadv(fs, other, two, 2, 6) == 4 && preadv2(fs, other, two, 2, 0, 0) == 5);
+    CHECK(writev(fs, other, two, -1).error() == EINVAL && close(fs, other) == 0);
     auto bad = read(fs, descriptor, text, 1);
     CHECK(bad == -1 && bad.error() == EBADF);
 }

@@ -20,6 +20,9 @@ struct mine {
 
 #define TEXT "first line\nsecond line\n"
 
+/* What writev and its kin write. */
+static const gpufs_iovec pieces[2] = {{(void *)"ab", 2}, {(void *)"cde", 3}};
+
 /* CALL(name, what it comes to on such files) */
 #define CALLS(CALL)                                                                                   \
     CALL(open, gpufs_close(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0)) == 0)                  \
@@ -28,6 +31,12 @@ struct mine {
     CALL(write, gpufs_write(m->fs, m->descriptor, "abc", 3) == 3)                                     \
     CALL(pread, gpufs_pread(m->fs, m->descriptor, text, 4, 6) == 4 && memcmp(text, "line", 4) == 0)   \
     CALL(pwrite, gpufs_pwrite(m->fs, m->descriptor, "abc", 3, 1) == 3)                                \
+    CALL(readv, gpufs_readv(m->fs, m->descriptor, &(gpufs_iovec){text, 5}, 1) == 5 && memcmp(text, "first", 5) == 0) \
+    CALL(writev, gpufs_writev(m->fs, m->descriptor, pieces, 2) == 5)                                  \
+    CALL(preadv, gpufs_preadv(m->fs, m->descriptor, &(gpufs_iovec){text, 4}, 1, 6) == 4 && memcmp(text, "line", 4) == 0) \
+    CALL(pwritev, gpufs_pwritev(m->fs, m->descriptor, pieces, 2, 1) == 5)                             \
+    CALL(preadv2, gpufs_preadv2(m->fs, m->descriptor, &(gpufs_iovec){text, 5}, 1, -1, 0) == 5)        \
+    CALL(pwritev2, gpufs_pwritev2(m->fs, m->descriptor, pieces, 2, -1, GPUFS_RWF_APPEND) == 5)        \
     CALL(lseek, gpufs_lseek(m->fs, m->descriptor, -2, SEEK_END) == 21)                                \
     CALL(fsync, gpufs_fsync(m->fs, m->descriptor) == 0)                                               \
     CALL(fdatasync, gpufs_fdatasync(m->fs, m->descriptor) == 0)                                       \

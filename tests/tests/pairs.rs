@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
-use gpufs_device::file::{Descriptor, O_CREAT, O_RDWR, O_TRUNC};
+use gpufs_device::file::{Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND};
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, warp};
 use gpufs_host::cpu::Schedule;
@@ -66,6 +66,17 @@ impl Mine {
     }
 }
 
+/// What `writev` and its kin write.
+const PIECES: [IoSlice<'static>; 3] = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde")];
+
+/// Eight bytes in two pieces.
+macro_rules! halves {
+    ($bytes:expr) => {{
+        let (first, second) = $bytes.split_at_mut(3);
+        [IoSliceMut::new(first), IoSliceMut::new(second)]
+    }};
+}
+
 /// All calls by their names, from one place of the program: where a macro was invoked is the place of all that it holds.
 macro_rules! perform {
     ($call:expr, $mine:expr) => {{
@@ -78,6 +89,16 @@ macro_rules! perform {
             Call::Write => fs.write(*descriptor, b"abc").map(|count| count as u64),
             Call::Pread => fs.pread(*descriptor, &mut bytes, 3).map(|_| u64::from_le_bytes(bytes)),
             Call::Pwrite => fs.pwrite(*descriptor, b"abc", 1).map(|count| count as u64),
+            Call::Readv => fs.readv(*descriptor, &mut halves!(bytes)).map(|_| u64::from_le_bytes(bytes)),
+            Call::Writev => fs.writev(*descriptor, &PIECES).map(|count| count as u64),
+            Call::Preadv => fs.preadv(*descriptor, &mut halves!(bytes), 3).map(|_| u64::from_le_bytes(bytes)),
+            Call::Pwritev => fs.pwritev(*descriptor, &PIECES, 1).map(|count| count as u64),
+            Call::Preadv2 => {
+                fs.preadv2(*descriptor, &mut halves!(bytes), None, 0).map(|_| u64::from_le_bytes(bytes))
+            }
+            Call::Pwritev2 => {
+                fs.pwritev2(*descriptor, &PIECES, Some(1), RWF_APPEND).map(|count| count as u64)
+            }
             Call::Lseek => fs.lseek(*descriptor, -2, Whence::End),
             Call::Fsync => fs.fsync(*descriptor).map(|()| 0),
             Call::Fdatasync => fs.fdatasync(*descriptor).map(|()| 0),

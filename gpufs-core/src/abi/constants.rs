@@ -15,6 +15,8 @@ constants! {
     /// The opcodes above by name, for the comparison with the system's header.
     OPCODES: u8;
     IORING_OP_NOP = 0, "Does nothing.";
+    IORING_OP_READV = 1, "`preadv2(2)`.";
+    IORING_OP_WRITEV = 2, "`pwritev2(2)`.";
     IORING_OP_FSYNC = 3, "`fsync(2)`.";
     IORING_OP_READ_FIXED = 4, "`pread(2)` into a registered buffer.";
     IORING_OP_WRITE_FIXED = 5, "`pwrite(2)` from a registered buffer.";
@@ -70,6 +72,8 @@ constants! {
 
 /// In `op_flags` of a transfer: fails with `EAGAIN` rather than wait (`preadv2(2)`).
 pub const RWF_NOWAIT: u32 = 8;
+/// In `op_flags` of a write: it goes to the end of the file, wherever it is told to go (`pwritev2(2)`).
+pub const RWF_APPEND: u32 = 16;
 /// In `op_flags` of [`IORING_OP_POLL_ADD`]: there is something to read (`poll(2)`).
 pub const POLLIN: u32 = 1;
 /// In `op_flags` of [`IORING_OP_POLL_ADD`]: there is room to write.

@@ -8,9 +8,9 @@ use static_assertions::const_assert_eq;
 use super::constants::{
     IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE,
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_NOP,
-    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT,
-    IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE,
-    IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE,
+    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_READV,
+    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
+    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC, IOSQE_FIXED_FILE,
 };
 
 /// A submission queue entry, 64 bytes.
@@ -104,6 +104,17 @@ impl Sqe {
     #[must_use]
     pub const fn write_fixed(fd: i32, addr: u64, len: u32, off: u64, buf_index: u16) -> Self {
         Self { opcode: IORING_OP_WRITE_FIXED, fd, addr, len, off, buf_index, ..Self::ZERO }
+    }
+    /// `preadv(2)` at `off` into the memory of `count` vectors (`struct iovec`: an address and a length, 8 bytes each) at `vectors`, which
+    /// stay until the entry completes. Completes as [`Sqe::read`].
+    #[must_use]
+    pub const fn readv(fd: i32, vectors: u64, count: u32, off: u64) -> Self {
+        Self { opcode: IORING_OP_READV, fd, addr: vectors, len: count, off, ..Self::ZERO }
+    }
+    /// `pwritev(2)` at `off` from the memory of `count` vectors at `vectors`, as [`Sqe::readv`]. Completes as [`Sqe::write`].
+    #[must_use]
+    pub const fn writev(fd: i32, vectors: u64, count: u32, off: u64) -> Self {
+        Self { opcode: IORING_OP_WRITEV, fd, addr: vectors, len: count, off, ..Self::ZERO }
     }
     /// `fsync(2)`, or `fdatasync(2)` with [`IORING_FSYNC_DATASYNC`](crate::abi::IORING_FSYNC_DATASYNC). Not ordered after
     /// writes that are still in flight.

@@ -1,4 +1,5 @@
-//! Descriptors: `open`, `close`, `read`, `write`, `pread`, `pwrite`, `lseek`, `fsync`, `fdatasync`, `ftruncate` (POSIX, section 2 of the manual).
+//! Descriptors: `open`, `close`, `read`, `write`, `pread`, `pwrite` and their forms for memory in several pieces, `readv` to `pwritev2`,
+//! `lseek`, `fsync`, `fdatasync`, `ftruncate` (POSIX, section 2 of the manual).
 //!
 //! A descriptor is an index of the session's file table, valid in every kernel and warp of the session. Each call is made by any
 //! lanes at once, each for itself; a warp's calls go to the kernel as one batch.
@@ -9,18 +10,25 @@
 //! |---|---|
 //! | `read`, `write` of no bytes | 0 on a directory or device too (`read(2)` may fail, as with `EISDIR`) |
 //! | `read` from a device such as `/dev/zero` | may be short after any page |
+//! | `preadv2`, `pwritev2` | `RWF_HIPRI` has no effect. `RWF_NOWAIT` works on FIFOs and terminals too, which the system call refuses (`EOPNOTSUPP`) |
+//! | `writev` of more than staging memory holds at a time (`Builder::buffers`) | goes out in several writes, as `write` does: other lanes of the session do not come between them, other processes may |
 //! | `open` with a wrong path and wrong flags | the path's error (`open(2)`: `EINVAL`) |
 
 mod open;
 mod position;
 mod shared;
 mod transfer;
+mod vector;
 
 pub(crate) use open::{close, open, size};
 pub(crate) use position::moved;
 pub(crate) use shared::seek_shared_file;
 
 pub use gpufs_core::session::FileIndex as Descriptor;
+pub use vector::{
+    IOV_MAX, IoSlice, IoSliceMut, RWF_APPEND, RWF_ATOMIC, RWF_DONTCACHE, RWF_DSYNC, RWF_HIPRI, RWF_NOAPPEND,
+    RWF_NOWAIT, RWF_SYNC,
+};
 
 /// Open for reading only.
 pub const O_RDONLY: u32 = 0;

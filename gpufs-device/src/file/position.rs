@@ -83,7 +83,9 @@ impl Fs {
         if may_wait {
             let waiting = lanes.subset(waiting);
             return waiting.grouped(u64::from(lanes.lane()), |alone| {
-                let count = transfer_waiting(session, alone, Waiting { descriptor, writing, memory, bytes })?;
+                let (vectors, rw_flags) = (0, 0);
+                let waiting = Waiting { descriptor, writing, memory, bytes, vectors, rw_flags };
+                let count = transfer_waiting(session, alone, waiting)?;
                 Ok(usize::try_from(count).unwrap_or(usize::MAX))
             });
         }
@@ -110,7 +112,7 @@ impl Fs {
     }
 
     /// Calls `body` in one lane after the other, in lane order, each alone and holding its file's lock. Convergent.
-    fn one_by_one<T>(
+    pub(super) fn one_by_one<T>(
         self,
         lanes: Lanes,
         descriptor: Descriptor,

@@ -8,6 +8,7 @@ mod ready;
 mod runs;
 mod serve;
 mod staging;
+mod vector;
 mod wait;
 
 use gpufs_core::abi::Sqe;
@@ -24,6 +25,7 @@ pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use serve::serve_staged;
 pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
+pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;
 
 /// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.

@@ -14,6 +14,7 @@ use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target,
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot, SlotClaim};
 
 use super::staging::{claim_alone, count};
+use super::vector::copy_vectors;
 use super::{Backoff, Drained, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
 
@@ -186,9 +187,13 @@ fn is_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -
 pub(crate) struct Waiting {
     pub(crate) descriptor: FileIndex,
     pub(crate) writing: bool,
-    /// The caller's memory: its address and length in bytes.
+    /// The caller's memory: its address, or that of the vectors that name it, and its length in bytes.
     pub(crate) memory: u64,
     pub(crate) bytes: u64,
+    /// How many vectors; 0 where the memory is in one piece.
+    pub(crate) vectors: u32,
+    /// `RWF_*`.
+    pub(crate) rw_flags: u32,
 }
 
 /// How a piece of a transfer is asked for.
@@ -211,7 +216,7 @@ pub(crate) fn transfer_waiting(session: &SessionTables, lane: Lanes, waiting: Wa
         return Err(Errno::BADF);
     }
     let target = file.target_of(flags, descriptor);
-    let waits = flags & OpenFile::NONBLOCK == 0;
+    let waits = flags & OpenFile::NONBLOCK == 0 && waiting.rw_flags & RWF_NOWAIT == 0;
     let mut way = if flags & (OpenFile::FIFO | OpenFile::TERMINAL) == 0 { Way::Try } else { Way::Brief };
     let mut hold_ns = if waits { HOLD_NS.0 } else { INSTANT_NS };
     let (mut ready, mut done) = (false, 0);
@@ -272,24 +277,30 @@ fn piece(
     session: &SessionTables,
     lane: Lanes,
     target: Target,
-    Waiting { writing, memory, bytes, .. }: Waiting,
+    Waiting { writing, memory, bytes, vectors, rw_flags, .. }: Waiting,
     done: u64,
     (way, hold_ns): (Way, u64),
 ) -> (u64, Result<u64, Errno>) {
     let ring = ring_of_warp(session);
-    let (memory, left) = (memory + done, bytes - done);
+    let (memory, left) = (if vectors == 0 { memory + done } else { memory }, bytes - done);
     let most = if writing && way == Way::Brief { WRITTEN_AT_A_TIME } else { u64::from(u32::MAX / 2) };
     let left = left.min(most);
     let operate = |index: Option<u32>, address: u64, bytes: u64| {
         #[allow(clippy::cast_possible_truncation, reason = "at most half of 2³²")]
         let entry = Resources::transfer(index, writing, target, (address, bytes as u32), CURRENT_POSITION);
+        // Whether it waits is for the way to say: a FIFO or a terminal takes no such flag.
+        let entry = entry.with_transfer_flags(rw_flags & !RWF_NOWAIT);
         let result = match way {
-            Way::Try => transact_on(session, ring, lane, Some(entry.with_transfer_flags(RWF_NOWAIT))),
+            Way::Try => {
+                transact_on(session, ring, lane, Some(entry.with_transfer_flags(rw_flags | RWF_NOWAIT)))
+            }
             Way::Brief => operate_briefly(session, ring, lane, entry, hold_ns),
         };
         Errno::check(result).map(u64::from)
     };
-    if let Some(region) = session.region_of(memory, left) {
+    if vectors == 0
+        && let Some(region) = session.region_of(memory, left)
+    {
         return (left, operate(Some(region), memory, left));
     }
     let pool = session.staging;
@@ -303,16 +314,40 @@ fn piece(
     if writing {
         // SAFETY:
         // - the staging memory is this lane's, and the other end what its caller gave, who waits for the result
-        unsafe { copy_raw(buffers.address, memory, asked) };
+        unsafe { copy_piece(lane, session, (memory, vectors, done), buffers.address, asked, true) };
     }
     let result = operate(index, buffers.address, asked);
     if let (Ok(count), false) = (result, writing) {
         // SAFETY:
         // - as above; the kernel has moved no more than was asked for
-        unsafe { copy_raw(memory, buffers.address, count) };
+        unsafe { copy_piece(lane, session, (memory, vectors, done), buffers.address, count, false) };
     }
     if abandoned(session, ring) == before {
         pool.free.release(buffers.claim);
     }
     (asked, result)
+}
+
+/// Copies `bytes` bytes between staging memory and the caller's, which is in one piece or, from its byte `done` on, in `vectors` pieces.
+///
+/// # Safety
+/// As [`copy_raw`].
+unsafe fn copy_piece(
+    lane: Lanes,
+    session: &SessionTables,
+    (memory, vectors, done): (u64, u32, u64),
+    staging: u64,
+    bytes: u64,
+    writing: bool,
+) {
+    let (target, source) = if writing { (staging, memory) } else { (memory, staging) };
+    // SAFETY:
+    // - this function's contract
+    unsafe {
+        if vectors == 0 {
+            copy_raw(target, source, bytes);
+        } else {
+            copy_vectors(session, lane, (memory, vectors), done, (staging, bytes), writing);
+        }
+    }
 }

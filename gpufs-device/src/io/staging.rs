@@ -131,26 +131,26 @@ pub(crate) struct Request {
 }
 
 /// How far one lane's transfer has come.
-struct TransferState {
+pub(super) struct TransferState {
     /// Bytes moved so far.
-    done: u64,
+    pub(super) done: u64,
     /// Bytes asked for.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// More is to be asked for.
-    open: bool,
+    pub(super) open: bool,
     /// What the caller will see.
-    outcome: Result<u64, Errno>,
+    pub(super) outcome: Result<u64, Errno>,
 }
 
 impl TransferState {
-    /// Before anything was moved.
-    fn new(request: Option<Request>) -> Self {
-        let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
-        Self { done: 0, bytes, open: request.is_some(), outcome: Ok(0) }
+    /// Before anything was moved of so many bytes; `None` for a lane without a request.
+    pub(super) fn of(bytes: Option<u64>) -> Self {
+        let open = bytes.is_some();
+        Self { done: 0, bytes: bytes.unwrap_or(0).min(TRANSFER_BYTES_MAX), open, outcome: Ok(0) }
     }
     /// Takes in the result of an operation of `asked` bytes; how many it moved. A short one ends the transfer, as the system call
     /// would; an interrupted one is asked again; an error after some bytes shows in the next call, as POSIX has it.
-    fn settle(&mut self, asked: u64, result: i32) -> u64 {
+    pub(super) fn settle(&mut self, asked: u64, result: i32) -> u64 {
         match Errno::check(result) {
             Ok(count) => {
                 let count = u64::from(count);
@@ -187,7 +187,7 @@ pub(crate) fn transfer(
         return transfer_of_one(session, lanes, writing, request, requests);
     }
     let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
-    let mut state = TransferState::new(request);
+    let mut state = TransferState::of(request.map(|request| request.bytes));
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
     // Registered memory is used in place, and where there are no bytes no memory is needed.
     let in_place = region.is_some() || bytes == 0;
@@ -239,7 +239,7 @@ fn transfer_of_one(
     let (lane, pool, together) = (requests.first(), session.staging, session.copies_together());
     let ring = ring_of_warp(session);
     let counters = session.queues()[ring as usize].counters();
-    let mut state = TransferState::new(request);
+    let mut state = TransferState::of(request.map(|request| request.bytes));
     let region = request.and_then(|request| session.region_of(request.memory, state.bytes));
     let operate =
         |state: &mut TransferState, request: Request, index: Option<u32>, (address, bytes): (u64, u64)| {

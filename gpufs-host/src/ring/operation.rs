@@ -14,8 +14,9 @@ use gpufs_core::abi::{
     CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE,
     IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
     IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READ_FIXED,
-    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
-    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
+    IORING_OP_READV, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
+    IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC,
+    IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
 
 use super::services;
@@ -205,7 +206,12 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
     }
     let result = match sqe.opcode {
         IORING_OP_NOP => Ok(0),
-        IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED => {
+        IORING_OP_READ
+        | IORING_OP_READ_FIXED
+        | IORING_OP_READV
+        | IORING_OP_WRITE
+        | IORING_OP_WRITE_FIXED
+        | IORING_OP_WRITEV => {
             // SAFETY:
             // - by this function's contract
             match unsafe { transfer(sqe, ready, tables) } {
@@ -351,9 +357,9 @@ const AGAIN_NAP: Duration = Duration::from_micros(50);
 /// As for [`perform`].
 unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errno> {
     let (reads, registered) = match sqe.opcode {
-        IORING_OP_READ => (true, false),
+        IORING_OP_READ | IORING_OP_READV => (true, false),
         IORING_OP_READ_FIXED => (true, true),
-        IORING_OP_WRITE => (false, false),
+        IORING_OP_WRITE | IORING_OP_WRITEV => (false, false),
         IORING_OP_WRITE_FIXED => (false, true),
         _ => return Err(Errno::INVAL),
     };
@@ -363,13 +369,17 @@ unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errn
     let file = tables.file(sqe)?;
     let number = if reads { libc::SYS_preadv2 } else { libc::SYS_pwritev2 };
     let go = |off: u64, more_flags: u32, most: u32| {
-        let vector = [sqe.addr, u64::from(sqe.len.min(most))];
-        let vector = (&raw const vector).expose_provenance() as u64;
+        let own = [sqe.addr, u64::from(sqe.len.min(most))];
+        // Vectors go as they are: they are of files that take everything at once.
+        let (vectors, count) = match sqe.opcode {
+            IORING_OP_READV | IORING_OP_WRITEV => (sqe.addr, u64::from(sqe.len)),
+            _ => ((&raw const own).expose_provenance() as u64, 1),
+        };
         let rw_flags = u64::from(sqe.op_flags | more_flags);
         // SAFETY:
-        // - the kernel reads one `iovec` (address and length, 8 bytes each), which is alive
+        // - the kernel reads one `iovec` (address and length, 8 bytes each), which is alive, or those at the address that the producer vouches for
         // - the bytes are the producer's until the CQE, by `perform`'s contract; the kernel checks that they are mapped
-        unsafe { sys::call(number, [signed(file.raw()), vector, 1, off, 0, rw_flags]) }
+        unsafe { sys::call(number, [signed(file.raw()), vectors, count, off, 0, rw_flags]) }
     };
     if sqe.off != CURRENT_POSITION {
         match go(sqe.off, 0, u32::MAX) {

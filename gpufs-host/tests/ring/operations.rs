@@ -72,6 +72,15 @@ fn writes_and_reads(client: &mut Client, fd: i32) {
     assert_eq!(client.run(Sqe::read(fd, into, 64, CURRENT_POSITION)), 5);
     assert_eq!(client.run(Sqe::write(fd, address(&raw const text), 2, CURRENT_POSITION)), 2);
     assert_eq!(client.run(Sqe::read(fd, 8, 64, 0)), negated(Errno::FAULT));
+    // Pieces of 2, 0 and 3 bytes.
+    let pieces = [into, 2, into, 0, into + 8, 3];
+    let vectors = address(&raw const pieces);
+    assert_eq!(client.run(Sqe::readv(fd, vectors, 3, 1)), 5);
+    assert_eq!((&back[..2], &back[8..11]), (&b"el"[..], &b"lo,"[..]));
+    assert_eq!(client.run(Sqe::writev(fd, vectors, 3, 1)), 5);
+    assert_eq!(client.run(Sqe::readv(fd, vectors, 3, 12)), 1, "short at the end of the file");
+    assert_eq!(client.run(Sqe::readv(fd, 8, 3, 0)), negated(Errno::FAULT));
+    assert_eq!(client.run(Sqe::writev(fd, vectors, 1025, 0)), negated(Errno::INVAL));
     assert_eq!(client.run(Sqe::fsync(fd, 0)), 0);
     assert_eq!(client.run(Sqe::fsync(fd, IORING_FSYNC_DATASYNC)), 0);
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "calls the C library")]
 
 use gpufs_device::file::{self, Whence};
+use gpufs_test_kernels::{PIECES_MAX, Verb, piece};
 
 use super::places::{Kind, NAMES, Place, VERY_LONG, content};
 use super::streams::Sides;
@@ -41,6 +42,25 @@ pub enum Call {
         bytes: usize,
         offset: u64,
     },
+    /// `readv`, `preadv`, `preadv2`.
+    Scatter {
+        on: usize,
+        verb: Verb,
+        bytes: usize,
+        pieces: u32,
+        offset: i64,
+        flags: u32,
+    },
+    /// `writev`, `pwritev`, `pwritev2`.
+    Gather {
+        on: usize,
+        verb: Verb,
+        salt: u64,
+        bytes: usize,
+        pieces: u32,
+        offset: i64,
+        flags: u32,
+    },
     Lseek {
         on: usize,
         offset: i64,
@@ -75,6 +95,13 @@ impl System<'_> {
             }
             Call::Write { on, salt, bytes } => self.write(on, &text(salt, bytes), None),
             Call::Pwrite { on, salt, bytes, offset } => self.write(on, &text(salt, bytes), Some(offset)),
+            Call::Scatter { on, verb, bytes, pieces, offset, flags } => {
+                memory = vec![0xee; bytes];
+                self.vectored(on, verb, &mut memory, pieces, offset, flags)
+            }
+            Call::Gather { on, verb, salt, bytes, pieces, offset, flags } => {
+                self.vectored(on, verb, &mut text(salt, bytes), pieces, offset, flags)
+            }
             Call::Lseek { on, offset, whence } => self.lseek(on, offset, whence),
             Call::Ftruncate { on, length } => self.ftruncate(on, length),
             Call::Fsync { on } => self.fsync(on),
@@ -132,6 +159,36 @@ impl System<'_> {
         };
         checked(count as i64)
     }
+    fn vectored(
+        &mut self,
+        on: usize,
+        verb: Verb,
+        mut memory: &mut [u8],
+        pieces: u32,
+        offset: i64,
+        flags: u32,
+    ) -> Result<i64, i32> {
+        let (number, flags) = (self.numbers[on], flags.cast_signed());
+        let mut vectors = Vec::new();
+        for index in 0..pieces as usize {
+            let (mine, rest) = memory.split_at_mut(piece(memory.len(), index, pieces as usize));
+            vectors.push(libc::iovec { iov_base: mine.as_mut_ptr().cast(), iov_len: mine.len() });
+            memory = rest;
+        }
+        let (vectors, pieces) = (vectors.as_ptr(), pieces.cast_signed());
+        // SAFETY: memory of these lengths, and as many vectors.
+        let count = unsafe {
+            match verb {
+                Verb::Readv => libc::readv(number, vectors, pieces),
+                Verb::Writev => libc::writev(number, vectors, pieces),
+                Verb::Preadv => libc::preadv(number, vectors, pieces, offset),
+                Verb::Pwritev => libc::pwritev(number, vectors, pieces, offset),
+                Verb::Preadv2 => libc::preadv2(number, vectors, pieces, offset, flags),
+                _ => libc::pwritev2(number, vectors, pieces, offset, flags),
+            }
+        };
+        checked(count as i64)
+    }
     fn lseek(&mut self, on: usize, offset: i64, whence: Whence) -> Result<i64, i32> {
         let whence = match whence {
             Whence::Set => libc::SEEK_SET,
@@ -165,6 +222,12 @@ fn doing(place: &Place, call: &Call, first: u32) -> Do {
         Call::Pread { on, bytes, offset } => Do::Pread(entry(on), bytes, offset),
         Call::Write { on, salt, bytes } => Do::Write(entry(on), text(salt, bytes)),
         Call::Pwrite { on, salt, bytes, offset } => Do::Pwrite(entry(on), text(salt, bytes), offset),
+        Call::Scatter { on, verb, bytes, pieces, offset, flags } => {
+            Do::Scatter(entry(on), verb, (bytes, pieces), offset, flags)
+        }
+        Call::Gather { on, verb, salt, bytes, pieces, offset, flags } => {
+            Do::Gather(entry(on), verb, (text(salt, bytes), pieces), offset, flags)
+        }
         Call::Lseek { on, offset, whence } => Do::Lseek(entry(on), offset, whence),
         Call::Ftruncate { on, length } => Do::Ftruncate(entry(on), length),
         Call::Fsync { on } => Do::Fsync(entry(on)),
@@ -255,6 +318,7 @@ fn allowed(call: &Call, system: &System<'_>, kinds: &mut [Kind; PLACES]) -> bool
         Call::Read { on, bytes } | Call::Write { on, bytes, .. } => {
             is_file(on) || (1..=4096).contains(&bytes)
         }
+        Call::Scatter { on, .. } | Call::Gather { on, .. } => is_file(on),
         // A directory's positions are its file system's own; a device's are its driver's.
         Call::Lseek { on, .. }
         | Call::Ftruncate { on, .. }
@@ -274,18 +338,43 @@ fn propose(random: &Random) -> Call {
         20..32 => Call::Read { on, bytes },
         32..44 => Call::Write { on, salt, bytes },
         44..54 => Call::Pread { on, bytes, offset: if random.one_in(20) { u64::MAX - 3 } else { offset } },
-        54..64 => Call::Pwrite { on, salt, bytes, offset: if random.one_in(20) { u64::MAX } else { offset } },
-        64..78 => {
+        54..59 => {
+            let verb = random.pick(&[Verb::Readv, Verb::Preadv, Verb::Preadv2]);
+            let (pieces, offset, flags) =
+                vectors(random, verb == Verb::Preadv2, &[0, 0, 0, file::RWF_HIPRI, 1 << 20]);
+            Call::Scatter { on, verb, bytes, pieces, offset, flags }
+        }
+        59..64 => {
+            let verb = random.pick(&[Verb::Writev, Verb::Pwritev, Verb::Pwritev2]);
+            let flags = [0, 0, file::RWF_DSYNC, file::RWF_SYNC, file::RWF_APPEND, file::RWF_APPEND, 1 << 20];
+            let (pieces, offset, flags) = vectors(random, verb == Verb::Pwritev2, &flags);
+            Call::Gather { on, verb, salt, bytes, pieces, offset, flags }
+        }
+        64..72 => Call::Pwrite { on, salt, bytes, offset: if random.one_in(20) { u64::MAX } else { offset } },
+        72..80 => {
             let offset = offset.cast_signed();
             let whence = random.pick(&[Whence::Set, Whence::Current, Whence::End]);
             let sign = if whence == Whence::Set && !random.one_in(4) { 1 } else { random.pick(&[1, -1]) };
             Call::Lseek { on, offset: sign * offset, whence }
         }
-        78..84 => Call::Ftruncate { on, length: if random.one_in(10) { u64::MAX } else { offset } },
+        80..84 => Call::Ftruncate { on, length: if random.one_in(10) { u64::MAX } else { offset } },
         84..87 => Call::Fsync { on },
         87..95 => Call::Look,
         _ => Call::Close { on },
     }
+}
+
+/// Pieces, an offset, and flags if the call `takes` them: with those it also takes the position.
+fn vectors(random: &Random, takes: bool, flags: &[u32]) -> (u32, i64, u32) {
+    let pieces = random.pick(&[0, 1, 1, 2, 3, 3, 5, PIECES_MAX as u32]);
+    let mut offset = random.pick(&[0, 1, 100, 4096, 5000, 20_000]);
+    if random.one_in(20) {
+        offset = -7;
+    }
+    if takes && random.one_in(2) {
+        offset = -1;
+    }
+    (pieces, offset, if takes { random.pick(flags) } else { 0 })
 }
 
 fn flags(random: &Random) -> u32 {

@@ -7,7 +7,7 @@ use gpufs_device::Fs;
 use gpufs_device::file::Descriptor;
 
 use super::memory::{c_string, filled, source};
-use super::{Answer, Handle, KEEP, Op, Verb, whence};
+use super::{Answer, Handle, KEEP, Op, Verb, vectors, whence};
 
 pub(super) fn on_descriptor(fs: Fs, op: &mut Op, handle: &mut Handle) -> Answer {
     let descriptor = Descriptor(handle.descriptor);
@@ -23,6 +23,8 @@ pub(super) fn on_descriptor(fs: Fs, op: &mut Op, handle: &mut Handle) -> Answer 
         Verb::Pread => pread(fs, op, descriptor),
         Verb::Write => write(fs, op, descriptor),
         Verb::Pwrite => pwrite(fs, op, descriptor),
+        Verb::Readv | Verb::Preadv | Verb::Preadv2 => vectors::read(fs, op, descriptor),
+        Verb::Writev | Verb::Pwritev | Verb::Pwritev2 => vectors::write(fs, op, descriptor),
         Verb::Lseek => lseek(fs, op, descriptor),
         Verb::Ftruncate => ftruncate(fs, op, descriptor),
         _ => fsync(fs, descriptor),

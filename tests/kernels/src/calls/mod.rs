@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `descriptors.rs`, `streams.rs` | one function for each call |
+//! | `vectors.rs` | the calls on memory in several pieces |
 //! | `memory.rs` | the memory that calls are given |
 //! | `look.rs` | the length and a hash of a file |
 //! | `formats.rs` | `snprintf` alone |
@@ -12,6 +13,7 @@ mod formats;
 mod look;
 mod memory;
 mod streams;
+mod vectors;
 
 use core::mem::MaybeUninit;
 
@@ -23,6 +25,7 @@ use gpufs_device::{Errno, File, Fs, kernel};
 
 pub use formats::{Format, print_formats};
 pub use look::{HASH_START, hash};
+pub use vectors::{PIECES_MAX, piece};
 
 use descriptors::on_descriptor;
 use look::look;
@@ -49,7 +52,8 @@ pub struct Op {
     pub bytes: u64,
     /// An offset, a time in nanoseconds, the address of arguments.
     pub number: i64,
-    /// A byte, `open`'s flags, a [`Whence`], a [`Buffering`](gpufs_device::stdio::Buffering), how many arguments.
+    /// Of `readv` and its kin, how many pieces and 256 times the flags; a byte,
+    /// `open`'s flags, a [`Whence`], a [`Buffering`](gpufs_device::stdio::Buffering), how many arguments.
     pub choice: u32,
     /// [`STOP`] and [`KEEP`].
     pub flags: u32,
@@ -93,6 +97,12 @@ pub enum Verb {
     Write,
     Pread,
     Pwrite,
+    Readv,
+    Writev,
+    Preadv,
+    Pwritev,
+    Preadv2,
+    Pwritev2,
     Lseek,
     Ftruncate,
     Fsync,
@@ -264,6 +274,12 @@ fn call(fs: Fs, op: &mut Op, handle: &mut Handle, token: &DeviceWord) {
         | Verb::Write
         | Verb::Pread
         | Verb::Pwrite
+        | Verb::Readv
+        | Verb::Writev
+        | Verb::Preadv
+        | Verb::Pwritev
+        | Verb::Preadv2
+        | Verb::Pwritev2
         | Verb::Lseek
         | Verb::Ftruncate
         | Verb::Fsync => on_descriptor(fs, op, handle),

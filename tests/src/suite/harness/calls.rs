@@ -35,6 +35,10 @@ pub enum Do {
     Write(u32, Vec<u8>),
     Pread(u32, usize, u64),
     Pwrite(u32, Vec<u8>, u64),
+    /// `readv` and its kin: the call, how many bytes in how many pieces, the offset, the flags.
+    Scatter(u32, Verb, (usize, u32), i64, u32),
+    /// `writev` and its kin.
+    Gather(u32, Verb, (Vec<u8>, u32), i64, u32),
     Lseek(u32, i64, Whence),
     Ftruncate(u32, u64),
     Fsync(u32),
@@ -202,6 +206,12 @@ impl Do {
             Self::Pread(on, bytes, offset) => of(Verb::Pread, *on).fills(*bytes).number(offset.cast_signed()),
             Self::Pwrite(on, bytes, offset) => {
                 of(Verb::Pwrite, *on).with(Payload::Bytes(bytes)).number(offset.cast_signed())
+            }
+            Self::Scatter(on, verb, (bytes, pieces), offset, flags) => {
+                of(*verb, *on).fills(*bytes).number(*offset).choice(*pieces | *flags << 8)
+            }
+            Self::Gather(on, verb, (bytes, pieces), offset, flags) => {
+                of(*verb, *on).with(Payload::Bytes(bytes)).number(*offset).choice(*pieces | *flags << 8)
             }
             Self::Lseek(on, offset, whence) => of(Verb::Lseek, *on).number(*offset).choice(*whence as u32),
             Self::Ftruncate(on, length) => of(Verb::Ftruncate, *on).number(length.cast_signed()),

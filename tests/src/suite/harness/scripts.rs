@@ -156,7 +156,9 @@ impl Harness {
         let Parts { verb, payload, .. } = call.parts();
         let bytes = match (verb, payload) {
             _ if !done || op.errno == -1 => 0,
-            (Verb::Read | Verb::Pread, Payload::Fill(bytes)) => bytes,
+            (Verb::Read | Verb::Pread | Verb::Readv | Verb::Preadv | Verb::Preadv2, Payload::Fill(bytes)) => {
+                bytes
+            }
             (Verb::Fgets, Payload::Fill(bytes)) if op.value == 0 => bytes,
             (Verb::Fread, _) => usize::try_from(op.value).unwrap_or(0),
             _ => 0,
