@@ -94,24 +94,23 @@ unsafe impl Sync for Places {}
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
 static ERRNO: Places = Places(core::cell::UnsafeCell::new([0; PLACES]));
 
-/// The calling thread's `errno`: a number in device memory. Threads of a launch whose indices differ by a multiple of 2¹⁸ share one, as do
-/// threads of launches that run at once.
-#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+/// The calling thread's `errno`. On a GPU a number in device memory: threads of a launch whose indices differ by a multiple of 2¹⁸ share one, as
+/// do threads of launches that run at once. On CPU lanes the C library's, which a lane keeps while others run.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn gpufs_raw_errno() -> *mut i32 {
+    errno()
+}
+
+#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+fn errno() -> *mut i32 {
     let place = gpufs_device::warp::global_thread() as usize & (PLACES - 1);
     ERRNO.0.get().cast::<i32>().wrapping_add(place)
 }
 
-unsafe extern "C" {
-    /// The C library's `errno` of the calling OS thread.
-    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
-    safe fn __errno_location() -> *mut i32;
-}
-
-/// The calling lane's `errno`: the C library's, which a lane keeps while others run.
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn gpufs_raw_errno() -> *mut i32 {
+fn errno() -> *mut i32 {
+    unsafe extern "C" {
+        safe fn __errno_location() -> *mut i32;
+    }
     __errno_location()
 }
