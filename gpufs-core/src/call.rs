@@ -80,6 +80,10 @@ calls! {
     FflushAll "fflush(NULL)",
     Setvbuf "setvbuf",
     Clearerr "clearerr",
+    Flockfile "flockfile",
+    Ftrylockfile "ftrylockfile",
+    Funlockfile "funlockfile",
+    Getdelim "getdelim",
 }
 
 // An address within the session for each call.

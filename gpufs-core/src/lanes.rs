@@ -33,6 +33,8 @@ pub struct LaneRuntime {
     pub lane: fn() -> u32,
     /// Where the calling lane stands in its launch.
     pub position: fn() -> Position,
+    /// What tells the caller's launch from all others that run; of a thread that runs no lane, the thread. Of 24 bits.
+    pub launch: fn() -> u64,
     /// The lanes of the warp that make this call together, as a mask that holds the caller. `call` says which it is, as
     /// [`Call::identity`](crate::Call::identity) or [`CallSite::identity`](crate::call::CallSite::identity): lanes that brought different
     /// ones are never put together.
@@ -71,6 +73,7 @@ pub static ONE_LANE: LaneRuntime = LaneRuntime {
     width: || 1,
     lane: || 0,
     position: || Position { thread: 0, block: 0, block_threads: 1, grid_blocks: 1 },
+    launch: || 0,
     calling: |_| 1,
     collective: |_, what, value, _| match what {
         Collective::Ballot => u64::from(value != 0),

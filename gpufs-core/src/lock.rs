@@ -21,6 +21,12 @@ impl TicketLock {
         // ORDERING: relaxed: `is_served` acquires.
         self.next.fetch_add_relaxed(1)
     }
+    /// Draws `count` tickets, which follow each other; the first. One lane, for as many that wait each by itself.
+    #[must_use]
+    pub fn draw_many(&self, count: u32) -> u32 {
+        // ORDERING: relaxed: `is_served` acquires.
+        self.next.fetch_add_relaxed(count)
+    }
     /// Takes the lock if no lane holds it or waits for it. For callers that may give up: a ticket that was drawn must be served.
     #[must_use]
     pub fn try_take(&self) -> bool {

@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
-use gpufs_device::stdio::{Buffering, Transfer, Whence};
+use gpufs_device::stdio::{Buffering, LineStep, Transfer, Whence};
 use gpufs_device::{Call, Errno};
 
 use crate::{counted_with, done, readable, result, session, stream, stream_for, text, writable};
@@ -356,6 +356,87 @@ pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_i
     // - this function's contract
     let file = unsafe { stream_for(file, Call::Setvbuf) };
     done(file.and_then(|file| file.setvbuf(counted(file.fs().session(), Call::Setvbuf, buffering)?, bytes)))
+}
+
+/// `flockfile(3)`. 0.
+///
+/// # Safety
+/// `file` is null or a stream of a session that is not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_flockfile(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream_for(file, Call::Flockfile) }.and_then(gpufs_device::File::flockfile))
+}
+
+/// `ftrylockfile(3)`: 0, or 1 if the stream is another's now.
+///
+/// # Safety
+/// `file` is null or a stream of a session that is not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_ftrylockfile(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let kept = unsafe { stream_for(file, Call::Ftrylockfile) }.and_then(gpufs_device::File::ftrylockfile);
+    result(kept.map(|kept| u64::from(!kept)))
+}
+
+/// `funlockfile(3)`. 0, or `EPERM` if the caller does not keep the stream.
+///
+/// # Safety
+/// `file` is null or a stream of a session that is not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_funlockfile(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    done(unsafe { stream_for(file, Call::Funlockfile) }.and_then(gpufs_device::File::funlockfile))
+}
+
+/// Where a step's outcome stands in its result, above the length.
+const STEP_SHIFT: u32 = 48;
+
+/// A step of `getdelim(3)`: `into` has room for `bytes`, of which an earlier step, whose result said "more", filled `done`. The length of the line so
+/// far in the low 48 bits; above them 0: the line is whole, 1: it needs more room, 2: the same step again, 3: the file ends. With null memory
+/// it gives up the line of which a step said "more".
+///
+/// # Safety
+/// `file` is null or a stream of a session that is not closed; `into` is null, or `bytes` bytes that nothing else uses meanwhile.
+#[unsafe(no_mangle)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "C: converted to an unsigned char"
+)]
+pub unsafe extern "C-unwind" fn gpufs_raw_getdelim(
+    into: *mut c_char,
+    bytes: usize,
+    filled: usize,
+    delimiter: c_int,
+    file: *const c_void,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `file` is null or a stream of an open session, by this function's contract
+        unsafe { stream_for(file, Call::Getdelim) },
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        unsafe { writable(into.cast(), bytes) },
+    );
+    let (file, into) = match checked {
+        (Ok(file), Ok(into)) => (file, into),
+        (Err(errno), _) | (_, Err(errno)) => return done(Err(errno)),
+    };
+    if into.is_empty() {
+        file.leave_line();
+        return 0;
+    }
+    let step = file.getdelim_step(delimiter as u8, into, filled);
+    result(step.map(|step| match step {
+        LineStep::Whole(length) => length as u64,
+        LineStep::More(length) => 1 << STEP_SHIFT | length as u64,
+        LineStep::Again => 2 << STEP_SHIFT,
+        LineStep::End => 3 << STEP_SHIFT,
+    }))
 }
 
 /// `feof(3)`: 0 or 1.

@@ -49,6 +49,14 @@ GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *form
 
 GPUFS_BOTH int64_t gpufs_raw_readlink(gpufs_session *session, const char *path, void *into, size_t bytes);
 
+GPUFS_BOTH int64_t gpufs_raw_flockfile(gpufs_file *file);
+/* 1: another has it. */
+GPUFS_BOTH int64_t gpufs_raw_ftrylockfile(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_funlockfile(gpufs_file *file);
+/* A step: the length so far in the low 48 bits, above them 0 (whole), 1 (more room), 2 (again), 3 (end of file). With
+ * null memory: gives up. */
+GPUFS_BOTH int64_t gpufs_raw_getdelim(char *into, size_t bytes, size_t done, int delimiter, gpufs_file *file);
+
 /* <gpufs/file.h>: descriptors. */
 
 GPUFS_BOTH int64_t gpufs_raw_open(gpufs_session *session, const char *path, int flags, uint32_t mode);

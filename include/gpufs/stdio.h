@@ -21,6 +21,7 @@
 #ifndef GPUFS_STDIO_H
 #define GPUFS_STDIO_H
 
+#include <gpufs/memory.h>
 #include <gpufs/print.h>
 
 /* For setvbuf and fseek without <stdio.h>: the values of Linux's C libraries. */
@@ -201,6 +202,67 @@ GPUFS_INLINE void gpufs_setbuffer(gpufs_file *file, char *buffer, size_t bytes) 
 GPUFS_INLINE void gpufs_setbuf(gpufs_file *file, char *buffer) { gpufs_setbuffer(file, buffer, GPUFS_BUFSIZ); }
 GPUFS_INLINE void gpufs_setlinebuf(gpufs_file *file) { (void)gpufs_setvbuf(file, (char *)0, GPUFS_IOLBF, 0); }
 
+/* Keeps the stream for the calling thread (flockfile(3)): the calls of other threads on it wait until funlockfile. It
+ * may be called again, and then needs as many funlockfile. Threads that call together get the stream in lane order.
+ * fclose ends it, and so does the end of the kernels; a thread that ends without funlockfile keeps the others waiting.
+ *
+ * On AMD's GPUs, where the threads of a wavefront run in lockstep, a thread that waited for another of its wavefront
+ * would wait forever: there the wavefront keeps the stream, and its threads use it call by call. */
+GPUFS_INLINE void gpufs_flockfile(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_flockfile(file)); }
+/* The same if no other thread has the stream now (ftrylockfile(3)): 0. Otherwise 1, or -1 with EBADF. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_ftrylockfile(gpufs_file *file) {
+    return gpufs_int_(gpufs_raw_ftrylockfile(file));
+}
+/* Lets the stream go (funlockfile(3)). EPERM if the calling thread does not keep it: then nothing changes. */
+GPUFS_INLINE void gpufs_funlockfile(gpufs_file *file) { (void)gpufs_int_(gpufs_raw_funlockfile(file)); }
+
+/* Reads up to and with the byte `delimiter`, or up to the end of the file (getdelim(3)), into the memory at `*line` of
+ * `*bytes` bytes, which is made longer by GPUFS_REALLOC (<gpufs/memory.h>) if that is needed; null is allocated. Ends it
+ * with a NUL. The length without that, or -1: at the end of the file (error 0), and on error: EINVAL (null `line` or
+ * `bytes`), ENOMEM (what was read so far is in `*line`, and the next call reads on behind it). A line of any length is
+ * one unit; threads that call together get one line after the other, in lane order. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_getdelim(char **line, size_t *bytes, int delimiter, gpufs_file *file) {
+    size_t done = 0;
+    if (line == 0 || bytes == 0) {
+        return gpufs_int64_(-22); /* EINVAL */
+    }
+    if (*line == 0) {
+        *bytes = 0;
+    }
+    for (;;) {
+        int64_t raw;
+        if (*bytes < done + 2) {
+            size_t room = *bytes < 60 ? 120 : *bytes * 2;
+            char *longer = (char *)GPUFS_REALLOC(*line, *bytes, room);
+            if (longer == 0) {
+                if (done != 0) {
+                    (void)gpufs_raw_getdelim((char *)0, 0, 0, delimiter, file);
+                }
+                return gpufs_int64_(-12); /* ENOMEM */
+            }
+            *line = longer;
+            *bytes = room;
+        }
+        raw = gpufs_raw_getdelim(*line, *bytes, done, delimiter, file);
+        if (raw < 0) {
+            return gpufs_int64_(raw);
+        }
+        if (raw >> 48 == 0) {
+            return gpufs_int64_(raw);
+        }
+        if (raw >> 48 == 3) {
+            GPUFS_RETURN(int64_t, -1, 0);
+        }
+        if (raw >> 48 == 1) {
+            done = (size_t)(raw & ((INT64_C(1) << 48) - 1));
+        }
+    }
+}
+/* The same up to a newline (getline(3)). */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_getline(char **line, size_t *bytes, gpufs_file *file) {
+    return gpufs_getdelim(line, bytes, '\n', file);
+}
+
 /* unlocked_stdio(3): the same as the calls without _unlocked, as threads of a grid share streams. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_getc_unlocked(gpufs_file *file) { return gpufs_fgetc(file); }
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fgetc_unlocked(gpufs_file *file) { return gpufs_fgetc(file); }
@@ -287,6 +349,15 @@ GPUFS_BOTH inline Result<int> fsetpos(File *file, const gpufs_fpos_t *position) 
 GPUFS_BOTH inline void setbuf(File *file, char *buffer) { gpufs_setbuf(file, buffer); }
 GPUFS_BOTH inline void setbuffer(File *file, char *buffer, size_t bytes) { gpufs_setbuffer(file, buffer, bytes); }
 GPUFS_BOTH inline void setlinebuf(File *file) { gpufs_setlinebuf(file); }
+GPUFS_BOTH inline void flockfile(File *file) { gpufs_flockfile(file); }
+GPUFS_BOTH inline Result<int> ftrylockfile(File *file) { return gpufs_ftrylockfile(file); }
+GPUFS_BOTH inline void funlockfile(File *file) { gpufs_funlockfile(file); }
+GPUFS_BOTH inline Result<int64_t> getdelim(char **line, size_t *bytes, int delimiter, File *file) {
+    return gpufs_getdelim(line, bytes, delimiter, file);
+}
+GPUFS_BOTH inline Result<int64_t> getline(char **line, size_t *bytes, File *file) {
+    return gpufs_getline(line, bytes, file);
+}
 GPUFS_BOTH inline Result<int> getc_unlocked(File *file) { return gpufs_fgetc(file); }
 GPUFS_BOTH inline Result<int> fgetc_unlocked(File *file) { return gpufs_fgetc(file); }
 GPUFS_BOTH inline Result<int> putc_unlocked(int byte, File *file) { return gpufs_fputc(byte, file); }

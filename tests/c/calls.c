@@ -59,6 +59,32 @@ static void more_streams(gpufs_session *fs) {
     gpufs_setbuf(file, buffer);
     CHECK(gpufs_putchar(fs, '!') == '!' && gpufs_putchar_unlocked(fs, '\n') == '\n');
 
+    gpufs_flockfile(file);
+    gpufs_flockfile(file);
+    CHECK(gpufs_ftrylockfile(file) == 0 && gpufs_fputs("kept\n", file) == 0);
+    for (int times = 0; times < 3; ++times) {
+        errno = 0;
+        gpufs_funlockfile(file);
+        CHECK(errno == 0);
+    }
+    gpufs_funlockfile(file);
+    CHECK(errno == EPERM);
+    gpufs_rewind(file);
+    char *line = NULL;
+    size_t bytes = 0;
+    CHECK(gpufs_getdelim(&line, &bytes, 'c', file) == 3 && strcmp(line, "abc") == 0 && bytes >= 4);
+    line = realloc(line, 3);
+    bytes = 3;
+    CHECK(gpufs_getline(&line, &bytes, file) == 5 && strcmp(line, "defg\n") == 0 && bytes >= 6);
+    CHECK(gpufs_getline(&line, &bytes, file) == 5 && gpufs_getline(&line, &bytes, file) == 5);
+    CHECK(strcmp(line, "kept\n") == 0);
+    errno = 0;
+    CHECK(gpufs_getline(&line, &bytes, file) == -1 && errno == 0 && gpufs_feof(file));
+    CHECK_FAILS(gpufs_getline(NULL, &bytes, file), -1, EINVAL);
+    CHECK_FAILS(gpufs_getline(&line, NULL, file), -1, EINVAL);
+    CHECK_FAILS(gpufs_getline(&line, &bytes, NULL), -1, EBADF);
+    free(line);
+
     CHECK_FAILS(gpufs_fgetpos(file, NULL), -1, EFAULT);
     CHECK_FAILS(gpufs_fsetpos(file, NULL), -1, EFAULT);
     position.position = -5;
@@ -68,6 +94,7 @@ static void more_streams(gpufs_session *fs) {
     CHECK_FAILS(gpufs_putc('x', file), EOF, EBADF);
     CHECK_FAILS(gpufs_fgetpos(file, &position), -1, EBADF);
     CHECK_FAILS(gpufs_fsetpos(file, &position), -1, EBADF);
+    CHECK_FAILS(gpufs_ftrylockfile(file), -1, EBADF);
     CHECK_FAILS(gpufs_getchar(NULL), EOF, EBADF);
     CHECK_FAILS(gpufs_putchar(NULL, 'x'), EOF, EBADF);
 }

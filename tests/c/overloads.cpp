@@ -97,6 +97,11 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(fputc_unlocked('r', file) == 'r' && fputs_unlocked("s", file) == 0 && fwrite_unlocked("t", 1, 1, file) == 1);
     CHECK(fflush_unlocked(file) == 0 && fseek(file, -4, SEEK_END) == 0 && fread_unlocked(text, 1, 2, file) == 2);
     CHECK(fgets_unlocked(text, 3, file) == text && strcmp(text, "st") == 0 && !ferror_unlocked(file));
+    char *line = nullptr;
+    size_t room = 0;
+    rewind(file), flockfile(file);
+    CHECK(ftrylockfile(file) == 0 && getline(&line, &room, file) == 1 && getdelim(&line, &room, 'l', file) == 1);
+    funlockfile(file), funlockfile(file), GPUFS_FREE(line);
     CHECK(putchar(fs, '+') == '+' && putchar_unlocked(fs, '\n') == '\n');
     CHECK(getchar(gpufs::Session(nullptr)).error() == EBADF && getchar_unlocked(gpufs::Session(nullptr)).error() == EBADF);
     CHECK(fwrite("", 1, 0, file) == 0 && fflush(file) == 0 && fflush(fs) == 0);

@@ -23,6 +23,15 @@ struct mine {
 /* What writev and its kin write. */
 static const gpufs_iovec pieces[2] = {{(void *)"ab", 2}, {(void *)"cde", 3}};
 
+/* The first line, into memory that grows from nothing. */
+static int read_line(gpufs_file *file) {
+    char *line = NULL;
+    size_t bytes = 0;
+    int is_first = gpufs_getline(&line, &bytes, file) == 11 && strcmp(line, "first line\n") == 0;
+    GPUFS_FREE(line);
+    return is_first;
+}
+
 /* CALL(name, what it comes to on such files) */
 #define CALLS(CALL)                                                                                   \
     CALL(open, gpufs_close(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0)) == 0)                  \
@@ -51,6 +60,10 @@ static const gpufs_iovec pieces[2] = {{(void *)"ab", 2}, {(void *)"cde", 3}};
     CALL(fread, gpufs_fread(text, 1, 5, m->file) == 5 && memcmp(text, "first", 5) == 0)               \
     CALL(fwrite, gpufs_fwrite("abcd", 2, 2, m->file) == 2)                                            \
     CALL(fgets, gpufs_fgets(text, 32, m->file) == text && strcmp(text, "first line\n") == 0)          \
+    CALL(flockfile, (gpufs_flockfile(m->file), gpufs_funlockfile(m->file), 1))                        \
+    CALL(ftrylockfile, gpufs_ftrylockfile(m->file) == 0)                                              \
+    CALL(funlockfile, (gpufs_flockfile(m->file), gpufs_funlockfile(m->file), 1))                      \
+    CALL(getdelim, read_line(m->file))                                                                \
     CALL(fputs, gpufs_fputs("text", m->file) == 0)                                                    \
     CALL(puts, gpufs_puts(m->fs, "said") == 0)                                                        \
     CALL(fputc, gpufs_fputc('x', m->file) == 'x')                                                     \

@@ -127,6 +127,23 @@ macro_rules! perform {
             Call::Fflush => Ok(*file).and_then(File::fflush).map(|()| 0),
             Call::FflushAll => Ok(*fs).and_then(Fs::fflush_all).map(|()| 0),
             Call::Setvbuf => file.setvbuf(Buffering::Line, 64).map(|()| 0),
+            Call::Flockfile => {
+                Ok(*file).and_then(File::flockfile).and_then(|()| file.funlockfile()).map(|()| 0)
+            }
+            Call::Ftrylockfile => {
+                // A lane that flushes all streams may have it now.
+                Ok(*file)
+                    .and_then(File::ftrylockfile)
+                    .and_then(|kept| if kept { file.funlockfile() } else { Ok(()) })
+                    .map(|()| 0)
+            }
+            Call::Funlockfile => match file.funlockfile() {
+                Err(Errno::PERM) => Ok(1),
+                other => other.map(|()| 0),
+            },
+            Call::Getdelim => {
+                file.getline(&mut &mut bytes[..]).map(|line| line.map_or(0, |length| length as u64))
+            }
             Call::Clearerr => Some(*file).map(File::clearerr).map(|()| 0).ok_or(Errno::BADF),
         }
     }};

@@ -68,6 +68,7 @@ static COUNTING: LaneRuntime = LaneRuntime {
     width: || (cpu_lanes().width)(),
     lane: || (cpu_lanes().lane)(),
     position: || (cpu_lanes().position)(),
+    launch: || (cpu_lanes().launch)(),
     calling: |call| counted(|| (cpu_lanes().calling)(call)),
     collective: |lanes, what, value, argument| {
         counted(|| (cpu_lanes().collective)(lanes, what, value, argument))

@@ -21,12 +21,17 @@
 //!   ([`readahead`](crate::stream::readahead)) is the same: a lane that waits for lines starts the block's read, reaps, indexes and publishes
 //!   it, each a step that waits for nothing; the lock holder waits for those steps and for reads in flight (a).
 //! - **L-PROGRESS e** *A lock comes.* Locks are first come, first served. They are held across (a) to (d) only, and taken in the order stream,
-//!   file.
+//!   file. A lock that a caller keeps ([R-12]) comes when the caller lets go: that is the program's promise, as on a CPU. The library's part is
+//!   that the caller can: it returns from each call while others wait, and those do not keep it from running. Lanes that make progress of
+//!   their own keep streams each for itself. Where the lanes of a warp run in lockstep, a lane that waited for another of its warp would wait for
+//!   ever: there the warp keeps the stream, and none of its lanes waits for it.
 //!
 //! What is left, on purpose:
 //!
 //! - A stream that waits for its file, such as a read of a pipe that no process writes, holds its lock, its own buffers, and a slot for each
 //!   operation on these, as on a CPU a `FILE` is locked meanwhile.
+//! - A caller that keeps a stream and does not let go (it waits for something else, or it has ended) keeps the others waiting until their
+//!   deadline. When its kernels have ended, the host lets go for it.
 //! - A lane that opens a FIFO for writing holds its entry of the file table. Lanes that make one call together return together.
 //! - An operation that the kernel can neither try nor cancel, such as one on a file system that is gone, holds its slot, its staging buffers,
 //!   and in the mode of host threads its thread.

@@ -62,3 +62,7 @@
 //! buffers beyond, the *spare* ones, are claimed by streams that write much ([`Stream::grow`](crate::stream::Stream::grow)) and by lines
 //! that are read ahead. They come back when the stream is closed, or its lines are. A lane that finds none goes on with what it has: no
 //! lane waits for a spare buffer.
+//!
+//! **R-12** *A stream that a caller keeps is locked* (`holder`, `holds`; [`stream`](crate::stream), `hold.rs`). Only the lock's holder writes
+//! these words, and `holder` with its own identity or 0. A caller that finds its own identity there has the lock. Identities of callers that
+//! may keep streams at the same time differ. With the last hold, or with the stream's end, the lock goes to the next ticket.

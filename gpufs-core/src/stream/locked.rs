@@ -158,6 +158,8 @@ impl Stream {
         self.position.set(0);
         self.read_next.set(0);
         self.read_end.set(0);
+        self.holder.set(0);
+        self.holds.set(0);
         self.lines.set_up();
         for (block_number, block) in (0..).zip(&self.blocks) {
             block.block_number.set(block_number);

@@ -12,6 +12,7 @@
 //! | `locked.rs` | under the lock: opening and closing the fast path, beginning to write, setting up an entry |
 //! | `flush.rs` | under the lock: writing everything that was accepted |
 //! | `grow.rs` | more blocks for a stream that writes much |
+//! | `hold.rs` | a caller keeps the stream for several calls |
 //! | `rest.rs` | how blocks come to rest, so that the stream may become another |
 //! | `readahead/` | lines that are read ahead |
 //!
@@ -59,6 +60,7 @@
 mod flush;
 mod geometry;
 mod grow;
+mod hold;
 mod journaled;
 mod locked;
 pub mod readahead;
@@ -221,6 +223,10 @@ pub struct Stream {
     pub lines: Lines,
     /// The blocks.
     pub blocks: [Block; BLOCKS_MAX],
+    /// The identity of the caller that keeps the stream for several calls ([R-12]); 0 if none does. Under the lock.
+    pub holder: DeviceWord64,
+    /// How often the holder keeps it. Under the lock.
+    pub holds: DeviceWord,
 }
 
 /// The result of a step towards the kernel.

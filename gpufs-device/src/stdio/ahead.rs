@@ -336,7 +336,7 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
 /// After a call of whole lines under the lock: opens the stream's lines where such calls have become many. Convergent.
 pub(super) fn consider(held: &LockedStream, room: u64) {
     let LockedStream { session, stream, lanes, .. } = *held;
-    if !is_possible(session) {
+    if !is_possible(session) || stream.is_kept() {
         return;
     }
     let least = lanes.from_leader(room);

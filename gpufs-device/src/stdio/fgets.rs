@@ -31,8 +31,8 @@ impl File {
     /// As [`File::fread`].
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        let line = Lanes::calling(self.session, Call::Fgets).grouped(self.key(), |group| {
-            let line = take(self, group, memory, room).map(|length| {
+        let line = Lanes::calling(self.session, Call::Fgets).grouped(self.name(), |mut group| {
+            let line = take(self, &mut group, memory, room).map(|length| {
                 // SAFETY:
                 // - `memory` is `into`'s, of which `length` bytes and a NUL after them were filled
                 let bytes = length.map(|length| unsafe { core::slice::from_raw_parts(memory, length + 1) });
@@ -50,23 +50,26 @@ impl File {
 /// How often a call may go back to the lines that it found closed.
 const FAST_TRIES: u32 = 3;
 
-/// Every lane's line into its `memory` of `room` bytes: its length, or `None` for no line. Convergent; called by `lanes`.
-fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
+/// Every lane's line into its `memory` of `room` bytes: its length, or `None` for no line. Convergent; called by `group`, of which it leaves
+/// the part that returns together.
+fn take(file: File, group: &mut Lanes, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
     if !ahead::is_possible(file.session) {
-        return with_lock(file, lanes, |held| take_held(held, memory, room));
+        *group = file.part_of(*group);
+        return with_lock(file, *group, |held| take_held(held, memory, room));
     }
     let mut tries = 0;
     // Ends: a count, the last of which does not look whether lines are open.
     loop {
-        if let Taken::Lines(length) = ahead::take(file, lanes, memory, room) {
+        if let Taken::Lines(length) = ahead::take(file, *group, memory, room) {
             return Ok(length);
         }
         tries += 1;
-        if tries == 1 && ahead::await_opening(file, lanes) {
+        if tries == 1 && ahead::await_opening(file, *group) {
             continue;
         }
+        *group = file.part_of(*group);
         let needless = |stream: &Stream| tries < FAST_TRIES && stream.lines.is_flowing();
-        let held = with_lock_unless(file, lanes, needless, |held| take_held(held, memory, room));
+        let held = with_lock_unless(file, *group, needless, |held| take_held(held, memory, room));
         if let Some(outcome) = held {
             return outcome;
         }

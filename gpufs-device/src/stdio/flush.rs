@@ -9,7 +9,7 @@ use super::File;
 use super::lock::{LockedStream, with_lock};
 use crate::Fs;
 use crate::file;
-use crate::warp::{Broadcast, Lanes};
+use crate::warp::{Broadcast, Lanes, identity};
 
 impl LockedStream {
     /// Writes everything accepted; an error kept from before is tried again first. Convergent.
@@ -120,6 +120,14 @@ impl Fs {
     /// The first error met; the other streams are flushed all the same.
     pub fn fflush_all(self) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session(), Call::FflushAll);
+        // Lanes that keep streams go by themselves: others wait for those.
+        let keeps =
+            self.session().streams().iter().any(|stream| stream.is_kept() && stream.is_kept_by(identity()));
+        let apart = if keeps { u64::from(lanes.lane()) + 1 } else { 0 };
+        counted(self.session(), Call::FflushAll, lanes.grouped(apart, |group| self.flush_streams(group)))
+    }
+
+    fn flush_streams(self, lanes: Lanes) -> Result<(), Errno> {
         let session = self.session();
         let mut outcome = Ok(());
         for (index, stream) in (0..).zip(session.streams()) {
@@ -133,7 +141,7 @@ impl Fs {
                 }
             }
         }
-        counted(session, Call::FflushAll, outcome)
+        outcome
     }
 }
 

@@ -25,8 +25,8 @@ pub(super) fn with_lock<T>(
     lanes: Lanes,
     body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    wait_for_lock(file, lanes)?;
-    hold(file, lanes, body)
+    let kept = wait_for_lock(file, lanes)?;
+    hold(file, lanes, kept, body)
 }
 
 /// Like [`with_lock`], but first asks `needless` in the leader: if it returns true, releases the lock and returns `None`. Without this,
@@ -37,24 +37,72 @@ pub(super) fn with_lock_unless<T>(
     needless: impl FnOnce(&Stream) -> bool,
     body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
 ) -> Option<Result<T, Errno>> {
-    if let Err(errno) = wait_for_lock(file, lanes) {
-        return Some(Err(errno));
-    }
+    let kept = match wait_for_lock(file, lanes) {
+        Ok(kept) => kept,
+        Err(errno) => return Some(Err(errno)),
+    };
     let stream = file.stream();
-    if lanes.any(lanes.is_leader() && needless(stream)) {
+    if lanes.any(lanes.is_leader() && !kept && needless(stream)) {
         if lanes.is_leader() {
             stream.lock.release();
         }
         return None;
     }
-    Some(hold(file, lanes, body))
+    Some(hold(file, lanes, kept, body))
 }
 
-/// Waits for the lock of an open stream. Convergent.
-fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
+/// Waits for the lock of an open stream; whether the lanes kept it already. Convergent.
+fn wait_for_lock(file: File, lanes: Lanes) -> Result<bool, Errno> {
+    if is_kept(file, lanes) {
+        return if file.is_open() { Ok(true) } else { Err(Errno::BADF) };
+    }
+    let is_drawer = lanes.is_leader() && !Machine::is_host();
+    wait_for_ticket(file, lanes, if is_drawer { file.stream().lock.draw() } else { 0 })?;
+    Ok(false)
+}
+
+/// Whether the lanes keep the stream. The leader's answer: either all of them do or none ([`File::key`]). Convergent.
+pub(super) fn is_kept(file: File, lanes: Lanes) -> bool {
+    lanes.any(lanes.is_leader() && file.is_kept())
+}
+
+/// Runs `body` with the stream held by `lanes`, whose leader has drawn `ticket`. Convergent.
+///
+/// # Errors
+/// As [`with_lock`].
+pub(super) fn with_ticket<T>(
+    file: File,
+    lanes: Lanes,
+    ticket: u32,
+    body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    wait_for_ticket(file, lanes, ticket)?;
+    hold(file, lanes, false, body)
+}
+
+/// Runs `body` with the stream held by `lanes` if its lock is free, or theirs; `None` if it is not. Convergent.
+pub(super) fn try_with_lock<T>(
+    file: File,
+    lanes: Lanes,
+    body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
+) -> Result<Option<T>, Errno> {
+    let kept = is_kept(file, lanes);
+    if kept && !file.is_open() {
+        return Err(Errno::BADF);
+    }
+    if !kept {
+        if !lanes.any(lanes.is_leader() && file.stream().lock.try_take()) {
+            return Ok(None);
+        }
+        check_open(file, lanes)?;
+    }
+    hold(file, lanes, kept, body).map(Some)
+}
+
+/// Waits for the turn of the leader's `ticket`. Convergent.
+fn wait_for_ticket(file: File, lanes: Lanes, ticket: u32) -> Result<(), Errno> {
     let (session, stream) = (file.session, file.stream());
     let ring = ring_of_warp(session);
-    let ticket = if lanes.is_leader() && !Machine::is_host() { stream.lock.draw() } else { 0 };
     // A thread of the host's may give up.
     let is_mine = || if Machine::is_host() { stream.lock.try_take() } else { stream.lock.is_served(ticket) };
     let mut backoff = Backoff::new(session);
@@ -63,6 +111,12 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
         let drained = drain(session, lanes, ring);
         backoff.wait(drained, WaitReason::StreamLock, ring, u64::from(file.index))?;
     }
+    check_open(file, lanes)
+}
+
+/// Releases the lock of a stream that is closed. Convergent; the lock's holder.
+fn check_open(file: File, lanes: Lanes) -> Result<(), Errno> {
+    let stream = file.stream();
     // ORDERING: the barrier in `any` puts the leader's acquire before the other lanes' reads.
     if stream.generation.peek() == file.generation {
         return Ok(());
@@ -74,22 +128,24 @@ fn wait_for_lock(file: File, lanes: Lanes) -> Result<(), Errno> {
     Err(Errno::BADF)
 }
 
-/// Runs `body` alone on the stream, whose lock the lanes have, and hands the lock on. Convergent.
+/// Runs `body` alone on the stream, whose lock the lanes have, and hands the lock on, unless the stream is kept then. Convergent.
 fn hold<T>(
     file: File,
     lanes: Lanes,
+    kept: bool,
     body: impl FnOnce(&LockedStream) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
     let (session, stream) = (file.session, file.stream());
     let held = LockedStream { session, stream, lanes, ring: stream.ring(session) };
-    if lanes.is_leader() {
+    if lanes.is_leader() && !kept {
         stream.close_cursor();
         stream.lines.close();
     }
     let mut backoff = Backoff::new(session);
     let mut ring = held.ring;
-    // Ends: a warp between reserving and committing, or between taking lines and counting them, waits for nothing, and reads complete.
-    while !lanes.any(lanes.is_leader() && is_settled(session, stream, &mut ring)) {
+    // Ends: a warp between reserving and committing, or between taking lines and counting them, waits for nothing, and reads complete. Where the
+    // stream was kept, both stayed closed.
+    while !kept && !lanes.any(lanes.is_leader() && is_settled(session, stream, &mut ring)) {
         let ring = lanes.from_leader(ring);
         let drained = drain(session, lanes, ring);
         if let Err(errno) = backoff.wait(drained, WaitReason::StreamFill, ring, stream.reserved()) {
@@ -101,6 +157,14 @@ fn hold<T>(
     lanes.sync();
     if lanes.is_leader() {
         let open = stream.generation.peek() == file.generation;
+        if stream.is_kept() {
+            if open {
+                // The body, or an earlier call, keeps it: the lock stays with who that is.
+                return outcome;
+            }
+            // The body closed it, and the holds end with it.
+            let _ = stream.let_go();
+        }
         if open && stream.direction() == Direction::Writing && stream.buffering() == Buffering::Full {
             stream.open_cursor();
         }

@@ -21,6 +21,8 @@
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
 //! | `fseek`, `ftell` on a device without a position | the position is always 0 |
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
+//! | `flockfile`, `ftrylockfile`, `funlockfile` | a lane keeps the stream. Where lanes of a warp run in lockstep (AMD's GPUs) the warp does, and its lanes use it call by call; [`File::locked`] is one lane's everywhere. `funlockfile` without `flockfile` is `EPERM` (undefined in POSIX). `fclose`, and the host's `synchronize`, end it |
+//! | `getline`, `getdelim` | where memory cannot grow, what was read is in the caller's memory, with a NUL, and the next call reads on behind it (glibc loses it); lanes that call together get lines in lane order, but lines of other warps may lie between |
 //! | wide streams | there are none: `fwide` returns −1, and `fgetwc`, `fwprintf` and their kin do not exist |
 //! | forms with `_unlocked` (C) | the same as the calls without: a grid shares its streams |
 //! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time, and loses nothing (C11: only before any other call; glibc's drops what was pushed back) |
@@ -34,7 +36,9 @@ mod fgets;
 mod flags;
 mod flush;
 mod fopen;
+mod getline;
 mod handle;
+mod hold;
 mod input;
 mod lines;
 mod lock;
@@ -55,6 +59,7 @@ use gpufs_core::stream::Stream;
 use crate::Fs;
 
 pub use crate::file::Whence;
+pub use getline::{LineBuffer, LineStep};
 pub use gpufs_core::stream::Buffering;
 pub use lines::NEWLINE;
 
@@ -91,8 +96,8 @@ impl File {
     fn stream(self) -> &'static Stream {
         &self.session.streams()[self.index as usize]
     }
-    /// Tells streams apart within a warp.
-    fn key(self) -> u64 {
+    /// Tells streams apart within a warp, for a way that needs no lock. [`File::key`] is for the others.
+    fn name(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
     /// The session that opened it.

@@ -60,6 +60,10 @@ impl Warp for Machine {
         !(runtime().on_lane)()
     }
     #[inline]
+    fn launch() -> u64 {
+        (runtime().launch)()
+    }
+    #[inline]
     fn is_private(_: u64) -> bool {
         // Lanes are fibers of one process.
         false

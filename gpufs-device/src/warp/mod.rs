@@ -171,6 +171,8 @@ pub trait Warp {
     fn is_host() -> bool {
         false
     }
+    /// What tells the launch that the caller runs in from all others that run at the same time; of CPU lanes, the lane as well. Any lane.
+    fn launch() -> u64;
     /// Whether other lanes of the warp find something else at this address. Any lane.
     fn is_private(address: u64) -> bool;
 }
@@ -365,6 +367,22 @@ pub fn position() -> Position {
 pub fn global_thread() -> u64 {
     let position = position();
     u64::from(position.block) * u64::from(position.block_threads) + u64::from(position.thread)
+}
+
+/// Bits of a thread's number in an identity.
+const THREAD_BITS: u32 = 40;
+
+/// What tells who may keep a stream ([R-12]): the calling lane, or its warp where lanes run in lockstep. Never 0. Any lane.
+///
+/// ```text
+/// 63 … 40                        39 … 0
+/// launch, modulo 2^24            the thread's index in the grid, or its warp's first thread's, and 1
+/// ```
+#[must_use]
+pub(crate) fn identity() -> u64 {
+    let thread = global_thread();
+    let first = if Machine::INDEPENDENT_LANES { thread } else { thread - u64::from(Machine::lane()) };
+    Machine::launch() << THREAD_BITS | ((first + 1) & ((1 << THREAD_BITS) - 1))
 }
 
 /// Threads in the whole grid. Any lane; the same everywhere.

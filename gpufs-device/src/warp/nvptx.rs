@@ -57,6 +57,8 @@ unsafe extern "unadjusted" {
     safe fn globaltimer() -> u64;
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
     safe fn laneid() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.gridid"]
+    safe fn gridid() -> u32;
     #[link_name = "llvm.nvvm.read.ptx.sreg.tid.x"]
     safe fn tid_x() -> u32;
     #[link_name = "llvm.nvvm.read.ptx.sreg.tid.y"]
@@ -294,6 +296,11 @@ impl Warp for Machine {
     #[inline]
     fn clock() -> u64 {
         globaltimer()
+    }
+    #[inline]
+    fn launch() -> u64 {
+        // The number of the launch in its context (PTX ISA, "%gridid").
+        u64::from(gridid())
     }
     #[inline]
     fn is_private(address: u64) -> bool {

@@ -17,7 +17,7 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
         // One more for each pass: a kernel that never waits runs warp after warp on the same few warm stacks.
         if !all_taken && residents.len() < limit {
             if let Some(new) = work.take() {
-                let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work.width, false)));
+                let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work, false)));
                 resident.warp.begin(new.origin, new.lanes);
                 residents.push(resident);
                 progress = true;

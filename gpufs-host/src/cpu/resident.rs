@@ -34,8 +34,12 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    pub(super) fn new(width: u32, preempts: bool) -> Self {
-        Self { warp: Rc::new(Warp::new(width, preempts)), fibers: (0..width).map(|_| None).collect() }
+    pub(super) fn new(work: &Work<'_>, preempts: bool) -> Self {
+        let width = work.width;
+        Self {
+            warp: Rc::new(Warp::new(width, preempts, work.number)),
+            fibers: (0..width).map(|_| None).collect(),
+        }
     }
 
     /// Whether every lane has ended.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpufs_core::lanes::{LaneRuntime, ONE_LANE};
+use gpufs_core::word::DeviceWord;
 
 use super::warp::Warp;
 
@@ -81,11 +82,26 @@ fn nap_outside(nanoseconds: u32) {
 
 static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
+thread_local! {
+    /// What tells a thread that runs no lane from other threads and from launches.
+    static THREAD: Cell<u32> = Cell::new(launch_number());
+}
+
+/// Launches and threads so far.
+static NUMBERS: DeviceWord = DeviceWord::new(0);
+
+/// A number that no launch has that runs, nor a thread that calls the device's functions itself: 24 bits are told apart.
+pub(super) fn launch_number() -> u32 {
+    // ORDERING: relaxed: the number orders nothing.
+    NUMBERS.fetch_add_relaxed(1)
+}
+
 /// The runtime of CPU lanes. A thread that runs no lane is a warp of one.
 pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
     width: || on_lane(|warp, _| warp.width, || 1),
     lane: || on_lane(|_, lane| lane, || 0),
     position: || on_lane(Warp::position, || (ONE_LANE.position)()),
+    launch: || on_lane(|warp, _| u64::from(warp.launch()), || u64::from(THREAD.get())),
     calling: |call| on_lane(|warp, lane| warp.calling(lane, call), || 1),
     collective: |mask, what, value, argument| {
         on_lane(

@@ -79,7 +79,7 @@ pub(super) fn run(work: &Work<'_>, limit: usize, seed: u64) {
         while residents.len() < limit
             && let Some(new) = work.take()
         {
-            let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work.width, true)));
+            let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work, true)));
             resident.warp.begin(new.origin, new.lanes);
             residents.push(resident);
         }

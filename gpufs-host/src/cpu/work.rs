@@ -18,6 +18,8 @@ pub(super) struct Work<'k> {
     pub(super) kernel: &'k (dyn Fn() + Sync),
     pub(super) width: u32,
     pub(super) stack_bytes: usize,
+    /// What tells it from other launches.
+    pub(super) number: u32,
     grid: Grid,
     /// Warps that were taken, or more. Warps are taken in order of their blocks, so the first block that is incomplete is never
     /// kept waiting by a later one.
@@ -50,6 +52,7 @@ impl<'k> Work<'k> {
             kernel,
             width: options.width,
             stack_bytes: options.stack_bytes,
+            number: super::runtime::launch_number(),
             grid,
             taken: DeviceWord64::new(0),
             failure: OnceLock::new(),

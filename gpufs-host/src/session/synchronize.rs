@@ -47,6 +47,12 @@ impl Body {
             }
         }
         let _busy = self.busy();
+        for stream in self.tables.host.streams() {
+            // A lane kept it, and has ended ([R-12]).
+            if stream.let_go() {
+                stream.lock.reset();
+            }
+        }
         let flushed = flush::flush_streams(self.tables.host);
         for entry in self.tables.host.shared.entries() {
             entry.forget();

@@ -26,6 +26,7 @@ pub(super) fn reclaim(session: &'static SessionTables, staging: u32) {
         file.lock.reset();
     }
     for stream in session.streams() {
+        let _ = stream.let_go();
         match stream.direction() {
             Direction::Idle => stream.lock.reset(),
             Direction::Reading => {

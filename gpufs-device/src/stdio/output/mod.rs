@@ -56,7 +56,14 @@ struct LaneRecord<'a, R> {
     total: u64,
 }
 
-impl<R: Record> LaneRecord<'_, R> {
+impl<'a, R: Record> LaneRecord<'a, R> {
+    /// The place of the caller's record. Convergent.
+    #[inline]
+    fn of(record: &'a R, group: Lanes) -> Self {
+        let before = group.scan(record.bytes());
+        let total = group.broadcast(before + record.bytes(), group.mask().last());
+        Self { record, before, total }
+    }
     /// What of the group's bytes [`from`, `to`) is this lane's: where it begins and ends. No bytes where the end is not above.
     #[inline]
     fn share_of(&self, (from, to): (u64, u64)) -> (u64, u64) {
@@ -73,19 +80,17 @@ const STEP_BACK_FIRST: Errno = Errno::from_number(512);
 
 /// Writes every lane's record to its file. Convergent; called by `lanes`.
 pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
-    lanes.grouped(file.key(), |group| {
-        let before = group.scan(record.bytes());
-        let total = group.broadcast(before + record.bytes(), group.mask().last());
-        if total == 0 {
+    lanes.grouped(file.name(), |mut group| {
+        let mut part = LaneRecord::of(record, group);
+        if part.total == 0 {
             return Transfer { bytes: 0, error: None };
         }
-        let part = LaneRecord { record, before, total };
         let target = WriteTarget::of(file);
         let mut accepted = 0;
         let mut tries = 0;
         // Ends: each round takes in a lane's record at least, or is a try, the last of which does not look whether the fast path is open.
         let outcome = loop {
-            if accepted == total {
+            if accepted == part.total {
                 return Transfer { bytes: to_usize(record.bytes()), error: None };
             }
             let to = piece_end(target, group, &part, accepted);
@@ -94,6 +99,15 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
                 continue;
             }
             tries += 1;
+            // Nothing was taken in where a lane keeps the stream: its fast path was closed all the time.
+            let narrower = file.part_of(group);
+            if narrower.mask() != group.mask() {
+                group = narrower;
+                part = LaneRecord::of(record, group);
+                if part.total == 0 {
+                    return Transfer { bytes: 0, error: None };
+                }
+            }
             match write_slowly(file, group, &part, &mut accepted, tries >= FAST_TRIES) {
                 None => {}
                 // Not in `write_slowly`: on a GPU, each level of calls takes registers from all of them.
@@ -105,9 +119,9 @@ pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
             }
         };
         // The group wrote a prefix of all its bytes: a lane's share is what of it is its own.
-        let mine = accepted.saturating_sub(before).min(record.bytes());
+        let mine = accepted.saturating_sub(part.before).min(record.bytes());
         // Where everything was taken, the error is the flush's, and concerns every lane of the call.
-        let error = if mine < record.bytes() || accepted == total { outcome.err() } else { None };
+        let error = if mine < record.bytes() || accepted == part.total { outcome.err() } else { None };
         Transfer { bytes: to_usize(mine), error }
     })
 }

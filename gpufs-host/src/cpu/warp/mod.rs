@@ -59,6 +59,8 @@ pub(super) struct Warp {
     preempts: bool,
     /// Where lane 0 stands.
     origin: Cell<Position>,
+    /// The number of its launch.
+    launch: u32,
     /// Lanes that have not ended.
     pub(super) live: LaneSet,
     pub(super) ready: LaneSet,
@@ -84,12 +86,13 @@ pub(super) struct Warp {
 pub(super) struct WarpBroken;
 
 impl Warp {
-    pub(super) fn new(width: u32, preempts: bool) -> Self {
+    pub(super) fn new(width: u32, preempts: bool, launch: u32) -> Self {
         let nowhere = Position { thread: 0, block: 0, block_threads: 1, grid_blocks: 1 };
         Self {
             width,
             preempts,
             origin: Cell::new(nowhere),
+            launch,
             live: LaneSet::default(),
             ready: LaneSet::default(),
             napping: LaneSet::default(),
@@ -116,6 +119,11 @@ impl Warp {
                 source: Cell::new(0),
             }),
         }
+    }
+
+    /// The number of its launch.
+    pub(super) fn launch(&self) -> u32 {
+        self.launch
     }
 
     /// Makes this, whose lanes have all ended, the warp whose lane 0 stands at `origin` and that has `lanes` lanes.
