@@ -54,7 +54,7 @@ fn what_a_kept_stream_takes_is_one_unit() {
                     file.flockfile().unwrap();
                     file.fputs(c"and ").unwrap();
                     file.funlockfile().unwrap();
-                    write!(file, "{thread}>\n").unwrap();
+                    writeln!(file, "{thread}>").unwrap();
                     file.funlockfile().unwrap();
                 }
                 1 => {

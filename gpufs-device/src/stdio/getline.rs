@@ -6,7 +6,7 @@
 //! goes on comes first in each step.
 //!
 //! Lines that were read ahead and fit are taken as by `fgets`.
-#![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
+#![expect(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
 use gpufs_core::failures::counted;
 use gpufs_core::{Call, Errno};
@@ -244,7 +244,7 @@ fn line(held: &LockedStream, mine: &mut Line, lane: u32) -> Result<LineStep, Err
             // - the buffer holds `length` bytes from `address` on, which the kernel wrote
             // - nobody writes it while the stream is held and no read is in flight
             let buffer = unsafe { DeviceRange::new(address, length.min(most - done)).slice() };
-            #[allow(clippy::cast_possible_truncation, reason = "it was a byte")]
+            #[expect(clippy::cast_possible_truncation, reason = "it was a byte")]
             let found = memchr(delimiter as u8, buffer);
             let piece = found.map_or(buffer, |at| &buffer[..=at]);
             if is_mine {
