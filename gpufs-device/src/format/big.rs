@@ -77,7 +77,7 @@ impl Big {
         // How many of the limbs' digits go.
         let Ok(dropped @ 1..) = u32::try_from(last + self.scale) else { return };
         let index = (dropped / 9) as usize;
-        if rounding == Rounding::Away && index > self.length {
+        if rounding == Rounding::Away && index >= self.length {
             // All of it goes, and it becomes a unit of the last digit kept.
             self.limbs.iter_mut().take(self.length).for_each(|limb| *limb = 0);
             self.limbs[0] = 1;
@@ -116,5 +116,29 @@ impl Big {
             *limb = if carry == 1 { sum - BASE as u32 } else { sum };
         }
         self.push(carry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Big, Cut, Rounding};
+
+    /// Numbers that lie below the last digit kept, also where they fill all limbs: they become a unit of that digit.
+    #[test]
+    fn less_than_a_unit_rounds_away_to_a_unit() {
+        for (mantissa, exponent) in [(1 << 52, -1074), ((1 << 53) - 1, -1074), (1, -1074), (3, -200)] {
+            let mut exact = Big::ZERO;
+            exact.set(mantissa, exponent);
+            let first = exact.decimal().lead();
+            for places in 1..u32::try_from(-first).unwrap() {
+                let mut big = Big::ZERO;
+                big.set(mantissa, exponent);
+                big.round(Cut::Places(places), Rounding::Away);
+                let decimal = big.decimal();
+                let sum: u64 = decimal.limbs.iter().map(|&limb| u64::from(limb)).sum();
+                assert_eq!(decimal.lead(), -i64::from(places), "{mantissa} 2^{exponent}, {places} places");
+                assert_eq!(sum.to_string().trim_end_matches('0'), "1");
+            }
+        }
     }
 }
