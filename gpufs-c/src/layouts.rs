@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
+use gpufs_device::file::{Stat, Statx, StatxTimestamp, TimeSpec};
 use gpufs_device_c::print::RawArgument;
 
 use crate::options::Options;
@@ -12,6 +13,7 @@ use crate::version::VERSION;
 
 const TYPES: &str = include_str!("../../include/gpufs/types.h");
 const HOST: &str = include_str!("../../include/gpufs/host.h");
+const STAT: &str = include_str!("../../include/gpufs/stat.h");
 const GPUFS: &str = include_str!("../../include/gpufs/gpufs.h");
 
 /// A structure of C and its Rust counterpart.
@@ -26,7 +28,7 @@ struct Layout {
     fields: Vec<(&'static str, usize)>,
 }
 
-fn layouts() -> [Layout; 4] {
+fn layouts() -> [Layout; 8] {
     /// The fields, by the name that both languages have for them, or by C's name and Rust's path.
     macro_rules! fields {
         ($rust:ty: $($name:ident $(= $($path:ident).+)?)*) => {
@@ -49,6 +51,22 @@ fn layouts() -> [Layout; 4] {
                 wake_ups = total.wake_ups failed_calls),
         ),
         of::<FailureKind>(HOST, "gpufs_failure", fields!(FailureKind: call error reserved count)),
+        of::<TimeSpec>(STAT, "gpufs_timespec", fields!(TimeSpec: tv_sec tv_nsec)),
+        of::<Stat>(
+            STAT,
+            "struct gpufs_stat",
+            fields!(Stat: st_dev st_ino st_nlink st_mode st_uid st_gid pad st_rdev
+                st_size st_blksize st_blocks st_atim st_mtim st_ctim reserved),
+        ),
+        of::<StatxTimestamp>(STAT, "gpufs_statx_timestamp", fields!(StatxTimestamp: tv_sec tv_nsec reserved)),
+        of::<Statx>(
+            STAT,
+            "struct gpufs_statx",
+            fields!(Statx: stx_mask stx_blksize stx_attributes stx_nlink stx_uid stx_gid stx_mode spare0
+                stx_ino stx_size stx_blocks stx_attributes_mask stx_atime stx_btime stx_ctime stx_mtime
+                stx_rdev_major stx_rdev_minor stx_dev_major stx_dev_minor stx_mnt_id stx_dio_mem_align
+                stx_dio_offset_align spare),
+        ),
         of::<RawArgument>(TYPES, "gpufs_argument", fields!(RawArgument: kind length bits)),
     ]
 }
@@ -65,7 +83,9 @@ fn the_headers_assert_the_layouts_of_rust() {
         }
         let asserted = header.matches(&format!("GPUFS_OFFSET_({name}, ")).count();
         assert_eq!(asserted, fields.len(), "{name}");
-        let (_, body) = header.split_once(&format!("typedef struct {name} {{\n")).expect("the structure");
+        let (_, body) = header
+            .split_once(&format!("struct {} {{\n", name.trim_start_matches("struct ")))
+            .expect("the structure");
         let (body, _) = body.split_once("\n}").expect("its end");
         // Lines of comments begin with an asterisk.
         let lines = body.lines().map(str::trim_start).filter(|line| !line.starts_with('*'));
@@ -77,7 +97,7 @@ fn the_headers_assert_the_layouts_of_rust() {
 /// The C compiler agrees, and alignments and constants are the same.
 #[test]
 fn the_c_compiler_has_the_same_layouts() {
-    let mut source = "#include <gpufs/host.h>\n".to_owned();
+    let mut source = "#include <gpufs/host.h>\n#include <gpufs/stat.h>\n".to_owned();
     let mut check = |condition: String| {
         let _ = writeln!(source, "_Static_assert({condition}, \"{condition}\");");
     };

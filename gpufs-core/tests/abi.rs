@@ -12,13 +12,14 @@ use std::process::Command;
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     AT_FDCWD, Cqe, CqringOffsets, FLAGS, FilesUpdate, IORING_OFF_SQ_RING, IORING_OFF_SQES, OPCODES, Params,
-    Probe, ProbeOp, Sqe, SqringOffsets, Statx, StatxTimestamp,
+    Probe, ProbeOp, Sqe, SqringOffsets, Stat, Statx, StatxTimestamp, TimeSpec,
 };
 
 const HEADERS: &str = "\
 #include <stddef.h>
 #include <stdio.h>
 #include <errno.h>
+#include <sys/stat.h>
 #include <linux/types.h>
 #include <linux/fcntl.h>
 #include <linux/io_uring.h>
@@ -137,12 +138,24 @@ fn stat_claims() -> Vec<Claim> {
         spare0 = "__spare0", stx_ino = "stx_ino", stx_size = "stx_size", stx_blocks = "stx_blocks",
         stx_attributes_mask = "stx_attributes_mask", stx_atime = "stx_atime", stx_btime = "stx_btime",
         stx_ctime = "stx_ctime", stx_mtime = "stx_mtime", stx_rdev_major = "stx_rdev_major",
-        stx_rdev_minor = "stx_rdev_minor", stx_dev_major = "stx_dev_major", stx_dev_minor = "stx_dev_minor");
+        stx_rdev_minor = "stx_rdev_minor", stx_dev_major = "stx_dev_major", stx_dev_minor = "stx_dev_minor",
+        stx_mnt_id = "stx_mnt_id" | "__spare2", stx_dio_mem_align = "stx_dio_mem_align" | "__spare2[1]",
+        stx_dio_offset_align = "stx_dio_offset_align" | "__spare2[1]");
     // What follows the last mirrored member is one array here and named members there.
-    let end = "(offsetof(struct statx, stx_dev_minor) + sizeof(__u32))";
+    let end = "(offsetof(struct statx, stx_dev_minor) + sizeof(__u32) + 2 * sizeof(__u64))";
     let (size, _) = size_and_align(|whole: &Statx| &whole.spare);
     claims.push(Claim::new("Statx.spare offset".into(), offset_of!(Statx, spare), vec![end.into()]));
     claims.push(Claim::new("Statx.spare size".into(), size, vec![format!("sizeof(struct statx) - {end}")]));
+    if cfg!(target_arch = "x86_64") {
+        whole::<TimeSpec>(&mut claims, "TimeSpec", "struct timespec", 1);
+        whole::<Stat>(&mut claims, "Stat", "struct stat", 1);
+        members!(claims, Stat, "struct stat":
+            st_dev = "st_dev", st_ino = "st_ino", st_nlink = "st_nlink", st_mode = "st_mode", st_uid = "st_uid",
+            st_gid = "st_gid", st_rdev = "st_rdev", st_size = "st_size", st_blksize = "st_blksize",
+            st_blocks = "st_blocks", st_atim = "st_atim", st_mtim = "st_mtim", st_ctim = "st_ctim");
+    } else {
+        println!("SKIP Stat: struct stat of x86-64 is what every device has");
+    }
     claims
 }
 

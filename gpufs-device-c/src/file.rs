@@ -10,13 +10,13 @@ use gpufs_device::{Call, Errno};
 use crate::stdio::whence;
 use crate::{count, counted_with, done, readable, result, session, writable};
 
-fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
+pub(crate) fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
     // The call refuses a negative number: it becomes larger than any table.
     Ok(Descriptor(number.cast_unsigned()))
 }
 
 /// An offset or a length. A negative one is `EINVAL`.
-fn offset(offset: i64) -> Result<u64, Errno> {
+pub(crate) fn offset(offset: i64) -> Result<u64, Errno> {
     // The call refuses a negative number: it becomes larger than the largest offset.
     Ok(offset.cast_unsigned())
 }

@@ -20,8 +20,10 @@
 #![expect(unsafe_code, reason = "functions with C's contracts")]
 
 pub mod file;
+pub mod paths;
 pub mod print;
 pub mod service;
+pub mod stat;
 pub mod stdio;
 pub mod thread;
 pub mod used;

@@ -81,6 +81,41 @@ GPUFS_BOTH int64_t gpufs_raw_fsync(gpufs_session *session, int descriptor);
 GPUFS_BOTH int64_t gpufs_raw_fdatasync(gpufs_session *session, int descriptor);
 GPUFS_BOTH int64_t gpufs_raw_ftruncate(gpufs_session *session, int descriptor, int64_t length);
 
+/* <gpufs/stat.h>: metadata and paths. `dir` is an open directory or GPUFS_AT_FDCWD. */
+
+struct gpufs_stat;
+struct gpufs_statx;
+GPUFS_BOTH int64_t gpufs_raw_openat(gpufs_session *session, int dir, const char *path, int flags, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_creat(gpufs_session *session, const char *path, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_fallocate(gpufs_session *session, int descriptor, int mode, int64_t offset, int64_t length);
+GPUFS_BOTH int64_t gpufs_raw_posix_fadvise(gpufs_session *session, int descriptor, int64_t offset, int64_t length,
+                                           int advice);
+GPUFS_BOTH int64_t gpufs_raw_sync_file_range(gpufs_session *session, int descriptor, int64_t offset, int64_t length,
+                                             unsigned flags);
+GPUFS_BOTH int64_t gpufs_raw_stat(gpufs_session *session, const char *path, struct gpufs_stat *into);
+GPUFS_BOTH int64_t gpufs_raw_lstat(gpufs_session *session, const char *path, struct gpufs_stat *into);
+GPUFS_BOTH int64_t gpufs_raw_fstat(gpufs_session *session, int descriptor, struct gpufs_stat *into);
+GPUFS_BOTH int64_t gpufs_raw_fstatat(gpufs_session *session, int dir, const char *path, int flags,
+                                     struct gpufs_stat *into);
+GPUFS_BOTH int64_t gpufs_raw_statx(gpufs_session *session, int dir, const char *path, int flags, unsigned mask,
+                                   struct gpufs_statx *into);
+GPUFS_BOTH int64_t gpufs_raw_unlink(gpufs_session *session, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_unlinkat(gpufs_session *session, int dir, const char *path, int flags);
+GPUFS_BOTH int64_t gpufs_raw_rmdir(gpufs_session *session, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_remove(gpufs_session *session, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_rename(gpufs_session *session, const char *old_path, const char *new_path);
+GPUFS_BOTH int64_t gpufs_raw_renameat(gpufs_session *session, int old_dir, const char *old_path, int new_dir,
+                                      const char *new_path);
+GPUFS_BOTH int64_t gpufs_raw_renameat2(gpufs_session *session, int old_dir, const char *old_path, int new_dir,
+                                       const char *new_path, unsigned flags);
+GPUFS_BOTH int64_t gpufs_raw_mkdir(gpufs_session *session, const char *path, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_mkdirat(gpufs_session *session, int dir, const char *path, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_link(gpufs_session *session, const char *old_path, const char *new_path);
+GPUFS_BOTH int64_t gpufs_raw_linkat(gpufs_session *session, int old_dir, const char *old_path, int new_dir,
+                                    const char *new_path, int flags);
+GPUFS_BOTH int64_t gpufs_raw_symlink(gpufs_session *session, const char *target, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_symlinkat(gpufs_session *session, const char *target, int dir, const char *path);
+
 /* <gpufs/gpufs.h>: the thread. These give their value alone. */
 
 GPUFS_BOTH uint64_t gpufs_raw_thread(void);

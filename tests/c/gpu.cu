@@ -12,6 +12,7 @@
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
 namespace {
@@ -96,6 +97,33 @@ __global__ void calls(gpufs::Session fs, const char *path, const char *missing, 
     EXPECT(ftruncate(fs, descriptor, 4) == 0 && close(fs, descriptor) == 0);
     EXPECT(read(fs, descriptor, text, 1).error() == EBADF && open(fs, missing, GPUFS_O_RDONLY).error() == ENOENT);
     EXPECT(printf(fs, "%s from the GPU\n", "hello") == 19 && puts(fs, "and puts") == 0 && fflush(fs) == 0);
+}
+
+// Paths and metadata, in every thread on names of its own in `directory`.
+__global__ void names(gpufs::Session fs, const char *directory, const char *missing, Notes *notes) {
+    char first[512], second[512];
+    gpufs::Stat status;
+    gpufs::Statx more;
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    EXPECT(gpufs::snprintf(first, sizeof first, "%s/gpufs_name%u", directory, thread) < 512);
+    EXPECT(gpufs::snprintf(second, sizeof second, "%s/gpufs_other%u", directory, thread) < 512);
+    (void)remove(fs, first), (void)remove(fs, second);
+    EXPECT(mkdir(fs, first, 0700) == 0 && stat(fs, first, &status) == 0 && GPUFS_S_ISDIR(status.st_mode));
+    auto dir = open(fs, first, GPUFS_O_DIRECTORY);
+    auto file = openat(fs, dir, "file", GPUFS_O_CREAT | GPUFS_O_RDWR, 0600);
+    EXPECT(dir >= 0 && file >= 0 && write(fs, file, "0123456789", thread % 11) == thread % 11);
+    EXPECT(fstat(fs, file, &status) == 0 && status.st_size == thread % 11 && status.st_nlink == 1);
+    EXPECT(linkat(fs, dir, "file", dir, "hard", 0) == 0 && symlinkat(fs, "hard", dir, "soft") == 0);
+    EXPECT(fstatat(fs, dir, "soft", &status, 0) == 0 && status.st_nlink == 2);
+    EXPECT(fstatat(fs, dir, "soft", &status, GPUFS_AT_SYMLINK_NOFOLLOW) == 0 && status.st_size == 4);
+    EXPECT(statx(fs, dir, "hard", 0, GPUFS_STATX_BASIC_STATS, &more) == 0 && more.stx_size == thread % 11);
+    EXPECT(fallocate(fs, file, 0, 0, 4096) == 0 && posix_fadvise(fs, file, 0, 0, 0) == 0 && sync_file_range(fs, file, 0, 0, 2) == 0);
+    EXPECT(renameat(fs, dir, "hard", dir, "file2") == 0 && renameat2(fs, dir, "file2", dir, "file", GPUFS_RENAME_NOREPLACE).error() == EEXIST);
+    EXPECT(rename(fs, first, second) == 0 && stat(fs, first, &status).error() == ENOENT && rmdir(fs, second).error() == ENOTEMPTY);
+    EXPECT(unlinkat(fs, dir, "file", 0) == 0 && unlinkat(fs, dir, "file2", 0) == 0 && unlinkat(fs, dir, "soft", 0) == 0);
+    EXPECT(close(fs, file) == 0 && close(fs, dir) == 0 && remove(fs, second) == 0 && remove(fs, second).error() == ENOENT);
+    EXPECT(stat(fs, missing, &status).error() == ENOENT && stat(fs, nullptr, &status).error() == EFAULT);
+    EXPECT(stat(fs, second, nullptr).error() == EFAULT && fstat(fs, file, &status).error() == EBADF);
 }
 
 // Wrong use, in every lane of a warp and in all ways but those that no library can tell: an error each, and the kernel goes on. `session` is
@@ -223,6 +251,14 @@ int main(int argc, char **argv) {
     calls<<<1, 1>>>(gpufs_host_session(host), path, missing, notes);
     if (gpufs_host_fopen(host, path, "r") != nullptr || errno != EBUSY) return failed("the host opened beside a kernel");
     if (gpufs_host_synchronize(host) != 0) return failed("the calls");
+
+    // Paths and metadata.
+    char *own = nullptr;
+    if (cudaMallocManaged(&own, 4096) != cudaSuccess) return 1;
+    std::strcpy(own, directory.c_str());
+    if (gpufs_host_begin(host) != 0) return failed("begin, for names");
+    names<<<3, 96>>>(gpufs_host_session(host), own, missing, notes);
+    if (gpufs_host_synchronize(host) != 0) return failed("the names");
 
     if (gpufs_host_session(host) != nullptr) return failed("a session after gpufs_host_synchronize");
 

@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
 namespace {
@@ -142,6 +144,22 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(writev(fs, other, two, 2) == 5 && pwritev(fs, other, two, 2, 1) == 5 && pwritev2(fs, other, two, 2, -1, 0) == 5);
     CHECK(readv(fs, other, two, 2) == 0 && preadv(fs, other, two, 2, 6) == 4 && preadv2(fs, other, two, 2, 0, 0) == 5);
     CHECK(writev(fs, other, two, -1).error() == EINVAL && close(fs, other) == 0);
+    gpufs::Stat status;
+    gpufs::Statx more;
+    CHECK(mkdir(fs, "overloaded", 0700) == 0 && stat(fs, "overloaded", &status) == 0 && GPUFS_S_ISDIR(status.st_mode));
+    auto folder = open(fs, "overloaded", O_DIRECTORY);
+    CHECK(fstat(fs, folder, &status) == 0 && mkdirat(fs, folder, "in", 0700) == 0 && fstatat(fs, folder, "in", &status, 0) == 0);
+    CHECK(statx(fs, folder, "in", 0, GPUFS_STATX_BASIC_STATS, &more) == 0 && unlinkat(fs, folder, "in", AT_REMOVEDIR) == 0);
+    auto made = openat(fs, folder, "made", O_CREAT | O_RDWR, 0600);
+    CHECK(made >= 0 && fallocate(fs, made, 0, 0, 100) == 0 && posix_fadvise(fs, made, 0, 0, 0) == 0 && sync_file_range(fs, made, 0, 0, 2) == 0);
+    CHECK(close(fs, made) == 0 && symlink(fs, "made", "overloaded/soft") == 0 && lstat(fs, "overloaded/soft", &status) == 0);
+    CHECK(link(fs, "overloaded/made", "overloaded/hard") == 0 && linkat(fs, folder, "made", folder, "harder", 0) == 0);
+    CHECK(symlinkat(fs, "x", folder, "softer") == 0 && renameat(fs, folder, "softer", folder, "soft") == 0);
+    CHECK(renameat2(fs, folder, "hard", folder, "harder", 0) == 0 && rename(fs, "overloaded/hard", "overloaded/harder") == 0);
+    CHECK(unlink(fs, "overloaded/made") == 0 && unlink(fs, "overloaded/harder") == 0 && unlink(fs, "overloaded/soft") == 0);
+    CHECK(close(fs, folder) == 0 && remove(fs, "overloaded") != 0 && remove(fs, "overloaded/hard") == 0 && rmdir(fs, "overloaded") == 0);
+    auto gone = stat(fs, "overloaded", &status);
+    CHECK(gone == -1 && gone.error() == ENOENT && creat(fs, "overloaded/x", 0).error() == ENOENT);
     auto bad = read(fs, descriptor, text, 1);
     CHECK(bad == -1 && bad.error() == EBADF);
 }

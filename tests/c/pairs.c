@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
 #include <gpufs/service.h>
+#include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
 /* What a thread makes calls on: a stream and a descriptor on files of its own, which hold TEXT, both at the start. */
@@ -16,6 +18,9 @@ struct mine {
     gpufs_file *file;
     int descriptor;
     char path[32];
+    char other[32];  /* a name that one other file may get */
+    char folder[32]; /* an empty directory */
+    char absent[32]; /* a name that nothing has */
 };
 
 #define TEXT "first line\nsecond line\n"
@@ -52,6 +57,29 @@ static int read_line(gpufs_file *file) {
     /* Refused before Linux 6.9. */                                                                   \
     CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
     CALL(readlink, gpufs_readlink(m->fs, m->path, text, 32) == -1 && errno == EINVAL)                 \
+    CALL(openat, gpufs_close(m->fs, gpufs_openat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_O_RDWR, 0)) == 0)\
+    CALL(creat, gpufs_close(m->fs, gpufs_creat(m->fs, m->other, 0600)) == 0)                          \
+    CALL(fallocate, gpufs_fallocate(m->fs, m->descriptor, 0, 0, 100) == 0)                            \
+    CALL(posix_fadvise, gpufs_posix_fadvise(m->fs, m->descriptor, 0, 0, 2) == 0)                      \
+    CALL(sync_file_range, gpufs_sync_file_range(m->fs, m->descriptor, 0, 0, 2) == 0)                  \
+    CALL(stat, gpufs_stat(m->fs, m->path, &st) == 0 && GPUFS_S_ISREG(st.st_mode))                     \
+    CALL(lstat, gpufs_lstat(m->fs, m->path, &st) == 0 && GPUFS_S_ISREG(st.st_mode))                   \
+    CALL(fstat, gpufs_fstat(m->fs, m->descriptor, &st) == 0 && st.st_size >= 23)                      \
+    CALL(fstatat, gpufs_fstatat(m->fs, GPUFS_AT_FDCWD, m->path, &st, 0) == 0)                         \
+    CALL(statx, gpufs_statx(m->fs, GPUFS_AT_FDCWD, m->path, 0, GPUFS_STATX_BASIC_STATS, &stx) == 0)   \
+    CALL(unlink, gpufs_unlink(m->fs, m->path) == 0)                                                   \
+    CALL(unlinkat, gpufs_unlinkat(m->fs, GPUFS_AT_FDCWD, m->path, 0) == 0)                            \
+    CALL(rmdir, gpufs_rmdir(m->fs, m->folder) == 0)                                                   \
+    CALL(remove, gpufs_remove(m->fs, m->folder) == 0)                                                 \
+    CALL(rename, gpufs_rename(m->fs, m->path, m->other) == 0)                                         \
+    CALL(renameat, gpufs_renameat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_AT_FDCWD, m->other) == 0)     \
+    CALL(renameat2, gpufs_renameat2(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_AT_FDCWD, m->other, 0) == 0)\
+    CALL(mkdir, gpufs_mkdir(m->fs, m->absent, 0700) == 0)                                             \
+    CALL(mkdirat, gpufs_mkdirat(m->fs, GPUFS_AT_FDCWD, m->absent, 0700) == 0)                         \
+    CALL(link, gpufs_link(m->fs, m->path, m->absent) == 0)                                            \
+    CALL(linkat, gpufs_linkat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_AT_FDCWD, m->absent, 0) == 0)     \
+    CALL(symlink, gpufs_symlink(m->fs, "x", m->absent) == 0)                                          \
+    CALL(symlinkat, gpufs_symlinkat(m->fs, "x", GPUFS_AT_FDCWD, m->absent) == 0)                      \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
     CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
@@ -86,7 +114,10 @@ static int read_line(gpufs_file *file) {
 #define FUNCTION(name, right)                \
     static int call_##name(struct mine *m) { \
         char text[32];                       \
-        (void)text, (void)m;                 \
+        struct gpufs_stat st;                \
+        struct gpufs_statx stx;              \
+        (void)text, (void)st, (void)stx;     \
+        (void)m;                             \
         return right;                        \
     }
 CALLS(FUNCTION)
@@ -104,6 +135,8 @@ static int (*const functions[])(struct mine *) = {CALLS(POINTER)};
     case NUMBER_##name: return right;
 static int by_text(int number, struct mine *m) {
     char text[32];
+    struct gpufs_stat st;
+    struct gpufs_statx stx;
     switch (number) { CALLS(BRANCH) }
     return 0;
 }
@@ -117,6 +150,11 @@ static void begin(struct mine *m, gpufs_session *fs) {
     gpufs_rewind(m->file);
     char raw[32];
     CHECK(gpufs_snprintf(raw, sizeof raw, "raw%llu", thread) > 0);
+    CHECK(gpufs_snprintf(m->other, sizeof m->other, "other%llu", thread) > 0);
+    CHECK(gpufs_snprintf(m->folder, sizeof m->folder, "folder%llu", thread) > 0);
+    CHECK(gpufs_snprintf(m->absent, sizeof m->absent, "absent%llu", thread) > 0);
+    /* Whatever was there before, of a thread that has made the call. */
+    (void)remove(m->other), (void)remove(m->absent), (void)mkdir(m->folder, 0700);
     m->descriptor = gpufs_open(fs, raw, GPUFS_O_RDWR | GPUFS_O_CREAT | GPUFS_O_TRUNC, 0600);
     CHECK(m->descriptor >= 0 && gpufs_pwrite(fs, m->descriptor, TEXT, sizeof TEXT - 1, 0) == sizeof TEXT - 1);
 }

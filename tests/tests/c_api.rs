@@ -104,11 +104,19 @@ fn every_call_from_c() {
     }
 }
 
+#[test]
+fn paths_and_metadata_from_c() {
+    let Some(name) = c_compilers().pop() else {
+        return skip("paths_and_metadata_from_c", "no C compiler");
+    };
+    runs(name, "c11", &root().join("tests/c/paths.c"), true);
+}
+
 /// The calls that [`every_pair_of_calls_in_c`] makes are all that the library exports for kernels.
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "service", "stdio", "print"] {
+    for part in ["file", "service", "stdio", "print", "paths", "stat"] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {

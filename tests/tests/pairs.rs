@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
-use gpufs_device::file::{Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND};
+use gpufs_device::file::{
+    AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
+};
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, warp};
 use gpufs_host::cpu::Schedule;
@@ -39,21 +41,39 @@ struct Mine {
     file: File,
     descriptor: Descriptor,
     path: std::ffi::CString,
+    /// A name that one other file may get.
+    other: std::ffi::CString,
+    /// An empty directory.
+    folder: std::ffi::CString,
+    /// A name that nothing has.
+    absent: std::ffi::CString,
+}
+
+/// What is the same of all files that a lane has.
+fn known(found: Stat) -> u64 {
+    u64::from(found.st_mode) << 32 | found.st_nlink
 }
 
 const TEXT: &CStr = c"first line\nsecond line\n";
 
 impl Mine {
     /// A stream and a descriptor on two files of the lane's own that hold [`TEXT`], both at the start.
-    fn new(fs: Fs, scratch: &Scratch, lane: u64) -> Self {
+    fn new(session: Fs, scratch: &Scratch, lane: u64) -> Self {
         let path = scratch.c(&format!("stream{lane}"));
-        let file = fs.fopen(&path, c"w+").unwrap();
+        let file = session.fopen(&path, c"w+").unwrap();
         file.fputs(TEXT).unwrap();
         file.rewind();
         let raw = scratch.c(&format!("raw{lane}"));
-        let descriptor = fs.open(&raw, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
-        fs.pwrite(descriptor, TEXT.to_bytes(), 0).unwrap();
-        Self { fs, file, descriptor, path }
+        let descriptor = session.open(&raw, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+        session.pwrite(descriptor, TEXT.to_bytes(), 0).unwrap();
+        let [other, folder, absent] =
+            ["other", "folder", "absent"].map(|name| scratch.c(&format!("{name}{lane}")));
+        let place = |name: &str| scratch.path(&format!("{name}{lane}"));
+        // Whatever was there before, of a lane that has made the call.
+        let _ = fs::remove_file(place("other"));
+        let _ = fs::remove_file(place("absent")).or_else(|_| fs::remove_dir(place("absent")));
+        let _ = fs::create_dir(place("folder"));
+        Self { fs: session, file, descriptor, path, other, folder, absent }
     }
     /// Closes what `call` has not closed.
     fn close_but(&self, call: Call) {
@@ -80,7 +100,7 @@ macro_rules! halves {
 /// All calls by their names, from one place of the program: where a macro was invoked is the place of all that it holds.
 macro_rules! perform {
     ($call:expr, $mine:expr) => {{
-        let Mine { fs, file, descriptor, path } = $mine;
+        let Mine { fs, file, descriptor, path, other, folder, absent } = $mine;
         let mut bytes = [0; 8];
         match $call {
             Call::Open => fs.open(path, O_RDWR, 0).and_then(|opened| fs.close(opened)).map(|()| 0),
@@ -105,6 +125,33 @@ macro_rules! perform {
             // Refused before Linux 6.9.
             Call::Ftruncate => fs.ftruncate(*descriptor, 5).or(Ok(())).map(|()| 0),
             Call::Readlink => fs.readlink(path, &mut bytes).map(|count| count as u64),
+            Call::Openat => {
+                fs.openat(AT_FDCWD, path, O_RDWR, 0).and_then(|opened| fs.close(opened)).map(|()| 0)
+            }
+            Call::Creat => fs.creat(other, 0o600).and_then(|made| fs.close(made)).map(|()| 0),
+            Call::Fallocate => fs.fallocate(*descriptor, 0, 0, 100).map(|()| 0),
+            Call::PosixFadvise => fs.posix_fadvise(*descriptor, 0, 0, 2).map(|()| 0),
+            Call::SyncFileRange => fs.sync_file_range(*descriptor, 0, 0, 2).map(|()| 0),
+            Call::Stat => fs.stat(path).map(known),
+            Call::Lstat => fs.lstat(path).map(known),
+            Call::Fstat => fs.fstat(*descriptor).map(known),
+            Call::Fstatat => fs.fstatat(AT_FDCWD, path, 0).map(known),
+            Call::Statx => {
+                fs.statx(AT_FDCWD, path, 0, STATX_BASIC_STATS).map(|found| u64::from(found.stx_mode))
+            }
+            Call::Unlink => fs.unlink(path).map(|()| 0),
+            Call::Unlinkat => fs.unlinkat(AT_FDCWD, path, 0).map(|()| 0),
+            Call::Rmdir => fs.rmdir(folder).map(|()| 0),
+            Call::Remove => fs.remove(folder).map(|()| 0),
+            Call::Rename => fs.rename(path, other).map(|()| 0),
+            Call::Renameat => fs.renameat(AT_FDCWD, path, AT_FDCWD, other).map(|()| 0),
+            Call::Renameat2 => fs.renameat2(AT_FDCWD, path, AT_FDCWD, other, 0).map(|()| 0),
+            Call::Mkdir => fs.mkdir(absent, 0o700).map(|()| 0),
+            Call::Mkdirat => fs.mkdirat(AT_FDCWD, absent, 0o700).map(|()| 0),
+            Call::Link => fs.link(path, absent).map(|()| 0),
+            Call::Linkat => fs.linkat(AT_FDCWD, path, AT_FDCWD, absent, 0).map(|()| 0),
+            Call::Symlink => fs.symlink(path, absent).map(|()| 0),
+            Call::Symlinkat => fs.symlinkat(path, AT_FDCWD, absent).map(|()| 0),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

@@ -58,8 +58,14 @@ pub struct Statx {
     pub stx_dev_major: u32,
     /// Minor number of the device that holds the file.
     pub stx_dev_minor: u32,
-    /// Mount, direct I/O alignments, and what later kernels add.
-    pub spare: [u64; 14],
+    /// The mount that holds the file.
+    pub stx_mnt_id: u64,
+    /// Alignment of memory for direct I/O, in bytes.
+    pub stx_dio_mem_align: u32,
+    /// Alignment of offsets for direct I/O, in bytes.
+    pub stx_dio_offset_align: u32,
+    /// What later kernels add.
+    pub spare: [u64; 12],
 }
 const_assert_eq!(size_of::<Statx>(), 256);
 const_assert!(align_of::<Statx>() == 8);

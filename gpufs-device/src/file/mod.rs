@@ -1,8 +1,14 @@
 //! Descriptors: `open`, `close`, `read`, `write`, `pread`, `pwrite` and their forms for memory in several pieces, `readv` to `pwritev2`,
 //! `lseek`, `fsync`, `fdatasync`, `ftruncate` (POSIX, section 2 of the manual).
+//! Paths and metadata: `stat` and its kin (`stat.rs`), `unlink`, `rename`, `mkdir`, `link`, `symlink` and theirs (`paths.rs`), `fallocate`,
+//! `posix_fadvise`, `sync_file_range` (`advise.rs`).
 //!
 //! A descriptor is an index of the session's file table, valid in every kernel and warp of the session. Each call is made by any
 //! lanes at once, each for itself; a warp's calls go to the kernel as one batch.
+//!
+//! Calls on paths that lanes make together are concurrent, as those of threads are: where one makes what another needs, as a directory and a
+//! file in it, the second must come after the first has returned. A relative path is relative to the process's working directory, or to the
+//! directory that an `…at` call names by its descriptor.
 //!
 //! What differs from the system calls, because io_uring does:
 //!
@@ -13,10 +19,16 @@
 //! | `preadv2`, `pwritev2` | `RWF_HIPRI` has no effect. `RWF_NOWAIT` works on FIFOs and terminals too, which the system call refuses (`EOPNOTSUPP`) |
 //! | `writev` of more than staging memory holds at a time (`Builder::buffers`) | goes out in several writes, as `write` does: other lanes of the session do not come between them, other processes may |
 //! | `open` with a wrong path and wrong flags | the path's error (`open(2)`: `EINVAL`) |
+//! | `sync_file_range` of 4 GiB or more | goes to the end of the file |
+//! | `posix_fadvise` of 4 GiB or more | `EINVAL` before Linux 6.10; 0 stands for "to the end" as ever |
+//! | a path of 4,096 bytes or more | `ENAMETOOLONG`, whatever else is wrong |
 
+mod advise;
 mod open;
+mod paths;
 mod position;
 mod shared;
+mod stat;
 mod transfer;
 mod vector;
 
@@ -24,11 +36,41 @@ pub(crate) use open::{close, open, size};
 pub(crate) use position::moved;
 pub(crate) use shared::seek_shared_file;
 
+pub use advise::{
+    FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE,
+    FALLOC_FL_UNSHARE_RANGE, FALLOC_FL_ZERO_RANGE, POSIX_FADV_DONTNEED, POSIX_FADV_NOREUSE,
+    POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL, POSIX_FADV_WILLNEED,
+    SYNC_FILE_RANGE_WAIT_AFTER, SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE,
+};
 pub use gpufs_core::session::FileIndex as Descriptor;
+pub use stat::{Stat, Statx, StatxTimestamp, TimeSpec};
 pub use vector::{
     IOV_MAX, IoSlice, IoSliceMut, RWF_APPEND, RWF_ATOMIC, RWF_DONTCACHE, RWF_DSYNC, RWF_HIPRI, RWF_NOAPPEND,
     RWF_NOWAIT, RWF_SYNC,
 };
+
+/// In the place of a directory: the process's working directory (`openat(2)`).
+pub const AT_FDCWD: Descriptor = Descriptor(gpufs_core::abi::AT_FDCWD.cast_unsigned());
+/// Of a symbolic link, the link itself (`fstatat(2)`).
+pub const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
+/// In `unlinkat`: an empty directory rather than a file.
+pub const AT_REMOVEDIR: u32 = 0x200;
+/// In `linkat`: the file that a symbolic link leads to.
+pub const AT_SYMLINK_FOLLOW: u32 = 0x400;
+/// In `fstatat` and `statx`: automounts no file system. Those of `stat(2)` never do.
+pub const AT_NO_AUTOMOUNT: u32 = 0x800;
+/// With an empty path: what the descriptor itself names.
+pub const AT_EMPTY_PATH: u32 = 0x1000;
+/// What `stat` needs, for the mask of `statx`.
+pub const STATX_BASIC_STATS: u32 = 0x7ff;
+/// The time of creation, for the mask of `statx`.
+pub const STATX_BTIME: u32 = 0x800;
+/// In `renameat2`: fails with `EEXIST` where the new name is taken.
+pub const RENAME_NOREPLACE: u32 = 1;
+/// In `renameat2`: the two names change places.
+pub const RENAME_EXCHANGE: u32 = 2;
+/// In `renameat2`: leaves a whiteout at the old name, for file systems that lie over others.
+pub const RENAME_WHITEOUT: u32 = 4;
 
 /// Open for reading only.
 pub const O_RDONLY: u32 = 0;

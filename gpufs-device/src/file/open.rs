@@ -7,17 +7,15 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::{Call, Claim, Errno};
 
+use super::paths::directory;
 use super::{
-    Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX,
+    AT_EMPTY_PATH, AT_FDCWD, Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY,
+    O_RDWR, O_TRUNC, O_WRONLY, PATH_MAX, STATX_BASIC_STATS,
 };
 use crate::Fs;
 use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact, transact_open};
 use crate::warp::Lanes;
 
-/// Paths are relative to the process's working directory.
-const AT_FDCWD: i32 = -100;
-const AT_EMPTY_PATH: u32 = 0x1000;
-const STATX_BASIC_STATS: u32 = 0x7ff;
 /// Where the path lies in the staging memory of `statx`, after its result.
 const EMPTY_PATH_AT: u32 = 512;
 
@@ -43,6 +41,26 @@ impl Fs {
         counted(self.session(), Call::Open, opened)
     }
 
+    /// Opens `path`, as `openat(2)`: relative to the directory `dir`, as in [`Fs::unlinkat`]; otherwise as [`Fs::open`].
+    ///
+    /// # Errors
+    /// As [`Fs::open`] and, for the directory, [`Fs::unlinkat`].
+    pub fn openat(self, dir: Descriptor, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
+        let lanes = Lanes::calling(self.session(), Call::Openat);
+        counted(self.session(), Call::Openat, open_at(self, lanes, dir, Ok((path, flags, mode))))
+    }
+
+    /// Makes a file, or empties it, and opens it for writing, as `creat(2)`: [`Fs::open`] with [`super::O_CREAT`], [`super::O_WRONLY`] and
+    /// [`super::O_TRUNC`].
+    ///
+    /// # Errors
+    /// As [`Fs::open`].
+    pub fn creat(self, path: &CStr, mode: u32) -> Result<Descriptor, Errno> {
+        let lanes = Lanes::calling(self.session(), Call::Creat);
+        let opened = open(self, lanes, Ok((path, O_CREAT | O_WRONLY | O_TRUNC, mode)));
+        counted(self.session(), Call::Creat, opened)
+    }
+
     /// Closes a descriptor, as `close(2)`: it is closed whatever is returned.
     ///
     /// # Errors
@@ -59,15 +77,20 @@ pub(crate) fn open(
     lanes: Lanes,
     request: Result<(&CStr, u32, u32), Errno>,
 ) -> Result<Descriptor, Errno> {
+    open_at(fs, lanes, AT_FDCWD, request)
+}
+
+/// [`open`], relative to the directory `dir` of each lane. Convergent; called by `lanes`.
+#[inline(never)]
+fn open_at(
+    fs: Fs,
+    lanes: Lanes,
+    dir: Descriptor,
+    request: Result<(&CStr, u32, u32), Errno>,
+) -> Result<Descriptor, Errno> {
     let session = fs.session();
-    let mut outcome = match request {
-        Ok((path, ..)) if path.to_bytes_with_nul().len() > PATH_MAX => Err(Errno::NAMETOOLONG),
-        Ok(_) => match session.files_free.claim(1, slot_hint(0)) {
-            Some(claim) => Ok(Descriptor(claim.item(0))),
-            None => Err(Errno::MFILE),
-        },
-        Err(errno) => Err(errno),
-    };
+    let dir = directory(session, dir);
+    let mut outcome = request.and_then(|(path, ..)| claim_entry(session, path));
     let mut wanted = match (outcome, request) {
         (Ok(_), Ok((path, ..))) => Some(path.to_bytes_with_nul().len() as u64),
         _ => None,
@@ -78,13 +101,13 @@ pub(crate) fn open(
         let mut again = false;
         let waited = staged(session, lanes, wanted, |stage| {
             let request = request.ok().filter(|_| stage.is_some());
-            let seen = look_at(session, lanes, stage, request);
+            let seen = look_at(session, lanes, stage, dir, request);
             let is_fifo = seen.is_some_and(|stat| stat.stx_mode & S_IFMT == S_IFIFO);
             let mut sqe = None;
             if let (Some(stage), Some((path, flags, mode))) = (stage, request) {
                 stage.put(0, path.to_bytes_with_nul());
                 let more = if is_fifo { O_NONBLOCK } else { 0 };
-                sqe = Some(Sqe::openat(AT_FDCWD, stage.address, flags | more, mode));
+                sqe = Some(Sqe::openat(dir, stage.address, flags | more, mode));
             }
             let index = outcome.map_or(0, |index| index.0);
             let result = Errno::check(transact_open(session, lanes, sqe, index));
@@ -128,12 +151,24 @@ pub(crate) fn open(
     }
 }
 
+/// An entry of the file table for a file that is to be opened. Any lane.
+fn claim_entry(session: &SessionTables, path: &CStr) -> Result<Descriptor, Errno> {
+    if path.to_bytes_with_nul().len() > PATH_MAX {
+        return Err(Errno::NAMETOOLONG);
+    }
+    match session.files_free.claim(1, slot_hint(0)) {
+        Some(claim) => Ok(Descriptor(claim.item(0))),
+        None => Err(Errno::MFILE),
+    }
+}
+
 /// What the path of each lane's request names, where to open it could mean to wait; `None` too where it cannot be told. Convergent; called by
 /// `lanes`.
 fn look_at(
     session: &SessionTables,
     lanes: Lanes,
     stage: Option<StagingArea>,
+    dir: i32,
     request: Option<(&CStr, u32, u32)>,
 ) -> Option<Statx> {
     /// Flags with which no open waits for another party.
@@ -144,7 +179,7 @@ fn look_at(
     {
         stage.put(0, path.to_bytes_with_nul());
         // The system takes the path in before it writes the result, which may therefore lie at the same place.
-        look = Some(Sqe::statx(AT_FDCWD, stage.address, 0, STATX_BASIC_STATS, stage.address));
+        look = Some(Sqe::statx(dir, stage.address, 0, STATX_BASIC_STATS, stage.address));
     }
     let looked = Errno::check(transact(session, lanes, look));
     match (stage, look, looked) {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "hands buffers to the kernel")]
 
 mod abandon;
+mod area;
 mod copy;
 mod range;
 mod ready;
@@ -20,11 +21,12 @@ use static_assertions::const_assert;
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use abandon::abandoned;
+pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use serve::serve_staged;
-pub(crate) use staging::{Request, StagingArea, copy_lanes, staged, transfer};
+pub(crate) use staging::{Request, copy_lanes, transfer};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;
 

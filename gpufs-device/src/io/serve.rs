@@ -4,7 +4,7 @@ use gpufs_core::Errno;
 use gpufs_core::abi::{SERVICE_OPCODES, Sqe};
 use gpufs_core::session::SessionTables;
 
-use super::staging::{StagingArea, staged_for};
+use super::area::{StagingArea, staged_for};
 use super::{ring_of_warp, transact_noting};
 use crate::warp::Lanes;
 

@@ -10,7 +10,8 @@ use gpufs_core::abi::{CURRENT_POSITION, Sqe};
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{Resources, SessionTables, Target};
 
-use super::staging::{StagingArea, TransferState, count};
+use super::area::StagingArea;
+use super::staging::{TransferState, count};
 use super::{copy_lanes, ring_of_warp, staged, transact};
 use crate::warp::Lanes;
 

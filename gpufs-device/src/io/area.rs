@@ -1,0 +1,154 @@
+//! Staging memory of a warp's lanes: each that asks gets some, uses it, and gives it back.
+#![expect(unsafe_code, reason = "reads and writes staging memory")]
+
+use gpufs_core::alloc::{BufferPool, Staged};
+use gpufs_core::session::{SessionTables, WaitReason};
+use gpufs_core::{Claim, Errno};
+
+use super::copy::{copy_alone, copy_raw};
+use super::{Backoff, DeviceRange, abandoned, drain, ring_of_warp, slot_hint};
+use crate::warp::Lanes;
+
+/// What a lane's staging memory is for, given to the body of [`staged`].
+#[derive(Clone, Copy)]
+pub(crate) struct StagingArea {
+    /// First byte.
+    pub(crate) address: u64,
+    /// Length in bytes.
+    pub(crate) bytes: u32,
+}
+
+impl StagingArea {
+    /// The `bytes` bytes from `at` on.
+    ///
+    /// # Panics
+    /// If they do not lie in it.
+    fn part(self, at: u32, bytes: usize) -> DeviceRange {
+        assert!(at as usize + bytes <= self.bytes as usize, "beyond a lane's staging memory");
+        DeviceRange::new(self.address, u64::from(self.bytes)).part(u64::from(at), bytes as u64)
+    }
+    /// Copies `bytes` in at `at`.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub(crate) fn put(self, at: u32, bytes: &[u8]) {
+        // SAFETY:
+        // - a part of the lane's staging memory, which is valid for reads and writes; any bytes are initialized
+        // - the lane's alone: staging memory is never handed out, so the caller's slice cannot lie in it
+        let into = unsafe { self.part(at, bytes.len()).slice_mut() };
+        copy_alone(into, bytes);
+    }
+    /// Copies the bytes at `at` out, as many as `into` holds.
+    ///
+    /// # Panics
+    /// If they do not lie in it.
+    pub(crate) fn take(self, at: u32, into: &mut [u8]) {
+        let from = self.part(at, into.len()).address;
+        // SAFETY:
+        // - one end is a part of the lane's staging memory, which nobody writes now; the other is the caller's, and borrowed
+        unsafe { copy_raw(into.as_mut_ptr() as u64, from, into.len() as u64) };
+    }
+    /// Reads a plain structure that the kernel wrote at `at`, a multiple of 16.
+    pub(crate) fn read<T: Copy>(self, at: u32) -> T {
+        // SAFETY:
+        // - a part of the lane's staging memory, which nobody writes now
+        // - the types read here are plain numbers, for which any bytes are valid
+        unsafe { self.part(at, size_of::<T>()).read() }
+    }
+}
+
+/// Gives each lane that wants it staging memory of at least one buffer and about `bytes`, as many lanes at a time as there are
+/// buffers, and calls `body` with it; then takes it back. Convergent; called by `lanes`; `body` is called convergently, several
+/// times in lanes that have to wait, with `None` in lanes whose turn it is not.
+///
+/// Lanes whose `bytes` is `None` never get a turn. Memory of an operation that was given up and is still in flight is not taken back.
+///
+/// # Errors
+/// Of a thread of the host's, that it gave up waiting for memory; `body` was not called.
+pub(crate) fn staged(
+    session: &SessionTables,
+    lanes: Lanes,
+    bytes: Option<u64>,
+    body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
+    let ring = ring_of_warp(session);
+    staged_for(session, lanes, (ring, ring), bytes, body)
+}
+
+/// [`staged`] by a caller that waits for memory with the ring `ring`, and whose `body` operates on the ring `operating`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "two rings that are one must cost nothing")]
+pub(super) fn staged_for(
+    session: &SessionTables,
+    lanes: Lanes,
+    (ring, operating): (u32, u32),
+    bytes: Option<u64>,
+    body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
+    staged_by(session, lanes, (ring, operating), bytes, BufferPool::claim_bytes, body)
+}
+
+/// As [`staged`], but a lane's turn comes when it gets memory for all of its `bytes`, at most [`BufferPool::most_bytes`]. Convergent; called by
+/// `lanes`.
+///
+/// # Errors
+/// As [`staged`].
+pub(crate) fn staged_whole(
+    session: &SessionTables,
+    lanes: Lanes,
+    bytes: Option<u64>,
+    body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
+    let claim = |pool: &BufferPool, bytes: u64, hint: u32| {
+        let whole =
+            bytes.div_ceil(pool.buffer_bytes.into()).next_power_of_two() * u64::from(pool.buffer_bytes);
+        let address = |claim: &Claim| pool.address(claim.item(0));
+        #[expect(clippy::cast_possible_truncation, reason = "at most the most bytes of a claim")]
+        pool.claim_whole(bytes, hint).map(|claim| Staged {
+            address: address(&claim),
+            claim,
+            bytes: whole as u32,
+        })
+    };
+    let ring = ring_of_warp(session);
+    staged_by(session, lanes, (ring, ring), bytes, claim, body)
+}
+
+/// [`staged_for`], by memory that `claim` gets a lane for its bytes.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "one loop for two ways to claim")]
+fn staged_by(
+    session: &SessionTables,
+    lanes: Lanes,
+    (ring, operating): (u32, u32),
+    bytes: Option<u64>,
+    claim: impl Fn(&BufferPool, u64, u32) -> Option<Staged>,
+    mut body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
+    let pool = session.staging;
+    let mut wanted = bytes;
+    let mut backoff = Backoff::new(session);
+    // Ends: each round in which a lane gets its memory serves it, and memory comes ([L-PROGRESS c]). A lane that waits holds none: if no other
+    // holds any either, a run of neighbours is free.
+    while lanes.any(wanted.is_some()) {
+        let got: Option<Staged> = wanted.and_then(|bytes| {
+            claim(&pool, bytes, slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank()))
+        });
+        if !lanes.any(got.is_some()) {
+            let drained = drain(session, lanes, ring);
+            backoff.wait(drained, WaitReason::Staging, ring, bytes.unwrap_or(0))?;
+            continue;
+        }
+        if got.is_some() {
+            wanted = None;
+        }
+        let before = abandoned(session, operating);
+        body(got.map(|staged| StagingArea { address: staged.address, bytes: staged.bytes }));
+        if let Some(staged) = got
+            && abandoned(session, operating) == before
+        {
+            pool.free.release(staged.claim);
+        }
+    }
+    Ok(())
+}
