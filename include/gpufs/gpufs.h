@@ -1,6 +1,7 @@
 /* What holds for all of gpufs: errors, handles, wrong use, the version. Every other header includes this one.
  *
- * Include <gpufs/stdio.h> for streams, <gpufs/file.h> for descriptors, <gpufs/host.h> for sessions. All work in CUDA
+ * Include <gpufs/stdio.h> for streams, <gpufs/file.h> for descriptors, <gpufs/stat.h> for metadata and
+ * paths, <gpufs/host.h> for sessions. All work in CUDA
  * and HIP programs and, for CPU lanes, in ordinary C (C99; printing needs C11) and C++ (14 or later).
  *
  * Errors. A call that fails returns what the C function of the same name returns: -1, EOF, null, or a short count.
