@@ -103,6 +103,7 @@ pub mod regions;
 pub mod resources;
 mod ring;
 pub mod seek;
+pub mod service;
 pub mod session;
 pub mod shared;
 pub mod stall;

@@ -11,6 +11,7 @@ use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{
     AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
 };
+use gpufs_device::service::{Directory, Dirent, LOCK_SH, LockCommand, RecordLock, TimeSpec};
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, warp};
 use gpufs_host::cpu::Schedule;
@@ -152,6 +153,33 @@ macro_rules! perform {
             Call::Linkat => fs.linkat(AT_FDCWD, path, AT_FDCWD, absent, 0).map(|()| 0),
             Call::Symlink => fs.symlink(path, absent).map(|()| 0),
             Call::Symlinkat => fs.symlinkat(path, AT_FDCWD, absent).map(|()| 0),
+            Call::Truncate => fs.truncate(path, 7).map(|()| 0),
+            Call::Chmod => fs.chmod(path, 0o600).map(|()| 0),
+            Call::Fchmod => fs.fchmod(*descriptor, 0o600).map(|()| 0),
+            Call::Access => fs.access(path, 6).map(|()| 0),
+            Call::Faccessat => fs.faccessat(AT_FDCWD, path, 6, 0).map(|()| 0),
+            Call::Utimensat => fs.utimensat(AT_FDCWD, path, None, 0).map(|()| 0),
+            Call::Futimens => fs.futimens(*descriptor, None).map(|()| 0),
+            Call::Getcwd => fs.getcwd(&mut [0; 4096]).map(|path| path.count_bytes() as u64),
+            Call::Opendir => fs.opendir(c"/").and_then(|opened| fs.closedir(opened)).map(|()| 0),
+            // A file is no directory.
+            Call::Readdir => fs.readdir(Directory(*descriptor), &mut Dirent::default()).map(u64::from),
+            Call::Rewinddir => fs.rewinddir(Directory(*descriptor)).map(|()| 0),
+            Call::Closedir => fs.opendir(c"/").and_then(|opened| fs.closedir(opened)).map(|()| 1),
+            Call::Flock => fs.flock(*descriptor, LOCK_SH).map(|()| 0),
+            Call::Fcntl => fs.fcntl(*descriptor, LockCommand::Set, &mut RecordLock::default()).map(|()| 0),
+            Call::Getenv => fs.getenv(c"PATH", &mut bytes).map(|length| length as u64),
+            Call::ClockGettime => fs.clock_gettime(0).map(|time| u64::from(time.tv_sec > 0)),
+            Call::Time => fs.time().map(|time| u64::from(time > 0)),
+            Call::Nanosleep => fs.nanosleep(TimeSpec { tv_sec: 0, tv_nsec: 1 }).map(|()| 0),
+            Call::Popen => fs
+                .popen(c"exit 3", c"r")
+                .and_then(|child| fs.pclose(child))
+                .map(i32::cast_unsigned)
+                .map(u64::from),
+            // Not of popen.
+            Call::Pclose => fs.pclose(*file).map(|_| 0),
+            Call::Service => fs.call_by_key(7, b"", &mut []).map(|()| 0),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

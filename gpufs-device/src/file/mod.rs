@@ -32,7 +32,8 @@ mod stat;
 mod transfer;
 mod vector;
 
-pub(crate) use open::{close, open, size};
+pub(crate) use open::{close, enter, open, size};
+pub(crate) use paths::directory;
 pub(crate) use position::moved;
 pub(crate) use shared::seek_shared_file;
 

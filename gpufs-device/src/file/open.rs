@@ -122,10 +122,10 @@ fn open_at(
                 match (result, stat_result) {
                     (Ok(number), Ok(_)) => {
                         let stat = known.unwrap_or_else(|| stage.read(0));
-                        fill_entry(session, index, number, entry_flags(flags, &stat));
+                        enter(session, index, number, entry_flags(flags, &stat));
                     }
                     (Ok(number), Err(_)) => {
-                        fill_entry(session, index, number, entry_flags(flags, &Statx::default()));
+                        enter(session, index, number, entry_flags(flags, &Statx::default()));
                     }
                     // Nobody reads it yet.
                     (Err(Errno::NXIO), _) if is_fifo => again = true,
@@ -274,7 +274,8 @@ fn entry_flags(flags: u32, stat: &Statx) -> u32 {
     entry
 }
 
-fn fill_entry(session: &SessionTables, index: Descriptor, number: u32, flags: u32) {
+/// Fills an entry of the file table that the caller has claimed, with an open descriptor of the process.
+pub(crate) fn enter(session: &SessionTables, index: Descriptor, number: u32, flags: u32) {
     let file = &session.files()[index.0 as usize];
     file.descriptor.set(number);
     file.position.set(0);

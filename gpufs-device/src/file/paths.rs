@@ -235,7 +235,7 @@ fn mkdir_entry(session: &SessionTables, dir: Descriptor, mode: u32) -> Sqe {
 
 /// The process's descriptor of a directory that paths are relative to. What is not open becomes a number that is no descriptor: the system
 /// ignores it beside an absolute path, and answers `EBADF` where it answers so.
-pub(super) fn directory(session: &SessionTables, dir: Descriptor) -> i32 {
+pub(crate) fn directory(session: &SessionTables, dir: Descriptor) -> i32 {
     if dir == AT_FDCWD { gpufs_core::abi::AT_FDCWD } else { session.process_descriptor(dir).unwrap_or(-1) }
 }
 

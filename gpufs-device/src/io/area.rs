@@ -48,7 +48,7 @@ impl StagingArea {
         // - one end is a part of the lane's staging memory, which nobody writes now; the other is the caller's, and borrowed
         unsafe { copy_raw(into.as_mut_ptr() as u64, from, into.len() as u64) };
     }
-    /// Reads a plain structure that the kernel wrote at `at`, a multiple of 16.
+    /// Reads a plain structure that the kernel wrote at `at`, which is aligned for it.
     pub(crate) fn read<T: Copy>(self, at: u32) -> T {
         // SAFETY:
         // - a part of the lane's staging memory, which nobody writes now

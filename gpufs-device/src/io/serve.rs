@@ -31,10 +31,8 @@ pub(crate) fn serve_staged(
     entry: impl Fn(StagingArea) -> Sqe,
     mut answer: impl FnMut(StagingArea, u32),
 ) -> Result<u32, Errno> {
-    let own = ring_of_warp(session);
-    let rings = (own, session.ring_for_services(own));
     let mut outcome = Ok(0);
-    staged_for(session, lanes, rings, bytes, |area| {
+    staged_for_services(session, lanes, bytes, |area| {
         let result = serve(session, lanes, area.map(&entry));
         if let Some(area) = area {
             outcome = Errno::check(result);
@@ -44,4 +42,18 @@ pub(crate) fn serve_staged(
         }
     })?;
     outcome
+}
+
+/// [`staged`](super::staged) for a `body` that operates on the service ring. Convergent; called by `lanes`.
+///
+/// # Errors
+/// As [`staged`](super::staged).
+pub(crate) fn staged_for_services(
+    session: &SessionTables,
+    lanes: Lanes,
+    bytes: Option<u64>,
+    body: impl FnMut(Option<StagingArea>),
+) -> Result<(), Errno> {
+    let own = ring_of_warp(session);
+    staged_for(session, lanes, (own, session.ring_for_services(own)), bytes, body)
 }

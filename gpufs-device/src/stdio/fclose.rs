@@ -28,7 +28,7 @@ impl File {
     }
 
     /// [`File::fclose`] of every lane. Convergent; called by `lanes`.
-    fn close(self, lanes: Lanes) -> Result<(), Errno> {
+    pub(crate) fn close(self, lanes: Lanes) -> Result<(), Errno> {
         let session = self.session;
         let part = leave(self, lanes);
         let closes = matches!(part, Closing::Alone | Closing::Last(_));

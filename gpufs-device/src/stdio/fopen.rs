@@ -89,7 +89,7 @@ pub(super) fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
 
 /// A stream entry, which has a buffer of its own. Which of the free ones is left to chance, so that it takes long until one has had so many
 /// streams that the handles of C come again (`handle`).
-fn claim(session: &SessionTables) -> Result<u32, Errno> {
+pub(crate) fn claim(session: &SessionTables) -> Result<u32, Errno> {
     // ORDERING: relaxed: a number that differs from opening to opening.
     let operations = session.queues()[0].counters().operations.peek();
     #[allow(clippy::cast_possible_truncation, reason = "the upper half of the product")]
@@ -97,7 +97,13 @@ fn claim(session: &SessionTables) -> Result<u32, Errno> {
     session.streams_free.claim_one(chance).map(|entry| entry.item(0)).ok_or(Errno::MFILE)
 }
 
-fn stream_on(session: &'static SessionTables, index: u32, descriptor: Descriptor, position: u64) -> File {
+/// A stream on an open file, at `position`, with an entry that [`claim`] gave.
+pub(crate) fn stream_on(
+    session: &'static SessionTables,
+    index: u32,
+    descriptor: Descriptor,
+    position: u64,
+) -> File {
     let stream = &session.streams()[index as usize];
     let file_flags = session.files()[descriptor.0 as usize].flags.peek();
     let terminal = file_flags & OpenFile::TERMINAL != 0;

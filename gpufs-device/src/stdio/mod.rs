@@ -53,10 +53,12 @@ mod shared_open;
 mod text;
 
 use gpufs_core::Errno;
-use gpufs_core::session::SessionTables;
+use gpufs_core::session::{FileIndex, SessionTables};
 use gpufs_core::stream::Stream;
 
 use crate::Fs;
+
+pub(crate) use fopen::{claim as claim_stream, stream_on};
 
 pub use crate::file::Whence;
 pub use getline::{LineBuffer, LineStep};
@@ -95,6 +97,15 @@ impl Transfer {
 impl File {
     fn stream(self) -> &'static Stream {
         &self.session.streams()[self.index as usize]
+    }
+    /// The process's descriptor of its file.
+    pub(crate) fn file_number(self) -> Result<i32, Errno> {
+        let stream = self.stream();
+        // ORDERING: acquire, device, partner the lane that opened it.
+        if stream.generation.observe() != self.generation {
+            return Err(Errno::BADF);
+        }
+        self.session.process_descriptor(FileIndex(stream.file.peek()))
     }
     /// Tells streams apart within a warp, for a way that needs no lock. [`File::key`] is for the others.
     fn name(self) -> u64 {

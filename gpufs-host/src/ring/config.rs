@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::memory::{CpuMemory, MemorySource, RingMemory};
+use super::services::Services;
 use super::{Mode, RingError};
 
 /// What a ring should be like.
@@ -24,6 +25,8 @@ pub struct RingConfig {
     pub sq_thread_cpu: Option<u32>,
     /// Keeps the index array of kernels before 6.6 even where the kernel needs none. For tests.
     pub index_array: bool,
+    /// What the services of the rings share, where host threads serve them.
+    pub services: Arc<Services>,
 }
 
 impl Default for RingConfig {
@@ -37,6 +40,7 @@ impl Default for RingConfig {
             idle_ms: 1000,
             sq_thread_cpu: None,
             index_array: false,
+            services: Arc::default(),
         }
     }
 }

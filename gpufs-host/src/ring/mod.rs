@@ -20,7 +20,7 @@
 //! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
-//! | `services.rs` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
+//! | `services/` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
 //!
 //! Nothing here knows of sessions, streams or kernels, and nothing submits. What an entry says, and that its memory stays until its CQE is
 //! seen, is its producer's promise (`gpufs_core::word::EntryCell::write`).
@@ -60,6 +60,7 @@ pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use parts::RingParts;
 pub(crate) use rouse::rouse;
 pub use service::{BusyGuard, Report, RingReport, RingService};
+pub use services::{ServiceError, Services};
 pub use sys::Release;
 pub(crate) use sys::block_signals;
 
@@ -217,7 +218,7 @@ impl Ring {
         let device = layout.parts(region.device().as_ptr());
         // SAFETY:
         // - the parts lie in `region`, zeroed, and `Inner` stops the pool before it frees the region
-        let pool = unsafe { WorkerPool::new(host) }
+        let pool = unsafe { WorkerPool::new(host, config.services.clone()) }
             .map_err(|error| RingError::explain("starting the service threads", error, config, 0))?;
         if !for_services && let Err(error) = pool.start() {
             pool.stop();

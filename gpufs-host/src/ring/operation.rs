@@ -19,7 +19,7 @@ use gpufs_core::abi::{
     IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
 
-use super::services;
+use super::services::Services;
 use super::sys::{self, signed};
 use super::workers::lock;
 
@@ -35,11 +35,17 @@ type Buffers = Option<Vec<(u64, u64)>>;
 /// The registered files and buffers of a ring that threads serve.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
+    /// What the rings of a session share.
+    pub(super) services: Arc<Services>,
     files: Mutex<Files>,
     buffers: Mutex<Buffers>,
 }
 
 impl Tables {
+    /// None registered yet.
+    pub(super) fn sharing(services: Arc<Services>) -> Self {
+        Self { services, ..Self::default() }
+    }
     pub(super) fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
         let mut table = lock(&self.files);
         if table.is_some() {
@@ -235,7 +241,7 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
         SERVICE_OPCODES.. => {
             // SAFETY:
             // - by this function's contract
-            unsafe { services::perform(sqe) }
+            unsafe { tables.services.perform(sqe) }
         }
         _ => Err(Errno::INVAL),
     };

@@ -21,6 +21,7 @@ use gpufs_core::word::SharedWord;
 
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
+use super::services::Services;
 use super::{RingParts, sys};
 
 /// Workers that a ring starts with.
@@ -87,7 +88,7 @@ impl WorkerPool {
     ///
     /// # Safety
     /// The parts lie in zeroed memory that stays until [`WorkerPool::stop`] has returned, and nothing else serves them.
-    pub(super) unsafe fn new(parts: RingParts) -> io::Result<Arc<Self>> {
+    pub(super) unsafe fn new(parts: RingParts, services: Arc<Services>) -> io::Result<Arc<Self>> {
         let queue = Queue {
             waiting: VecDeque::new(),
             running: Vec::new(),
@@ -100,7 +101,7 @@ impl WorkerPool {
         };
         Ok(Arc::new(Self {
             parts,
-            tables: Tables::default(),
+            tables: Tables::sharing(services),
             queue: Mutex::new(queue),
             work: Condvar::new(),
             post: Mutex::new(false),
@@ -271,12 +272,13 @@ impl WorkerPool {
                 }
                 Step::Done(result) => {
                     drop(queue);
-                    if !self.post(sqe.user_data, result)
-                        && sqe.opcode == IORING_OP_OPENAT
-                        && sqe.file_index == 0
-                    {
+                    if self.post(sqe.user_data, result) {
+                        continue;
+                    }
+                    if sqe.opcode == IORING_OP_OPENAT && sqe.file_index == 0 {
                         close_unseen(result);
                     }
+                    self.tables.services.unseen(&sqe, result);
                 }
             }
         }
@@ -404,7 +406,7 @@ impl Queue {
 }
 
 /// Closes the descriptor of an open whose result is not posted.
-fn close_unseen(result: i32) {
+pub(super) fn close_unseen(result: i32) {
     if result >= 0 {
         // SAFETY:
         // - the kernel has just made this descriptor, and nothing else owns it

@@ -17,7 +17,7 @@ use crate::gpu::GpuError;
 use crate::gpu::GpuOptions;
 #[cfg(feature = "hip")]
 use crate::hip;
-use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory};
+use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory, ServiceError, Services};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
 #[derive(Clone, Debug)]
@@ -43,6 +43,9 @@ pub struct Builder {
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
     pub(super) read_ahead: Option<usize>,
+    pub(super) services: Arc<Services>,
+    /// The first service that was refused.
+    pub(super) refused_service: Option<ServiceError>,
 }
 
 /// The default of coalescing buffers on a GPU: one for each warp of a kernel with many registers.
@@ -76,6 +79,8 @@ impl Default for Builder {
             gpu_registers: None,
             assembly: None,
             read_ahead: None,
+            services: Arc::default(),
+            refused_service: None,
         }
     }
 }
@@ -86,6 +91,8 @@ impl Default for Builder {
 pub enum OpenError {
     /// A size does not fit what it is for; the text says which and what would.
     Size(String),
+    /// A service that cannot be had; the text says why.
+    Service(ServiceError),
     /// The machine refuses the rings, and how to help it.
     Ring(RingError),
     /// The system refuses memory or a thread.
@@ -98,6 +105,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size(text) => f.write_str(text),
+            Self::Service(error) => error.fmt(f),
             Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
             Self::Gpu(error) => write!(f, "the GPU could not be used: {error}"),
             Self::System(error) if error.raw_os_error().is_none_or(|number| number == libc::ENOMEM) => {
@@ -116,6 +124,7 @@ impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Size(_) => None,
+            Self::Service(error) => Some(error),
             Self::Ring(error) => Some(error),
             Self::System(error) => Some(error),
             Self::Gpu(error) => Some(error),
@@ -328,6 +337,9 @@ impl Builder {
 
     fn check(&self) -> Result<(), OpenError> {
         self.check_ranges()?;
+        if let Some(refused) = &self.refused_service {
+            return Err(OpenError::Service(refused.clone()));
+        }
         let plan = self.plan(false);
         let rule = |holds: bool, text: String| if holds { Ok(()) } else { Err(OpenError::Size(text)) };
         rule((1..=64).contains(&self.rings), format!("rings: {} is not from 1 to 64", self.rings))?;
@@ -391,6 +403,7 @@ impl Builder {
             source: Arc::clone(source),
             // 0 would be the kernel's default.
             idle_ms: u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX).max(1),
+            services: Arc::clone(&self.services),
             ..RingConfig::default()
         }
     }

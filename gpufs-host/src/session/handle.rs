@@ -20,7 +20,7 @@ use super::{
 };
 use crate::cpu::{Grid, LaunchError};
 use crate::gpu::{GpuError, KernelLimits};
-use crate::ring::{Failure, Mode, RingError, RingMemory};
+use crate::ring::{Failure, Mode, RingError, RingMemory, Services};
 
 /// A running session. See the module's documentation.
 ///
@@ -70,6 +70,11 @@ impl Session {
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         !self.owner().is_here()
+    }
+
+    /// What its service ring does besides system calls.
+    pub(super) fn services(&self) -> Arc<Services> {
+        self.live.tell(Body::services)
     }
 
     /// Choices for a new session.

@@ -21,6 +21,7 @@
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
+//! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
 //! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
 //!
@@ -50,6 +51,7 @@ mod open;
 mod placed;
 mod recover;
 mod seeker;
+mod services;
 mod sizes;
 mod state;
 mod stats;
@@ -66,7 +68,7 @@ use std::sync::Arc;
 
 use crate::cpu::CpuOptions;
 use crate::gpu::{DeviceMemory, Gpu};
-use crate::ring::{MemorySource, Mode, Ring, RingError, RingMemory, RingService};
+use crate::ring::{MemorySource, Mode, Ring, RingError, RingMemory, RingService, Services};
 
 pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
@@ -133,6 +135,8 @@ struct Body {
     placed: Vec<Box<dyn DeviceMemory>>,
     /// Values placed for CPU lanes: their types and addresses.
     values: Vec<(TypeId, usize)>,
+    /// What its service ring does besides system calls.
+    services: Arc<Services>,
     /// Last, after all that lies in it.
     lease: Lease,
 }

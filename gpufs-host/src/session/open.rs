@@ -196,6 +196,7 @@ impl Body {
             buffers: Vec::new(),
             placed: Vec::new(),
             values: Vec::new(),
+            services: Arc::clone(&builder.services),
             lease,
         };
         session.open_standard_streams();
