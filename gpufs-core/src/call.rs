@@ -117,6 +117,7 @@ calls! {
     Puts "puts",
     Fprintf "fprintf",
     WriteFmt "write!",
+    Fscanf "fscanf",
     Fseek "fseek",
     Ftell "ftell",
     Rewind "rewind",

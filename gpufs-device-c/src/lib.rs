@@ -22,6 +22,7 @@
 pub mod file;
 pub mod paths;
 pub mod print;
+pub mod scan;
 pub mod service;
 pub mod stat;
 pub mod stdio;

@@ -57,6 +57,17 @@ GPUFS_BOTH int64_t gpufs_raw_funlockfile(gpufs_file *file);
  * null memory: gives up. */
 GPUFS_BOTH int64_t gpufs_raw_getdelim(char *into, size_t bytes, size_t done, int delimiter, gpufs_file *file);
 
+/* <gpufs/scan.h>: the scanf family. Targets that got a value, or 2^40 for EOF without an error. `reallocate` may be null;
+ * else it is called with memory, its bytes before, and its bytes after, 0 to free it. */
+GPUFS_BOTH int64_t gpufs_raw_fscanf(gpufs_file *file, const char *format, size_t format_bytes,
+                                    const gpufs_scan_target *targets, size_t count,
+                                    void *(*reallocate)(void *, size_t, size_t));
+GPUFS_BOTH int64_t gpufs_raw_sscanf(const char *text, const char *format, size_t format_bytes,
+                                    const gpufs_scan_target *targets, size_t count,
+                                    void *(*reallocate)(void *, size_t, size_t));
+/* How many targets a format takes. */
+GPUFS_BOTH int64_t gpufs_raw_scan_targets(const char *format, size_t format_bytes);
+
 /* <gpufs/file.h>: descriptors. */
 
 GPUFS_BOTH int64_t gpufs_raw_open(gpufs_session *session, const char *path, int flags, uint32_t mode);

@@ -23,6 +23,7 @@
 
 #include <gpufs/memory.h>
 #include <gpufs/print.h>
+#include <gpufs/scan.h>
 
 /* For setvbuf and fseek without <stdio.h>: the values of Linux's C libraries. */
 #define GPUFS_IOFBF 0

@@ -81,6 +81,28 @@ GPUFS_OFFSET_(gpufs_iovec, iov_len, 8);
 #define GPUFS_ARGUMENT_BYTES 5u    /* `length` bytes */
 #define GPUFS_ARGUMENT_CHAR 6u     /* a Unicode scalar value, for %c, which writes UTF-8 */
 
+/* One target of a format that reads, with its type. The macros and templates of <gpufs/scan.h> make them. */
+typedef struct gpufs_scan_target {
+    uint32_t kind;    /* GPUFS_TARGET_... */
+    uint32_t length;  /* of text: its elements, UINT32_MAX if nobody knows; otherwise not used */
+    uint64_t address; /* of the value */
+} gpufs_scan_target;
+
+GPUFS_SIZE_(gpufs_scan_target, 16);
+GPUFS_OFFSET_(gpufs_scan_target, kind, 0);
+GPUFS_OFFSET_(gpufs_scan_target, length, 4);
+GPUFS_OFFSET_(gpufs_scan_target, address, 8);
+
+#define GPUFS_TARGET_INT16 1u
+#define GPUFS_TARGET_INT64 3u
+#define GPUFS_TARGET_FLOAT 4u
+#define GPUFS_TARGET_DOUBLE 5u
+#define GPUFS_TARGET_EXTENDED 6u /* long double of 80 bits */
+#define GPUFS_TARGET_POINTER 7u  /* for %p, and for the memory of %m */
+#define GPUFS_TARGET_BYTES 10u   /* one character, or text */
+#define GPUFS_TARGET_WORDS 11u   /* an int, or wide characters */
+#define GPUFS_TARGET_ANY 12u     /* what the conversion stores */
+
 #ifdef __cplusplus
 
 namespace gpufs {

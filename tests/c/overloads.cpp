@@ -67,6 +67,17 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(printf(fs, "%d: %s\n", static_cast<int>(fprintf(file, "%s", "four")), "printed") == 11);
     CHECK(gpufs_printf(fs, "%s\n", "printed too") == 12);
     char text[32];
+    long scanned = 0;
+    double real = 0;
+    char *allocated = nullptr;
+    CHECK(gpufs::sscanf("5 2.5 word", "%ld %lf %31s", &scanned, &real, text) == 3 && scanned == 5 && real == 2.5);
+    const char *allocating = "%ms %ld";
+    CHECK(gpufs_sscanf("word 7", allocating, &allocated, &scanned) == 2 && strcmp(allocated, "word") == 0 && scanned == 7);
+    GPUFS_FREE(allocated);
+    const char *narrow = "%d";
+    CHECK(gpufs::sscanf("5", narrow, &scanned).error() == EINVAL && gpufs::sscanf("", "%ld", &scanned) == -1);
+    gpufs::Result<int> (*scans)(const char *, const char *, ...) = gpufs_sscanf;
+    CHECK(scans("8", "%ld", &scanned) == 1 && scanned == 8);
     CHECK(gpufs::snprintf(text, sizeof text, "%d-%s", 5, "x") == 3 && gpufs_snprintf(text, sizeof text, "%u", 5u) == 1);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

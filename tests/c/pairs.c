@@ -107,6 +107,9 @@ static int read_line(gpufs_file *file) {
     CALL(ferror, gpufs_ferror(m->file) == 0)                                                          \
     CALL(clearerr, (gpufs_clearerr(m->file), 1))                                                      \
     CALL(fprintf, gpufs_fprintf(m->file, "%d and %s", 17, "text") == 11)                              \
+    CALL(fscanf, gpufs_fscanf(m->file, "%31s", text) == 1 && strcmp(text, "first") == 0)              \
+    CALL(sscanf, gpufs_sscanf("17 text", "%*d %31s", text) == 1 && strcmp(text, "text") == 0)         \
+    CALL(scan_targets, gpufs_raw_scan_targets("%d %*d %s", 9) == 2)                                   \
     CALL(printf, gpufs_printf(m->fs, "%s\n", "printed") == 8)                                         \
     CALL(snprintf, gpufs_snprintf(text, 32, "%d", 17) == 2)
 

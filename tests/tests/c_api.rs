@@ -116,7 +116,7 @@ fn paths_and_metadata_from_c() {
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "service", "stdio", "print", "paths", "stat"] {
+    for part in ["file", "service", "stdio", "print", "scan", "paths", "stat"] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {

@@ -13,7 +13,7 @@ use gpufs_device::file::{
 };
 use gpufs_device::service::{Directory, Dirent, LOCK_SH, LockCommand, RecordLock, TimeSpec};
 use gpufs_device::stdio::{Buffering, Whence};
-use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, warp};
+use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, fscanf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Session};
@@ -195,6 +195,9 @@ macro_rules! perform {
             Call::Fputs => file.fputs(c"text").map(|()| 0),
             Call::Puts => fs.puts(c"said").map(|()| 0),
             Call::Fprintf => fprintf!(*file, c"%d and %s", 17, c"text").map(|count| count as u64),
+            Call::Fscanf => {
+                fscanf!(*file, c"%7s", &mut bytes).map(|stored| stored.map_or(99, |stored| stored as u64))
+            }
             Call::WriteFmt => write!(*file, "{} and {}", 17, "text").map(|()| 0),
             Call::Fseek => file.fseek(5, Whence::Set).map(|()| 0),
             Call::Ftell => Ok(*file).and_then(File::ftell),

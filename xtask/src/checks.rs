@@ -153,6 +153,12 @@ fn differential() -> Vec<Report> {
             minutes(15),
         ),
         step::run(
+            "scanf, 10 million cases",
+            cargo("test -p gpufs-tests --release --test sscanf_differential -- --nocapture")
+                .env("GPUFS_CASES", "10000000"),
+            minutes(15),
+        ),
+        step::run(
             "streams and descriptors, 8,000 sequences",
             cargo(
                 "test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1",

@@ -47,7 +47,7 @@ Checks, each alone:
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
-  differential   printf against the system's (10 million cases), streams against the system's stdio (8,000 sequences)
+  differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (8,000 sequences)
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught: nightly
                  (--only NAME, which may be repeated, and --jobs N)
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day

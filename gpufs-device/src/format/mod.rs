@@ -38,6 +38,7 @@ mod float;
 mod integer;
 mod parse;
 mod rounding;
+pub mod scan;
 mod sink;
 mod text;
 

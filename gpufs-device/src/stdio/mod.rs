@@ -16,6 +16,7 @@
 //! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
 //! | rounding direction | `printf` follows it on CPU lanes, as glibc's does; it is the OS thread's, which lanes share, as `errno` is. A GPU has none: to nearest, ties to even. Rust's `write!` always rounds to nearest |
 //! | `printf` from C | a format ends within 4,096 bytes, `GPUFS_FORMAT_BYTES`, or is `EINVAL`: it has lost its NUL (C reads on). With its length, `gpufs_fprintf_arguments`, it may be longer |
+//! | `fscanf`, `scanf` | read as one unit under the lock; conversions as in [`format::scan`](crate::format::scan), whose table has the rest. What does not match stays unread, also where glibc takes it (`+na?`) |
 //! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
 //! | `write!` of a text longer than about 4 MiB (256 KiB on a GPU where streams have less than 8 MiB) | `ENOMEM`: a text is formatted as a whole before the stream is touched |
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
@@ -46,6 +47,7 @@ mod message;
 mod newlines;
 mod output;
 mod printf;
+mod scan;
 mod seek;
 mod setvbuf;
 mod shared;

@@ -13,8 +13,8 @@ use gpufs_device::warp::global_thread;
 use gpufs_device::{fprintf, kernel};
 
 pub use calls::{
-    Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, PIECES_MAX, STOP, Script, UNTOUCHED, Verb,
-    hash, piece, print_formats, resolve, script,
+    Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, PIECES_MAX, SCAN_BYTES, SCANS, STOP,
+    Script, UNTOUCHED, Verb, hash, piece, print_formats, resolve, script,
 };
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};

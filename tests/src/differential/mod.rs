@@ -8,6 +8,7 @@ pub mod compare;
 pub mod descriptors;
 pub mod formats;
 pub mod places;
+pub mod scans;
 pub mod streams;
 
 use crate::suite::harness::{Answer, Do};

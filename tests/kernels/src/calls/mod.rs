@@ -25,6 +25,7 @@ use gpufs_device::{Errno, File, Fs, kernel};
 
 pub use formats::{Format, print_formats};
 pub use look::{HASH_START, hash};
+pub use streams::{SCAN_BYTES, SCANS};
 pub use vectors::{PIECES_MAX, piece};
 
 use descriptors::on_descriptor;
@@ -113,6 +114,8 @@ pub enum Verb {
     Fgetc,
     Fputc,
     Ungetc,
+    /// By format `choice` of [`SCANS`].
+    Fscanf,
     Fgets,
     Fputs,
     Fprintf,

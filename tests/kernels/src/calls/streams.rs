@@ -3,6 +3,9 @@
 //! Each call has a function of its own, which is never inlined: the GPU's assembler takes far longer for one large function than for the same
 //! code in many.
 
+use core::ffi::CStr;
+
+use gpufs_device::format::scan::Target;
 use gpufs_device::stdio::{Buffering, Transfer};
 use gpufs_device::{Errno, File};
 
@@ -12,6 +15,20 @@ use super::{Answer, Handle, KEEP, Op, Verb, whence};
 fn count(transfer: Transfer) -> (i64, i32) {
     (transfer.bytes as i64, transfer.error.map_or(0, Errno::number))
 }
+
+/// Formats of `fscanf`: numbers in base 16, of which text has some, and text of bounded length. Each has three targets of eight bytes.
+pub const SCANS: [&CStr; 6] = [
+    c"%x%n%3x",
+    c"%7s%4hx%n",
+    c"%5[^\n]%*7c%n",
+    c" %3c%*[g-z]%3[a-m]%n",
+    c"%*4s %7[a-z\n] %x",
+    c"%2x,%x%*1[\n]%6c",
+];
+/// What their kinds are: `%x` and `%n`, `%hx`, text.
+const SCAN_KINDS: [[u8; 3]; 6] = [*b"xxx", *b"shx", *b"sxx", *b"ssx", *b"sxx", *b"xxs"];
+/// Bytes of the targets.
+pub const SCAN_BYTES: usize = 24;
 
 pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
     let Some(file) = handle.file() else {
@@ -31,6 +48,7 @@ pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
         Verb::Fputc => fputc(op, file),
         Verb::Ungetc => ungetc(op, file),
         Verb::Fgets => fgets(op, file),
+        Verb::Fscanf => fscanf(op, file),
         Verb::Fputs => fputs(op, file),
         Verb::Fprintf => fprintf(op, file),
         Verb::Fseek => fseek(op, file),
@@ -80,6 +98,25 @@ fn ungetc(op: &Op, file: File) -> Answer {
 #[inline(never)]
 fn fgets(op: &Op, file: File) -> Answer {
     filled(op, |memory| file.fgets(memory).map(|line| if line.is_some() { 0 } else { -1 }))
+}
+#[inline(never)]
+fn fscanf(op: &Op, file: File) -> Answer {
+    let choice = op.choice as usize % SCANS.len();
+    filled(op, |memory| {
+        let places = memory.as_mut_ptr().cast::<u64>();
+        // SAFETY:
+        // - `SCAN_BYTES` bytes, aligned to eight, this lane's; each target is within its eight
+        let targets: [Target<'_>; 3] = core::array::from_fn(|at| unsafe {
+            let place = places.add(at);
+            match SCAN_KINDS[choice][at] {
+                b'h' => Target::from(&mut *place.cast::<u16>()),
+                b's' => Target::from(&mut *place.cast::<[u8; 8]>()),
+                _ => Target::from(&mut *place.cast::<u32>()),
+            }
+        });
+        file.fscanf(SCANS[choice].to_bytes(), &targets)
+            .map(|stored| stored.map_or(-1, |stored| stored as i64))
+    })
 }
 #[inline(never)]
 fn fputs(op: &Op, file: File) -> Answer {

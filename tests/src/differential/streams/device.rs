@@ -62,6 +62,7 @@ fn doing(place: &Place, call: &Call, on: u32, buffering: Buffering) -> Do {
         Call::Gets { room } => Do::Fgets(on, *room),
         Call::Puts { salt, bytes } => Do::Fputs(on, string(*salt, *bytes)),
         Call::Ungetc(byte) => Do::Ungetc(on, *byte),
+        Call::Scanf(format) => Do::Fscanf(on, *format),
         Call::Printf { kind, number } => {
             let number = Value::Integer(i64::from(*number));
             match kind {

@@ -5,6 +5,7 @@ mod rules;
 mod system;
 
 use gpufs_device::stdio::{Buffering, Whence};
+use gpufs_test_kernels::SCANS;
 
 use super::places::{NAMES, Place};
 use super::{Difference, Step, Subject};
@@ -39,6 +40,8 @@ pub enum Call {
         bytes: usize,
     },
     Ungetc(u8),
+    /// One of the formats of [`gpufs_test_kernels::SCANS`].
+    Scanf(usize),
     Printf {
         kind: Printf,
         number: i32,
@@ -210,7 +213,8 @@ fn propose(random: &Random, rules: &Rules) -> Call {
         0..12 => Call::Read { bytes: amount(random) },
         12..28 => Call::Write { salt: random.bits(), bytes: amount(random) },
         28..34 => Call::Getc,
-        34..40 => Call::Putc(random.pick(b"\n\0\xffxyz")),
+        34..37 => Call::Scanf(random.below(SCANS.len())),
+        37..40 => Call::Putc(random.pick(b"\n\0\xffxyz")),
         40..46 => Call::Gets { room: random.pick(&[0, 1, 2, 3, 8, 20, 100, 300, 5000, 70_000]) },
         46..50 => Call::Puts { salt: random.bits(), bytes: amount(random) },
         50..56 => Call::Ungetc(random.bits() as u8),

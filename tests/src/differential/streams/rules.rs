@@ -88,6 +88,9 @@ impl Rules {
             Call::Open { .. } => false,
             Call::Read { .. } | Call::Gets { .. } | Call::Getc => open.allows_input(),
             Call::Write { bytes, .. } | Call::Puts { bytes, .. } => open.allows_output(*bytes),
+            // How much it takes cannot be told from what it returns; and on a stream not open for reading it sets the error flag, as other input
+            // does, but not in glibc.
+            Call::Scanf(_) => open.readable && !open.pushed && open.allows_input(),
             Call::Putc(_) => open.allows_output(1),
             Call::Printf { kind, .. } => open.allows_output(match kind {
                 Printf::Long => 500,
@@ -219,6 +222,10 @@ impl Open {
             Call::Gets { room } => {
                 let wanted = room.saturating_sub(1).min(1);
                 self.input(if outcome.value == 0 { wanted } else { 0 }, wanted, outcome);
+            }
+            Call::Scanf(_) => {
+                self.input(usize::from(outcome.value > 0), 1, outcome);
+                self.used = true;
             }
             Call::Write { bytes, .. } => self.output(done, *bytes, outcome),
             Call::Putc(_) => self.output(usize::from(outcome.value >= 0), 1, outcome),

@@ -6,11 +6,17 @@ use std::path::PathBuf;
 use std::ptr;
 
 use gpufs_device::stdio::{Buffering, Whence};
+use gpufs_test_kernels::{SCAN_BYTES, SCANS};
 
 use super::{Call, Printf, UNTOUCHED, string};
 use crate::differential::Outcome;
 use crate::differential::places::{Kind, NAMES, Place, content};
 use crate::random::text;
+
+unsafe extern "C" {
+    /// The C99 function, which takes no `%a` for an allocation.
+    fn __isoc99_fscanf(file: *mut libc::FILE, format: *const libc::c_char, ...) -> i32;
+}
 
 /// A `FILE` of the C library, and where it is.
 pub(super) struct System<'a> {
@@ -127,6 +133,7 @@ impl<'a> System<'a> {
                     Outcome { bytes: memory, ..Outcome::default() }
                 }
                 Call::Puts { salt, bytes } => success(libc::fputs(string(*salt, *bytes).as_ptr(), file)),
+                Call::Scanf(format) => Self::scan(file, *format),
                 Call::Ungetc(byte) => value(i64::from(libc::ungetc(i32::from(*byte), file))),
                 Call::Printf { kind, number } => value(i64::from(match kind {
                     Printf::Number => libc::fprintf(file, c"%d".as_ptr(), *number),
@@ -167,6 +174,19 @@ impl<'a> System<'a> {
                 }
             }
         }
+    }
+
+    /// # Safety
+    /// The stream is open.
+    unsafe fn scan(file: *mut libc::FILE, format: usize) -> Outcome {
+        let mut memory = vec![UNTOUCHED; SCAN_BYTES];
+        // SAFETY: as the caller says; the format's targets fit eight bytes each.
+        let count = unsafe {
+            let [a, b, c] = [0, 8, 16].map(|at| memory.as_mut_ptr().add(at));
+            __isoc99_fscanf(file, SCANS[format].as_ptr(), a, b, c)
+        };
+        let errno = if count < 0 { errno() } else { 0 };
+        Outcome { value: i64::from(count), errno, bytes: memory, ..Outcome::default() }
     }
 
     /// A transfer's count; short ones have an errno, or none at the end of the file.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gpufs_device::Errno;
 use gpufs_device::stdio::{Buffering, Whence};
-use gpufs_test_kernels::{Chunk, Op, Verb};
+use gpufs_test_kernels::{Chunk, Op, SCAN_BYTES, Verb};
 
 /// An argument of a format.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ pub enum Do {
     Fgetc(u32),
     Fputc(u32, u8),
     Ungetc(u32, u8),
+    /// By a format of [`SCANS`](gpufs_test_kernels::SCANS).
+    Fscanf(u32, usize),
     Fgets(u32, usize),
     Fputs(u32, CString),
     Fprintf(u32, &'static CStr, Vec<Value>),
@@ -224,6 +226,9 @@ impl Do {
             Self::Fgetc(on) => of(Verb::Fgetc, *on),
             Self::Fputc(on, byte) => of(Verb::Fputc, *on).choice((*byte).into()),
             Self::Ungetc(on, byte) => of(Verb::Ungetc, *on).choice((*byte).into()),
+            Self::Fscanf(on, format) => {
+                of(Verb::Fscanf, *on).fills(SCAN_BYTES).choice(u32::try_from(*format).expect("a format"))
+            }
             Self::Fgets(on, bytes) => of(Verb::Fgets, *on).fills(*bytes),
             Self::Fputs(on, text) => of(Verb::Fputs, *on).with(Payload::Text(text)),
             Self::Fprintf(on, format, values) => of(Verb::Fprintf, *on).with(Payload::Format(format, values)),

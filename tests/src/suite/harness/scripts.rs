@@ -160,6 +160,7 @@ impl Harness {
                 bytes
             }
             (Verb::Fgets, Payload::Fill(bytes)) if op.value == 0 => bytes,
+            (Verb::Fscanf, Payload::Fill(bytes)) => bytes,
             (Verb::Fread, _) => usize::try_from(op.value).unwrap_or(0),
             _ => 0,
         };

@@ -1,0 +1,207 @@
+//! `fscanf(3)`, `scanf(3)` (stage 1).
+//!
+//! Lanes that call together take the stream's lock once, and read in lane order. Each reads by itself, byte by byte from the stream's buffer, and
+//! makes the reads that refill it. It looks at a byte before it takes it, so that nothing is ever put back.
+#![expect(unsafe_code, reason = "reads from the stream's buffer")]
+
+use gpufs_core::failures::counted;
+use gpufs_core::{Call, Errno};
+
+use super::File;
+use super::lock::{LockedStream, with_lock};
+use crate::Fs;
+use crate::format::scan::{Input, Memory, Target, check_targets, scan};
+use crate::warp::{LaneMask, Lanes};
+
+/// What an unbuffered stream may read at once, so that it does not read past what is asked for.
+const AT_LEAST: u64 = 1;
+
+/// A stream that one lane holds, as the input of a scan.
+struct StreamInput<'a> {
+    held: &'a LockedStream,
+    /// The part of the buffer that can be read: where it began, the next byte, and its end. Addresses; empty at first.
+    begin: u64,
+    next: u64,
+    end: u64,
+}
+
+impl<'a> StreamInput<'a> {
+    fn new(held: &'a LockedStream) -> Self {
+        Self { held, begin: 0, next: 0, end: 0 }
+    }
+    /// Takes the bytes from the stream that were taken from the buffer.
+    fn settle(&mut self) {
+        if self.next != self.begin {
+            self.held.take(self.next - self.begin);
+            self.begin = self.next;
+        }
+    }
+    /// The byte that was pushed back last.
+    #[inline(never)]
+    fn pushed(&self) -> Option<u8> {
+        #[expect(clippy::cast_possible_truncation, reason = "the lowest byte")]
+        (self.held.stream.pushed_count.peek() > 0).then(|| self.held.stream.pushed.peek() as u8)
+    }
+    /// The next byte where the buffer has none left.
+    #[inline(never)]
+    fn refill(&mut self) -> Result<Option<u8>, Errno> {
+        self.settle();
+        if let Some(byte) = self.pushed() {
+            return Ok(Some(byte));
+        }
+        let Some((address, length)) = self.held.available(AT_LEAST)? else { return Ok(None) };
+        (self.begin, self.next, self.end) = (address, address, address + length);
+        Ok(Some(self.byte()))
+    }
+    /// The next byte of the buffer, which has one.
+    #[inline]
+    fn byte(&self) -> u8 {
+        // SAFETY:
+        // - the buffer holds the bytes up to `end`, and nobody writes it while the stream is held and no read is in flight
+        unsafe { (self.next as *const u8).read() }
+    }
+}
+
+impl Input for StreamInput<'_> {
+    #[inline(never)]
+    fn put_back(&mut self, bytes: &[u8]) {
+        if self.next - self.begin >= bytes.len() as u64 {
+            self.next -= bytes.len() as u64;
+            return;
+        }
+        // Some came from a buffer that was refilled since, or were pushed back before: there is room for them again.
+        self.settle();
+        (self.begin, self.end) = (self.next, self.next);
+        self.held.update(|stream| {
+            for byte in bytes.iter().rev() {
+                stream.pushed.set(stream.pushed.peek() << 8 | u64::from(*byte));
+                stream.pushed_count.set(stream.pushed_count.peek() + 1);
+            }
+        });
+    }
+    #[inline]
+    fn peek(&mut self) -> Result<Option<u8>, Errno> {
+        if self.next == self.end { self.refill() } else { Ok(Some(self.byte())) }
+    }
+    #[inline]
+    fn advance(&mut self) {
+        if self.next == self.end {
+            let _ = self.held.take_pushed();
+        } else {
+            self.next += 1;
+        }
+    }
+}
+
+/// Every lane's scan, lanes in order. Convergent.
+fn in_turn(
+    held: &LockedStream,
+    format: &[u8],
+    targets: Result<&[Target<'_>], Errno>,
+    memory: Memory,
+) -> Result<Option<usize>, Errno> {
+    let mut outcome = targets.map(|_| None);
+    for lane in held.lanes.mask().iter() {
+        if held.lanes.lane() == lane
+            && let Ok(targets) = targets
+        {
+            let alone = LockedStream { lanes: held.lanes.subset(LaneMask(1 << lane)), ..*held };
+            outcome = scan_alone(&alone, format, targets, memory);
+        }
+        held.lanes.sync();
+    }
+    outcome
+}
+
+/// A scan of a stream that one lane holds.
+#[inline(never)]
+fn scan_alone(
+    held: &LockedStream,
+    format: &[u8],
+    targets: &[Target<'_>],
+    memory: Memory,
+) -> Result<Option<usize>, Errno> {
+    held.prepare_reading()?;
+    let mut input = StreamInput::new(held);
+    let outcome = scan(&mut input, format, targets, memory);
+    input.settle();
+    outcome.map_err(|error| error.errno())
+}
+
+impl File {
+    /// Reads from the stream as `format` says, as `fscanf(3)`: how many targets got a value, or `None` where the file ended before the first did
+    /// (C's `EOF`). One call is one unit: no other call gets a byte between its bytes. Lanes that call together read in lane order, each from
+    /// where the lane before stopped. [`fscanf!`](crate::fscanf) has the compiler check a literal format; see
+    /// [`scan`](crate::format::scan) for the conversions.
+    ///
+    /// # Errors
+    /// `EINVAL` for a format or a target that does not fit: nothing is read then. `EILSEQ` where a wide conversion meets bytes that are no UTF-8.
+    /// Else as [`File::fread`], if no target got a value; otherwise the count is returned, and [`File::ferror`] tells.
+    pub fn fscanf(self, format: &[u8], targets: &[Target<'_>]) -> Result<Option<usize>, Errno> {
+        self.fscanf_with(format, targets, Memory::NONE)
+    }
+
+    /// As [`File::fscanf`], with an allocator for `%m`. It is called while the lane holds the stream, and makes no call on it.
+    ///
+    /// # Errors
+    /// As [`File::fscanf`], and `ENOMEM` where the allocator has no memory; what `%m` allocated before in this call is freed then.
+    pub fn fscanf_with(
+        self,
+        format: &[u8],
+        targets: &[Target<'_>],
+        memory: Memory,
+    ) -> Result<Option<usize>, Errno> {
+        let checked = check_targets(format, targets).map(|()| targets).map_err(|error| error.errno());
+        let lanes = Lanes::calling(self.session, Call::Fscanf);
+        let outcome = lanes.grouped(self.key(), |group| {
+            with_lock(self, group, |held| in_turn(held, format, checked, memory))
+        });
+        counted(self.session, Call::Fscanf, outcome)
+    }
+}
+
+impl Fs {
+    /// Reads from the standard input, as `scanf(3)`. See [`File::fscanf`]; [`scanf!`](crate::scanf) checks a literal format.
+    ///
+    /// # Errors
+    /// As [`File::fscanf`].
+    pub fn scanf(self, format: &[u8], targets: &[Target<'_>]) -> Result<Option<usize>, Errno> {
+        self.stdin().fscanf(format, targets)
+    }
+}
+
+/// `fscanf!(file, c"format", targets …)`: reads from a [`File`], as `fscanf(3)`. A format that is a literal is checked by the compiler against
+/// its targets, any other before anything is read. Gives `Result<Option<usize>, Errno>`: targets stored, `None` at the end of the file.
+///
+/// ```
+/// # use gpufs_device::{File, Errno, fscanf};
+/// fn point(input: File) -> Result<Option<(f64, f64)>, Errno> {
+///     let (mut x, mut y) = (0.0, 0.0);
+///     Ok((fscanf!(input, c"%lf %lf", &mut x, &mut y)? == Some(2)).then_some((x, y)))
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use gpufs_device::{File, fscanf};
+/// fn number(input: File) {
+///     let mut value = 0_i64;
+///     let _ = fscanf!(input, c"%d", &mut value); // %d stores four bytes
+/// }
+/// # fn main() { let _: fn(File) = number; } // unused code is not checked
+/// ```
+#[macro_export]
+macro_rules! fscanf {
+    ($file:expr, $($format:tt)+) => {
+        match $crate::scan_targets!($($format)+) {
+            (format, targets) => $file.fscanf(format, &targets),
+        }
+    };
+}
+
+/// `scanf!(fs, c"format", targets …)`: reads from the standard input of an [`Fs`]. See [`fscanf!`](crate::fscanf).
+#[macro_export]
+macro_rules! scanf {
+    ($fs:expr, $($format:tt)+) => {
+        $crate::fscanf!($fs.stdin(), $($format)+)
+    };
+}
