@@ -106,3 +106,93 @@ fn a_plain_source_on_cpu_lanes() {
         }
     }
 }
+
+/// The example's plain source: each thread writes its table, and the standard output has a line of each.
+#[test]
+fn the_example_on_cpu_lanes() {
+    let Some(name) = compilers(&["gcc", "clang", "clang-22"]).into_iter().next() else {
+        return skip("the_example_on_cpu_lanes", "no C compiler");
+    };
+    let example = root().join("examples/drop_in");
+    let source = |file: &str| example.join(file).display().to_string();
+    let [way, _] = ways();
+    let folder = Scratch::new("tables");
+    compile(name, &folder, &[&way[0], &way[1], "-c", &source("table.c"), "-o", "table.o"]);
+    compile(name, &folder, &["-c", &source("lanes.c"), "-o", "lanes.o"]);
+    let said = run(&folder, name, &["lanes.o", "table.o"]);
+    let mut lines: Vec<_> = said.lines().map(ToOwned::to_owned).collect();
+    let mut expected: Vec<_> = (1..=64).map(|number| format!("table-{number}.txt is written")).collect();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    for number in 1..=64 {
+        let text = String::from_utf8(folder.read(&format!("table-{number}.txt"))).expect("text");
+        let rows = (1..=10).map(|factor| format!("{number} x {factor} = {}\n", number * factor));
+        assert_eq!(text, rows.collect::<String>());
+    }
+}
+
+/// The example's plain source, for each GPU by clang, in C and C++; and its kernels, by nvcc and by clang for HIP.
+#[test]
+fn the_example_compiles_for_gpus() {
+    let example = root().join("examples/drop_in");
+    let source = |file: &str| example.join(file).display().to_string();
+    let [way, _] = ways();
+    let folder = Scratch::new("gpu-tables");
+    let Some(clang) = compilers(&["clang", "clang-22"]).into_iter().next() else {
+        return skip("the_example_compiles_for_gpus", "no clang");
+    };
+    let targets: [&[&str]; 2] = [
+        &["--target=nvptx64-nvidia-cuda", "-march=sm_90", "-Xclang", "-target-feature", "-Xclang", "+ptx80"],
+        &["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"],
+    ];
+    for target in targets {
+        for language in [["-x", "c"], ["-x", "c++"]] {
+            let mut options =
+                vec!["-nogpulib", "-ffreestanding", "-O2", "-S", "-o", "table.s", &way[0], &way[1]];
+            options.extend(target);
+            options.extend(language);
+            let source = source("table.c");
+            options.push(&source);
+            compile(clang, &folder, &options);
+            let text = String::from_utf8(folder.read("table.s")).expect("text");
+            assert!(
+                text.contains("gpufs_raw_fopen") && text.contains("gpufs_raw_used_session"),
+                "{target:?}"
+            );
+        }
+    }
+    if Path::new("/usr/include/hip/hip_runtime.h").exists() {
+        let source = source("gpu.hip");
+        let mut options =
+            vec!["-x", "hip", "--offload-arch=gfx90a", "-nogpulib", "-D__AMDGCN_WAVEFRONT_SIZE=64"];
+        options.extend([
+            "-D__HIP_PLATFORM_AMD__",
+            "-fsyntax-only",
+            "-Wno-pedantic",
+            &way[0],
+            &way[1],
+            &source,
+        ]);
+        compile(clang, &folder, &options);
+    } else {
+        skip("the_example_compiles_for_gpus", "no HIP headers (Debian: libamdhip64-dev)");
+    }
+    let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "nvcc".to_owned());
+    if Command::new(&nvcc).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        for file in ["examples/drop_in/gpu.cu", "tests/c/drop_in/split.cu"] {
+            let output = Command::new(&nvcc)
+                .args(["-dc", "-arch=sm_90", "-Werror=all-warnings", "-o", "split.o"])
+                .args(&way)
+                .arg("-I")
+                .arg(root().join("include"))
+                .arg(root().join(file))
+                .current_dir(folder.dir())
+                .output()
+                .expect("nvcc runs");
+            assert!(output.status.success(), "{file}: {}", said(&output));
+        }
+    } else {
+        skip("the_example_compiles_for_gpus", "no nvcc (NVCC names it)");
+    }
+}

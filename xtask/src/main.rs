@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bundle.rs` | what runs on a GPU machine, in one folder |
 //! | `checks.rs` | every check as a named step, and the three sets of checks: `quick`, `test`, `nightly` |
+//! | `conformance` | tests of other C libraries, unchanged, under `gpufs/drop_in.h` |
 //! | `demo.rs` | the main job on real input |
 //! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
@@ -15,6 +16,7 @@
 
 mod bundle;
 mod checks;
+mod conformance;
 mod demo;
 mod device;
 mod dist;
@@ -56,6 +58,8 @@ What is built and run:
   demo           run the programs of apps/ on this machine and say what they did; takes options, such as --device cuda
                  (cargo xtask demo --help)
   bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
+  conformance --suite musl=DIR --suite glibc=DIR [--only PART] [--folder DIR]
+                 tests of stdio of other C libraries, whose sources lie in these folders, unchanged on CPU lanes: a table
   dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
 ";
@@ -119,6 +123,7 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
                 _ => Err("bundle takes nothing, or 'cuda'".into()),
             }
         }
+        "conformance" => Ok(conformance::run(&conformance_options(&mut parser)?)?),
         "dist" => match values(&mut parser)?.split_first() {
             Some((prefix, chosen)) => Ok(dist::run(prefix, chosen)),
             None => Err("dist DIR: DIR is missing".into()),
@@ -136,6 +141,20 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             Ok(check())
         }
     }
+}
+
+/// The options of `conformance`.
+fn conformance_options(parser: &mut Parser) -> Result<conformance::Options, lexopt::Error> {
+    let mut options = conformance::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("suite") => options.suite(&parser.value()?.string()?)?,
+            Arg::Long("only") => options.only = parser.value()?.string()?,
+            Arg::Long("folder") => options.folder = Some(parser.value()?.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(options)
 }
 
 /// Whether the rest of the command line is this option; it may be empty.

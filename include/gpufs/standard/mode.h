@@ -17,8 +17,25 @@
 
 #include <stdarg.h>
 
+/* The C library's headers that those of gpufs include are read here, and not again while these are. */
+#if !defined(__CUDACC__) && !defined(__HIP__) && !defined(__NVPTX__) && !defined(__AMDGCN__)
+#define GPUFS_READING_C_LIBRARY_
+#include <gpufs/standard/files_hide.h>
+#include <stdlib.h>
+#ifdef __cplusplus
+#include <sys/stat.h>
+#endif
+#include <gpufs/standard/files_show.h>
+#undef GPUFS_READING_C_LIBRARY_
+#endif
+#define GPUFS_IN_MODE_
 #include <gpufs/file.h>
+#include <gpufs/service.h>
 #include <gpufs/stdio.h>
+#if __has_include(<gpufs/stat.h>)
+#include <gpufs/stat.h>
+#endif
+#undef GPUFS_IN_MODE_
 
 #if defined(__CUDACC__) || defined(__HIP__)
 #define GPUFS_DROP_IN_SPLIT_ 1

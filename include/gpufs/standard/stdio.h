@@ -81,7 +81,8 @@ GPUFS_STANDARD_(char *, fgets, (char *into, int bytes, FILE *file), (into, bytes
                 return gpufs_value_(gpufs_fgets(into, bytes, GPUFS_HANDLE_(file)));)
 GPUFS_STANDARD_(int, fputs, (const char *string, FILE *file), (string, file),
                 return gpufs_value_(gpufs_fputs(string, GPUFS_HANDLE_(file)));)
-GPUFS_STANDARD_(int, puts, (const char *string), (string), return gpufs_value_(gpufs_puts(gpufs_used_(), string));)
+GPUFS_STANDARD_(int, puts, (const char *string), (string),
+                return gpufs_value_(gpufs_puts(gpufs_used_(), string));)
 GPUFS_STANDARD_(int, fgetc, (FILE *file), (file), return gpufs_value_(gpufs_fgetc(GPUFS_HANDLE_(file)));)
 GPUFS_STANDARD_(int, getc, (FILE *file), (file), return gpufs_value_(gpufs_fgetc(GPUFS_HANDLE_(file)));)
 GPUFS_STANDARD_(int, getchar, (void), (),
@@ -114,6 +115,14 @@ GPUFS_STANDARD_(int, feof, (FILE *file), (file), return gpufs_value_(gpufs_feof(
 GPUFS_STANDARD_(int, ferror, (FILE *file), (file), return gpufs_value_(gpufs_ferror(GPUFS_HANDLE_(file)));)
 GPUFS_STANDARD_(void, clearerr, (FILE *file), (file), gpufs_clearerr(GPUFS_HANDLE_(file));)
 
+
+#if !defined(GPUFS_DROP_IN_SPLIT_) /* containers have members of these names */
+GPUFS_STANDARD_(int, remove, (const char *path), (path),
+                return gpufs_value_(gpufs_remove(gpufs_used_(), path));)
+GPUFS_STANDARD_(int, rename, (const char *from, const char *to), (from, to),
+                return gpufs_value_(gpufs_rename(gpufs_used_(), from, to));)
+#endif
+
 #include <gpufs/standard/stdio_formats.h>
 
 /* POSIX, where the source asks for it or no standard is asked for. */
@@ -125,6 +134,51 @@ GPUFS_STANDARD_(int, getc_unlocked, (FILE *file), (file), return getc(file);)
 GPUFS_STANDARD_(int, getchar_unlocked, (void), (), return getchar();)
 GPUFS_STANDARD_(int, putc_unlocked, (int byte, FILE *file), (byte, file), return putc(byte, file);)
 GPUFS_STANDARD_(int, putchar_unlocked, (int byte), (byte), return putchar(byte);)
+GPUFS_STANDARD_(void, flockfile, (FILE *file), (file), gpufs_flockfile(GPUFS_HANDLE_(file));)
+GPUFS_STANDARD_(int, ftrylockfile, (FILE *file), (file),
+                return gpufs_value_(gpufs_ftrylockfile(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(void, funlockfile, (FILE *file), (file), gpufs_funlockfile(GPUFS_HANDLE_(file));)
+GPUFS_STANDARD_(ssize_t, getdelim, (char **line, size_t *bytes, int delimiter, FILE *file), (line, bytes, delimiter, file),
+                return (ssize_t)gpufs_value_(gpufs_getdelim(line, bytes, delimiter, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(ssize_t, getline, (char **line, size_t *bytes, FILE *file), (line, bytes, file),
+                return (ssize_t)gpufs_value_(gpufs_getline(line, bytes, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, renameat, (int folder, const char *from, int into, const char *to), (folder, from, into, to),
+                return gpufs_value_(gpufs_renameat(gpufs_used_(), folder, from, into, to));)
+#endif
+
+/* BSD and GNU. */
+#if defined(GPUFS_WITH_GNU_)
+GPUFS_STANDARD_(int, renameat2, (int folder, const char *from, int into, const char *to, unsigned flags), (folder, from, into, to, flags),
+                return gpufs_value_(gpufs_renameat2(gpufs_used_(), folder, from, into, to, flags));)
+GPUFS_STANDARD_(int, fgetc_unlocked, (FILE *file), (file),
+                return gpufs_value_(gpufs_fgetc_unlocked(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, fputc_unlocked, (int byte, FILE *file), (byte, file),
+                return gpufs_value_(gpufs_fputc_unlocked(byte, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(size_t, fread_unlocked, (void *into, size_t item_bytes, size_t items, FILE *file),
+                (into, item_bytes, items, file),
+                return gpufs_value_(gpufs_fread_unlocked(into, item_bytes, items, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(size_t, fwrite_unlocked, (const void *from, size_t item_bytes, size_t items, FILE *file),
+                (from, item_bytes, items, file),
+                return gpufs_value_(gpufs_fwrite_unlocked(from, item_bytes, items, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, fflush_unlocked, (FILE *file), (file), return fflush(file);)
+GPUFS_STANDARD_(int, feof_unlocked, (FILE *file), (file), return feof(file);)
+GPUFS_STANDARD_(int, ferror_unlocked, (FILE *file), (file), return ferror(file);)
+GPUFS_STANDARD_(void, clearerr_unlocked, (FILE *file), (file), clearerr(file);)
+GPUFS_STANDARD_(void, setbuffer, (FILE *file, char *buffer, size_t bytes), (file, buffer, bytes),
+                gpufs_setbuffer(GPUFS_HANDLE_(file), buffer, bytes);)
+GPUFS_STANDARD_(void, setlinebuf, (FILE *file), (file), gpufs_setlinebuf(GPUFS_HANDLE_(file));)
+GPUFS_STANDARD_(char *, fgets_unlocked, (char *into, int bytes, FILE *file), (into, bytes, file),
+                return gpufs_value_(gpufs_fgets_unlocked(into, bytes, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(int, fputs_unlocked, (const char *string, FILE *file), (string, file),
+                return gpufs_value_(gpufs_fputs_unlocked(string, GPUFS_HANDLE_(file)));)
+#endif
+
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(FILE *, fopen64, (const char *path, const char *mode), (path, mode),
+                return fopen(path, mode);)
+GPUFS_STANDARD_(int, fseeko64, (FILE *file, off64_t offset, int whence), (file, offset, whence),
+                return fseeko(file, offset, whence);)
+GPUFS_STANDARD_(off64_t, ftello64, (FILE *file), (file), return ftello(file);)
 #endif
 
 /* CUDA and HIP: the names themselves. */

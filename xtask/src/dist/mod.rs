@@ -310,7 +310,7 @@ fn texts(prefix: &Path) -> Result<(), String> {
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&root.join(licence), &prefix.join("share/licenses/gpufs").join(licence))?;
     }
-    for folder in ["common", "cuda", "hip", "openmp"] {
+    for folder in ["common", "cuda", "drop_in", "hip", "openmp"] {
         copy_folder(&root.join("examples").join(folder), &prefix.join("share/gpufs/examples").join(folder))?;
     }
     for (text, place) in [

@@ -1,0 +1,75 @@
+/* <unistd.h> of sources that know nothing of gpufs: descriptors and paths. */
+#ifndef GPUFS_STANDARD_UNISTD_H
+#define GPUFS_STANDARD_UNISTD_H
+
+#include <gpufs/standard/mode.h>
+
+#pragma GCC system_header
+
+#if defined(GPUFS_DROP_IN_HOST_)
+#define GPUFS_READING_C_LIBRARY_
+#include <gpufs/standard/files_hide.h>
+#include <unistd.h>
+#include <gpufs/standard/files_show.h>
+#undef GPUFS_READING_C_LIBRARY_
+#else
+#include <gpufs/standard/types.h>
+#define STDIN_FILENO 0
+#define STDOUT_FILENO 1
+#define STDERR_FILENO 2
+#define F_OK 0
+#define X_OK 1
+#define W_OK 2
+#define R_OK 4
+#ifndef SEEK_SET
+#define SEEK_SET 0
+#define SEEK_CUR 1
+#define SEEK_END 2
+#endif
+#endif
+
+GPUFS_STANDARD_(int, close, (int descriptor), (descriptor),
+                return gpufs_value_(gpufs_close(gpufs_used_(), descriptor));)
+GPUFS_STANDARD_(ssize_t, read, (int descriptor, void *into, size_t bytes), (descriptor, into, bytes),
+                return (ssize_t)gpufs_value_(gpufs_read(gpufs_used_(), descriptor, into, bytes));)
+GPUFS_STANDARD_(ssize_t, write, (int descriptor, const void *from, size_t bytes), (descriptor, from, bytes),
+                return (ssize_t)gpufs_value_(gpufs_write(gpufs_used_(), descriptor, from, bytes));)
+GPUFS_STANDARD_(int64_t, lseek, (int descriptor, int64_t offset, int whence), (descriptor, offset, whence),
+                return (int64_t)gpufs_value_(gpufs_lseek(gpufs_used_(), descriptor, offset, whence));)
+GPUFS_STANDARD_(int, unlink, (const char *path), (path),
+                return gpufs_value_(gpufs_unlink(gpufs_used_(), path));)
+GPUFS_STANDARD_(int, rmdir, (const char *path), (path),
+                return gpufs_value_(gpufs_rmdir(gpufs_used_(), path));)
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(ssize_t, pread, (int descriptor, void *into, size_t bytes, off_t offset),
+                (descriptor, into, bytes, offset),
+                return (ssize_t)gpufs_value_(gpufs_pread(gpufs_used_(), descriptor, into, bytes, offset));)
+GPUFS_STANDARD_(ssize_t, pwrite, (int descriptor, const void *from, size_t bytes, off_t offset),
+                (descriptor, from, bytes, offset),
+                return (ssize_t)gpufs_value_(gpufs_pwrite(gpufs_used_(), descriptor, from, bytes, offset));)
+GPUFS_STANDARD_(int, fsync, (int descriptor), (descriptor),
+                return gpufs_value_(gpufs_fsync(gpufs_used_(), descriptor));)
+GPUFS_STANDARD_(int, fdatasync, (int descriptor), (descriptor),
+                return gpufs_value_(gpufs_fdatasync(gpufs_used_(), descriptor));)
+GPUFS_STANDARD_(int, ftruncate, (int descriptor, off_t length), (descriptor, length),
+                return gpufs_value_(gpufs_ftruncate(gpufs_used_(), descriptor, length));)
+GPUFS_STANDARD_(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags),
+                return gpufs_value_(gpufs_unlinkat(gpufs_used_(), folder, path, flags));)
+GPUFS_STANDARD_(int, link, (const char *from, const char *to), (from, to),
+                return gpufs_value_(gpufs_link(gpufs_used_(), from, to));)
+GPUFS_STANDARD_(int, linkat, (int folder, const char *from, int into, const char *to, int flags),
+                (folder, from, into, to, flags),
+                return gpufs_value_(gpufs_linkat(gpufs_used_(), folder, from, into, to, flags));)
+GPUFS_STANDARD_(int, symlink, (const char *target, const char *path), (target, path),
+                return gpufs_value_(gpufs_symlink(gpufs_used_(), target, path));)
+GPUFS_STANDARD_(int, symlinkat, (const char *target, int folder, const char *path), (target, folder, path),
+                return gpufs_value_(gpufs_symlinkat(gpufs_used_(), target, folder, path));)
+GPUFS_STANDARD_(ssize_t, readlink, (const char *path, char *into, size_t bytes), (path, into, bytes),
+                return (ssize_t)gpufs_value_(gpufs_readlink(gpufs_used_(), path, into, bytes));)
+#endif
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(off64_t, lseek64, (int descriptor, off64_t offset, int whence), (descriptor, offset, whence),
+                return lseek(descriptor, offset, whence);)
+#endif
+
+#endif

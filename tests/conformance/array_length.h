@@ -1,0 +1,2 @@
+#define array_length(array) (sizeof(array) / sizeof((array)[0]))
+#define array_end(array) ((array) + array_length(array))

@@ -1,0 +1,2 @@
+#include <signal.h>
+#include "all.h"

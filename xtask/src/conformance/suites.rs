@@ -1,0 +1,134 @@
+//! Which programs a suite has, found in the folder that was given, and how each is compiled. Only names are here.
+
+use std::path::{Path, PathBuf};
+
+use super::{files_of, ours};
+
+/// A test.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// `suite/name`.
+    pub(crate) name: String,
+    /// What is compiled.
+    pub(crate) sources: Vec<PathBuf>,
+    /// Folders of headers.
+    pub(crate) include: Vec<PathBuf>,
+    /// Further options of the compiler.
+    pub(crate) options: Vec<&'static str>,
+    /// Its standard input; empty if there is none.
+    pub(crate) input: Option<PathBuf>,
+}
+
+/// The tests of a suite that concern streams and files.
+pub(crate) fn programs(suite: &str, folder: &Path) -> Result<Vec<Program>, String> {
+    match suite {
+        "musl" => musl(folder),
+        "glibc" => glibc(folder),
+        "llvm" => llvm(folder),
+        other => Err(format!("there is no suite '{other}'; use musl, glibc or llvm")),
+    }
+}
+
+/// Tests of musl's libc-test about streams and files.
+const MUSL: &[&str] = &[
+    "functional/fcntl",
+    "functional/fdopen",
+    "functional/fscanf",
+    "functional/fwscanf",
+    "functional/memstream",
+    "functional/popen",
+    "functional/snprintf",
+    "functional/sscanf",
+    "functional/sscanf_long",
+    "functional/stat",
+    "functional/swprintf",
+    "functional/ungetc",
+    "functional/utime",
+    "regression/fflush-exit",
+    "regression/fgets-eof",
+    "regression/fgetwc-buffering",
+    "regression/flockfile-list",
+    "regression/ftello-unflushed-append",
+    "regression/lseek-large",
+    "regression/mkdtemp-failure",
+    "regression/mkstemp-failure",
+    "regression/printf-1e9-oob",
+    "regression/printf-fmt-g-round",
+    "regression/printf-fmt-g-zeros",
+    "regression/printf-fmt-n",
+    "regression/rewind-clear-error",
+    "regression/rlimit-open-files",
+    "regression/scanf-bytes-consumed",
+    "regression/scanf-match-literal-eof",
+    "regression/scanf-nullbyte-char",
+    "regression/setvbuf-unget",
+    "regression/sscanf-eof",
+    "regression/statvfs",
+];
+
+fn musl(folder: &Path) -> Result<Vec<Program>, String> {
+    let common: Vec<_> = ["print", "rand", "path", "utf8", "setrlim", "memfill", "vmfill", "fdfill"]
+        .iter()
+        .map(|name| folder.join(format!("src/common/{name}.c")))
+        .filter(|path| path.exists())
+        .collect();
+    if common.is_empty() {
+        return Err(format!("{}: no src/common: it is not libc-test", folder.display()));
+    }
+    let there = |name: &&&str| folder.join(format!("src/{name}.c")).exists();
+    let program = |name: &&str| Program {
+        name: format!("musl/{name}"),
+        sources: [vec![folder.join(format!("src/{name}.c"))], common.clone()].concat(),
+        include: vec![folder.join("src/common")],
+        options: vec!["-std=c99", "-D_POSIX_C_SOURCE=200809L"],
+        input: None,
+    };
+    Ok(MUSL.iter().filter(there).map(program).collect())
+}
+
+fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
+    let mut programs = Vec::new();
+    for part in ["stdio-common", "libio"] {
+        for source in files_of(&folder.join(part))? {
+            let Some(name) =
+                source.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".c"))
+            else {
+                continue;
+            };
+            if !is_test(&source, name) {
+                continue;
+            }
+            let input = source.with_extension("input");
+            programs.push(Program {
+                name: format!("glibc/{part}/{name}"),
+                // A folder of glibc's own headers, libio has a stdio.h that is not for programs.
+                include: if part == "libio" { vec![ours()] } else { vec![ours(), folder.join(part)] },
+                options: vec!["-std=gnu17", "-D_GNU_SOURCE"],
+                input: input.exists().then_some(input),
+                sources: vec![source],
+            });
+        }
+    }
+    Ok(programs)
+}
+
+/// Whether a source of glibc is a test, by its name and its text: the library itself and parts of tests lie in the same folder.
+fn is_test(source: &Path, name: &str) -> bool {
+    let begins =
+        ["tst", "bug", "test", "scanf", "tfformat", "tiformat", "tllformat", "temptest", "errnobug", "xbug"];
+    // Parts that tests include, and tests of the build.
+    let parts = ["-skeleton", "-main", "-static", "-ind", "tst-vtables-common"];
+    let Ok(text) = std::fs::read_to_string(source) else { return false };
+    begins.iter().any(|begin| name.starts_with(begin))
+        && !parts.iter().any(|part| name.contains(part))
+        && (text.contains("main (") || text.contains("#include"))
+        && name != "scanf"
+}
+
+/// LLVM's tests are C++ on a frame of its own; none is compiled yet.
+fn llvm(folder: &Path) -> Result<Vec<Program>, String> {
+    Err(format!(
+        "{}: LLVM's tests call functions of its own namespace, which drop_in.h does not have",
+        folder.display()
+    ))
+}
