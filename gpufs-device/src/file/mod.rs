@@ -18,10 +18,9 @@
 //! | `read` from a device such as `/dev/zero` | may be short after any page |
 //! | `preadv2`, `pwritev2` | `RWF_HIPRI` has no effect. `RWF_NOWAIT` works on FIFOs and terminals too, which the system call refuses (`EOPNOTSUPP`) |
 //! | `writev` of more than staging memory holds at a time (`Builder::buffers`) | goes out in several writes, as `write` does: other lanes of the session do not come between them, other processes may |
-//! | `open` with a wrong path and wrong flags | the path's error (`open(2)`: `EINVAL`) |
+//! | calls on paths where one is empty or too long and something else is wrong too | the path's error, `ENOENT` or `ENAMETOOLONG` (the system call may have the other) |
 //! | `sync_file_range` of 4 GiB or more | goes to the end of the file |
 //! | `posix_fadvise` of 4 GiB or more | `EINVAL` before Linux 6.10; 0 stands for "to the end" as ever |
-//! | a path of 4,096 bytes or more | `ENAMETOOLONG`, whatever else is wrong |
 
 mod advise;
 mod open;
