@@ -56,6 +56,12 @@ GPUFS_BOTH int64_t gpufs_raw_funlockfile(gpufs_file *file);
 /* A step: the length so far in the low 48 bits, above them 0 (whole), 1 (more room), 2 (again), 3 (end of file). With
  * null memory: gives up. */
 GPUFS_BOTH int64_t gpufs_raw_getdelim(char *into, size_t bytes, size_t done, int delimiter, gpufs_file *file);
+/* Streams and descriptors. */
+GPUFS_BOTH int64_t gpufs_raw_fdopen(gpufs_session *session, int descriptor, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_fileno(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_freopen(const char *path, const char *mode, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_tmpfile(gpufs_session *session);
+GPUFS_BOTH int64_t gpufs_raw_mkstemp(gpufs_session *session, char *path);
 
 /* <gpufs/scan.h>: the scanf family. Targets that got a value, or 2^40 for EOF without an error. `reallocate` may be null;
  * else it is called with memory, its bytes before, and its bytes after, 0 to free it. */

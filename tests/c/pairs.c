@@ -82,6 +82,11 @@ static int read_line(gpufs_file *file) {
     CALL(symlinkat, gpufs_symlinkat(m->fs, "x", GPUFS_AT_FDCWD, m->absent) == 0)                      \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
     CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
+    CALL(fdopen, gpufs_fclose(gpufs_fdopen(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0), "r+")) == 0) \
+    CALL(fileno, gpufs_fileno(m->file) >= 3)                                                         \
+    CALL(freopen, gpufs_freopen(m->path, "r+", m->file) == m->file)                                   \
+    CALL(tmpfile, gpufs_fclose(gpufs_tmpfile(m->fs)) == 0)                                            \
+    CALL(mkstemp, gpufs_close(m->fs, gpufs_mkstemp(m->fs, strcpy(text, "pairs-XXXXXX"))) == 0)        \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
     CALL(fflush, gpufs_fflush(m->file) == 0)                                                          \
     CALL(fflush_all, gpufs_fflush_all(m->fs) == 0)                                                    \
