@@ -611,9 +611,9 @@ int main(void) {
     CHECK_FAILS(gpufs_host_statistics(host, NULL), -1, EINVAL);
 
     /* What failed above, by call and number. */
-    gpufs_failure failures[128];
-    const int kinds = gpufs_host_failures(host, failures, 128);
-    CHECK(kinds > 3 && kinds <= 128 && gpufs_host_failures(host, NULL, 128) == kinds && gpufs_host_failures(host, failures, 1) == kinds);
+    gpufs_failure failures[256];
+    const int kinds = gpufs_host_failures(host, failures, 256);
+    CHECK(kinds > 3 && kinds <= 256 && gpufs_host_failures(host, NULL, 256) == kinds && gpufs_host_failures(host, failures, 1) == kinds);
     uint64_t failed = 0, missing = 0, refused = 0;
     for (int index = 0; index < kinds; ++index) {
         CHECK(failures[index].count > 0 && failures[index].error > 0);
@@ -622,7 +622,7 @@ int main(void) {
         missing += strcmp(failures[index].call, "fopen") == 0 && failures[index].error == ENOENT ? failures[index].count : 0;
     }
     CHECK(failed == statistics.failed_calls && missing >= 1 && refused >= 2);
-    CHECK_FAILS(gpufs_host_failures(NULL, failures, 64), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_failures(NULL, failures, 256), -1, EINVAL);
 
     /* Errors of the kernel's output come with the synchronization, and what was wrong stays theirs. */
     gpufs_file *full = gpufs_host_fopen(host, "/dev/full", "w");
