@@ -291,8 +291,8 @@ pub(crate) fn exchange(session: &SessionTables, first: Descriptor, second: Descr
     let flags = [one, other].map(|file| file.flags.peek() & !OpenFile::FIXED);
     let numbers = [one, other].map(|file| file.descriptor.peek());
     let seekers = [one, other].map(|file| file.seeker.peek());
-    fill_entry(session, first, numbers[1], flags[1]);
-    fill_entry(session, second, numbers[0], flags[0]);
+    enter(session, first, numbers[1], flags[1]);
+    enter(session, second, numbers[0], flags[0]);
     one.seeker.set(seekers[1]);
     other.seeker.set(seekers[0]);
     for (descriptor, flags, number) in [(first, flags[1], numbers[1]), (second, flags[0], numbers[0])] {
