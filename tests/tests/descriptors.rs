@@ -149,7 +149,7 @@ fn freopen_keeps_the_stream_and_its_number() {
         let number = once(session, |_| file.fileno().unwrap());
         // So much that the stream has grown.
         each(session, 64, |_, lane| {
-            (0..100).for_each(|line| _ = fprintf!(file, c"%lu %d\n", lane, line).unwrap())
+            (0..100).for_each(|line| _ = fprintf!(file, c"%lu %d\n", lane, line).unwrap());
         });
         once(session, |fs| {
             assert_eq!(file.freopen(Some(&second), c"w").unwrap().fileno(), Ok(number));
