@@ -166,14 +166,6 @@ fn every_pair_of_calls_in_c() {
     }
 }
 
-#[test]
-fn services_from_c() {
-    match c_compilers().first() {
-        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/services.c"), true)),
-        None => skip("services_from_c", "no C compiler"),
-    }
-}
-
 /// As many streams as a session has by default, all open and written at once.
 #[test]
 fn as_many_streams_as_the_session_has() {
@@ -225,6 +217,7 @@ fn make_prefix(prefix: &Path) {
         ("gpufs.pc", "lib/pkgconfig"),
         ("gpufs-config.cmake", "lib/cmake/gpufs"),
         ("gpufs-config-version.cmake", "lib/cmake/gpufs"),
+        ("gpufs-program.cmake", "lib/cmake/gpufs"),
     ] {
         let text = std::fs::read_to_string(root().join("xtask/src/dist").join(package)).expect("the package");
         std::fs::create_dir_all(prefix.join(folder)).expect("a folder");

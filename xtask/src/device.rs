@@ -436,6 +436,16 @@ pub(crate) fn assembly_of(program: &Path, cpu: &str, output: &Path) -> Result<Co
     Ok(command)
 }
 
+/// The folder with CUDA's `ptxas` and `nvlink`.
+pub(crate) fn cuda_tools() -> Result<PathBuf, String> {
+    let folder = ptxas()?.parent().map(Path::to_owned).unwrap_or_default();
+    if folder.join("nvlink").exists() {
+        Ok(folder)
+    } else {
+        Err("there is no nvlink next to ptxas".to_owned())
+    }
+}
+
 /// `ptxas` of a CUDA installation or of PyPI's `nvidia-cuda-nvcc`.
 fn ptxas() -> Result<PathBuf, String> {
     const FROM_PYPI: &str = "import glob, nvidia; print(*(path for base in nvidia.__path__ for path in glob.glob(base + '/*/bin/ptxas')))";

@@ -10,6 +10,7 @@
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
 //! | `lex.rs` | Rust as words and comments |
 //! | `mutants` | changes of the core that loom's models must catch |
+//! | `programs.rs` | C programs as GPU programs, the project's own and those of other people |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 //! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
 //! | `workspace.rs` | where the workspace lies, and cargo's commands in it |
@@ -22,6 +23,7 @@ mod device;
 mod dist;
 mod lex;
 mod mutants;
+mod programs;
 mod step;
 mod tidy;
 mod workspace;
@@ -60,6 +62,9 @@ What is built and run:
   bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
   conformance --suite musl=DIR --suite glibc=DIR [--only PART] [--folder DIR]
                  tests of stdio of other C libraries, whose sources lie in these folders, unchanged on CPU lanes: a table
+  programs SOURCES PREFIX [GPU]
+                 C programs of other people, whose repositories lie in the folder SOURCES under their names: built natively, for CPU lanes and
+                 as cubins (for sm_90, or GPU) with the prefix that dist has made; outputs compared; target/programs is for a GPU machine
   dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
 ";
@@ -124,6 +129,11 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             }
         }
         "conformance" => Ok(conformance::run(&conformance_options(&mut parser)?)?),
+        "programs" => match &values(&mut parser)?[..] {
+            [sources, prefix] => Ok(programs::run(sources.as_ref(), prefix.as_ref(), "sm_90")),
+            [sources, prefix, gpu] => Ok(programs::run(sources.as_ref(), prefix.as_ref(), gpu)),
+            _ => Err("programs SOURCES PREFIX [GPU]: two folders, or those and the kind of GPU".into()),
+        },
         "dist" => match values(&mut parser)?.split_first() {
             Some((prefix, chosen)) => Ok(dist::run(prefix, chosen)),
             None => Err("dist DIR: DIR is missing".into()),

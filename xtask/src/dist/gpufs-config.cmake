@@ -8,6 +8,8 @@
 #   gpufs::host_hip      libgpufs_hip and libamdhip64
 #   gpufs::device_hip    the device calls for HIP kernels, for one AMD GPU, GPUFS_HIP_ARCHITECTURE
 #
+# gpufs_add_program(NAME SOURCE.c…) builds a C program whose own main runs on a GPU: gpufs-program.cmake describes it.
+#
 # Kernels that call into another file must be relocatable device code. Therefore finding gpufs sets CMAKE_CUDA_SEPARABLE_COMPILATION, which
 # applies to targets made afterwards.
 #
@@ -15,6 +17,7 @@
 # for blocks of 1,024 threads.
 
 get_filename_component(gpufs_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+include("${CMAKE_CURRENT_LIST_DIR}/gpufs-program.cmake")
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Threads)

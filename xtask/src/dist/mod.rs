@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use crate::device;
+use crate::programs;
 use crate::step::{self, Outcome, Report};
 use crate::workspace::{cargo, hip_path, root, target_directory};
 
@@ -76,6 +77,11 @@ pub(crate) fn check() -> Vec<Report> {
                 }
             });
         }
+    }
+    if can_build {
+        reports.extend(programs::check(&prefix));
+    } else {
+        reports.push(Report::skipped("C programs", "the prefix has no headers"));
     }
     reports
 }
@@ -169,7 +175,7 @@ pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
         return false;
     }
     let prefix = std::env::current_dir().unwrap_or_default().join(prefix);
-    let mut reports = vec![host(&prefix)];
+    let mut reports = vec![host(&prefix), program(&prefix)];
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|wanted| wanted == name);
     if wanted(HIP) {
         reports.push(host_hip(&prefix, "dist"));
@@ -237,7 +243,7 @@ fn host_hip(prefix: &Path, profile: &str) -> Report {
 fn device_code(prefix: &Path, name: &str, step: &'static str) -> Report {
     let cuda = name == "cuda";
     let file = if cuda { "gpufs.ptx".to_owned() } else { format!("gpufs-{name}.bc") };
-    let output = prefix.join("lib/gpufs").join(file);
+    let output = prefix.join("lib/gpufs").join(&file);
     if let Err(error) = fs::create_dir_all(prefix.join("lib/gpufs")) {
         return Report::skipped(step, error.to_string());
     }
@@ -254,7 +260,32 @@ fn device_code(prefix: &Path, name: &str, step: &'static str) -> Report {
         return report;
     }
     let hidden = if cuda { hide_in_ptx(&output) } else { hide_in_bitcode(&output) };
-    match hidden {
+    match hidden.and_then(|()| libc_code(&output, name, &file.replacen("gpufs", "gpufs-libc", 1))) {
+        Ok(()) => report,
+        Err(why) => Report { outcome: Outcome::Failed(why), ..report },
+    }
+}
+
+/// The C library's Rust half for the same GPU, for `gpufs build`, as a file of this name next to the device calls.
+fn libc_code(calls: &Path, name: &str, file: &str) -> Result<(), String> {
+    const PACKAGE: &str = "gpufs-libc";
+    let output = calls.with_file_name(file);
+    let mut command = if name == "cuda" {
+        device::ptx_of(PACKAGE, &output)?
+    } else {
+        device::bitcode_of(PACKAGE, name, &output)?
+    };
+    quietly(&mut command).map(drop)
+}
+
+/// The program `gpufs`.
+fn program(prefix: &Path) -> Report {
+    let report =
+        step::run("gpufs", &mut cargo("build -p gpufs --profile dist"), Duration::from_secs(20 * 60));
+    if report.outcome != Outcome::Passed {
+        return report;
+    }
+    match copy(&target_directory().join("dist/gpufs"), &prefix.join("bin/gpufs")) {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
     }
@@ -306,6 +337,7 @@ fn hide_in_bitcode(file: &Path) -> Result<(), String> {
 fn texts(prefix: &Path) -> Result<(), String> {
     let root = root();
     copy_folder(&root.join("include/gpufs"), &prefix.join("include/gpufs"))?;
+    copy_folder(&root.join("gpufs-libc/c"), &prefix.join("share/gpufs/libc"))?;
     copy(&root.join("include/README.md"), &prefix.join("share/doc/gpufs/README.md"))?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&root.join(licence), &prefix.join("share/licenses/gpufs").join(licence))?;
@@ -315,6 +347,7 @@ fn texts(prefix: &Path) -> Result<(), String> {
     }
     for (text, place) in [
         (include_str!("gpufs-config.cmake"), "lib/cmake/gpufs/gpufs-config.cmake"),
+        (include_str!("gpufs-program.cmake"), "lib/cmake/gpufs/gpufs-program.cmake"),
         (include_str!("gpufs-config-version.cmake"), "lib/cmake/gpufs/gpufs-config-version.cmake"),
         (include_str!("hip-on-cuda13.h"), "lib/cmake/gpufs/hip-on-cuda13.h"),
         (include_str!("gpufs.pc"), "lib/pkgconfig/gpufs.pc"),
@@ -340,11 +373,16 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(|_| ()).map_err(|error| at(from, &error))
 }
 
-/// The files of a folder that has no others in it.
+/// The files of a folder, and those of the folders in it.
 fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     for entry in fs::read_dir(from).map_err(|error| at(from, &error))? {
         let path = entry.map_err(|error| at(from, &error))?.path();
-        copy(&path, &to.join(path.file_name().unwrap_or(OsStr::new(""))))?;
+        let copied = to.join(path.file_name().unwrap_or(OsStr::new("")));
+        if path.is_dir() {
+            copy_folder(&path, &copied)?;
+        } else {
+            copy(&path, &copied)?;
+        }
     }
     Ok(())
 }

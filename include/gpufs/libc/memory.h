@@ -1,0 +1,2 @@
+/* An old name of string.h, on a GPU. */
+#include <string.h>

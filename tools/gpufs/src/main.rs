@@ -1,0 +1,64 @@
+//! `gpufs`: builds and runs C programs on a GPU, or on CPU lanes. docs/c-programs.md describes it for those who use it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `command_line.rs` | what was asked for |
+//! | `prefix.rs` | where headers, libraries and device code are |
+//! | `tools.rs` | compilers and linkers: finding them, running them, what they say |
+//! | `build` | sources to a program: `nvidia.rs`, `amd.rs`, `lanes.rs`, and what the first two share, `bitcode.rs` |
+//! | `run.rs` | a built program: starting it and its exit status |
+//! | `block.rs` | the memory of a program on a GPU: its arguments, environment and heap |
+
+mod block;
+mod build;
+mod command_line;
+mod prefix;
+mod run;
+mod tools;
+
+use std::process::ExitCode;
+
+use command_line::{Command, Options};
+
+/// The exit status after an error of gpufs's own, as env(1) has it.
+const TROUBLE: u8 = 125;
+
+fn main() -> ExitCode {
+    let command = match command_line::read(lexopt::Parser::from_env()) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("gpufs: {error}\ngpufs: 'gpufs help' describes the commands");
+            return ExitCode::from(TROUBLE);
+        }
+    };
+    let ended = match command {
+        Command::Help => {
+            print!("{}", command_line::HELP);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Build(options) => build::to_output(&options).map(|()| ExitCode::SUCCESS),
+        Command::Run(options) => build_and_run(&options),
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("gpufs: {error}");
+        ExitCode::from(TROUBLE)
+    })
+}
+
+/// Runs what is built already, or builds sources into a folder of their own and runs them from there.
+fn build_and_run(options: &Options) -> Result<ExitCode, String> {
+    if let [program] = &options.files[..]
+        && !command_line::is_source(program)
+    {
+        return run::built(program, options);
+    }
+    let scratch = build::Scratch::new()?;
+    let device = options.device_or_best();
+    let program = scratch.path(match device {
+        command_line::Device::Cuda => "program.cubin",
+        command_line::Device::Amd => return Err(run::NO_AMD.to_owned()),
+        command_line::Device::Cpu => "program",
+    });
+    build::program(options, device, &program)?;
+    run::named(&program, &options.name(), options)
+}
