@@ -27,6 +27,7 @@ mod iops;
 mod latency;
 mod one_core;
 mod options;
+mod paths;
 mod plots;
 mod print;
 mod read;
@@ -56,13 +57,14 @@ type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
 const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
-const SUBCOMMANDS: [Subcommand; 7] = [
+const SUBCOMMANDS: [Subcommand; 8] = [
     ("latency", latency::run),
     ("iops", iops::run),
     ("print", print::run),
     ("write", write::run),
     ("read", read::run),
     ("fgets", fgets::run),
+    ("paths", paths::run),
     ("cpu-cost", cost::run),
 ];
 

@@ -33,6 +33,7 @@ Measures gpufs on this machine. Beside each figure stands what else does the sam
   write      fwrite and pwrite, beside plain stores over the bus and CPU threads
   read       pread from the page cache, beside plain loads over the bus and CPU threads
   fgets      lines of a text file, beside one CPU thread
+  paths      stat of 100,000 files, and open and close of each, beside as many CPU threads as rings
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        all of these, in this order
   targets    the project's thirteen targets only, each beside its rival, and a table of which are met

@@ -3,8 +3,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::BorrowedFd;
 
+use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
 use gpufs_device::{File, Fs};
+use gpufs_host::ring::ServiceError;
 
 use crate::error::{Failure, guarded};
 use crate::session::{Host, host};
@@ -124,6 +126,68 @@ pub unsafe extern "C" fn gpufs_host_fclose(pointer: *mut Host, file: *mut c_void
         let mut session = host.lock()?;
         let tables = session.device_tables();
         session.with_tables(|view| File::from_handle_at(file.addr() as u64, tables, view)?.fclose())??;
+        Ok(0)
+    })
+}
+
+/// `gpufs_service`.
+pub type Service = Option<unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void) -> c_int>;
+
+/// What a service's function gets besides a request.
+#[derive(Clone, Copy)]
+struct Context(*mut c_void);
+
+// SAFETY:
+// - the program's, which hands it to a function that runs on several threads (`gpufs_host_add_service`)
+unsafe impl Send for Context {}
+// SAFETY:
+// - as above
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn pointer(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Lets kernels call a function of the program. 0, or −1.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed; `name` is null or ends with a NUL. `function` is null, or may be called with
+/// `context` on any thread, several times at once, until the host is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_add_service(
+    pointer: *mut Host,
+    name: *const c_char,
+    request_bytes: usize,
+    reply_bytes: usize,
+    function: Service,
+    context: *mut c_void,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        let (false, Some(function)) = (name.is_null(), function) else {
+            return Err(Failure::new(libc::EINVAL, "the service's name or its function is null"));
+        };
+        // SAFETY:
+        // - not null, and ends with a NUL, by this function's contract
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        let context = Context(context);
+        let call = move |request: &[u8], reply: &mut [u8]| {
+            // SAFETY:
+            // - by this function's contract; the memory is as long as the function was added with, and lives during the call
+            match unsafe { function(context.pointer(), request.as_ptr().cast(), reply.as_mut_ptr().cast()) } {
+                0 => Ok(()),
+                number @ 1..=4095 => Err(Errno::from_number(number)),
+                _ => Err(Errno::IO),
+            }
+        };
+        host.lock()?.add_service_of_bytes(&name, (request_bytes, reply_bytes), call).map_err(|error| {
+            let errno = if matches!(error, ServiceError::Taken { .. }) { libc::EEXIST } else { libc::EINVAL };
+            Failure::new(errno, error.to_string())
+        })?;
         Ok(0)
     })
 }

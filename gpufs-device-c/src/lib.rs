@@ -19,6 +19,7 @@
 )]
 #![expect(unsafe_code, reason = "functions with C's contracts")]
 
+pub mod descriptors;
 pub mod file;
 pub mod paths;
 pub mod print;

@@ -1,12 +1,65 @@
 //! What the host does for kernels where io_uring has no operation. Each call is a method of [`Fs`](gpufs_device::Fs), which describes it, as the
 //! headers do.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 use gpufs_core::session::SessionTables;
-use gpufs_device::Call;
+use gpufs_device::service::{Directory, Dirent, LockCommand, RecordLock, TimeSpec, key_of};
+use gpufs_device::{Call, Errno, File, Fs};
 
-use crate::{count, counted_with, session, writable};
+use crate::{bounded, count, counted_with, done, readable, result, session, stream_for, writable};
+
+fn descriptor(number: c_int) -> gpufs_device::file::Descriptor {
+    // The call refuses a negative number, but for `AT_FDCWD`: it becomes larger than any table.
+    gpufs_device::file::Descriptor(number.cast_unsigned())
+}
+
+/// A structure that a call reads or fills.
+///
+/// # Errors
+/// `EFAULT` for null.
+///
+/// # Safety
+/// Null, or a `T` that nothing else uses while the result is used.
+unsafe fn structure<'a, T>(memory: *mut T) -> Result<&'a mut T, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { memory.as_mut() }.ok_or(Errno::FAULT)
+}
+
+/// The session and a path, for a call that takes both.
+///
+/// # Errors
+/// `EINVAL` for a null session; those of [`crate::path`].
+///
+/// # Safety
+/// As [`session`] and [`crate::path`].
+unsafe fn fs_and_path<'a>(
+    tables: *const SessionTables,
+    path: *const c_char,
+    call: Call,
+) -> Result<(Fs, &'a CStr), Errno> {
+    let checked = (
+        // SAFETY:
+        // - this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - this function's contract
+        unsafe { crate::path(path) },
+    );
+    let (fs, path) = counted_with(call, checked);
+    Ok((fs?, path?))
+}
+
+/// Two times of `utimensat`, or none for null.
+///
+/// # Safety
+/// Null, or two times that do not change during the call.
+unsafe fn times(times: *const TimeSpec) -> Option<[TimeSpec; 2]> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { times.cast::<[TimeSpec; 2]>().as_ref() }.copied()
+}
 
 /// `readlink(2)`: bytes of the target.
 ///
@@ -19,21 +72,420 @@ pub unsafe extern "C-unwind" fn gpufs_raw_readlink(
     into: *mut c_void,
     bytes: usize,
 ) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Readlink) };
+    count(checked.and_then(|(fs, path)| {
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        let (_, into) = counted_with(Call::Readlink, (Ok(fs), unsafe { writable(into, bytes) }));
+        fs.readlink(path, into?)
+    }))
+}
+
+/// `truncate(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_truncate(
+    tables: *const SessionTables,
+    path: *const c_char,
+    length: i64,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Truncate) };
+    done(checked.and_then(|(fs, path)| fs.truncate(path, length.cast_unsigned())))
+}
+
+/// `chmod(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_chmod(
+    tables: *const SessionTables,
+    path: *const c_char,
+    mode: u32,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Chmod) };
+    done(checked.and_then(|(fs, path)| fs.chmod(path, mode)))
+}
+
+/// `access(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_access(
+    tables: *const SessionTables,
+    path: *const c_char,
+    mode: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Access) };
+    done(checked.and_then(|(fs, path)| fs.access(path, mode.cast_unsigned())))
+}
+
+/// `faccessat(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_faccessat(
+    tables: *const SessionTables,
+    dir: c_int,
+    path: *const c_char,
+    mode: c_int,
+    flags: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Faccessat) };
+    done(checked.and_then(|(fs, path)| {
+        fs.faccessat(descriptor(dir), path, mode.cast_unsigned(), flags.cast_unsigned())
+    }))
+}
+
+/// `utimensat(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL; `pair` is null or two times.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_utimensat(
+    tables: *const SessionTables,
+    dir: c_int,
+    path: *const c_char,
+    pair: *const TimeSpec,
+    flags: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Utimensat) };
+    // SAFETY:
+    // - null or two times, by this function's contract
+    let pair = unsafe { times(pair) };
+    done(checked.and_then(|(fs, path)| fs.utimensat(descriptor(dir), path, pair, flags.cast_unsigned())))
+}
+
+/// `opendir(3)`: a descriptor.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_opendir(tables: *const SessionTables, path: *const c_char) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Opendir) };
+    result(checked.and_then(|(fs, path)| fs.opendir(path).map(|Directory(opened)| opened.0)))
+}
+
+/// `fchmod(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fchmod(
+    tables: *const SessionTables,
+    number: c_int,
+    mode: u32,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.fchmod(descriptor(number), mode)))
+}
+
+/// `futimens(3)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `pair` is null or two times.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_futimens(
+    tables: *const SessionTables,
+    number: c_int,
+    pair: *const TimeSpec,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    // SAFETY:
+    // - null or two times, by this function's contract
+    let pair = unsafe { times(pair) };
+    done(fs.and_then(|fs| fs.futimens(descriptor(number), pair)))
+}
+
+/// `rewinddir(3)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_rewinddir(tables: *const SessionTables, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.rewinddir(Directory(descriptor(number)))))
+}
+
+/// `closedir(3)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_closedir(tables: *const SessionTables, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.closedir(Directory(descriptor(number)))))
+}
+
+/// `flock(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_flock(
+    tables: *const SessionTables,
+    number: c_int,
+    operation: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.flock(descriptor(number), operation.cast_unsigned())))
+}
+
+/// `time(2)`: seconds since 1970.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_time(tables: *const SessionTables) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    result(fs.and_then(|fs| fs.time().map(i64::cast_unsigned)))
+}
+
+/// `getcwd(3)`: bytes of the path, without the NUL.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `into` is null or has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_getcwd(
+    tables: *const SessionTables,
+    into: *mut c_void,
+    bytes: usize,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or what the call uses, by this function's contract
+        unsafe { writable(into, bytes) },
+    );
+    count(match counted_with(Call::Getcwd, checked) {
+        (Ok(fs), Ok(into)) => fs.getcwd(into).map(CStr::count_bytes),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `readdir(3)`: 1 with an entry, 0 at the end.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `into` is null or a structure of the call's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_readdir(
+    tables: *const SessionTables,
+    number: c_int,
+    into: *mut Dirent,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or what the call uses, by this function's contract
+        unsafe { structure(into) },
+    );
+    result(match counted_with(Call::Readdir, checked) {
+        (Ok(fs), Ok(into)) => fs.readdir(Directory(descriptor(number)), into),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `clock_gettime(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `into` is null or a structure of the call's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_clock_gettime(
+    tables: *const SessionTables,
+    clock: c_int,
+    into: *mut TimeSpec,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or what the call uses, by this function's contract
+        unsafe { structure(into) },
+    );
+    done(match counted_with(Call::ClockGettime, checked) {
+        (Ok(fs), Ok(into)) => fs.clock_gettime(clock.cast_unsigned()).map(|time| *into = time),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `nanosleep(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `duration` is null or a structure of the call's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_nanosleep(
+    tables: *const SessionTables,
+    duration: *const TimeSpec,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or what the call uses, by this function's contract
+        unsafe { structure(duration.cast_mut()) },
+    );
+    done(match counted_with(Call::Nanosleep, checked) {
+        (Ok(fs), Ok(duration)) => fs.nanosleep(*duration),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// Record locks of `fcntl(2)`: `command` is `F_GETLK` (5), `F_SETLK` (6) or `F_SETLKW` (7).
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `lock` is null or a lock that nothing else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fcntl(
+    tables: *const SessionTables,
+    number: c_int,
+    command: c_int,
+    lock: *mut RecordLock,
+) -> i64 {
+    let checked = (
+        // SAFETY:
+        // - `tables` is null or a session's, by this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - null or a lock, by this function's contract
+        unsafe { structure(lock) }.and_then(|lock| match command {
+            5 => Ok((LockCommand::Find, lock)),
+            6 => Ok((LockCommand::Set, lock)),
+            7 => Ok((LockCommand::SetAndWait, lock)),
+            _ => Err(Errno::INVAL),
+        }),
+    );
+    done(match counted_with(Call::Fcntl, checked) {
+        (Ok(fs), Ok((command, lock))) => fs.fcntl(descriptor(number), command, lock),
+        (Err(errno), _) | (_, Err(errno)) => Err(errno),
+    })
+}
+
+/// `getenv(3)`: the length of the whole value.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `name` is null or ends with a NUL; `into` is null or has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_getenv(
+    tables: *const SessionTables,
+    name: *const c_char,
+    into: *mut c_void,
+    bytes: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract: a name is bounded as a path is
+    let checked = unsafe { fs_and_path(tables, name, Call::Getenv) };
+    count(checked.and_then(|(fs, name)| {
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        let (_, into) = counted_with(Call::Getenv, (Ok(fs), unsafe { writable(into, bytes) }));
+        fs.getenv(name, into?)
+    }))
+}
+
+/// `popen(3)`: a stream.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; the strings are null or end with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_popen(
+    tables: *const SessionTables,
+    command: *const c_char,
+    mode: *const c_char,
+) -> i64 {
     let checked = (
         // SAFETY:
         // - `tables` is null or a session's, by this function's contract
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::path(path) }.and_then(|path| {
+        unsafe { bounded(command, crate::PATH_BYTES) }.and_then(|command| {
             // SAFETY:
-            // - null or `bytes` bytes that the call may fill, by this function's contract
-            let into = unsafe { writable(into, bytes) }?;
-            Ok((path, into))
+            // - null or ends with a NUL, by this function's contract
+            let mode = unsafe { crate::mode(mode) }?;
+            Ok((command.ok_or(Errno::TOOBIG)?, mode))
         }),
     );
-    count(match counted_with(Call::Readlink, checked) {
-        (Ok(fs), Ok((path, into))) => fs.readlink(path, into),
+    result(match counted_with(Call::Popen, checked) {
+        (Ok(fs), Ok((command, mode))) => fs.popen(command, mode).map(File::to_handle),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
+}
+
+/// `pclose(3)`: the wait status.
+///
+/// # Safety
+/// As [`crate::stdio::gpufs_raw_fclose`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_pclose(file: *const c_void) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let file = unsafe { stream_for(file, Call::Pclose) };
+    result(file.and_then(|file| file.fs().pclose(file)).map(i32::cast_unsigned))
+}
+
+/// A function of the program, by its name.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `name` is null or ends with a NUL; `request` holds `request_bytes` bytes, and `reply` has
+/// room for `reply_bytes`, or are null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_call(
+    tables: *const SessionTables,
+    name: *const c_char,
+    request: *const c_void,
+    request_bytes: usize,
+    reply: *mut c_void,
+    reply_bytes: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract: a name is bounded as a path is
+    let checked = unsafe { fs_and_path(tables, name, Call::Service) };
+    done(checked.and_then(|(fs, name)| {
+        // SAFETY:
+        // - null or `request_bytes` bytes that stay as they are, by this function's contract
+        let request = unsafe { readable(request, request_bytes) };
+        // SAFETY:
+        // - null or `reply_bytes` bytes that the call may fill, by this function's contract
+        let reply = unsafe { writable(reply, reply_bytes) };
+        let memory = request.and_then(|request| Ok((request, reply?)));
+        let (_, memory) = counted_with(Call::Service, (Ok(fs), memory));
+        let (request, reply) = memory?;
+        fs.call_by_key(key_of(name.to_bytes()), request, reply)
+    }))
 }

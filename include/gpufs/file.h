@@ -43,6 +43,11 @@
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_open(gpufs_session *session, const char *path, int flags, uint32_t mode) {
     return gpufs_int_(gpufs_raw_open(session, path, flags, mode));
 }
+/* Makes a file with a new name and opens it for reading and writing (mkstemp(3)): `path` ends with XXXXXX, which the name
+ * replaces. A descriptor, or -1: EINVAL also for another end. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_mkstemp(gpufs_session *session, char *path) {
+    return gpufs_int_(gpufs_raw_mkstemp(session, path));
+}
 /* Closes it (close(2)), also when the call fails. 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_close(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_close(session, descriptor));
@@ -120,6 +125,7 @@ namespace gpufs {
 GPUFS_BOTH inline Result<int> open(Session session, const char *path, int flags, uint32_t mode = 0) {
     return gpufs_open(session, path, flags, mode);
 }
+GPUFS_BOTH inline Result<int> mkstemp(Session session, char *path) { return gpufs_mkstemp(session, path); }
 GPUFS_BOTH inline Result<int> close(Session session, int descriptor) { return gpufs_close(session, descriptor); }
 GPUFS_BOTH inline Result<int64_t> read(Session session, int descriptor, void *into, size_t bytes) {
     return gpufs_read(session, descriptor, into, bytes);

@@ -170,6 +170,15 @@ int gpufs_host_unregister_file(gpufs_host *host, int descriptor);
  * full). */
 void *gpufs_host_buffer(gpufs_host *host, size_t bytes);
 
+/* A function that kernels call (gpufs_call): fills `reply`, which is zero before, from `request`. 0, or an error number,
+ * which the call fails with. It runs on threads of the session, several at a time; it may block, and must not wait for
+ * the kernel that called it. */
+typedef int (*gpufs_service)(void *context, const void *request, void *reply);
+/* Lets kernels call `function` by `name`, with requests and replies of these many bytes, GPUFS_SERVICE_BYTES at most,
+ * until the host is closed. 0, or -1: EINVAL (null, too many bytes), EEXIST (the name is taken). */
+int gpufs_host_add_service(gpufs_host *host, const char *name, size_t request_bytes, size_t reply_bytes,
+                           gpufs_service function, void *context);
+
 /* Counters of the session since it began, summed over its rings. Exact while no kernel runs. */
 typedef struct gpufs_statistics {
     size_t size;            /* sizeof(gpufs_statistics), set by the caller */

@@ -47,7 +47,37 @@ GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *form
 
 /* <gpufs/service.h>: what the host does. */
 
+struct gpufs_timespec;
+struct gpufs_record_lock;
+struct gpufs_dirent;
+
 GPUFS_BOTH int64_t gpufs_raw_readlink(gpufs_session *session, const char *path, void *into, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_truncate(gpufs_session *session, const char *path, int64_t length);
+GPUFS_BOTH int64_t gpufs_raw_chmod(gpufs_session *session, const char *path, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_fchmod(gpufs_session *session, int descriptor, uint32_t mode);
+GPUFS_BOTH int64_t gpufs_raw_access(gpufs_session *session, const char *path, int mode);
+GPUFS_BOTH int64_t gpufs_raw_faccessat(gpufs_session *session, int dir, const char *path, int mode, int flags);
+GPUFS_BOTH int64_t gpufs_raw_utimensat(gpufs_session *session, int dir, const char *path,
+                                       const struct gpufs_timespec *times, int flags);
+GPUFS_BOTH int64_t gpufs_raw_futimens(gpufs_session *session, int descriptor, const struct gpufs_timespec *times);
+GPUFS_BOTH int64_t gpufs_raw_getcwd(gpufs_session *session, void *into, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_flock(gpufs_session *session, int descriptor, int operation);
+GPUFS_BOTH int64_t gpufs_raw_fcntl(gpufs_session *session, int descriptor, int command, struct gpufs_record_lock *lock);
+GPUFS_BOTH int64_t gpufs_raw_getenv(gpufs_session *session, const char *name, void *into, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_clock_gettime(gpufs_session *session, int clock, struct gpufs_timespec *into);
+GPUFS_BOTH int64_t gpufs_raw_nanosleep(gpufs_session *session, const struct gpufs_timespec *duration);
+GPUFS_BOTH int64_t gpufs_raw_call(gpufs_session *session, const char *name, const void *request,
+                                  size_t request_bytes, void *reply, size_t reply_bytes);
+GPUFS_BOTH int64_t gpufs_raw_time(gpufs_session *session);
+GPUFS_BOTH int64_t gpufs_raw_popen(gpufs_session *session, const char *command, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_pclose(gpufs_file *file);
+
+/* <gpufs/dirent.h>: directories. */
+
+GPUFS_BOTH int64_t gpufs_raw_opendir(gpufs_session *session, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_readdir(gpufs_session *session, int dir, struct gpufs_dirent *into);
+GPUFS_BOTH int64_t gpufs_raw_rewinddir(gpufs_session *session, int dir);
+GPUFS_BOTH int64_t gpufs_raw_closedir(gpufs_session *session, int dir);
 
 GPUFS_BOTH int64_t gpufs_raw_flockfile(gpufs_file *file);
 /* 1: another has it. */
@@ -56,6 +86,12 @@ GPUFS_BOTH int64_t gpufs_raw_funlockfile(gpufs_file *file);
 /* A step: the length so far in the low 48 bits, above them 0 (whole), 1 (more room), 2 (again), 3 (end of file). With
  * null memory: gives up. */
 GPUFS_BOTH int64_t gpufs_raw_getdelim(char *into, size_t bytes, size_t done, int delimiter, gpufs_file *file);
+/* Streams and descriptors. */
+GPUFS_BOTH int64_t gpufs_raw_fdopen(gpufs_session *session, int descriptor, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_fileno(gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_freopen(const char *path, const char *mode, gpufs_file *file);
+GPUFS_BOTH int64_t gpufs_raw_tmpfile(gpufs_session *session);
+GPUFS_BOTH int64_t gpufs_raw_mkstemp(gpufs_session *session, char *path);
 
 /* <gpufs/scan.h>: the scanf family. Targets that got a value, or 2^40 for EOF without an error. `reallocate` may be null;
  * else it is called with memory, its bytes before, and its bytes after, 0 to free it. */

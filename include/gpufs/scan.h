@@ -108,7 +108,7 @@ GPUFS_INLINE gpufs_file *gpufs_input_(gpufs_session *session) {
 #define GPUFS_SCAN_VARIADIC_ GPUFS_INLINE
 #endif
 
-#if !GPUFS_ON_DEVICE || defined(__clang__)
+#if !GPUFS_ON_DEVICE || defined(__CUDACC__) || defined(__clang__)
 
 GPUFS_SCAN_VARIADIC_ GPUFS_RESULT(int) gpufs_vfscanf(gpufs_file *file, const char *format, va_list list) {
     gpufs_scan_target targets[GPUFS_SCAN_TARGETS];

@@ -76,6 +76,33 @@ GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fopen_shared(gpufs_session *sessio
     int error = gpufs_error_of_(raw);
     GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
 }
+/* Streams and descriptors of the session. */
+
+/* A stream on an open descriptor (fdopen(3)), which belongs to it from then on: gpufs_fclose closes it. It stands where
+ * the descriptor does, with "a" at the end. Null on error: EINVAL (mode, or more than the descriptor was opened for),
+ * EBADF, EMFILE. */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fdopen(gpufs_session *session, int descriptor, const char *mode) {
+    int64_t raw = gpufs_raw_fdopen(session, descriptor, mode);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+/* The stream's descriptor (fileno(3)), or -1: EBADF. gpufs_fflush first puts it where the stream stands. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fileno(gpufs_file *file) { return gpufs_int_(gpufs_raw_fileno(file)); }
+/* Opens another file on the same stream (freopen(3)), called by one thread; with a null path the same file in another
+ * mode. `file`, or null, as gpufs_fopen: then it is closed. EBUSY for a stream of gpufs_fopen_shared, which stays. */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_freopen(const char *path, const char *mode, gpufs_file *file) {
+    int64_t raw = gpufs_raw_freopen(path, mode, file);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+/* A stream on a new file in /tmp without a name, which goes with its last close (tmpfile(3)). Each thread gets one of
+ * its own. Null on error, as gpufs_fopen; EOPNOTSUPP where the file system of /tmp has no such files. */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_tmpfile(gpufs_session *session) {
+    int64_t raw = gpufs_raw_tmpfile(session);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+
 /* Flushes and closes (fclose(3)): called by one thread, once. 0, or EOF with an error of the flush or the close,
  * EBADF if it is closed already. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_raw_fclose(file)); }
@@ -310,6 +337,16 @@ GPUFS_BOTH inline Result<File *> fopen(Session session, const char *path, const 
 GPUFS_BOTH inline Result<File *> fopen_shared(Session session, const char *path, const char *mode) {
     return gpufs_fopen_shared(session, path, mode);
 }
+GPUFS_BOTH inline Result<File *> fdopen(Session session, int descriptor, const char *mode) {
+    return gpufs_fdopen(session, descriptor, mode);
+}
+#ifndef fileno /* a macro in some C libraries */
+GPUFS_BOTH inline Result<int> fileno(File *file) { return gpufs_fileno(file); }
+#endif
+GPUFS_BOTH inline Result<File *> freopen(const char *path, const char *mode, File *file) {
+    return gpufs_freopen(path, mode, file);
+}
+GPUFS_BOTH inline Result<File *> tmpfile(Session session) { return gpufs_tmpfile(session); }
 GPUFS_BOTH inline Result<int> fclose(File *file) { return gpufs_fclose(file); }
 GPUFS_BOTH inline Result<int> fflush(File *file) { return gpufs_fflush(file); }
 /* fflush(NULL), of a session. */

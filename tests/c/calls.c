@@ -400,6 +400,41 @@ static void vectors(gpufs_session *fs, void *argument) {
     }
 }
 
+/* Streams on descriptors and back, in one lane. */
+static void between(gpufs_session *fs, void *argument) {
+    char text[64], path[] = "made-XXXXXX";
+    (void)argument;
+    int made = gpufs_mkstemp(fs, path);
+    CHECK(made >= 0 && strcmp(path, "made-XXXXXX") != 0 && strlen(path) == 11 && access(path, F_OK) == 0);
+    CHECK_FAILS(gpufs_mkstemp(fs, text + sprintf(text, "x") - 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_mkstemp(fs, NULL), -1, EFAULT);
+    CHECK_FAILS(gpufs_mkstemp(NULL, path), -1, EINVAL);
+    gpufs_file *file = gpufs_fdopen(fs, made, "w+");
+    CHECK(file != NULL && gpufs_fileno(file) == made && gpufs_fputs("a stream", file) == 0);
+    CHECK(gpufs_freopen(NULL, "r", file) == file && gpufs_fgets(text, sizeof text, file) == text && strcmp(text, "a stream") == 0);
+    CHECK(gpufs_freopen("reopened", "w", file) == file && gpufs_fileno(file) == made && gpufs_fputs("another", file) == 0);
+    CHECK_FAILS(gpufs_freopen("no/such", "r", file), NULL, ENOENT);
+    CHECK_FAILS(gpufs_fileno(file), -1, EBADF);
+    CHECK_FAILS(gpufs_close(fs, made), -1, EBADF);
+    CHECK(slurp("reopened", text, sizeof text) == 7);
+    CHECK_FAILS(gpufs_freopen("reopened", "r", file), NULL, EBADF);
+    CHECK_FAILS(gpufs_freopen("reopened", NULL, gpufs_stdout(fs)), NULL, EFAULT);
+    CHECK_FAILS(gpufs_freopen("reopened", "r", NULL), NULL, EBADF);
+    CHECK_FAILS(gpufs_fdopen(fs, made, "r"), NULL, EBADF);
+    CHECK_FAILS(gpufs_fdopen(fs, -1, "r"), NULL, EBADF);
+    CHECK_FAILS(gpufs_fdopen(NULL, 0, "r"), NULL, EINVAL);
+    made = gpufs_open(fs, "reopened", O_RDONLY, 0);
+    CHECK_FAILS(gpufs_fdopen(fs, made, "w"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_fdopen(fs, made, "q"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_fdopen(fs, made, NULL), NULL, EFAULT);
+    CHECK(gpufs_close(fs, made) == 0);
+    file = gpufs_tmpfile(fs);
+    CHECK(file != NULL && gpufs_fputs("gone", file) == 0 && gpufs_fseek(file, 1, SEEK_SET) == 0 && gpufs_fgetc(file) == 'o');
+    CHECK(gpufs_fclose(file) == 0);
+    CHECK_FAILS(gpufs_tmpfile(NULL), NULL, EINVAL);
+    CHECK_FAILS(gpufs_fileno(NULL), -1, EBADF);
+}
+
 /* Descriptors, in one lane. */
 static void descriptors(gpufs_session *fs, void *argument) {
     char bytes[16] = "0123456789";
@@ -525,6 +560,7 @@ int main(void) {
     CHECK(slurp("untouched", text, sizeof text) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, descriptors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, vectors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, between, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, endless, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, no_session, NULL) == 0 && gpufs_host_synchronize(host) == 0);
 
@@ -575,9 +611,9 @@ int main(void) {
     CHECK_FAILS(gpufs_host_statistics(host, NULL), -1, EINVAL);
 
     /* What failed above, by call and number. */
-    gpufs_failure failures[128];
-    const int kinds = gpufs_host_failures(host, failures, 128);
-    CHECK(kinds > 3 && kinds <= 128 && gpufs_host_failures(host, NULL, 128) == kinds && gpufs_host_failures(host, failures, 1) == kinds);
+    gpufs_failure failures[256];
+    const int kinds = gpufs_host_failures(host, failures, 256);
+    CHECK(kinds > 3 && kinds <= 256 && gpufs_host_failures(host, NULL, 256) == kinds && gpufs_host_failures(host, failures, 1) == kinds);
     uint64_t failed = 0, missing = 0, refused = 0;
     for (int index = 0; index < kinds; ++index) {
         CHECK(failures[index].count > 0 && failures[index].error > 0);
@@ -586,7 +622,7 @@ int main(void) {
         missing += strcmp(failures[index].call, "fopen") == 0 && failures[index].error == ENOENT ? failures[index].count : 0;
     }
     CHECK(failed == statistics.failed_calls && missing >= 1 && refused >= 2);
-    CHECK_FAILS(gpufs_host_failures(NULL, failures, 64), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_failures(NULL, failures, 256), -1, EINVAL);
 
     /* Errors of the kernel's output come with the synchronization, and what was wrong stays theirs. */
     gpufs_file *full = gpufs_host_fopen(host, "/dev/full", "w");

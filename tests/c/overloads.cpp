@@ -171,6 +171,10 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(close(fs, folder) == 0 && remove(fs, "overloaded") != 0 && remove(fs, "overloaded/hard") == 0 && rmdir(fs, "overloaded") == 0);
     auto gone = stat(fs, "overloaded", &status);
     CHECK(gone == -1 && gone.error() == ENOENT && creat(fs, "overloaded/x", 0).error() == ENOENT);
+    char template_[] = "made-XXXXXX";
+    auto opened = fdopen(fs, mkstemp(fs, template_), "w+");
+    CHECK(opened && gpufs_fileno(opened) >= 0 && freopen("vectors", "r", opened) == opened && fclose(opened) == 0);
+    CHECK(freopen("vectors", "r", opened.value()).error() == EBADF && fclose(tmpfile(fs)) == 0);
     auto bad = read(fs, descriptor, text, 1);
     CHECK(bad == -1 && bad.error() == EBADF);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include <gpufs/dirent.h>
 #include <gpufs/file.h>
 #include <gpufs/host.h>
 #include <gpufs/service.h>
@@ -57,6 +58,28 @@ static int read_line(gpufs_file *file) {
     /* Refused before Linux 6.9. */                                                                   \
     CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
     CALL(readlink, gpufs_readlink(m->fs, m->path, text, 32) == -1 && errno == EINVAL)                 \
+    CALL(truncate, gpufs_truncate(m->fs, m->path, 7) == 0)                                            \
+    CALL(chmod, gpufs_chmod(m->fs, m->path, 0600) == 0)                                               \
+    CALL(fchmod, gpufs_fchmod(m->fs, m->descriptor, 0600) == 0)                                       \
+    CALL(access, gpufs_access(m->fs, m->path, GPUFS_R_OK) == 0)                                       \
+    CALL(faccessat, gpufs_faccessat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_R_OK, 0) == 0)              \
+    CALL(utimensat, gpufs_utimensat(m->fs, GPUFS_AT_FDCWD, m->path, NULL, 0) == 0)                    \
+    CALL(futimens, gpufs_futimens(m->fs, m->descriptor, NULL) == 0)                                   \
+    CALL(getcwd, gpufs_getcwd(m->fs, text, 1) == NULL && errno == ERANGE)                             \
+    CALL(opendir, gpufs_closedir(m->fs, gpufs_opendir(m->fs, ".")) == 0)                              \
+    CALL(readdir, gpufs_readdir(m->fs, m->descriptor, &entry) == -1 && errno == ENOTDIR)              \
+    CALL(rewinddir, gpufs_rewinddir(m->fs, m->descriptor) == 0)                                       \
+    CALL(closedir, gpufs_closedir(m->fs, gpufs_opendir(m->fs, "/")) == 0)                             \
+    CALL(flock, gpufs_flock(m->fs, m->descriptor, GPUFS_LOCK_SH) == 0)                                \
+    CALL(fcntl, gpufs_fcntl(m->fs, m->descriptor, 99, NULL) == -1 && errno == EFAULT)                 \
+    CALL(getenv, gpufs_getenv(m->fs, "GPUFS_NO_SUCH", text, 32) == -1 && errno == ENOENT)             \
+    CALL(clock_gettime, gpufs_clock_gettime(m->fs, GPUFS_CLOCK_REALTIME, &moment) == 0)               \
+    CALL(time, gpufs_time(m->fs) > 0)                                                                 \
+    CALL(nanosleep, gpufs_nanosleep(m->fs, &moment) == 0)                                             \
+    /* A process a pair would take long: tests/c/services.c starts one. */                            \
+    CALL(popen, gpufs_popen(m->fs, "exit 3", "x") == NULL && errno == EINVAL)                         \
+    CALL(pclose, gpufs_pclose(m->file) == -1 && errno == ECHILD)                                      \
+    CALL(call, gpufs_call(m->fs, "none", NULL, 0, NULL, 0) == -1 && errno == ENOSYS)                  \
     CALL(openat, gpufs_close(m->fs, gpufs_openat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_O_RDWR, 0)) == 0)\
     CALL(creat, gpufs_close(m->fs, gpufs_creat(m->fs, m->other, 0600)) == 0)                          \
     CALL(fallocate, gpufs_fallocate(m->fs, m->descriptor, 0, 0, 100) == 0)                            \
@@ -82,6 +105,11 @@ static int read_line(gpufs_file *file) {
     CALL(symlinkat, gpufs_symlinkat(m->fs, "x", GPUFS_AT_FDCWD, m->absent) == 0)                      \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
     CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
+    CALL(fdopen, gpufs_fclose(gpufs_fdopen(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0), "r+")) == 0) \
+    CALL(fileno, gpufs_fileno(m->file) >= 3)                                                         \
+    CALL(freopen, gpufs_freopen(m->path, "r+", m->file) == m->file)                                   \
+    CALL(tmpfile, gpufs_fclose(gpufs_tmpfile(m->fs)) == 0)                                            \
+    CALL(mkstemp, gpufs_close(m->fs, gpufs_mkstemp(m->fs, strcpy(text, "pairs-XXXXXX"))) == 0)        \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
     CALL(fflush, gpufs_fflush(m->file) == 0)                                                          \
     CALL(fflush_all, gpufs_fflush_all(m->fs) == 0)                                                    \
@@ -119,7 +147,10 @@ static int read_line(gpufs_file *file) {
         char text[32];                       \
         struct gpufs_stat st;                \
         struct gpufs_statx stx;              \
+        gpufs_dirent entry;                  \
+        gpufs_timespec moment = {0, 1};      \
         (void)text, (void)st, (void)stx;     \
+        (void)entry, (void)moment;           \
         (void)m;                             \
         return right;                        \
     }
@@ -140,6 +171,8 @@ static int by_text(int number, struct mine *m) {
     char text[32];
     struct gpufs_stat st;
     struct gpufs_statx stx;
+    gpufs_dirent entry;
+    gpufs_timespec moment = {0, 1};
     switch (number) { CALLS(BRANCH) }
     return 0;
 }

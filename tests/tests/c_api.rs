@@ -166,6 +166,14 @@ fn every_pair_of_calls_in_c() {
     }
 }
 
+#[test]
+fn services_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/services.c"), true)),
+        None => skip("services_from_c", "no C compiler"),
+    }
+}
+
 /// As many streams as a session has by default, all open and written at once.
 #[test]
 fn as_many_streams_as_the_session_has() {

@@ -183,6 +183,20 @@ macro_rules! perform {
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),
+            // The stream has the descriptor, which its end closes: of another one, so that this one stays.
+            Call::Fdopen => {
+                let opened = fs.open(path, O_RDWR, 0);
+                opened.and_then(|opened| fs.fdopen(opened, c"r+")).and_then(File::fclose).map(|()| 0)
+            }
+            Call::Freopen => file.freopen(Some(path), c"r+").map(|_| 0),
+            Call::Tmpfile => fs.tmpfile().and_then(File::fclose).map(|()| 0),
+            Call::Mkstemp => {
+                let mut name = *b"/tmp/gpufs-pairs-XXXXXX\0";
+                fs.mkstemp(&mut name).and_then(|made| fs.close(made)).map(|()| {
+                    let name = CStr::from_bytes_with_nul(&name).unwrap().to_str().unwrap();
+                    std::fs::remove_file(name).map_or(1, |()| 0)
+                })
+            }
             Call::Fclose => Some(*file).map(File::fclose).unwrap().map(|()| 0),
             Call::Fread => file.fread(&mut bytes).map(|_| u64::from_le_bytes(bytes)),
             Call::Fwrite => file.fwrite(b"abcd").map(|count| count as u64),

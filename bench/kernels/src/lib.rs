@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "memory shared with the host, at addresses that are arguments")]
 
 pub mod calls;
+pub mod paths;
 pub mod rivals;
 pub mod steps;
 

@@ -36,6 +36,7 @@ opcodes! {
     SERVICE_CHILD = 13, "Which process a descriptor of `popen` belongs to.";
     SERVICE_WAIT = 14, "`waitpid(2)` of a process of `popen`, which does not wait.";
     SERVICE_CALL = 15, "Calls a function of the program.";
+    SERVICE_ADD_STATUS_FLAGS = 0x30, "`fcntl(2)`: `F_SETFL` of what `F_GETFL` gives, and more.";
 }
 
 /// One entry of a directory: `struct dirent` of Linux on x86-64, on every device
@@ -97,6 +98,11 @@ pub const F_UNLCK: i16 = 2;
 impl Sqe {
     const fn service(opcode: u8) -> Self {
         Self { opcode, fd: -1, ..Self::ZERO }
+    }
+    /// Adds `flags` (`O_APPEND`, `O_NONBLOCK` …) to the status flags of an open file, as `fcntl(2)` with `F_SETFL`. Completes with 0.
+    #[must_use]
+    pub const fn add_status_flags(fd: i32, flags: u32) -> Self {
+        Self { fd, op_flags: flags, ..Self::service(SERVICE_ADD_STATUS_FLAGS) }
     }
     /// `readlinkat(2)` of the NUL-terminated string at `path`: its target, without a NUL, to `into`, at most `bytes` of it. Completes with how
     /// many bytes. Both may lie at the same place.

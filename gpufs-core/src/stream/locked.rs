@@ -135,8 +135,18 @@ impl Stream {
     /// Makes a free entry an open stream on `file`, with one block in the buffer of its own. Its only user so far; the blocks of its last
     /// stream came to rest before that was closed (`rest.rs`).
     pub fn set_up(&self, resources: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
+        self.shared.set(0);
+        self.begin(resources, file, file_flags, buffering);
+        // ORDERING: release (and acquire), device, partner whoever finds the stream open by its generation alone, with acquire: `fflush(NULL)`,
+        // a handle of C. A lane that has the handle from the opener has it by an edge of the program's.
+        self.generation.fetch_add(1);
+    }
+
+    /// Makes an entry a stream on `file` that nobody has used yet, as [`Stream::set_up`]; whether it is open stays. The lock's holder, one lane,
+    /// when the blocks are at rest, or the only user.
+    pub fn begin(&self, resources: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
         debug_assert!(self.is_all_filling(), "a block is in use");
-        // ORDERING: relaxed throughout: the generation's release below publishes it.
+        // ORDERING: relaxed throughout: the generation's release publishes it, or the lock's hand-over.
         // Room of the entry's last stream that a late lane still has in hand it gives back: `available`, `granted_to` and `closed_at` stay as
         // they are.
         self.reservation().close();
@@ -148,7 +158,6 @@ impl Stream {
         self.serial.set(u32::from(serial));
         self.error.set(0);
         self.file.set(file);
-        self.shared.set(0);
         self.base.set(0);
         self.serial_next.set(0);
         self.direction.set(Direction::Idle as u32);
@@ -168,8 +177,5 @@ impl Stream {
             block.written.set(0);
         }
         self.blocks[0].give(resources, self.blocks[0].buffer.peek());
-        // ORDERING: release (and acquire), device, partner whoever finds the stream open by its generation alone, with acquire: `fflush(NULL)`,
-        // a handle of C. A lane that has the handle from the opener has it by an edge of the program's.
-        self.generation.fetch_add(1);
     }
 }

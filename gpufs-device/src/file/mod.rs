@@ -23,6 +23,7 @@
 //! | `posix_fadvise` of 4 GiB or more | `EINVAL` before Linux 6.10; 0 stands for "to the end" as ever |
 
 mod advise;
+mod mkstemp;
 mod open;
 mod paths;
 mod position;
@@ -31,7 +32,7 @@ mod stat;
 mod transfer;
 mod vector;
 
-pub(crate) use open::{close, enter, open, size};
+pub(crate) use open::{close, enter, exchange, open, size};
 pub(crate) use paths::directory;
 pub(crate) use position::moved;
 pub(crate) use shared::seek_shared_file;
@@ -92,6 +93,8 @@ pub const O_NONBLOCK: u32 = 0o4000;
 pub const O_DIRECTORY: u32 = 0o200_000;
 /// Do not follow a symbolic link.
 pub const O_NOFOLLOW: u32 = 0o400_000;
+/// Create a file without a name in the directory of the path.
+pub const O_TMPFILE: u32 = 0o20_200_000;
 /// Close on `execve(2)`.
 pub const O_CLOEXEC: u32 = 0o2_000_000;
 

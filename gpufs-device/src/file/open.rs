@@ -282,3 +282,24 @@ pub(crate) fn enter(session: &SessionTables, index: Descriptor, number: u32, fla
     // ORDERING: release, device, partner `SessionTables::file`.
     file.flags.publish(flags);
 }
+
+/// Exchanges what two entries have open, each of which one lane alone uses.
+pub(crate) fn exchange(session: &SessionTables, first: Descriptor, second: Descriptor) {
+    let files = session.files();
+    let (one, other) = (&files[first.0 as usize], &files[second.0 as usize]);
+    // The rings have a registered file under its old index alone.
+    let flags = [one, other].map(|file| file.flags.peek() & !OpenFile::FIXED);
+    let numbers = [one, other].map(|file| file.descriptor.peek());
+    let seekers = [one, other].map(|file| file.seeker.peek());
+    enter(session, first, numbers[1], flags[1]);
+    enter(session, second, numbers[0], flags[0]);
+    one.seeker.set(seekers[1]);
+    other.seeker.set(seekers[0]);
+    for (descriptor, flags, number) in [(first, flags[1], numbers[1]), (second, flags[0], numbers[0])] {
+        if flags & OpenFile::HOST_OWNED == 0 {
+            session.journal.note_open(descriptor.0, number);
+        } else {
+            session.journal.note_close(descriptor.0);
+        }
+    }
+}

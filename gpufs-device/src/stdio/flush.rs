@@ -22,6 +22,19 @@ impl LockedStream {
         self.advance(|stream| stream.flush_step(self.session, ring))
     }
 
+    /// Puts the descriptor of a seekable file where the stream stands, whose bytes are all written. Where a file only appends, the stream does
+    /// not know.
+    pub(super) fn place_descriptor(&self) {
+        let flags = self.file_flags();
+        let writing = self.stream.direction() == Direction::Writing;
+        if flags & OpenFile::SEEKABLE == 0 || (writing && flags & OpenFile::APPEND != 0) {
+            return;
+        }
+        let written = self.stream.base.peek().wrapping_add(self.stream.reserved());
+        let position = if writing { written } else { self.read_position() };
+        self.update(|_| self.file().position.set(position));
+    }
+
     /// Drops what could not be written: after this no block is in use, and nothing is written before one is filled again. After a flush
     /// that failed. Convergent.
     ///
@@ -108,7 +121,9 @@ fn flush(file: File, lanes: Lanes) -> Result<(), Errno> {
             if held.stream.direction() == Direction::Reading && held.file_flags() & placed != 0 {
                 held.leave_reading()?;
             }
-            held.flush().or_else(|errno| held.fail(errno))
+            held.flush().or_else(|errno| held.fail(errno))?;
+            held.place_descriptor();
+            Ok(())
         })
     })
 }

@@ -10,13 +10,15 @@ use gpufs_core::{Call, Claim, Errno};
 use super::File;
 use crate::Fs;
 use crate::file::{
-    self, Descriptor, O_APPEND, O_CLOEXEC, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY,
+    self, Descriptor, O_APPEND, O_CLOEXEC, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
 use crate::io::slot_hint;
 use crate::warp::Lanes;
 
 /// Read and write for all, less the process's umask (`fopen(3)`).
-const MODE: u32 = 0o666;
+pub(super) const MODE: u32 = 0o666;
+/// Where files without a name are made: `P_tmpdir`.
+const TEMPORARY: &CStr = c"/tmp";
 
 impl Fs {
     /// Opens a stream, as `fopen(3)`. `mode` is `"r"`, `"w"` or `"a"`, then any of `+` (read and write), `x` (fail if the file
@@ -29,6 +31,17 @@ impl Fs {
         let lanes = Lanes::calling(self.session(), Call::Fopen);
         let request = open_flags(mode.to_bytes()).map(|flags| (path, flags));
         counted(self.session(), Call::Fopen, open_stream(self, lanes, request, false))
+    }
+
+    /// Opens a stream for reading and writing on a new file in `/tmp` that has no name and goes with its last close, as `tmpfile(3)`
+    /// ([`O_TMPFILE`]). Each lane gets a file of its own.
+    ///
+    /// # Errors
+    /// As [`Fs::fopen`]; `EOPNOTSUPP` where the file system of `/tmp` has no such files.
+    pub fn tmpfile(self) -> Result<File, Errno> {
+        let lanes = Lanes::calling(self.session(), Call::Tmpfile);
+        let request = Ok((TEMPORARY, O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC));
+        counted(self.session(), Call::Tmpfile, open_stream(self, lanes, request, false))
     }
 }
 
@@ -44,8 +57,7 @@ pub(super) fn open_stream(
     let claimed = request.and_then(|(path, flags)| Ok((claim(session)?, path, flags)));
     let opened = file::open(fs, lanes, claimed.map(|(_, path, flags)| (path, flags, MODE)));
     // A stream that only appends stands at the end from the start.
-    let at_end =
-        matches!(request, Ok((_, flags)) if goes_on || flags & O_APPEND != 0 && flags & 3 == O_WRONLY);
+    let at_end = matches!(request, Ok((_, flags)) if goes_on || begins_at_end(flags));
     let appending = match opened {
         Ok(descriptor) if at_end => {
             Some(session.files()[descriptor.0 as usize].descriptor.peek().cast_signed())
@@ -63,6 +75,11 @@ pub(super) fn open_stream(
         }
     };
     Ok(stream_on(session, index, descriptor, end.unwrap_or(0)))
+}
+
+/// Whether a stream with these flags stands at the end from the start.
+pub(super) const fn begins_at_end(flags: u32) -> bool {
+    flags & O_APPEND != 0 && flags & 3 == O_WRONLY
 }
 
 /// The system call's flags for a mode (C11 7.21.5.3, and glibc's letters).
@@ -106,9 +123,12 @@ pub(crate) fn stream_on(
 ) -> File {
     let stream = &session.streams()[index as usize];
     let file_flags = session.files()[descriptor.0 as usize].flags.peek();
-    let terminal = file_flags & OpenFile::TERMINAL != 0;
-    let buffering = if terminal { Buffering::Line } else { Buffering::Full };
-    stream.set_up(session, descriptor.0, file_flags, buffering);
+    stream.set_up(session, descriptor.0, file_flags, buffering_of(file_flags));
     stream.position.set(position);
     File { session, index, generation: stream.generation.peek() }
+}
+
+/// How a new stream on a file with these flags is buffered.
+pub(super) const fn buffering_of(file_flags: u32) -> Buffering {
+    if file_flags & OpenFile::TERMINAL != 0 { Buffering::Line } else { Buffering::Full }
 }

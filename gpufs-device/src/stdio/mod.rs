@@ -11,6 +11,10 @@
 //! | writing to a seekable file not in append mode | buffers go out at once, each at its own offset: another reader of the growing file may see a later one first (open with `"a"` for a log that is followed) |
 //! | `ungetc` | up to 8 bytes |
 //! | `fopen` | letters of the mode that mean nothing here are passed over, as in glibc, `m` and `c` among them; so is `,ccs=…`, where glibc opens a wide stream: there is none here, and bytes stay as they are |
+//! | `fdopen` with `"a"` | sets `O_APPEND` on the descriptor, as glibc does |
+//! | `fileno`, and a stream beside its descriptor | a seekable file's descriptor has a position of its own: `fflush` and `fseek` put it where the stream stands, and only `fseek` moves the stream to where a descriptor was used |
+//! | `freopen` | needs an entry of the file table more while both files are open; `EBUSY` for a stream of `fopen_shared`; what failed to be written of the old file is not reported |
+//! | `tmpfile` | the file never has a name (`O_TMPFILE`): `EOPNOTSUPP` where `/tmp` lies on a file system without such files |
 //! | standard streams of a redirected program | the position is the one that the program, its shell and its children share, as in C. io_uring has no `lseek(2)`: a host thread makes it, so that `fseek` and `ftell` there cost a wake-up of it, and reading on a stream so opened is never ahead of the lock |
 //! | a session that ends | leaves a redirected standard input where its reader stands, as `exit(3)` does; glibc only if the reader has ever filled its buffer by reading |
 //! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
@@ -33,10 +37,12 @@
 mod ahead;
 mod chars;
 mod fclose;
+mod fdopen;
 mod fgets;
 mod flags;
 mod flush;
 mod fopen;
+mod freopen;
 mod getline;
 mod handle;
 mod hold;

@@ -78,6 +78,7 @@ fn seek(held: &LockedStream, offset: i64, whence: Whence) -> Result<(), Errno> {
     held.forget_read();
     held.update(|stream| {
         stream.position.set(target);
+        held.file().position.set(target);
         stream.direction.set(Direction::Idle as u32);
         stream.flags.set(stream.flags.peek() & !Stream::FLAG_EOF);
     });

@@ -187,19 +187,27 @@ impl Body {
         let ours = entry.flags.peek() & OpenFile::HOST_OWNED != 0
             && entry.descriptor.peek() == file.as_raw_fd().cast_unsigned();
         if !ours {
-            // A kernel closed it: the entry is free, or holds another file.
+            // A kernel closed it: the entry is free, or holds another file. The rings let it go, too, unless that one is registered with them.
+            if entry.flags.peek() & OpenFile::FIXED == 0 {
+                self.leave_rings(index);
+            }
             return Ok(());
         }
         // ORDERING: release, device: no kernel uses it, by this function's contract.
         entry.flags.publish(0);
+        self.leave_rings(index);
+        self.tables.host.files_free.release(Claim::single(index.0));
+        Ok(())
+    }
+
+    /// Takes what is registered at `index` back from the rings.
+    fn leave_rings(&self, index: FileIndex) {
         if self.fixed_files {
             for ring in &self.rings {
                 // The slot is overwritten by its next user in any case.
                 let _ = ring.update_file(index.0, -1);
             }
         }
-        self.tables.host.files_free.release(Claim::single(index.0));
-        Ok(())
     }
 
     /// `Session::register_buffer`.

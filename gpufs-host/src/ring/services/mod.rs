@@ -13,9 +13,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    RecordLock, SERVICE_ACCESS, SERVICE_CALL, SERVICE_CHILD, SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_FCHMOD,
-    SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK, SERVICE_POPEN, SERVICE_READDIR,
-    SERVICE_READLINK, SERVICE_TRUNCATE, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
+    RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHILD, SERVICE_CHMOD,
+    SERVICE_CLOCK, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK,
+    SERVICE_POPEN, SERVICE_READDIR, SERVICE_READLINK, SERVICE_TRUNCATE, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
 };
 
 use super::sys::{self, signed};
@@ -82,6 +82,12 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
     let (len, flags) = (u64::from(sqe.len), u64::from(sqe.op_flags));
     let times = [off, len, sqe.addr3, u64::from(sqe.file_index)];
     let (number, arguments) = match sqe.opcode {
+        SERVICE_ADD_STATUS_FLAGS => {
+            // SAFETY:
+            // - this `fcntl` takes numbers and touches no memory
+            let has = unsafe { sys::call(libc::SYS_fcntl, [fd, signed(libc::F_GETFL), 0, 0, 0, 0]) }?;
+            (libc::SYS_fcntl, [fd, signed(libc::F_SETFL), signed(has) | flags, 0, 0, 0])
+        }
         SERVICE_READLINK => (libc::SYS_readlinkat, [fd, addr, off, len, 0, 0]),
         SERVICE_TRUNCATE => (libc::SYS_truncate, [addr, off, 0, 0, 0, 0]),
         // The calls without flags are older.

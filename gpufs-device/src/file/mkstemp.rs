@@ -1,0 +1,64 @@
+//! `mkstemp(3)`.
+
+use core::ffi::CStr;
+
+use gpufs_core::failures::counted;
+use gpufs_core::{Call, Errno};
+
+use super::open::open;
+use super::{Descriptor, O_CREAT, O_EXCL, O_RDWR};
+use crate::Fs;
+use crate::warp::{Lanes, Machine, Warp, global_thread};
+
+/// For the owner alone (POSIX).
+const MODE: u32 = 0o600;
+/// Letters that are replaced.
+const LETTERS: usize = 6;
+/// Names that are tried: 36⁶ differ.
+const TRIES_MAX: u64 = 100;
+
+impl Fs {
+    /// Makes a file with a new name and opens it for reading and writing, as `mkstemp(3)`: `template` is a path that ends with `XXXXXX` and a NUL.
+    /// The letters are replaced by those of the name. Each lane gets a file of its own.
+    ///
+    /// # Errors
+    /// `EINVAL` for a template that does not end so, `EEXIST` where no free name was found; as [`Fs::open`].
+    pub fn mkstemp(self, template: &mut [u8]) -> Result<Descriptor, Errno> {
+        let session = self.session();
+        let lanes = Lanes::calling(session, Call::Mkstemp);
+        let length = CStr::from_bytes_until_nul(template).map(CStr::count_bytes).unwrap_or(0);
+        let ends =
+            length >= LETTERS && template[length - LETTERS..length].iter().all(|letter| *letter == b'X');
+        let mut outcome = if ends { None } else { Some(Err(Errno::INVAL)) };
+        let mut tries = 0;
+        // Ends: at `TRIES_MAX`.
+        while lanes.any(outcome.is_none()) {
+            let request = if outcome.is_none() {
+                name(&mut template[length - LETTERS..length], tries);
+                let path = CStr::from_bytes_until_nul(template).map_err(|_| Errno::INVAL);
+                path.map(|path| (path, O_RDWR | O_CREAT | O_EXCL, MODE))
+            } else {
+                Err(Errno::INVAL)
+            };
+            let opened = open(self, lanes, request);
+            tries += 1;
+            if outcome.is_none() && (opened != Err(Errno::EXIST) || tries == TRIES_MAX) {
+                outcome = Some(opened);
+            }
+        }
+        counted(session, Call::Mkstemp, outcome.unwrap_or(Err(Errno::INVAL)))
+    }
+}
+
+/// Puts a name by the time and the caller's place in the grid, another for each of `tries`, into `letters`.
+fn name(letters: &mut [u8], tries: u64) {
+    const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut state = Machine::clock() ^ global_thread().rotate_left(32) ^ tries.rotate_left(48);
+    for letter in letters {
+        // The step of splitmix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        *letter = ALPHABET[((mixed ^ (mixed >> 31)) % 36) as usize];
+    }
+}

@@ -1,0 +1,276 @@
+//! Streams on descriptors and back: `fdopen`, `fileno`, `freopen`, `tmpfile`, `mkstemp`, in every mode and by many lanes at once.
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use gpufs_device::file::{Descriptor, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence};
+use gpufs_device::stdio::Buffering;
+use gpufs_device::{Errno, fprintf};
+use gpufs_host::{CpuOptions, Session};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small};
+
+/// Sessions in all modes, of warps of 1 and 32 lanes.
+fn sessions(test: &str, go: impl Fn(&mut Session)) {
+    for mode in MODES {
+        for width in [1, 32] {
+            let options = CpuOptions { width, ..CpuOptions::default() };
+            match small().mode(mode).cpu_with(options) {
+                Ok(mut session) => go(&mut session),
+                Err(refused) => skip(&format!("{test}, {mode}"), refused),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_begins_where_its_descriptor_stands() {
+    let scratch = Scratch::new("fdopen");
+    sessions("a_stream_begins_where_its_descriptor_stands", |session| {
+        std::fs::write(scratch.path("file"), "0123456789").unwrap();
+        let path = scratch.c("file");
+        once(session, |fs| {
+            let descriptor = fs.open(&path, O_RDWR, 0).unwrap();
+            assert_eq!(fs.lseek(descriptor, 3, Whence::Set), Ok(3));
+            let file = fs.fdopen(descriptor, c"r+").unwrap();
+            assert_eq!(file.fileno(), Ok(descriptor));
+            assert_eq!(file.ftell(), Ok(3));
+            assert_eq!(file.fgetc(), Ok(Some(b'3')));
+            // The descriptor gets the stream's position, not that of what was read ahead.
+            file.fflush().unwrap();
+            assert_eq!(fs.lseek(descriptor, 0, Whence::Current), Ok(4));
+            file.fseek(6, Whence::Set).unwrap();
+            assert_eq!(fs.lseek(descriptor, 0, Whence::Current), Ok(6));
+            file.fputs(c"ab").unwrap();
+            file.fflush().unwrap();
+            assert_eq!(fs.lseek(descriptor, 0, Whence::Current), Ok(8));
+            assert_eq!(fs.write(descriptor, b"c"), Ok(1));
+            file.fclose().unwrap();
+            assert_eq!(scratch.read("file"), b"012345abc9");
+            // The end of the stream closed it, and nobody can have it again.
+            assert_eq!(fs.read(descriptor, &mut [0]), Err(Errno::BADF));
+            assert_eq!(file.fileno(), Err(Errno::BADF));
+            assert_eq!(fs.close(descriptor), Err(Errno::BADF));
+        });
+    });
+}
+
+#[test]
+fn a_mode_that_the_descriptor_has_not_is_refused() {
+    let scratch = Scratch::new("fdopen-modes");
+    sessions("a_mode_that_the_descriptor_has_not_is_refused", |session| {
+        std::fs::write(scratch.path("file"), "text").unwrap();
+        let path = scratch.c("file");
+        once(session, |fs| {
+            let modes = [c"r", c"w", c"a", c"r+", c"w+", c"a+"];
+            for (flags, fit) in [(O_RDONLY, 0b00_0001), (O_WRONLY, 0b00_0110), (O_RDWR, 0b11_1111)] {
+                for (at, mode) in modes.iter().enumerate() {
+                    let descriptor = fs.open(&path, flags, 0).unwrap();
+                    match fs.fdopen(descriptor, mode) {
+                        Ok(file) => {
+                            assert!(fit >> at & 1 != 0, "{mode:?} on {flags}");
+                            let begins = if at == 2 { 4 } else { 0 };
+                            assert_eq!(file.ftell(), Ok(begins), "{mode:?}: \"w\" does not truncate");
+                            file.fclose().unwrap();
+                        }
+                        Err(errno) => {
+                            assert!(errno == Errno::INVAL && fit >> at & 1 == 0, "{mode:?} on {flags}");
+                            // It is as it was.
+                            fs.close(descriptor).unwrap();
+                        }
+                    }
+                }
+            }
+            let descriptor = fs.open(&path, O_RDWR, 0).unwrap();
+            assert_eq!(fs.fdopen(descriptor, c"q").unwrap_err(), Errno::INVAL);
+            assert_eq!(fs.fdopen(descriptor, c"").unwrap_err(), Errno::INVAL);
+            fs.close(descriptor).unwrap();
+            for wrong in [descriptor, Descriptor(1 << 20), Descriptor(u32::MAX)] {
+                assert_eq!(fs.fdopen(wrong, c"r").unwrap_err(), Errno::BADF);
+            }
+            assert_eq!(fs.stdout().fileno(), Ok(Descriptor(1)));
+        });
+        assert_eq!(scratch.read("file"), b"text");
+    });
+}
+
+#[test]
+fn appending_streams_write_at_the_end_whoever_else_does() {
+    let scratch = Scratch::new("fdopen-append");
+    sessions("appending_streams_write_at_the_end_whoever_else_does", |session| {
+        std::fs::write(scratch.path("log"), "begin\n").unwrap();
+        let path = scratch.c("log");
+        each(session, 8, |fs, lane| {
+            // Not opened with O_APPEND: fdopen sets it.
+            let flags = if lane % 2 == 0 { O_RDWR } else { O_WRONLY | O_APPEND };
+            let descriptor = fs.open(&path, flags, 0).unwrap();
+            let file = fs.fdopen(descriptor, if lane % 4 == 0 { c"a+" } else { c"a" }).unwrap();
+            for line in 0..20 {
+                assert_eq!(file.fseek(0, Whence::Set), Ok(()));
+                fprintf!(file, c"%lu %d\n", lane, line).unwrap();
+                file.fflush().unwrap();
+            }
+            assert_eq!(fs.write(descriptor, b"by the descriptor\n"), Ok(18));
+            file.fclose().unwrap();
+        });
+        let text = String::from_utf8(scratch.read("log")).unwrap();
+        let lines: BTreeSet<&str> = text.lines().collect();
+        assert_eq!((text.lines().count(), text.lines().next()), (1 + 8 * 21, Some("begin")));
+        assert_eq!(lines.len(), 2 + 8 * 20, "{text}");
+    });
+}
+
+#[test]
+fn a_stream_on_a_pipe_that_the_host_gave() {
+    sessions("a_stream_on_a_pipe_that_the_host_gave", |session| {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let descriptor = session.register_file(OwnedFd::from(writer)).unwrap();
+        once(session, |fs| {
+            let file = fs.fdopen(descriptor, c"w").unwrap();
+            assert_eq!(file.ftell(), Err(Errno::SPIPE));
+            fprintf!(file, c"%s", c"through the pipe").unwrap();
+            file.fclose().unwrap();
+        });
+        session.unregister_file(descriptor).unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through the pipe");
+    });
+}
+
+#[test]
+fn freopen_keeps_the_stream_and_its_number() {
+    let scratch = Scratch::new("freopen");
+    sessions("freopen_keeps_the_stream_and_its_number", |session| {
+        let (first, second) = (scratch.c("first"), scratch.c("second"));
+        let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+        let file = once(session, |fs| fs.fopen(&first, c"w").unwrap());
+        let number = once(session, |_| file.fileno().unwrap());
+        // So much that the stream has grown.
+        each(session, 64, |_, lane| {
+            (0..100).for_each(|line| _ = fprintf!(file, c"%lu %d\n", lane, line).unwrap());
+        });
+        once(session, |fs| {
+            assert_eq!(file.freopen(Some(&second), c"w").unwrap().fileno(), Ok(number));
+            assert_eq!(file.setvbuf(Buffering::Line, 0), Ok(()));
+            assert_eq!(fs.lseek(number, 0, Whence::Current), Ok(0));
+        });
+        assert_eq!(lines(&scratch.read("first")), 6400, "all that was buffered is in the first");
+        each(session, 64, |_, lane| _ = fprintf!(file, c"%lu\n", lane).unwrap());
+        once(session, |_| {
+            // The same file, to be read.
+            let file = file.freopen(None, c"r").unwrap();
+            assert_eq!((file.feof(), file.ferror()), (false, false));
+            let mut line = [0; 16];
+            let mut count = 0;
+            while file.fgets(&mut line).unwrap().is_some() {
+                count += 1;
+            }
+            assert_eq!(count, 64);
+            assert_eq!(file.fputc(b'x'), Err(Errno::BADF));
+            // And to be appended to.
+            let file = file.freopen(None, c"a").unwrap();
+            file.fputs(c"end").unwrap();
+            file.fclose().unwrap();
+        });
+        let text = scratch.read("second");
+        assert!(lines(&text) == 64 && text.ends_with(b"\nend"));
+    });
+}
+
+#[test]
+fn a_freopen_that_fails_closes_the_stream() {
+    let scratch = Scratch::new("freopen-fails");
+    sessions("a_freopen_that_fails_closes_the_stream", |session| {
+        let path = scratch.c("file");
+        let missing = scratch.c("no/such");
+        once(session, |fs| {
+            // More often than there are streams and files.
+            for round in 0..100 {
+                let file = fs.fopen(&path, c"w").unwrap();
+                file.fputs(c"kept").unwrap();
+                let number = file.fileno().unwrap();
+                let (path, mode): (&CStr, _) = if round % 2 == 0 { (&missing, c"r") } else { (&path, c"q") };
+                let failed = file.freopen(Some(path), mode).unwrap_err();
+                assert_eq!(failed, if round % 2 == 0 { Errno::NOENT } else { Errno::INVAL });
+                assert_eq!(file.fputs(c"x"), Err(Errno::BADF));
+                assert_eq!(fs.read(number, &mut [0]), Err(Errno::BADF), "its descriptor is closed, too");
+                assert_eq!(file.freopen(None, c"w").unwrap_err(), Errno::BADF);
+                assert_eq!(scratch.read("file"), b"kept");
+            }
+            let shared = fs.fopen_shared(&path, c"w").unwrap();
+            assert_eq!(shared.freopen(None, c"w").unwrap_err(), Errno::BUSY);
+            shared.fputs(c"open").unwrap();
+            shared.fclose().unwrap();
+            assert_eq!(scratch.read("file"), b"open");
+        });
+    });
+}
+
+#[test]
+fn lanes_reopen_streams_of_their_own() {
+    let scratch = Scratch::new("freopen-lanes");
+    sessions("lanes_reopen_streams_of_their_own", |session| {
+        each(session, 16, |fs, lane| {
+            let names = [scratch.c(&format!("{lane}a")), scratch.c(&format!("{lane}b"))];
+            let file = fs.fopen(&names[0], c"w").unwrap();
+            file.fputs(c"one").unwrap();
+            let file = file.freopen(Some(&names[1]), c"w").unwrap();
+            file.fputs(c"two").unwrap();
+            file.fclose().unwrap();
+            assert_eq!(scratch.read(&format!("{lane}a")), b"one");
+            assert_eq!(scratch.read(&format!("{lane}b")), b"two");
+        });
+    });
+}
+
+#[test]
+fn every_lane_has_temporary_files_of_its_own() {
+    let scratch = Scratch::new("temporary");
+    sessions("every_lane_has_temporary_files_of_its_own", |session| {
+        let names = each(session, 16, |fs, lane| {
+            let file = match fs.tmpfile() {
+                Ok(file) => file,
+                Err(errno) => {
+                    assert_eq!(errno, Errno::OPNOTSUPP);
+                    println!("SKIP tmpfile: the file system of /tmp has no files without a name");
+                    return None;
+                }
+            };
+            fprintf!(file, c"lane %lu", lane).unwrap();
+            file.rewind();
+            let mut text = [0; 16];
+            assert_eq!(file.fgets(&mut text).unwrap().unwrap().to_str(), Ok(format!("lane {lane}").as_str()));
+            file.fclose().unwrap();
+
+            let mut path = scratch.c("made-XXXXXX").into_bytes_with_nul();
+            let made = fs.mkstemp(&mut path).unwrap();
+            assert_eq!(fs.write(made, b"mine"), Ok(4));
+            assert_eq!(fs.lseek(made, 0, Whence::Set), Ok(0));
+            let mut back = [0; 8];
+            assert_eq!((fs.read(made, &mut back), &back[..4]), (Ok(4), &b"mine"[..]));
+            fs.close(made).unwrap();
+            // A whole path, in six letters of which nothing is left.
+            path.pop();
+            assert!(!path.contains(&b'X') || std::fs::exists(std::str::from_utf8(&path).unwrap()).unwrap());
+            Some(path)
+        });
+        let names: Vec<_> = names.into_iter().flatten().collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        for name in names {
+            let path = std::str::from_utf8(&name).unwrap();
+            assert_eq!(std::fs::read(path).unwrap(), b"mine");
+            std::fs::remove_file(path).unwrap();
+        }
+        once(session, |fs| {
+            for wrong in [&b"shortXXXXX\0"[..], b"XXXXX\0", b"\0", b"", b"no end XXXXXX", b"XXXXXXx\0"] {
+                assert_eq!(fs.mkstemp(&mut wrong.to_vec()), Err(Errno::INVAL), "{wrong:?}");
+            }
+            let mut missing = *b"/nonexistent/XXXXXX\0";
+            assert_eq!(fs.mkstemp(&mut missing), Err(Errno::NOENT));
+            let made = fs.open(&scratch.c("again"), O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+            fs.close(made).unwrap();
+        });
+    });
+}
