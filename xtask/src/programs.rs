@@ -171,7 +171,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "aes",
         folder: "crypto-algorithms",
-        sources: "aes.c aes_test.c",
+        sources: "-std=gnu89 aes.c aes_test.c",
         arguments: &[],
         input: "",
     },

@@ -28,6 +28,8 @@ _Noreturn void _Exit(int status);
 int atexit(void (*handler)(void));
 int at_quick_exit(void (*handler)(void));
 char *getenv(const char *name);
+/* There is no shell: 0 for null, else -1 with ENOSYS. */
+int system(const char *command);
 
 /* null and ENOMEM when the heap is used up. free of what malloc did not return is told, and aborts. */
 void *malloc(size_t bytes);
