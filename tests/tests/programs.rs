@@ -59,6 +59,8 @@ fn gpufs() -> Command {
 
 /// Whether there is a C compiler; a line if not.
 fn compiler(test: &str) -> bool {
+    // Before this process starts any other: a child that inherits a file open for writing would make it "busy" for those that run it.
+    LazyLock::force(&PREFIX);
     let found = Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         skip(test, "no C compiler");
