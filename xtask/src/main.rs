@@ -62,6 +62,7 @@ What is built and run:
   bundle [cuda]  one folder with what runs on a machine that has a GPU and its driver; with cuda, without AMD's code objects
   conformance --suite musl=DIR --suite glibc=DIR [--only PART] [--folder DIR]
                  tests of stdio of other C libraries, whose sources lie in these folders, unchanged on CPU lanes: a table
+                 (--build COMMAND builds them instead; with --bundle DIR for a GPU machine: --build 'gpufs build --device cuda')
   programs SOURCES PREFIX [GPU]
                  C programs of other people, whose repositories lie in the folder SOURCES under their names: built natively, for CPU lanes and
                  as cubins (for sm_90, or GPU) with the prefix that dist has made; outputs compared; target/programs is for a GPU machine
@@ -160,6 +161,8 @@ fn conformance_options(parser: &mut Parser) -> Result<conformance::Options, lexo
         match argument {
             Arg::Long("suite") => options.suite(&parser.value()?.string()?)?,
             Arg::Long("only") => options.only = parser.value()?.string()?,
+            Arg::Long("build") => options.build = Some(parser.value()?.string()?),
+            Arg::Long("bundle") => options.bundle = Some(parser.value()?.into()),
             Arg::Long("folder") => options.folder = Some(parser.value()?.into()),
             other => return Err(other.unexpected()),
         }

@@ -1,7 +1,9 @@
-/* The printf family of <stdio.h>, for sources that know nothing of gpufs. */
+/* The printf and scanf families of <stdio.h>, for sources that know nothing of gpufs. */
 #pragma GCC system_header
 
 #if !defined(GPUFS_DROP_IN_SPLIT_)
+
+#include <errno.h>
 
 /* Arguments of one format. */
 #define GPUFS_STANDARD_ARGUMENTS_MAX_ 64
@@ -110,7 +112,7 @@ GPUFS_STANDARD_PLAIN_(int, vprintf, (const char *format, va_list list), return v
 GPUFS_STANDARD_PLAIN_(int, vsprintf, (char *into, const char *format, va_list list),
                       return vsnprintf(into, 0x7fffffff, format, list);)
 
-/* `before...`: the function takes these, then the arguments of a format, and is the one that takes a list of them. */
+/* A function with `...`, from the one with a list. */
 #define GPUFS_STANDARD_VARIADIC_(name, parameters, call)                   \
     GPUFS_STANDARD_PLAIN_(int, name, parameters, va_list list; int result; \
                           va_start(list, format); result = call; va_end(list); return result;)
@@ -119,5 +121,21 @@ GPUFS_STANDARD_VARIADIC_(fprintf, (FILE *file, const char *format, ...), vfprint
 GPUFS_STANDARD_VARIADIC_(sprintf, (char *into, const char *format, ...), vsprintf(into, format, list))
 GPUFS_STANDARD_VARIADIC_(snprintf, (char *into, size_t bytes, const char *format, ...),
                          vsnprintf(into, bytes, format, list))
+
+/* The text of an error number is that of the C library, on a GPU of the one that the program links. */
+GPUFS_STANDARD_PLAIN_(void, perror, (const char *text), extern char *strerror(int); int number = errno;
+                      fprintf(stderr, "%s%s%s\n", text == 0 ? "" : text, text == 0 || *text == 0 ? "" : ": ",
+                              strerror(number));)
+
+/* The scanf family. */
+GPUFS_STANDARD_PLAIN_(int, vfscanf, (FILE *file, const char *format, va_list list),
+                      return gpufs_value_(gpufs_vfscanf(GPUFS_HANDLE_(file), format, list));)
+GPUFS_STANDARD_PLAIN_(int, vscanf, (const char *format, va_list list),
+                      return gpufs_value_(gpufs_vscanf(gpufs_used_(), format, list));)
+GPUFS_STANDARD_PLAIN_(int, vsscanf, (const char *text, const char *format, va_list list),
+                      return gpufs_value_(gpufs_vsscanf(text, format, list));)
+GPUFS_STANDARD_VARIADIC_(scanf, (const char *format, ...), vscanf(format, list))
+GPUFS_STANDARD_VARIADIC_(fscanf, (FILE *file, const char *format, ...), vfscanf(file, format, list))
+GPUFS_STANDARD_VARIADIC_(sscanf, (const char *text, const char *format, ...), vsscanf(text, format, list))
 
 #endif

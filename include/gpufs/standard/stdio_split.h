@@ -27,6 +27,21 @@ GPUFS_STANDARD_PRINTING_(sprintf, (char *into, const char *format, A... argument
                          ::sprintf(into, format, arguments...),
                          gpufs_snprintf_arguments(into, 0x7fffffff, GPUFS_STANDARD_ROW_))
 
+/* The scanf family. */
+GPUFS_STANDARD_PRINTING_(scanf, (const char *format, A... arguments), ::scanf(format, arguments...),
+                         ::gpufs::fscanf(gpufs_stdin(gpufs_used_()), format, arguments...))
+GPUFS_STANDARD_PRINTING_(fscanf, (FILE *file, const char *format, A... arguments),
+                         ::fscanf(file, format, arguments...),
+                         ::gpufs::fscanf(GPUFS_HANDLE_(file), format, arguments...))
+GPUFS_STANDARD_PRINTING_(sscanf, (const char *text, const char *format, A... arguments),
+                         ::sscanf(text, format, arguments...), ::gpufs::sscanf(text, format, arguments...))
+
+#undef scanf
+#define scanf(...) gpufs_standard_scanf(__VA_ARGS__)
+#undef fscanf
+#define fscanf(...) gpufs_standard_fscanf(__VA_ARGS__)
+#undef sscanf
+#define sscanf(...) gpufs_standard_sscanf(__VA_ARGS__)
 #undef printf
 #define printf(...) gpufs_standard_printf(__VA_ARGS__)
 #undef fprintf

@@ -17,6 +17,7 @@ int plain(int number) {
     FILE *file;
     fpos_t second;
     int remove = 0;
+    double value = 0;
     name[6] = (char)('a' + number);
     if ((file = fopen(name, "w+")) == NULL) {
         return errno;
@@ -57,6 +58,11 @@ int plain(int number) {
         strncmp(line + 4, "| 2.50|plain-", 13) != 0 || strcmp(line + 22, "|x|7|  -3%") != 0) {
         return __LINE__;
     }
+    if (sscanf("12 3.5 word", "%d %lf %31s", &remove, &value, line) != 3 || remove != 12 || value != 3.5 ||
+        strcmp(line, "word") != 0) {
+        return __LINE__;
+    }
+    remove = 0;
     if (fprintf(stdout, "%s", "") != 0 || printf("%.1Lf\n", 1.5L) != 4) {
         return __LINE__;
     }

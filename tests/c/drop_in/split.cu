@@ -17,6 +17,11 @@ __device__ int work(int number) {
         fgets(line, sizeof line, file) != line || getc(file) != EOF || !feof(file)) {
         return -1;
     }
+    int scanned = 0;
+    if (fseek(file, 0, SEEK_SET) != 0 || fscanf(file, "line %d", &scanned) != 1 || scanned != 2 ||
+        sscanf("7", "%d", &scanned) != 1 || scanned != 7) {
+        return -3;
+    }
     errno = 0;
     if (fopen("not/there", "r") != NULL || errno != ENOENT) {
         return -2;

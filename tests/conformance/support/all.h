@@ -5,13 +5,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -95,6 +99,7 @@ SUPPORT void support_compare_string(const char *left, const char *right, const c
 #define xlseek(...) SUPPORT_X(lseek(__VA_ARGS__), < 0, "lseek")
 #define xftruncate(...) SUPPORT_X(ftruncate(__VA_ARGS__), != 0, "ftruncate")
 #define xmkfifo(...) SUPPORT_X(mkfifo(__VA_ARGS__), != 0, "mkfifo")
+#define xmmap(...) SUPPORT_X(mmap(__VA_ARGS__, 0), == MAP_FAILED, "mmap")
 #define xfork(...) SUPPORT_X(fork(__VA_ARGS__), < 0, "fork")
 #define xsetlocale(...) SUPPORT_X(setlocale(__VA_ARGS__), == NULL, "setlocale")
 #define xwaitpid(...) SUPPORT_X(waitpid(__VA_ARGS__), < 0, "waitpid")

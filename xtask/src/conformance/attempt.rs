@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::ours;
 use super::suites::Program;
+use super::{bundle, ours};
 use crate::workspace::root;
 
 /// Seconds that a program may take.
@@ -45,12 +45,28 @@ pub(crate) fn on_lanes(program: &Program, folder: &Path, driver: &Path, library:
     attempt(program, folder, driver, library).unwrap_or_else(Ended::Failed)
 }
 
-fn attempt(program: &Program, folder: &Path, driver: &Path, library: &Path) -> Result<Ended, String> {
+/// A program that another command builds, on this machine.
+pub(crate) fn built(program: &Program, folder: &Path, command: &str) -> Ended {
     let place = folder.join(&program.name);
+    let ran = fresh(&place).and_then(|work| {
+        let binary = bundle::build(program, command, &place, "program")?;
+        run(program, &binary, &work, &place.join("output"))
+    });
+    ran.unwrap_or_else(Ended::Failed)
+}
+
+/// An empty folder for a program's files, in its place.
+fn fresh(place: &Path) -> Result<PathBuf, String> {
     // What an earlier run left is no part of this one.
-    let _ = fs::remove_dir_all(&place);
+    let _ = fs::remove_dir_all(place);
     let work = place.join("work");
     fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+    Ok(work)
+}
+
+fn attempt(program: &Program, folder: &Path, driver: &Path, library: &Path) -> Result<Ended, String> {
+    let place = folder.join(&program.name);
+    let work = fresh(&place)?;
     let include = root().join("include");
     let mut objects = Vec::new();
     for (index, source) in program.sources.iter().enumerate() {
@@ -120,7 +136,7 @@ fn last_line(output: &Path) -> String {
 }
 
 /// The compiler's first error, without the path.
-fn first_error(text: &str) -> String {
+pub(super) fn first_error(text: &str) -> String {
     let line = text.lines().find(|line| line.contains("error") || line.contains("undefined"));
     let line = line.or_else(|| text.lines().next()).unwrap_or("the compiler says nothing");
     let line = line.rsplit_once("error: ").map_or(line, |(_, told)| told);
@@ -129,6 +145,6 @@ fn first_error(text: &str) -> String {
     line.chars().take(110).collect()
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

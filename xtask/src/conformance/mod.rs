@@ -8,9 +8,11 @@
 //! |---|---|
 //! | `suites.rs` | which programs a suite has, and how each is compiled |
 //! | `attempt.rs` | compiling and running one |
+//! | `bundle.rs` | programs that another command builds (`--build`), and a folder of them for another machine (`--bundle`) |
 //! | `table.rs` | what is expected, and the table |
 
 mod attempt;
+mod bundle;
 mod suites;
 mod table;
 
@@ -29,6 +31,10 @@ pub(crate) struct Options {
     pub(crate) suites: Vec<(String, PathBuf)>,
     /// A part of the name of each test to run; empty for all.
     pub(crate) only: String,
+    /// A command that builds a program from a compiler's options, such as `gpufs build --device cuda`, or `cc` for the C library's own.
+    pub(crate) build: Option<String>,
+    /// Where the programs that it builds go, for another machine, which runs them.
+    pub(crate) bundle: Option<PathBuf>,
     /// Where programs and their output stay; a folder under `target` by default.
     pub(crate) folder: Option<PathBuf>,
 }
@@ -64,6 +70,17 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     programs.retain(|program| program.name.contains(&options.only));
     if programs.is_empty() {
         return Err(format!("no test has {:?} in its name", options.only));
+    }
+    match (&options.build, &options.bundle) {
+        (Some(command), Some(bundle)) => return Ok(bundle::make(&programs, command, bundle)? > 0),
+        (None, Some(_)) => {
+            return Err("--bundle needs --build, such as --build 'gpufs build --device cuda'".to_owned());
+        }
+        (Some(command), None) => {
+            let results = attempted(&programs, |program| attempt::built(program, &folder, command));
+            return Ok(table::print(&programs, &results, &table::Expected::default(), false));
+        }
+        (None, None) => {}
     }
     let library = library()?;
     let driver = attempt::driver(&folder)?;

@@ -99,14 +99,33 @@ fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
                 continue;
             }
             let input = source.with_extension("input");
-            programs.push(Program {
+            let program = Program {
                 name: format!("glibc/{part}/{name}"),
-                // A folder of glibc's own headers, libio has a stdio.h that is not for programs.
+                // libio has a stdio.h that is not for programs.
                 include: if part == "libio" { vec![ours()] } else { vec![ours(), folder.join(part)] },
-                options: vec!["-std=gnu17", "-D_GNU_SOURCE"],
+                options: vec!["-std=gnu17", "-D_GNU_SOURCE", "-DOBJPFX=\"./\""],
                 input: input.exists().then_some(input),
-                sources: vec![source],
-            });
+                sources: vec![source.clone()],
+            };
+            programs.extend(with_inputs(program, name)?);
+        }
+    }
+    Ok(programs)
+}
+
+/// A program that checks what it reads, `tst-scanf-format-FUNCTION-TYPE`, once for each input of its type; another once.
+fn with_inputs(program: Program, name: &str) -> Result<Vec<Program>, String> {
+    let Some((_, kind)) = name.strip_prefix("tst-scanf-format-").and_then(|rest| rest.split_once('-')) else {
+        return Ok(vec![program]);
+    };
+    let folder = program.sources[0].parent().expect("a file of a folder");
+    let mut programs = Vec::new();
+    for input in files_of(folder)? {
+        let text = input.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let conversion = text.strip_prefix(&format!("tst-scanf-format-{kind}-"));
+        if let Some(conversion) = conversion.and_then(|rest| rest.strip_suffix(".input")) {
+            let name = format!("{}-{conversion}", program.name);
+            programs.push(Program { name, input: Some(input.clone()), ..program.clone() });
         }
     }
     Ok(programs)

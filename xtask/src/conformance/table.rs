@@ -8,7 +8,7 @@ use super::ours;
 use super::suites::Program;
 
 /// Tests that are expected to fail, and why.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Expected(BTreeMap<String, String>);
 
 impl Expected {
