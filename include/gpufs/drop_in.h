@@ -34,6 +34,16 @@
 
 #include <gpufs/standard/errno.h>
 #include <gpufs/standard/stdio.h>
+#if !defined(GPUFS_DROP_IN_SPLIT_)
+#include <gpufs/standard/dirent.h>
+#include <gpufs/standard/fcntl.h>
+#include <gpufs/standard/stdlib.h>
+#include <gpufs/standard/sys/file.h>
+#include <gpufs/standard/sys/stat.h>
+#include <gpufs/standard/sys/uio.h>
+#include <gpufs/standard/unistd.h>
+#include <gpufs/standard/wchar.h>
+#endif
 
 /* The source may define it as it likes. */
 #if defined(GPUFS_ASKED_GNU_)

@@ -98,3 +98,6 @@
 #define mkstemps64(...) gpufs_hidden_mkstemps64(__VA_ARGS__)
 #define mkostemps(...) gpufs_hidden_mkostemps(__VA_ARGS__)
 #define mkostemps64(...) gpufs_hidden_mkostemps64(__VA_ARGS__)
+#define access(...) gpufs_hidden_access(__VA_ARGS__)
+#define getcwd(...) gpufs_hidden_getcwd(__VA_ARGS__)
+#define chmod(...) gpufs_hidden_chmod(__VA_ARGS__)

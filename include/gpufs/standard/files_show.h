@@ -96,3 +96,6 @@
 #undef mkstemps64
 #undef mkostemps
 #undef mkostemps64
+#undef access
+#undef getcwd
+#undef chmod

@@ -29,12 +29,12 @@
 #undef GPUFS_READING_C_LIBRARY_
 #endif
 #define GPUFS_IN_MODE_
+#include <gpufs/dirent.h>
 #include <gpufs/file.h>
+#include <gpufs/memory.h>
 #include <gpufs/service.h>
 #include <gpufs/stdio.h>
-#if __has_include(<gpufs/stat.h>)
 #include <gpufs/stat.h>
-#endif
 #undef GPUFS_IN_MODE_
 
 #if defined(__CUDACC__) || defined(__HIP__)

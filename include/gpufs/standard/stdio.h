@@ -123,6 +123,10 @@ GPUFS_STANDARD_(int, rename, (const char *from, const char *to), (from, to),
                 return gpufs_value_(gpufs_rename(gpufs_used_(), from, to));)
 #endif
 
+GPUFS_STANDARD_(FILE *, freopen, (const char *path, const char *mode, FILE *file), (path, mode, file),
+                return GPUFS_FILE_(gpufs_freopen(path, mode, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(FILE *, tmpfile, (void), (), return GPUFS_FILE_(gpufs_tmpfile(gpufs_used_()));)
+
 #include <gpufs/standard/stdio_formats.h>
 
 /* POSIX, where the source asks for it or no standard is asked for. */
@@ -144,10 +148,19 @@ GPUFS_STANDARD_(ssize_t, getline, (char **line, size_t *bytes, FILE *file), (lin
                 return (ssize_t)gpufs_value_(gpufs_getline(line, bytes, GPUFS_HANDLE_(file)));)
 GPUFS_STANDARD_(int, renameat, (int folder, const char *from, int into, const char *to), (folder, from, into, to),
                 return gpufs_value_(gpufs_renameat(gpufs_used_(), folder, from, into, to));)
+GPUFS_STANDARD_(FILE *, fdopen, (int descriptor, const char *mode), (descriptor, mode),
+                return GPUFS_FILE_(gpufs_fdopen(gpufs_used_(), descriptor, mode));)
+GPUFS_STANDARD_(int, fileno, (FILE *file), (file),
+                return gpufs_value_(gpufs_fileno(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(FILE *, popen, (const char *command, const char *mode), (command, mode),
+                return GPUFS_FILE_(gpufs_popen(gpufs_used_(), command, mode));)
+GPUFS_STANDARD_(int, pclose, (FILE *file), (file),
+                return gpufs_value_(gpufs_pclose(GPUFS_HANDLE_(file)));)
 #endif
 
 /* BSD and GNU. */
 #if defined(GPUFS_WITH_GNU_)
+GPUFS_STANDARD_(int, fileno_unlocked, (FILE *file), (file), return fileno(file);)
 GPUFS_STANDARD_(int, renameat2, (int folder, const char *from, int into, const char *to, unsigned flags), (folder, from, into, to, flags),
                 return gpufs_value_(gpufs_renameat2(gpufs_used_(), folder, from, into, to, flags));)
 GPUFS_STANDARD_(int, fgetc_unlocked, (FILE *file), (file),

@@ -15,7 +15,7 @@
 #endif
 
 #if defined(GPUFS_WITH_POSIX_)
-
+GPUFS_STANDARD_(int, mkstemp, (char *path), (path), return gpufs_value_(gpufs_mkstemp(gpufs_used_(), path));)
 #endif
 
 #endif

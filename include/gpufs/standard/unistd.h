@@ -67,6 +67,16 @@ GPUFS_STANDARD_(int, symlinkat, (const char *target, int folder, const char *pat
 GPUFS_STANDARD_(ssize_t, readlink, (const char *path, char *into, size_t bytes), (path, into, bytes),
                 return (ssize_t)gpufs_value_(gpufs_readlink(gpufs_used_(), path, into, bytes));)
 #endif
+GPUFS_STANDARD_(int, access, (const char *path, int mode), (path, mode),
+                return gpufs_value_(gpufs_access(gpufs_used_(), path, mode));)
+GPUFS_STANDARD_(char *, getcwd, (char *into, size_t bytes), (into, bytes),
+                return gpufs_value_(gpufs_getcwd(gpufs_used_(), into, bytes));)
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(int, truncate, (const char *path, off_t length), (path, length),
+                return gpufs_value_(gpufs_truncate(gpufs_used_(), path, length));)
+GPUFS_STANDARD_(int, faccessat, (int folder, const char *path, int mode, int flags), (folder, path, mode, flags),
+                return gpufs_value_(gpufs_faccessat(gpufs_used_(), folder, path, mode, flags));)
+#endif
 #if defined(__USE_LARGEFILE64)
 GPUFS_STANDARD_(off64_t, lseek64, (int descriptor, off64_t offset, int whence), (descriptor, offset, whence),
                 return lseek(descriptor, offset, whence);)

@@ -23,6 +23,8 @@
 
 #define SUPPORT __attribute__((unused)) static
 
+SUPPORT int test_verbose;
+
 static int support_failures;
 
 SUPPORT void support_record_failure(void) { support_failures++; }
@@ -100,6 +102,7 @@ SUPPORT void support_compare_string(const char *left, const char *right, const c
 #define xftruncate(...) SUPPORT_X(ftruncate(__VA_ARGS__), != 0, "ftruncate")
 #define xmkfifo(...) SUPPORT_X(mkfifo(__VA_ARGS__), != 0, "mkfifo")
 #define xmmap(...) SUPPORT_X(mmap(__VA_ARGS__, 0), == MAP_FAILED, "mmap")
+#define xmunmap(...) SUPPORT_X(munmap(__VA_ARGS__), != 0, "munmap")
 #define xfork(...) SUPPORT_X(fork(__VA_ARGS__), < 0, "fork")
 #define xsetlocale(...) SUPPORT_X(setlocale(__VA_ARGS__), == NULL, "setlocale")
 #define xwaitpid(...) SUPPORT_X(waitpid(__VA_ARGS__), < 0, "waitpid")

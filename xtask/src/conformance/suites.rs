@@ -135,8 +135,8 @@ fn with_inputs(program: Program, name: &str) -> Result<Vec<Program>, String> {
 fn is_test(source: &Path, name: &str) -> bool {
     let begins =
         ["tst", "bug", "test", "scanf", "tfformat", "tiformat", "tllformat", "temptest", "errnobug", "xbug"];
-    // Parts that tests include, and tests of the build.
-    let parts = ["-skeleton", "-main", "-static", "-ind", "tst-vtables-common"];
+    // Parts that tests include, tests of the build, and programs whose output scripts of glibc's check (tst-printf-format-…).
+    let parts = ["tst-printf-format-", "-skeleton", "-main", "-static", "-ind", "tst-vtables-common"];
     let Ok(text) = std::fs::read_to_string(source) else { return false };
     begins.iter().any(|begin| name.starts_with(begin))
         && !parts.iter().any(|part| name.contains(part))

@@ -92,6 +92,15 @@ GPUFS_STANDARD_(int, fstatat, (int folder, const char *path, struct stat *into, 
                 return gpufs_value_(gpufs_fstatat(gpufs_used_(), folder, path, GPUFS_STAT_INTO_, flags));)
 GPUFS_STANDARD_(int, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode),
                 return gpufs_value_(gpufs_mkdirat(gpufs_used_(), folder, path, mode));)
+GPUFS_STANDARD_(int, fchmod, (int descriptor, mode_t mode), (descriptor, mode),
+                return gpufs_value_(gpufs_fchmod(gpufs_used_(), descriptor, mode));)
+GPUFS_STANDARD_(int, utimensat, (int folder, const char *path, const struct timespec *times, int flags), (folder, path, times, flags),
+                return gpufs_value_(gpufs_utimensat(gpufs_used_(), folder, path,
+                                                       (const gpufs_timespec *)(const void *)times, flags));)
+GPUFS_STANDARD_(int, futimens, (int descriptor, const struct timespec *times), (descriptor, times),
+                return gpufs_value_(gpufs_futimens(gpufs_used_(), descriptor, (const gpufs_timespec *)(const void *)times));)
 #endif
+GPUFS_STANDARD_(int, chmod, (const char *path, mode_t mode), (path, mode),
+                return gpufs_value_(gpufs_chmod(gpufs_used_(), path, mode));)
 
 #endif

@@ -1,0 +1,67 @@
+/* <dirent.h> of sources that know nothing of gpufs: directories. */
+#ifndef GPUFS_STANDARD_DIRENT_H
+#define GPUFS_STANDARD_DIRENT_H
+
+#include <gpufs/standard/mode.h>
+
+#pragma GCC system_header
+
+#if defined(GPUFS_DROP_IN_HOST_)
+#define GPUFS_READING_C_LIBRARY_
+#include <gpufs/standard/files_hide.h>
+#include <dirent.h>
+#include <gpufs/standard/files_show.h>
+#undef GPUFS_READING_C_LIBRARY_
+#else
+#include <gpufs/standard/types.h>
+struct dirent {
+    ino_t d_ino;
+    off_t d_off;
+    unsigned short d_reclen;
+    unsigned char d_type;
+    char d_name[256];
+};
+typedef struct gpufs_standard_folder_ DIR;
+#define DT_UNKNOWN 0
+#define DT_FIFO 1
+#define DT_CHR 2
+#define DT_DIR 4
+#define DT_BLK 6
+#define DT_REG 8
+#define DT_LNK 10
+#define DT_SOCK 12
+#endif
+
+GPUFS_STATIC_ASSERT_(sizeof(struct dirent) == sizeof(gpufs_dirent), "struct dirent is Linux's on x86-64");
+
+/* What a DIR points to: the directory, and the entry that readdir returned last. */
+typedef struct {
+    struct dirent entry;
+    int handle;
+} gpufs_folder_;
+#define GPUFS_FOLDER_(folder) ((gpufs_folder_ *)(void *)(folder))
+
+GPUFS_STANDARD_(DIR *, opendir, (const char *path), (path),
+                gpufs_folder_ *folder; int handle = gpufs_value_(gpufs_opendir(gpufs_used_(), path));
+                if (handle < 0) { return 0; }
+                folder = (gpufs_folder_ *)GPUFS_MALLOC(sizeof *folder);
+                if (folder == 0) {
+                    (void)gpufs_value_(gpufs_closedir(gpufs_used_(), handle));
+                    gpufs_set_errno_(12); /* ENOMEM */
+                    return 0;
+                }
+                folder->handle = handle;
+                return (DIR *)(void *)folder;)
+GPUFS_STANDARD_(struct dirent *, readdir, (DIR *folder), (folder),
+                return gpufs_value_(gpufs_readdir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle,
+                                                  (gpufs_dirent *)(void *)&GPUFS_FOLDER_(folder)->entry)) == 1
+                           ? &GPUFS_FOLDER_(folder)->entry
+                           : 0;)
+GPUFS_STANDARD_(void, rewinddir, (DIR *folder), (folder),
+                (void)gpufs_value_(gpufs_rewinddir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle));)
+GPUFS_STANDARD_(int, closedir, (DIR *folder), (folder),
+                int result = gpufs_value_(gpufs_closedir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle));
+                GPUFS_FREE(folder);
+                return result;)
+
+#endif
