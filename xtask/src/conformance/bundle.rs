@@ -82,7 +82,11 @@ while read -r name why; do
   case $status in
     0) passed=$((passed + 1)) ;;
     77) unsupported=$((unsupported + 1)); printf '%-46s UNSUPPORTED by its own word\n' "$name" ;;
-    *) failed=$((failed + 1)); printf '%-46s FAILED    exit status %s: %s\n' "$name" "$status" "$(tail -n 1 "$place/output" | tr -d '\0' | cut -c -110)" ;;
+    *)
+      failed=$((failed + 1))
+      told=$(tail -n 1 "$place/output" | tr -d '\0' | cut -c -110)
+      printf '%-46s FAILED    exit status %s: %s\n' "$name" "$status" "$told"
+      ;;
   esac
 done <programs
 echo "$passed passed, $failed failed, $unsupported unsupported, $unbuilt not built"
