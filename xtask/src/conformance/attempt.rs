@@ -1,6 +1,7 @@
 //! Compiling and running one program.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -101,6 +102,17 @@ fn attempt(program: &Program, folder: &Path, driver: &Path, library: &Path) -> R
     run(program, &binary, &work, &place.join("output"))
 }
 
+/// Mounts for a program that runs as root: its folder and an empty /tmp may be written, the rest of the system is read only. A test that was
+/// written for a machine of its own then harms nothing.
+const GUARD: &str = r#"set -e
+mount --make-rprivate /
+mount --bind "$1" "$1"
+cd "$1"
+mount --bind "$2" /tmp
+mount -o remount,bind,ro /
+shift 2
+exec "$@""#;
+
 /// Runs a built program in its folder; what it prints goes to a file.
 fn run(program: &Program, binary: &Path, work: &Path, output: &Path) -> Result<Ended, String> {
     let system = |error: std::io::Error| error.to_string();
@@ -109,8 +121,15 @@ fn run(program: &Program, binary: &Path, work: &Path, output: &Path) -> Result<E
         Some(input) => Stdio::from(File::open(input).map_err(system)?),
         None => Stdio::null(),
     };
-    let status = Command::new("timeout")
-        .args(["-s", "KILL", LIMIT_S])
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", LIMIT_S]);
+    let is_root = fs::metadata("/proc/self").map_err(system)?.uid() == 0;
+    if is_root {
+        let scratch = work.with_file_name("tmp");
+        fs::create_dir_all(&scratch).map_err(system)?;
+        command.args(["unshare", "-m", "--", "bash", "-c", GUARD, "guard"]).arg(work).arg(scratch);
+    }
+    let status = command
         .arg(binary)
         .current_dir(work)
         .stdin(input)
