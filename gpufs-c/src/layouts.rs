@@ -120,6 +120,10 @@ fn the_c_compiler_has_the_same_layouts() {
         ("C_STRING", Kind::CString),
         ("BYTES", Kind::Bytes),
         ("CHAR", Kind::Char),
+        ("ERROR", Kind::Error),
+        ("WIDE", Kind::Wide),
+        ("PLACE", Kind::Place),
+        ("WIDE_PLACE", Kind::WidePlace),
     ] {
         check(format!("GPUFS_ARGUMENT_{name} == {}", kind as u32));
     }

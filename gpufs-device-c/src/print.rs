@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_void};
 
-use gpufs_device::format::{Argument, Kind, snprintf};
+use gpufs_device::format::{Argument, FormatError, Kind, Passed, argument_types, snprintf_with};
 use gpufs_device::{Call, Errno};
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
@@ -33,10 +33,25 @@ const_assert_eq!(core::mem::offset_of!(RawArgument, kind), 0);
 const_assert_eq!(core::mem::offset_of!(RawArgument, length), 4);
 const_assert_eq!(core::mem::offset_of!(RawArgument, bits), 8);
 const_assert_eq!(Kind::Signed as u32, 0);
-const_assert_eq!(Kind::Char as u32, LAST_KIND);
+const_assert_eq!(Kind::WidePlace as u32, LAST_KIND);
 
 /// The highest [`Kind`]: every number from 0 to it is a kind.
-const LAST_KIND: u32 = 6;
+const LAST_KIND: u32 = 10;
+
+/// `errno`, for `%m`. On CPU lanes it is looked up at once: lanes that run while this one waits share it.
+fn errno() -> impl Fn() -> Option<i32> + Copy {
+    let look = || {
+        // SAFETY:
+        // - the calling thread's own, aligned, and there as long as the thread
+        Some(unsafe { *crate::used::gpufs_raw_errno() })
+    };
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    let look = {
+        let now = look();
+        move || now
+    };
+    look
+}
 
 /// A caller's format and arguments, checked.
 struct Given<'a> {
@@ -51,7 +66,7 @@ impl Given<'_> {
     /// # Safety
     /// - `format` is null or holds `bytes` bytes.
     /// - `arguments` is null, or is aligned and holds `arguments_count` of them.
-    /// - Each string that an argument points to may be read.
+    /// - Each string that an argument points to may be read, and each integer that one points to may be set.
     /// - All of it is unchanged while the result is used.
     unsafe fn new(
         (format, bytes): (*const c_char, usize),
@@ -108,7 +123,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fprintf(
         unsafe { Given::new((format, format_bytes), (arguments, arguments_count)) },
     );
     match counted_with(Call::Fprintf, checked) {
-        (Ok(file), Ok(given)) => count(file.fprintf(given.format, given.arguments)),
+        (Ok(file), Ok(given)) => count(file.fprintf_with(given.format, given.arguments, errno())),
         (Err(errno), _) | (_, Err(errno)) => count(Err(errno)),
     }
 }
@@ -136,8 +151,48 @@ pub unsafe extern "C-unwind" fn gpufs_raw_snprintf(
     );
     count(match checked {
         (Ok(into), Ok(given)) => {
-            snprintf(into, given.format, given.arguments).map_err(gpufs_device::format::FormatError::errno)
+            snprintf_with(into, given.format, given.arguments, errno()).map_err(FormatError::errno)
         }
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
+}
+
+/// The types of the arguments of a format, in order, as numbers of [`Passed`]: what `va_arg` is to be asked for. How many there are; `EINVAL` also
+/// for more than `room`.
+///
+/// # Safety
+/// `format` is null or holds `format_bytes` bytes; `types` is null or has room for `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_argument_types(
+    format: *const c_char,
+    format_bytes: usize,
+    types: *mut c_void,
+    room: usize,
+) -> i64 {
+    // SAFETY:
+    // - null or `format_bytes` bytes that do not change, by this function's contract
+    let format = unsafe { readable(format.cast(), format_bytes) };
+    // SAFETY:
+    // - null or `room` bytes that the call may fill, by this function's contract
+    let types = unsafe { writable(types, room) };
+    let (Ok(format), Ok(types)) = (format, types) else {
+        return count(Err(Errno::INVAL));
+    };
+    types.fill(Passed::Gap as u8);
+    // SAFETY:
+    // - `Passed` is a byte, and each is one of its numbers now
+    // - the memory is that of `types`, which is not used meanwhile
+    let passed = unsafe { core::slice::from_raw_parts_mut(types.as_mut_ptr().cast::<Passed>(), types.len()) };
+    count(argument_types(format, passed).map_err(FormatError::errno))
+}
+
+/// `strerror(3)`: a string of this library, which is not to be changed. "Unknown error" for a number that has no name.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn gpufs_raw_strerror(number: i32) -> *const c_char {
+    let message = match Errno::known(number) {
+        Some(errno) => errno.message(),
+        None if number == 0 => c"Success",
+        None => c"Unknown error",
+    };
+    message.as_ptr()
 }

@@ -1,8 +1,8 @@
 //! The formatting engine by itself: errors, limits, sinks, and what is not C's.
 
 use gpufs_device::format::{
-    Argument, CountSink, FormatError, Kind, Sink, SinkWriter, SliceSink, What, WindowSink, check, format,
-    snprintf, takes_all,
+    Argument, CountSink, FormatError, Kind, Passed, Sink, SinkWriter, SliceSink, What, WindowSink,
+    argument_types, check, format, snprintf, snprintf_with, takes_all,
 };
 use gpufs_device::{format_arguments, snprintf};
 use proptest::prelude::*;
@@ -33,14 +33,47 @@ fn a_failed_call_says_where_and_writes_nothing() {
     let one = [Argument::from(1)];
     let mixed = [Argument::from(1), Argument::from(1.5), Argument::from("text")];
     let mismatch = |argument, kind| What::Mismatch { argument, kind };
+    // SAFETY:
+    // - null is allowed
+    let nowhere = unsafe { Argument::place(core::ptr::null_mut(), 4) };
+    // SAFETY:
+    // - nothing is stored where it is refused
+    let narrow = unsafe { Argument::place(core::ptr::dangling_mut::<i32>().cast(), 4) };
+    // SAFETY:
+    // - a C string
+    let c_text = unsafe { Argument::c_string(c"text".as_ptr().cast()) };
     let cases: &[(&[u8], &[Argument<'_>], usize, What)] = &[
         (b"ab%y", &one, 2, What::Unknown),
         (b"ab%", &one, 2, What::Unfinished),
         (b"%d %-+ #0*.*ll", &one, 3, What::Unfinished),
-        (b"%d%n", &one, 2, What::Unsupported),
-        (b"%lc", &one, 0, What::Unsupported),
-        (b"%ls", &mixed[2..], 0, What::Unsupported),
-        (b"%1$d", &one, 0, What::Unsupported),
+        (b"%d%n", &one, 2, What::Missing { argument: 1 }),
+        (b"%n", &one, 0, mismatch(0, Kind::Signed)),
+        (b"ab%n", &[nowhere], 2, What::Null),
+        (b"%hn", &[narrow], 0, What::Modifier),
+        (b"%hhn", &mixed[2..], 0, mismatch(0, Kind::Bytes)),
+        (b"%hhn", &[c_text], 0, What::Modifier),
+        (b"%fn", &[narrow], 0, mismatch(0, Kind::Place)),
+        (b"%Ln", &[narrow], 0, What::Modifier),
+        (b"x%lc", &[Argument::from(0xd800)], 1, What::Illegal),
+        (b"x%C", &[Argument::from(-1)], 1, What::Illegal),
+        (b"%lC", &one, 0, What::Unknown),
+        (b"%ls", &mixed[2..], 0, mismatch(0, Kind::Bytes)),
+        (b"%s", &[Argument::from(&['a'][..])], 0, mismatch(0, Kind::Wide)),
+        (b"%2$d", &one, 0, What::Missing { argument: 1 }),
+        (b"%4294967296$d", &one, 0, What::Missing { argument: u32::MAX as usize - 1 }),
+        (b"%0$d", &one, 0, What::Unknown),
+        (b"%1$d%d", &mixed, 4, What::Mixed),
+        (b"%d%1$d", &mixed, 2, What::Mixed),
+        (b"%1$*d", &mixed, 0, What::Mixed),
+        (b"%*1$d", &mixed, 0, What::Mixed),
+        (b"%1$d%2$d", &mixed, 4, mismatch(1, Kind::Double)),
+        (b"%m", &[], 0, What::Missing { argument: 0 }),
+        (b"%m", &one, 0, mismatch(0, Kind::Signed)),
+        (b"%w9d", &one, 0, What::Modifier),
+        (b"%w32f", &mixed[1..], 0, What::Modifier),
+        (b"%wfd", &one, 0, What::Modifier),
+        (b"%2147483647dx%1$m", &one, 13, What::Mixed),
+        (b"%1$2147483647dx", &one, 15, What::Overflow),
         (b"%hf", &mixed[1..], 0, What::Modifier),
         (b"%Ld", &one, 0, What::Modifier),
         (b"%hhs", &mixed[2..], 0, What::Modifier),
@@ -62,6 +95,11 @@ fn a_failed_call_says_where_and_writes_nothing() {
         let result = format(&mut Untouched, text, arguments);
         assert_eq!(result, Err(FormatError { offset, what }), "{}", text.escape_ascii());
     }
+}
+
+#[test]
+fn a_failed_call_leaves_its_buffer() {
+    let one = [Argument::from(1)];
     let width = [Argument::from(i32::MIN), Argument::from(1)];
     assert_eq!(format(&mut Untouched, b"%*d", &width), Err(FormatError { offset: 0, what: What::Overflow }));
     let mut buffer = *b"kept";
@@ -118,6 +156,106 @@ fn strings_and_characters_that_c_does_not_have() {
     );
     let text = "text";
     assert_eq!(printed(b"%p", &[Argument::from(text)]).unwrap(), format!("{:p}", text.as_ptr()).as_bytes());
+}
+
+#[test]
+fn numbered_arguments() {
+    let three = [Argument::from(3), Argument::from(4), Argument::from(1.5)];
+    assert_eq!(printed(b"%2$d|%1$05d|%2$*1$d|%3$.*1$f", &three).unwrap(), b"4|00003|  4|1.500");
+    // A gap, the number's zeros, a percent sign, and what is not taken.
+    assert_eq!(printed(b"%03$.1f%%%1$%%1$-2d|", &three).unwrap(), b"1.5%%3 |");
+    assert_eq!(check(b"%3$d", &[Kind::Signed, Kind::Bytes, Kind::Signed, Kind::Bytes]), Ok(3));
+    assert!(takes_all(b"%2$d %1$d", 2) && !takes_all(b"%2$d", 3));
+    let (format, arguments) = format_arguments!(c"%2$s %1$s", "world", "hello");
+    assert_eq!(printed(format, &arguments).unwrap(), b"hello world");
+}
+
+#[test]
+fn what_error_numbers_say() {
+    let arguments = [Argument::from(gpufs_core::Errno::NOENT), Argument::from(7)];
+    assert_eq!(printed(b"%m|%d", &arguments).unwrap(), b"No such file or directory|7");
+    assert_eq!(printed(b"%.2m|%2$d|%1$#m|", &arguments[..1]).unwrap_err().what, What::Mixed);
+    assert_eq!(printed(b"%1$.2m|%2$d|%1$#8m|", &arguments).unwrap(), b"No|7|  ENOENT|");
+    // C's errno, where no argument is an error number.
+    let mut buffer = [0; 64];
+    for (errno, expected) in [
+        (0, "-1 [Success]"),
+        (-3, "-1 [Unknown error -3]"),
+        (12345, "-1 [Unknown error 12345]"),
+        (libc::E2BIG, "-1 [Argument list too long]"),
+        (i32::MIN, "-1 [Unknown error -2147483648]"),
+    ] {
+        let minus = [Argument::from(-1)];
+        let length = snprintf_with(&mut buffer, b"%d [%m]", &minus, || Some(errno)).unwrap();
+        assert_eq!(&buffer[..length], expected.as_bytes());
+        let length = snprintf_with(&mut buffer, b"%1$d [%m]", &minus, || Some(errno)).unwrap();
+        assert_eq!(&buffer[..length], expected.as_bytes());
+    }
+}
+
+#[test]
+fn places_get_the_count() {
+    let (mut byte, mut short, mut int, mut long) = (-1_i8, -1_i16, -1_i32, -1_i64);
+    let place = |address: *mut core::ffi::c_void, bytes| {
+        // SAFETY:
+        // - each below is of its own integer, which has so many bytes
+        unsafe { Argument::place(address, bytes) }
+    };
+    let places = [
+        place((&raw mut byte).cast(), 1),
+        place((&raw mut short).cast(), 2),
+        place((&raw mut int).cast(), 4),
+        place((&raw mut long).cast(), 8),
+    ];
+    let mut buffer = [0; 4];
+    // What a short buffer cuts counts.
+    assert_eq!(snprintf(&mut buffer, b"%hhn12%hn3456%n78%lln90", &places), Ok(10));
+    assert_eq!((byte, short, int, long), (0, 2, 6, 8));
+    assert_eq!(&buffer, b"123\0");
+    // A failed call stores nothing.
+    assert!(snprintf(&mut buffer, b"%hhn1%hn%n%ln%y", &places).is_err());
+    assert_eq!(
+        snprintf(&mut buffer, b"%2147483647x%3$n", &places).unwrap_err().what,
+        What::Mismatch { argument: 0, kind: Kind::Place }
+    );
+    assert_eq!((byte, short, int, long), (0, 2, 6, 8));
+}
+
+#[test]
+fn wide_characters_in_rust() {
+    let text = ['a', 'é', '\u{1f600}'];
+    let arguments = [Argument::from(&text[..]), Argument::from('é'), Argument::from(0x7fff_ffff)];
+    assert_eq!(
+        printed(b"%ls|%lc|%C", &arguments).unwrap(),
+        ["aé\u{1f600}|é|".as_bytes(), b"\xfd\xbf\xbf\xbf\xbf\xbf"].concat()
+    );
+    assert_eq!(printed(b"%.2ls|%5.3S|", &[arguments[0], arguments[0]]).unwrap(), "a|  aé|".as_bytes());
+}
+
+#[test]
+fn types_of_a_formats_arguments() {
+    use Passed::{
+        Double, Gap, Int, Long, LongDouble, Place8, Place64, Pointer, Text, UnsignedInt, UnsignedLong, Wide,
+    };
+    let types = |format: &[u8]| {
+        let mut types = [Gap; 8];
+        argument_types(format, &mut types).map(|count| types[..count].to_vec()).map_err(|error| error.what)
+    };
+    assert_eq!(types(b"%*.*f %s %m %%"), Ok(vec![Int, Int, Double, Text]));
+    assert_eq!(
+        types(b"%ld%hhu%zx%c%lc%ls%p%La"),
+        Ok(vec![Long, UnsignedInt, UnsignedLong, Int, Int, Wide, Pointer, LongDouble])
+    );
+    assert_eq!(
+        types(b"%w64d%wf32d%w8d%w16u%hhn%jn"),
+        Ok(vec![Long, Long, Int, UnsignedInt, Place8, Place64])
+    );
+    assert_eq!(types(b"%1$s %1$n"), Err(What::Conflict));
+    assert_eq!(types(b"%3$s %3$p %1$*1$u"), Ok(vec![Int, Gap, Text]));
+    assert_eq!(types(b"%1$d %1$ld"), Err(What::Conflict));
+    assert_eq!(types(b"%9$d"), Err(What::TooMany));
+    assert_eq!(types(b"%d%d%d%d%d%d%d%d%d"), Err(What::TooMany));
+    assert_eq!(types(b"%d%y"), Err(What::Unknown));
 }
 
 #[test]

@@ -45,6 +45,11 @@ GPUFS_BOTH int64_t gpufs_raw_fprintf(gpufs_file *file, const char *format, size_
 GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *format, size_t format_bytes,
                                       const gpufs_argument *arguments, size_t count);
 
+/* <gpufs/print.h>: the types of a format's arguments (GPUFS_PASSED_...), and what an error number says. */
+
+GPUFS_BOTH int64_t gpufs_raw_argument_types(const char *format, size_t format_bytes, void *types, size_t room);
+GPUFS_BOTH const char *gpufs_raw_strerror(int number);
+
 /* <gpufs/service.h>: what the host does. */
 
 struct gpufs_timespec;

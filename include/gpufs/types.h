@@ -54,7 +54,8 @@ typedef struct gpufs_session gpufs_session;
 /* One argument of a format, with its type. The macros and templates of <gpufs/format.h> make them. */
 typedef struct gpufs_argument {
     uint32_t kind;   /* GPUFS_ARGUMENT_... */
-    uint32_t length; /* GPUFS_ARGUMENT_BYTES: the number of bytes; otherwise 0 */
+    uint32_t length; /* of GPUFS_ARGUMENT_BYTES, _WIDE, _PLACE and _WIDE_PLACE: see there. Of a _C_STRING 1 if %hhn may
+                        store there. Otherwise 0 */
     uint64_t bits;   /* an integer extended to 64 bits, the bits of a double, or an address */
 } gpufs_argument;
 
@@ -79,7 +80,11 @@ GPUFS_OFFSET_(gpufs_iovec, iov_len, 8);
 #define GPUFS_ARGUMENT_POINTER 3u  /* for %p only */
 #define GPUFS_ARGUMENT_C_STRING 4u /* ends with a NUL; null prints as (null) */
 #define GPUFS_ARGUMENT_BYTES 5u    /* `length` bytes */
-#define GPUFS_ARGUMENT_CHAR 6u     /* a Unicode scalar value, for %c, which writes UTF-8 */
+#define GPUFS_ARGUMENT_CHAR 6u     /* a Unicode scalar value, for %c and %lc, which write UTF-8 */
+#define GPUFS_ARGUMENT_ERROR 7u    /* an error number, for %m */
+#define GPUFS_ARGUMENT_WIDE 8u     /* wchar_t *: ends with a NUL or after `length` characters; for %ls */
+#define GPUFS_ARGUMENT_PLACE 9u    /* where %n stores: an integer of `length` bytes */
+#define GPUFS_ARGUMENT_WIDE_PLACE 10u /* C's int *, which is wchar_t * too: for %n and %ls */
 
 /* One target of a format that reads, with its type. The macros and templates of <gpufs/scan.h> make them. */
 typedef struct gpufs_scan_target {

@@ -185,7 +185,11 @@ impl Errno {
     #[must_use]
     pub const fn text(self) -> &'static str {
         let terminated = self.terminated();
-        terminated.split_at(terminated.len() - 1).0
+        // Without a way to panic, which would take a GPU's stack.
+        match terminated.split_at_checked(terminated.len().saturating_sub(1)) {
+            Some((text, _)) => text,
+            None => "",
+        }
     }
     /// [`Errno::text`] as a C string.
     #[must_use]
@@ -193,6 +197,18 @@ impl Errno {
         match CStr::from_bytes_with_nul(self.terminated().as_bytes()) {
             Ok(message) => message,
             Err(_) => c"",
+        }
+    }
+    /// The error with this number, if it has a name.
+    #[must_use]
+    pub const fn known(number: i32) -> Option<Self> {
+        if number < 1 || number > 4095 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+        match NonZeroU16::new(number as u16) {
+            Some(value) if Self(value).name().is_some() => Some(Self(value)),
+            _ => None,
         }
     }
     /// The number, positive, as `errno(3)` has it.

@@ -1,8 +1,9 @@
 //! What a format is given: one [`Argument`] per conversion, `*` included, and the Rust types that become one.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_void};
 use core::marker::PhantomData;
 
+use gpufs_core::Errno;
 use static_assertions::const_assert_eq;
 
 /// What an [`Argument`] holds.
@@ -21,8 +22,16 @@ pub enum Kind {
     CString = 4,
     /// The address of `length` bytes, or null.
     Bytes = 5,
-    /// A Unicode scalar value, for `%c` only, which writes its UTF-8 encoding.
+    /// A Unicode scalar value, for `%c` and `%lc`, which write its UTF-8 encoding.
     Char = 6,
+    /// An error number (`errno(3)`), for `%m`.
+    Error = 7,
+    /// The address of wide characters, 32 bits each, that end with a NUL or after `length`, or null: for `%ls`.
+    Wide = 8,
+    /// The address of an integer of `length` bytes, or null: for `%n`.
+    Place = 9,
+    /// C's `int *`, which is its `wchar_t *` too: for `%n` and `%ls`.
+    WidePlace = 10,
 }
 
 impl Kind {
@@ -36,6 +45,9 @@ impl Kind {
             Self::Pointer => "a pointer",
             Self::CString | Self::Bytes => "a string",
             Self::Char => "a char",
+            Self::Error => "an error number",
+            Self::Wide => "a wide string",
+            Self::Place | Self::WidePlace => "the address of an integer",
         }
     }
 }
@@ -51,8 +63,9 @@ impl Kind {
 /// +------+--------+----------------+
 /// ```
 ///
-/// `length` counts the bytes of a [`Kind::Bytes`], saturated at `u32::MAX`, which is more than any output may hold; in other kinds
-/// it is 0.
+/// `length` counts the bytes of a [`Kind::Bytes`], saturated at `u32::MAX`, which is more than any output may hold; the characters of a
+/// [`Kind::Wide`]; the bytes of the integer of a [`Kind::Place`] or [`Kind::WidePlace`]. Of a [`Kind::CString`] it is 1 if `%hhn` may store
+/// there. In other kinds it is 0.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Argument<'a> {
@@ -78,9 +91,33 @@ impl<'a> Argument<'a> {
     /// `pointer` is null, or for the lifetime `'a` it points to bytes that end with a NUL and do not change. Where the
     /// conversion has a precision, that many bytes are enough, with or without a NUL.
     #[must_use]
-    #[allow(unsafe_code, reason = "the promise about the pointer is the caller's")]
+    #[expect(unsafe_code, reason = "the promise about the pointer is the caller's")]
     pub unsafe fn c_string(pointer: *const u8) -> Self {
         Self::plain(Kind::CString, pointer.expose_provenance() as u64)
+    }
+    /// A wide C string, for `%ls`. Null prints as `(null)`.
+    ///
+    /// # Safety
+    /// `pointer` is null, or for the lifetime `'a` it points to characters that end with a NUL and do not change. Where the conversion has
+    /// a precision, characters that encode to as many bytes are enough, with or without a NUL.
+    #[must_use]
+    #[expect(unsafe_code, reason = "the promise about the pointer is the caller's")]
+    pub unsafe fn wide_c_string(pointer: *const u32) -> Self {
+        Self { length: u32::MAX, ..Self::plain(Kind::Wide, pointer.expose_provenance() as u64) }
+    }
+    /// A place for `%n`: an integer of 1, 2, 4 or 8 `bytes`, as the length modifier says.
+    ///
+    /// # Safety
+    /// `pointer` is null, or for the lifetime `'a` such an integer is there, aligned, and nothing else uses it.
+    #[must_use]
+    #[expect(unsafe_code, reason = "the promise about the pointer is the caller's")]
+    pub unsafe fn place(pointer: *mut c_void, bytes: u32) -> Self {
+        Self { length: bytes, ..Self::plain(Kind::Place, pointer.expose_provenance() as u64) }
+    }
+    /// An error number for `%m`, 0 and unknown ones included.
+    #[must_use]
+    pub const fn error(number: i32) -> Self {
+        Self::plain(Kind::Error, (number as i64).cast_unsigned())
     }
     /// What it holds.
     #[must_use]
@@ -91,6 +128,10 @@ impl<'a> Argument<'a> {
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.bits
+    }
+    /// The length, as the table at the head of this type has it.
+    pub(super) const fn length(self) -> u32 {
+        self.length
     }
     /// The bytes of a string, at most `limit` of them; `None` if it is null or no string.
     #[inline]
@@ -173,6 +214,7 @@ argument_types! {
     f32 => Double, |value| f64::from(value).to_bits();
     f64 => Double, |value| value.to_bits();
     char => Char, |value| u64::from(u32::from(value));
+    Errno => Error, |value| i64::from(value.number()).cast_unsigned();
 }
 
 impl<'a, T: ?Sized> ArgumentType<'a> for *const T {
@@ -209,6 +251,20 @@ impl<'a, const N: usize> ArgumentType<'a> for &'a [u8; N] {
     #[inline]
     fn argument(self) -> Argument<'a> {
         self.as_slice().argument()
+    }
+}
+
+/// For `%ls`: up to the first NUL, or all of them.
+impl<'a> ArgumentType<'a> for &'a [char] {
+    const KIND: Kind = Kind::Wide;
+    #[inline]
+    fn argument(self) -> Argument<'a> {
+        Argument {
+            kind: Kind::Wide,
+            length: u32::try_from(self.len()).unwrap_or(u32::MAX),
+            bits: self.as_ptr().expose_provenance() as u64,
+            borrowed: PhantomData,
+        }
     }
 }
 

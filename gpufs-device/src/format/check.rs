@@ -2,57 +2,55 @@
 
 use super::argument::Arguments;
 use super::convert::star_accepts;
-use super::parse::{Amount, Conversion, Section, section};
+use super::order::Order;
+use super::parse::{Amount, Conversion, Section, complete_section};
 use super::{FormatError, Kind, What};
 
-/// Checks a format against the kinds of its arguments: how many of them it takes. The others are ignored (C11 7.21.6.1, 2).
+/// Checks a format against the kinds of its arguments: how many of them it takes, up to the last. The others are ignored (C11 7.21.6.1, 2).
 ///
 /// # Errors
 /// The first thing that is wrong, from left to right.
 pub const fn check(format: &[u8], kinds: &[Kind]) -> Result<usize, FormatError> {
-    let mut next = 0;
-    let mut at = 0;
-    // Ends: a section is not empty.
-    loop {
-        match section(format, at) {
-            Err(error) => return Err(error),
-            Ok(Section::End) => return Ok(next),
-            Ok(Section::Literal { end }) => at = end,
-            Ok(Section::Conversion(spec)) => {
-                // What each argument goes to, a `*` or the conversion.
-                let uses = [
-                    if matches!(spec.width, Amount::Argument) { Use::Star } else { Use::Nothing },
-                    if matches!(spec.precision, Amount::Argument) { Use::Star } else { Use::Nothing },
-                    Use::Conversion(spec.conversion),
-                ];
-                let mut index = 0;
-                while index < uses.len() {
-                    match uses[index].take(kinds, next) {
-                        Ok(after) => next = after,
-                        Err(what) => return Err(FormatError { offset: at, what }),
-                    }
-                    index += 1;
-                }
-                at = spec.end;
-            }
-        }
+    match taken(format, Some(kinds)) {
+        Ok(order) => Ok(order.count()),
+        Err(error) => Err(error),
     }
 }
 
 /// Whether a format takes so many arguments at least, of whatever kinds; also where it is none.
 #[must_use]
 pub const fn takes_all(format: &[u8], count: usize) -> bool {
-    let (mut taken, mut at) = (0, 0);
+    match taken(format, None) {
+        Ok(order) => order.count() >= count,
+        Err(_) => true,
+    }
+}
+
+/// Which arguments a format takes. Without `kinds`, of whatever kinds.
+const fn taken(format: &[u8], kinds: Option<&[Kind]>) -> Result<Order, FormatError> {
+    let mut order = Order::START;
+    let mut at = 0;
     // Ends: a section is not empty.
     loop {
-        match section(format, at) {
-            Err(_) => return true,
-            Ok(Section::End) => return taken >= count,
-            Ok(Section::Literal { end }) => at = end,
-            Ok(Section::Conversion(spec)) => {
-                taken += matches!(spec.width, Amount::Argument) as usize;
-                taken += matches!(spec.precision, Amount::Argument) as usize;
-                taken += !matches!(spec.conversion, Conversion::Percent) as usize;
+        match complete_section(format, at) {
+            Err(error) => return Err(error),
+            Ok((Section::End, _)) => return Ok(order),
+            Ok((Section::Literal { end }, _)) => at = end,
+            Ok((Section::Conversion(spec), numbers)) => {
+                // What each argument goes to, a `*` or the conversion.
+                let uses = [
+                    if matches!(spec.width, Amount::Argument) { Use::Star } else { Use::Nothing },
+                    if matches!(spec.precision, Amount::Argument) { Use::Star } else { Use::Nothing },
+                    Use::Conversion(spec.conversion),
+                ];
+                let numbers = [numbers.width, numbers.precision, numbers.argument];
+                let mut index = 0;
+                while index < uses.len() {
+                    if let Err(what) = uses[index].take(kinds, &mut order, numbers[index]) {
+                        return Err(FormatError { offset: at, what });
+                    }
+                    index += 1;
+                }
                 at = spec.end;
             }
         }
@@ -85,20 +83,27 @@ enum Use {
 }
 
 impl Use {
-    /// The index after the arguments that this takes, starting at `next`.
-    const fn take(self, kinds: &[Kind], next: usize) -> Result<usize, What> {
+    /// Takes the argument that this is for.
+    const fn take(self, kinds: Option<&[Kind]>, order: &mut Order, number: u32) -> Result<(), What> {
         if matches!(self, Self::Nothing | Self::Conversion(Conversion::Percent)) {
-            return Ok(next);
+            return Ok(());
         }
-        if next >= kinds.len() {
-            return Err(What::Missing { argument: next });
+        let argument = match order.take(number) {
+            Ok(argument) => argument,
+            Err(what) => return Err(what),
+        };
+        let Some(kinds) = kinds else {
+            return Ok(());
+        };
+        if argument >= kinds.len() {
+            return Err(What::Missing { argument });
         }
-        let kind = kinds[next];
+        let kind = kinds[argument];
         let fits = match self {
-            Self::Conversion(conversion) => conversion.accepts(kind),
+            Self::Conversion(conversion) => conversion.takes(kind),
             _ => star_accepts(kind),
         };
-        if fits { Ok(next + 1) } else { Err(What::Mismatch { argument: next, kind }) }
+        if fits { Ok(()) } else { Err(What::Mismatch { argument, kind }) }
     }
 }
 
@@ -146,8 +151,8 @@ impl Message {
             return message;
         }
         // The conversion, or what there is of it.
-        let end = match section(format, error.offset) {
-            Ok(Section::Conversion(spec)) => spec.end,
+        let end = match complete_section(format, error.offset) {
+            Ok((Section::Conversion(spec), _)) => spec.end,
             _ => format.len(),
         };
         message.text(" (at `").slice(format, error.offset, end).text("`)")
@@ -219,7 +224,10 @@ impl Message {
 /// let _ = gpufs_device::format_arguments!(c"%y", 1);
 /// ```
 /// ```compile_fail
-/// let _ = gpufs_device::format_arguments!(c"%ls", "wide");
+/// let _ = gpufs_device::format_arguments!(c"%ls", "not wide");
+/// ```
+/// ```compile_fail
+/// let _ = gpufs_device::format_arguments!(c"%1$d %d", 1, 2);
 /// ```
 /// ```compile_fail
 /// let _ = gpufs_device::format_arguments!("%d", 1);

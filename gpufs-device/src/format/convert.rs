@@ -1,11 +1,11 @@
-//! The converter: walks a format with its arguments, and hands each conversion to the file that prints it.
+//! The converter: walks a plain format with its arguments, and hands each conversion to the file that prints it. Any other format, and one
+//! that cannot be printed, it leaves to [`complete`] as a whole.
 //!
-//! Two walks: the first finds every error there can be and bounds the length, the second writes. So a call that fails has written
-//! nothing.
+//! Two walks: the first finds what is not plain and bounds the length, the second writes. So a call that fails has written nothing.
 
 use super::parse::{Amount, Conversion, Flags, LIMIT, Length, Section, Spec, section};
-use super::sink::{CountSink, Output, Sink};
-use super::{Argument, FormatError, Kind, What, float, integer, text};
+use super::sink::{Output, Sink};
+use super::{Argument, FormatError, Kind, What, complete, float, integer, text};
 
 /// A conversion with its `*` filled in.
 #[derive(Clone, Copy)]
@@ -75,10 +75,15 @@ impl Directive {
                 precision + 330
             }
             Conversion::Char | Conversion::Percent => 4,
+            // Not in plain formats.
+            Conversion::WideChar | Conversion::WideText | Conversion::Message | Conversion::Place => 0,
         };
         body.max(u64::from(self.width))
     }
 }
+
+/// The format is for [`complete`], which also says what is wrong with it.
+struct NotPlain;
 
 /// A piece of output in the making.
 enum Piece<'a> {
@@ -95,53 +100,69 @@ struct Rest<'a, 'b> {
 impl<'a> Rest<'a, '_> {
     /// The next argument, if `accepts` takes its kind.
     #[inline]
-    fn take(&mut self, accepts: impl FnOnce(Kind) -> bool) -> Result<Argument<'a>, What> {
-        let index = self.next;
-        let Some(argument) = self.arguments.get(index) else {
-            return Err(What::Missing { argument: index });
-        };
+    fn take(&mut self, accepts: impl FnOnce(Kind) -> bool) -> Result<Argument<'a>, NotPlain> {
+        let argument = self.arguments.get(self.next).ok_or(NotPlain)?;
         if !accepts(argument.kind()) {
-            return Err(What::Mismatch { argument: index, kind: argument.kind() });
+            return Err(NotPlain);
         }
         self.next += 1;
         Ok(*argument)
     }
     /// The `int` for a `*`.
     #[inline]
-    fn star(&mut self) -> Result<i32, What> {
-        Ok(self.take(star_accepts)?.bits() as i32)
+    fn star(&mut self, amount: Amount) -> Result<Option<i32>, NotPlain> {
+        match amount {
+            Amount::Argument => Ok(Some(self.take(star_accepts)?.bits() as i32)),
+            _ => Ok(None),
+        }
     }
     /// Fills in the stars of `spec` and takes its argument.
     #[inline]
-    fn resolve(&mut self, spec: Spec) -> Result<(Directive, Option<Argument<'a>>), What> {
-        let Spec { mut flags, length, conversion, upper, .. } = spec;
-        let width = match spec.width {
-            Amount::None => 0,
-            Amount::Fixed(width) => width,
-            Amount::Argument => {
-                let width = self.star()?;
-                // A negative width is the flag `-` and a width.
-                if width < 0 {
-                    flags = flags.with(Flags::LEFT);
-                }
-                width.unsigned_abs()
-            }
-        };
-        if width > LIMIT {
-            return Err(What::Overflow);
-        }
-        let precision = match spec.precision {
-            Amount::None => None,
-            Amount::Fixed(precision) => Some(precision),
-            // A negative precision is none.
-            Amount::Argument => u32::try_from(self.star()?).ok(),
-        };
-        let argument = match conversion {
+    fn resolve(&mut self, spec: Spec) -> Result<(Directive, Option<Argument<'a>>), NotPlain> {
+        let width = self.star(spec.width)?;
+        let precision = self.star(spec.precision)?;
+        let directive = amounts(spec, width, precision).map_err(|_| NotPlain)?;
+        let argument = match spec.conversion {
             Conversion::Percent => None,
-            _ => Some(self.take(|kind| conversion.accepts(kind))?),
+            conversion => Some(self.take(|kind| conversion.accepts(kind))?),
         };
-        Ok((Directive { flags, width, precision, length, conversion, upper }, argument))
+        Ok((directive, argument))
     }
+}
+
+/// A conversion with the values of its stars filled in.
+///
+/// # Errors
+/// [`What::Overflow`].
+#[inline]
+pub(super) const fn amounts(
+    spec: Spec,
+    width_star: Option<i32>,
+    precision_star: Option<i32>,
+) -> Result<Directive, What> {
+    let Spec { mut flags, length, conversion, upper, .. } = spec;
+    let width = match (width_star, spec.width) {
+        (Some(width), _) => {
+            // A negative width is the flag `-` and a width.
+            if width < 0 {
+                flags = flags.with(Flags::LEFT);
+            }
+            width.unsigned_abs()
+        }
+        (None, Amount::Fixed(width)) => width,
+        (None, _) => 0,
+    };
+    if width > LIMIT {
+        return Err(What::Overflow);
+    }
+    let precision = match (precision_star, spec.precision) {
+        // A negative precision is none.
+        (Some(..0), _) => None,
+        (Some(precision), _) => Some(precision.unsigned_abs()),
+        (None, Amount::Fixed(precision)) => Some(precision),
+        (None, _) => None,
+    };
+    Ok(Directive { flags, width, precision, length, conversion, upper })
 }
 
 /// Whether a `*` takes an argument of this kind.
@@ -149,26 +170,25 @@ pub(super) const fn star_accepts(kind: Kind) -> bool {
     matches!(kind, Kind::Signed | Kind::Unsigned)
 }
 
-/// Calls `each` for each piece in order, up to the first error.
+/// Calls `each` for each piece in order, up to the first that is not plain.
 #[inline]
 fn walk<'a>(
     format: &'a [u8],
     arguments: &[Argument<'a>],
     mut each: impl FnMut(Piece<'a>),
-) -> Result<(), FormatError> {
+) -> Result<(), NotPlain> {
     let mut rest = Rest { arguments, next: 0 };
     let mut at = 0;
     // Ends: a section is not empty.
     loop {
-        match section(format, at)? {
+        match section(format, at).map_err(|_| NotPlain)? {
             Section::End => return Ok(()),
             Section::Literal { end } => {
                 each(Piece::Literal(format.get(at..end).unwrap_or_default()));
                 at = end;
             }
             Section::Conversion(spec) => {
-                let (directive, argument) =
-                    rest.resolve(spec).map_err(|what| FormatError { offset: at, what })?;
+                let (directive, argument) = rest.resolve(spec)?;
                 each(Piece::Conversion(directive, argument));
                 at = spec.end;
             }
@@ -177,7 +197,7 @@ fn walk<'a>(
 }
 
 /// Checks everything, and returns a length that the output does not exceed.
-fn bound(format: &[u8], arguments: &[Argument<'_>]) -> Result<u64, FormatError> {
+fn bound(format: &[u8], arguments: &[Argument<'_>]) -> Result<u64, NotPlain> {
     let mut bound: u64 = 0;
     walk(format, arguments, |piece| {
         bound += match piece {
@@ -188,23 +208,20 @@ fn bound(format: &[u8], arguments: &[Argument<'_>]) -> Result<u64, FormatError> 
     Ok(bound)
 }
 
-/// Writes the output, and returns its length.
-fn write<S: Sink + ?Sized>(
-    sink: &mut S,
-    format: &[u8],
-    arguments: &[Argument<'_>],
-) -> Result<u64, FormatError> {
+/// Writes the output of a plain format, and returns its length.
+fn write<S: Sink + ?Sized>(sink: &mut S, format: &[u8], arguments: &[Argument<'_>]) -> u64 {
     let mut output = Output::new(sink);
-    walk(format, arguments, |piece| match piece {
+    // `bound` has found it plain. Where another thread changes it meanwhile, the output ends early.
+    let _ = walk(format, arguments, |piece| match piece {
         Piece::Literal(text) => output.write(text),
         Piece::Conversion(directive, argument) => convert(&mut output, &directive, argument),
-    })?;
-    Ok(output.count())
+    });
+    output.count()
 }
 
-/// Writes one conversion.
+/// Writes one conversion of those that plain formats have.
 #[inline]
-fn convert<S: Sink + ?Sized>(
+pub(super) fn convert<S: Sink + ?Sized>(
     output: &mut Output<'_, S>,
     directive: &Directive,
     argument: Option<Argument<'_>>,
@@ -223,7 +240,11 @@ fn convert<S: Sink + ?Sized>(
         Conversion::Fixed | Conversion::Exponent | Conversion::General => {
             float::decimal(output, directive, f64::from_bits(argument.bits()));
         }
-        Conversion::Percent => {}
+        Conversion::Percent
+        | Conversion::WideChar
+        | Conversion::WideText
+        | Conversion::Message
+        | Conversion::Place => {}
     }
 }
 
@@ -239,10 +260,22 @@ pub fn format<S: Sink + ?Sized>(
     format: &[u8],
     arguments: &[Argument<'_>],
 ) -> Result<u64, FormatError> {
-    let limit = u64::from(LIMIT);
-    // The bound is far from the limit unless a width, a precision or a string is huge; then the output is counted first.
-    if bound(format, arguments)? > limit && write(&mut CountSink::new(), format, arguments)? > limit {
-        return Err(FormatError { offset: format.len(), what: What::Overflow });
+    format_with(sink, format, arguments, || None)
+}
+
+/// [`format()`] where there is an `errno`: `errno()` is what `%m` prints if its argument is no [`Kind::Error`].
+///
+/// # Errors
+/// As [`format()`].
+pub fn format_with<S: Sink + ?Sized>(
+    sink: &mut S,
+    format: &[u8],
+    arguments: &[Argument<'_>],
+    errno: impl Fn() -> Option<i32>,
+) -> Result<u64, FormatError> {
+    match bound(format, arguments) {
+        Ok(bytes) if bytes <= u64::from(LIMIT) => Ok(write(sink, format, arguments)),
+        // Where the bound is that far, a width, a precision or a string is huge: it is counted first there.
+        _ => complete::format(sink, format, arguments, &errno),
     }
-    write(sink, format, arguments)
 }

@@ -22,10 +22,18 @@ pub enum What {
     Unknown,
     /// The format ends inside the conversion.
     Unfinished,
-    /// `%n`, `%lc`, `%ls` or a numbered argument (`%1$d`).
-    Unsupported,
-    /// The length modifier does not belong to this conversion, as in `%hf`.
+    /// The length modifier does not belong to this conversion, as in `%hf`, or has no such number of bits, as in `%w9d`.
     Modifier,
+    /// Some arguments are numbered (`%1$d`), others are not.
+    Mixed,
+    /// One number is used for arguments of two types, as in `%1$d %1$s`.
+    Conflict,
+    /// There are more arguments than a list of them has room for.
+    TooMany,
+    /// A wide character that UTF-8 does not encode: a surrogate, or above 2³¹ − 1.
+    Illegal,
+    /// `%n` is given a null pointer.
+    Null,
     /// There is no argument with this index.
     Missing {
         /// The index.
@@ -48,7 +56,11 @@ impl What {
         match self {
             Self::Unknown => "unknown conversion",
             Self::Unfinished => "the format ends inside a conversion",
-            Self::Unsupported => "%n, %lc, %ls and numbered arguments are not supported",
+            Self::Mixed => "some arguments are numbered, others are not",
+            Self::Conflict => "an argument's number is used for two types",
+            Self::TooMany => "the format takes more arguments than there is room for",
+            Self::Illegal => "a wide character is none",
+            Self::Null => "%n is given a null pointer",
             Self::Modifier => "the length modifier does not fit the conversion",
             Self::Missing { .. } => "the format needs more arguments than there are",
             Self::Mismatch { .. } => "an argument does not fit its conversion",
@@ -58,11 +70,13 @@ impl What {
 }
 
 impl FormatError {
-    /// What C callers find in `errno`, as glibc has it: `EOVERFLOW` or `EINVAL`.
+    /// What C callers find in `errno`, as glibc has it: `EOVERFLOW`, `EILSEQ`, `EFAULT` or `EINVAL`.
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self.what {
             What::Overflow => Errno::OVERFLOW,
+            What::Illegal => Errno::ILSEQ,
+            What::Null => Errno::FAULT,
             _ => Errno::INVAL,
         }
     }

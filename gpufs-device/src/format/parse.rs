@@ -2,6 +2,9 @@
 //!
 //! It is `const`, so that the compiler checks literal formats with the very code that reads the others at run time. It knows
 //! nothing of arguments but their kinds.
+//!
+//! It comes twice. [`section`] reads *plain* formats, which have what most formats have, and is part of each call of `printf`.
+//! [`complete_section`] reads all of them, and alone says what is wrong with one ([`super::complete`]).
 
 use super::{FormatError, Kind, What};
 
@@ -26,7 +29,7 @@ impl Flags {
     pub(super) const fn with(self, flag: Self) -> Self {
         Self(self.0 | flag.0)
     }
-    const fn from_byte(byte: u8) -> Option<Self> {
+    const fn from_byte<const PLAIN: bool>(byte: u8) -> Option<Self> {
         Some(match byte {
             b'-' => Self::LEFT,
             b'+' => Self::SIGN,
@@ -34,6 +37,8 @@ impl Flags {
             b'#' => Self::ALTERNATE,
             b'0' => Self::ZERO,
             b'\'' => Self::NONE,
+            // The locale's digits, in glibc.
+            b'I' if !PLAIN => Self::NONE,
             _ => return None,
         })
     }
@@ -90,6 +95,14 @@ pub(super) enum Conversion {
     Hexadecimal,
     /// `%`, which takes no argument.
     Percent,
+    /// `lc`, `C`. This one and those below are not in plain formats.
+    WideChar,
+    /// `ls`, `S`.
+    WideText,
+    /// `m`: what an error number says.
+    Message,
+    /// `n`: sets a number to how many bytes came before.
+    Place,
 }
 
 impl Conversion {
@@ -99,7 +112,7 @@ impl Conversion {
     const fn is_floating(self) -> bool {
         matches!(self, Self::Fixed | Self::Exponent | Self::General | Self::Hexadecimal)
     }
-    /// Whether it prints arguments of this kind.
+    /// Whether it prints arguments of this kind, in a plain format.
     pub(super) const fn accepts(self, kind: Kind) -> bool {
         match self {
             Self::Decimal | Self::Unsigned(_) => matches!(kind, Kind::Signed | Kind::Unsigned),
@@ -107,7 +120,19 @@ impl Conversion {
             Self::Text => matches!(kind, Kind::CString | Kind::Bytes),
             Self::Pointer => matches!(kind, Kind::Pointer | Kind::CString | Kind::Bytes),
             Self::Fixed | Self::Exponent | Self::General | Self::Hexadecimal => matches!(kind, Kind::Double),
-            Self::Percent => false,
+            Self::Percent | Self::WideChar | Self::WideText | Self::Message | Self::Place => false,
+        }
+    }
+    /// Whether it takes arguments of this kind, in any format.
+    pub(super) const fn takes(self, kind: Kind) -> bool {
+        match self {
+            Self::WideChar => matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Char),
+            Self::WideText => matches!(kind, Kind::Wide | Kind::WidePlace),
+            Self::Message => matches!(kind, Kind::Error),
+            // A C string may be where `%hhn` stores; whether it is, shows when it is printed.
+            Self::Place => matches!(kind, Kind::Place | Kind::WidePlace | Kind::CString),
+            Self::Pointer => self.accepts(kind) || matches!(kind, Kind::Wide | Kind::Place | Kind::WidePlace),
+            _ => self.accepts(kind),
         }
     }
 }
@@ -126,7 +151,20 @@ pub(super) struct Spec {
     pub(super) end: usize,
 }
 
+/// The numbers of the arguments of one conversion, counted from 1, as in `%3$*1$.*2$f`; 0 where none is given.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) width: u32,
+    pub(super) precision: u32,
+    pub(super) argument: u32,
+}
+
+impl Numbers {
+    pub(super) const NONE: Self = Self { width: 0, precision: 0, argument: 0 };
+}
+
 /// The next piece of a format.
+#[derive(Clone, Copy)]
 pub(super) enum Section {
     /// Text to copy, up to the offset `end`.
     Literal { end: usize },
@@ -142,16 +180,41 @@ const fn byte(format: &[u8], at: usize) -> u8 {
     if at < format.len() { format[at] } else { 0 }
 }
 
-/// Reads the section that starts at `at`.
+/// Reads the section of a plain format that starts at `at`.
+///
+/// # Errors
+/// Where the format is not plain; what the error says does not count.
 #[inline]
-pub(super) const fn section(format: &[u8], at: usize) -> Result<Section, FormatError> {
+pub(super) const fn section(format: &[u8], at: usize) -> Result<Section, What> {
+    let mut numbers = Numbers::NONE;
+    section_of::<true>(format, at, &mut numbers)
+}
+
+/// Reads the section of any format that starts at `at`.
+///
+/// # Errors
+/// What is wrong with the format there.
+pub(super) const fn complete_section(format: &[u8], at: usize) -> Result<(Section, Numbers), FormatError> {
+    let mut numbers = Numbers::NONE;
+    match section_of::<false>(format, at, &mut numbers) {
+        Ok(section) => Ok((section, numbers)),
+        Err(what) => Err(FormatError { offset: at, what }),
+    }
+}
+
+#[inline]
+const fn section_of<const PLAIN: bool>(
+    format: &[u8],
+    at: usize,
+    numbers: &mut Numbers,
+) -> Result<Section, What> {
     if at >= format.len() {
         return Ok(Section::End);
     }
     if byte(format, at) == b'%' {
-        return match conversion(format, at) {
+        return match conversion::<PLAIN>(format, at, numbers) {
             Ok(spec) => Ok(Section::Conversion(spec)),
-            Err(what) => Err(FormatError { offset: at, what }),
+            Err(what) => Err(what),
         };
     }
     let mut end = at + 1;
@@ -162,40 +225,50 @@ pub(super) const fn section(format: &[u8], at: usize) -> Result<Section, FormatE
 }
 
 /// Reads the conversion whose `%` is at `at`.
-const fn conversion(format: &[u8], at: usize) -> Result<Spec, What> {
+const fn conversion<const PLAIN: bool>(
+    format: &[u8],
+    at: usize,
+    numbers: &mut Numbers,
+) -> Result<Spec, What> {
     let mut at = at + 1;
+    if !PLAIN {
+        numbers.argument = number(format, &mut at);
+    }
     let mut flags = Flags::NONE;
     // Each turn moves on by a byte, and NUL, after the end, is no flag.
-    while let Some(flag) = Flags::from_byte(byte(format, at)) {
+    while let Some(flag) = Flags::from_byte::<PLAIN>(byte(format, at)) {
         flags = flags.with(flag);
         at += 1;
     }
-    let digits = at;
-    let width = match amount(format, &mut at) {
+    let width = match amount::<PLAIN>(format, &mut at, &mut numbers.width) {
         Ok(width) => width,
         Err(what) => return Err(what),
     };
-    if byte(format, at) == b'$' && at > digits {
-        return Err(What::Unsupported);
-    }
     let mut precision = Amount::None;
     if byte(format, at) == b'.' {
         at += 1;
-        precision = match amount(format, &mut at) {
+        precision = match amount::<PLAIN>(format, &mut at, &mut numbers.precision) {
             Ok(Amount::None) => Amount::Fixed(0),
             Ok(precision) => precision,
             Err(what) => return Err(what),
         };
     }
-    let length = length(format, &mut at);
+    let modifier = byte(format, at);
+    let length = match length::<PLAIN>(format, &mut at) {
+        Ok(length) => length,
+        Err(what) => return Err(what),
+    };
     let letter = byte(format, at);
+    let is_long = matches!(length, Length::Long);
     let (conversion, upper) = match letter {
         b'd' | b'i' => (Conversion::Decimal, false),
         b'u' => (Conversion::Unsigned(10), false),
         b'o' => (Conversion::Unsigned(8), false),
         b'x' | b'X' => (Conversion::Unsigned(16), letter == b'X'),
         b'b' | b'B' => (Conversion::Unsigned(2), letter == b'B'),
+        b'c' if !PLAIN && is_long => (Conversion::WideChar, false),
         b'c' => (Conversion::Char, false),
+        b's' if !PLAIN && is_long => (Conversion::WideText, false),
         b's' => (Conversion::Text, false),
         b'p' => (Conversion::Pointer, false),
         b'f' | b'F' => (Conversion::Fixed, letter == b'F'),
@@ -203,29 +276,62 @@ const fn conversion(format: &[u8], at: usize) -> Result<Spec, What> {
         b'g' | b'G' => (Conversion::General, letter == b'G'),
         b'a' | b'A' => (Conversion::Hexadecimal, letter == b'A'),
         b'%' => (Conversion::Percent, false),
-        b'n' => return Err(What::Unsupported),
+        b'C' if !PLAIN && !is_long => (Conversion::WideChar, false),
+        b'S' if !PLAIN && !is_long => (Conversion::WideText, false),
+        b'm' if !PLAIN => (Conversion::Message, false),
+        b'n' if !PLAIN => (Conversion::Place, false),
         _ if at >= format.len() => return Err(What::Unfinished),
         _ => return Err(What::Unknown),
     };
-    let fits = match length {
-        Length::Int => true,
-        Length::Char | Length::Short | Length::Wide => conversion.is_integer(),
-        Length::Long if matches!(conversion, Conversion::Char | Conversion::Text) => {
-            return Err(What::Unsupported);
-        }
-        Length::Long => conversion.is_integer() || conversion.is_floating(),
-        Length::LongDouble => conversion.is_floating(),
-    };
+    let fits = fits(length, conversion, !PLAIN && modifier == b'w');
     if !fits {
         return Err(What::Modifier);
     }
     Ok(Spec { flags, width, precision, length, conversion, upper, end: at + 1 })
 }
 
-/// Reads `*`, a number or nothing, and moves `at` past it.
-const fn amount(format: &[u8], at: &mut usize) -> Result<Amount, What> {
+/// Whether a conversion takes a length modifier. `by_bits`: C23's `w`, which integers alone have.
+#[inline]
+const fn fits(length: Length, conversion: Conversion, by_bits: bool) -> bool {
+    let counts = conversion.is_integer() || matches!(conversion, Conversion::Place);
+    match length {
+        Length::Int => !by_bits || counts,
+        Length::Char | Length::Short | Length::Wide => counts,
+        Length::Long => {
+            counts
+                || conversion.is_floating()
+                || matches!(conversion, Conversion::WideChar | Conversion::WideText)
+        }
+        Length::LongDouble => conversion.is_floating(),
+    }
+}
+
+/// Reads `n$`, and moves `at` past it: the number, or 0 if there is none.
+const fn number(format: &[u8], at: &mut usize) -> u32 {
+    let mut end = *at;
+    let mut value: u32 = 0;
+    while byte(format, end).is_ascii_digit() {
+        value = value.saturating_mul(10).saturating_add((byte(format, end) - b'0') as u32);
+        end += 1;
+    }
+    if value == 0 || byte(format, end) != b'$' {
+        return 0;
+    }
+    *at = end + 1;
+    value
+}
+
+/// Reads `*`, `*n$`, a number or nothing, and moves `at` past it.
+const fn amount<const PLAIN: bool>(
+    format: &[u8],
+    at: &mut usize,
+    numbered: &mut u32,
+) -> Result<Amount, What> {
     if byte(format, *at) == b'*' {
         *at += 1;
+        if !PLAIN {
+            *numbered = number(format, at);
+        }
         return Ok(Amount::Argument);
     }
     let start = *at;
@@ -244,7 +350,10 @@ const fn amount(format: &[u8], at: &mut usize) -> Result<Amount, What> {
 }
 
 /// Reads a length modifier, if there is one, and moves `at` past it.
-const fn length(format: &[u8], at: &mut usize) -> Length {
+///
+/// # Errors
+/// C23's `w` with a number of bits that no type has.
+const fn length<const PLAIN: bool>(format: &[u8], at: &mut usize) -> Result<Length, What> {
     let (length, size) = match (byte(format, *at), byte(format, *at + 1)) {
         (b'h', b'h') => (Length::Char, 2),
         (b'h', _) => (Length::Short, 1),
@@ -252,8 +361,21 @@ const fn length(format: &[u8], at: &mut usize) -> Length {
         (b'l', _) => (Length::Long, 1),
         (b'j' | b'z' | b't', _) => (Length::Wide, 1),
         (b'L', _) => (Length::LongDouble, 1),
+        (b'q', _) if !PLAIN => (Length::Wide, 1),
+        (b'w', next) if !PLAIN => {
+            let fast = next == b'f';
+            let digits = *at + if fast { 2 } else { 1 };
+            // glibc's fast types of 16 and 32 bits have 64.
+            match (byte(format, digits), byte(format, digits + 1)) {
+                (b'8', _) => (Length::Char, digits + 1 - *at),
+                (b'1', b'6') => (if fast { Length::Wide } else { Length::Short }, digits + 2 - *at),
+                (b'3', b'2') => (if fast { Length::Wide } else { Length::Int }, digits + 2 - *at),
+                (b'6', b'4') => (Length::Wide, digits + 2 - *at),
+                _ => return Err(What::Modifier),
+            }
+        }
         _ => (Length::Int, 0),
     };
     *at += size;
-    length
+    Ok(length)
 }

@@ -15,7 +15,7 @@ use super::lines::NEWLINE;
 use super::output::{Record, write};
 use super::text::Text;
 use crate::Fs;
-use crate::format::{Argument, SliceSink, WindowSink, format};
+use crate::format::{Argument, SliceSink, WindowSink, format_with};
 use crate::warp::Lanes;
 
 /// Bytes of a lane's scratch memory: longer records are formatted twice.
@@ -84,18 +84,32 @@ impl File {
     /// compile time; this checks it at run time. See [`crate::format`] for the conversions.
     ///
     /// # Errors
-    /// `EINVAL` for a format or an argument that does not fit, `EOVERFLOW` for an output longer than an `int` can say: nothing is
-    /// written then. Else as [`File::fwrite`].
+    /// `EINVAL` for a format or an argument that does not fit, `EOVERFLOW` for an output longer than an `int` can say, `EILSEQ` for a wide
+    /// character that is none, `EFAULT` for a null `%n`: nothing is written then. Else as [`File::fwrite`].
     pub fn fprintf(self, format_bytes: &[u8], arguments: &[Argument<'_>]) -> Result<usize, Errno> {
+        self.fprintf_with(format_bytes, arguments, || None)
+    }
+
+    /// [`File::fprintf`] where there is an `errno`, which `errno()` gives: C's. It is the same while the call lasts.
+    ///
+    /// # Errors
+    /// As [`File::fprintf`].
+    #[inline]
+    pub fn fprintf_with(
+        self,
+        format_bytes: &[u8],
+        arguments: &[Argument<'_>],
+        errno: impl Fn() -> Option<i32>,
+    ) -> Result<usize, Errno> {
         let mut scratch = [0; SCRATCH_BYTES];
         let mut sink = SliceSink::new(&mut scratch);
-        let record = match format(&mut sink, format_bytes, arguments) {
+        let record = match format_with(&mut sink, format_bytes, arguments, &errno) {
             Ok(bytes) => Ok(Formatted {
                 scratch,
                 bytes,
                 again: |window: &mut WindowSink<'_>| {
                     // It did not fail the first time.
-                    let _ = format(window, format_bytes, arguments);
+                    let _ = format_with(window, format_bytes, arguments, &errno);
                 },
             }),
             Err(error) => Err(error.errno()),
