@@ -16,10 +16,12 @@
  * Compilers warn of them where they can: in C11, with the macros in C++ (-Wdeprecated-declarations), and clang also
  * with the plain names in C++20 (-Wuser-defined-warnings).
  *
- * Which arguments fit: any integer fits %d i u o x X b B c and `*`, and is converted as the length modifier says.
- * Floating-point numbers fit %f e g a and their capitals. char pointers fit %s. Pointers fit %p. A format takes at
- * most 16 arguments. Wide characters, %n and numbered arguments are not supported. L takes a double: on a GPU long
- * double is double.
+ * Which arguments fit: any integer fits %d i u o x X b B c C lc and `*`, and is converted as the length modifier says.
+ * Floating-point numbers fit %f e g a and their capitals. char pointers fit %s, wchar_t pointers %ls and %S. Pointers
+ * fit %p. Pointers to integers fit %n if the length modifier is theirs: int * %n, long * %ln, signed char * %hhn. %m
+ * takes none: it prints errno. Arguments may be numbered, all or none: %2$*1$d. A format takes at most 16 arguments
+ * from a macro or a template, GPUFS_VARIADIC_ARGUMENTS from `...` and va_list. Wide characters are printed as UTF-8;
+ * EILSEQ for what is none. L takes a double: on a GPU long double is double.
  */
 #ifndef GPUFS_FORMAT_H
 #define GPUFS_FORMAT_H
@@ -27,6 +29,8 @@
 #include <gpufs/gpufs.h>
 
 #ifdef __cplusplus
+
+#include <gpufs/format_check.h>
 
 namespace gpufs {
 namespace detail {
@@ -66,112 +70,29 @@ GPUFS_PRINTABLE_(const signed char *, GPUFS_ARGUMENT_C_STRING, reinterpret_cast<
 GPUFS_PRINTABLE_(const unsigned char *, GPUFS_ARGUMENT_C_STRING, reinterpret_cast<uint64_t>(value))
 GPUFS_PRINTABLE_(const volatile void *, GPUFS_ARGUMENT_POINTER, reinterpret_cast<uint64_t>(value))
 #undef GPUFS_PRINTABLE_
+/* Pointers of which a length says more; the kind at compile time has the length of an integer in its second byte. */
+#define GPUFS_PRINTABLE_(type, kind, length)                                          \
+    GPUFS_BOTH inline gpufs_argument argument(type value) {                           \
+        gpufs_argument argument = {kind, length, reinterpret_cast<uint64_t>(value)};  \
+        return argument;                                                              \
+    }                                                                                 \
+    GPUFS_BOTH Kind<(kind) | ((length) == UINT32_MAX ? 0 : (length) << 8)> kind_of(type);
+GPUFS_PRINTABLE_(const wchar_t *, GPUFS_ARGUMENT_WIDE, UINT32_MAX)
+GPUFS_PRINTABLE_(signed char *, GPUFS_ARGUMENT_C_STRING, 1)
+GPUFS_PRINTABLE_(short *, GPUFS_ARGUMENT_PLACE, 2)
+GPUFS_PRINTABLE_(unsigned short *, GPUFS_ARGUMENT_PLACE, 2)
+GPUFS_PRINTABLE_(int *, GPUFS_ARGUMENT_PLACE, 4)
+GPUFS_PRINTABLE_(unsigned *, GPUFS_ARGUMENT_PLACE, 4)
+GPUFS_PRINTABLE_(long *, GPUFS_ARGUMENT_PLACE, 8)
+GPUFS_PRINTABLE_(unsigned long *, GPUFS_ARGUMENT_PLACE, 8)
+GPUFS_PRINTABLE_(long long *, GPUFS_ARGUMENT_PLACE, 8)
+GPUFS_PRINTABLE_(unsigned long long *, GPUFS_ARGUMENT_PLACE, 8)
+#undef GPUFS_PRINTABLE_
 GPUFS_BOTH inline gpufs_argument argument(decltype(nullptr)) { return plain(GPUFS_ARGUMENT_POINTER, 0); }
 GPUFS_BOTH Kind<GPUFS_ARGUMENT_POINTER> kind_of(decltype(nullptr));
 
 template <class T>
 GPUFS_BOTH T &&value_of();
-
-GPUFS_BOTH constexpr bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
-GPUFS_BOTH constexpr bool is_flag(char byte) {
-    return byte == '-' || byte == '+' || byte == ' ' || byte == '#' || byte == '0' || byte == '\'';
-}
-GPUFS_BOTH constexpr bool is_integer(uint32_t kind) {
-    return kind == GPUFS_ARGUMENT_SIGNED || kind == GPUFS_ARGUMENT_UNSIGNED;
-}
-
-/* Checks a format as the device library does (gpufs-device/src/format/parse.rs and check.rs), in the compiler. */
-struct Check {
-    const char *format;
-    const uint32_t *kinds;
-    size_t count;
-    size_t at;
-    size_t next;
-
-    /* A number up to INT_MAX, `*` with its integer, or nothing. */
-    GPUFS_BOTH constexpr bool amount() {
-        if (format[at] == '*') {
-            ++at;
-            return next < count && is_integer(kinds[next++]);
-        }
-        uint64_t value = 0;
-        for (; is_digit(format[at]); ++at) {
-            value = value > 2147483647u ? value : value * 10 + static_cast<uint64_t>(format[at] - '0');
-        }
-        return value <= 2147483647u;
-    }
-    /* The conversion whose % stands before `at`. */
-    GPUFS_BOTH constexpr bool conversion() {
-        while (is_flag(format[at])) {
-            ++at;
-        }
-        if (!amount()) {
-            return false;
-        }
-        if (format[at] == '.') {
-            ++at;
-            if (!amount()) {
-                return false;
-            }
-        }
-        bool narrow = false, wide = false, wider = false;
-        if (format[at] == 'h') {
-            narrow = true;
-            at += format[at + 1] == 'h' ? 2 : 1;
-        } else if (format[at] == 'l') {
-            wide = format[at + 1] != 'l';
-            narrow = !wide;
-            at += wide ? 1 : 2;
-        } else if (format[at] == 'j' || format[at] == 'z' || format[at] == 't') {
-            narrow = true;
-            ++at;
-        } else if (format[at] == 'L') {
-            wider = true;
-            ++at;
-        }
-        const bool any = narrow || wide || wider;
-        const char letter = format[at];
-        if (letter == '%') {
-            ++at;
-            return !any;
-        }
-        if (next >= count) {
-            return false;
-        }
-        const uint32_t kind = kinds[next];
-        bool fits = false;
-        switch (letter) {
-        case 'd': case 'i': case 'u': case 'o': case 'x': case 'X': case 'b': case 'B':
-            fits = !wider && is_integer(kind);
-            break;
-        case 'c':
-            fits = !any && is_integer(kind);
-            break;
-        case 's':
-            fits = !any && kind == GPUFS_ARGUMENT_C_STRING;
-            break;
-        case 'p':
-            fits = !any && (kind == GPUFS_ARGUMENT_POINTER || kind == GPUFS_ARGUMENT_C_STRING);
-            break;
-        case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
-            fits = !narrow && kind == GPUFS_ARGUMENT_DOUBLE;
-            break;
-        default:
-            break;
-        }
-        ++next;
-        ++at;
-        return fits;
-    }
-    GPUFS_BOTH constexpr bool run() {
-        while (format[at] != '\0') {
-            if (format[at++] == '%' && !conversion()) {
-                return false;
-            }
-        }
-        return true;
-    }
-};
 
 /* The types that follow a format. */
 template <class... A>
@@ -185,7 +106,7 @@ GPUFS_BOTH Types<A...> types_of(const char *, A...);
 template <class... A>
 GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
     const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
-    Check check = {format, kinds, sizeof...(A), 0, 0};
+    Check check = {format, kinds, sizeof...(A), 0, 0, 0};
     return check.run();
 }
 
@@ -193,8 +114,8 @@ GPUFS_BOTH constexpr bool fits(Types<A...>, const char *format) {
 template <class... A>
 GPUFS_BOTH constexpr bool takes_all(Types<A...>, const char *format) {
     const uint32_t kinds[sizeof...(A) + 1] = {decltype(kind_of(value_of<A>()))::value..., 0};
-    Check check = {format, kinds, sizeof...(A), 0, 0};
-    return !check.run() || check.next == sizeof...(A);
+    Check check = {format, kinds, sizeof...(A), 0, 0, 0};
+    return !check.run() || check.end >= sizeof...(A);
 }
 
 /* The number of bytes before the NUL. Without a NUL in `room` bytes: SIZE_MAX, which the printing functions answer
@@ -360,6 +281,19 @@ static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value)
     return argument;
 }
 
+/* Pointers to integers. C's wchar_t is int or unsigned: a pointer to either may lead to a wide string. */
+#define GPUFS_ARGUMENT_TO_(name, kind, length)                                                   \
+    static inline gpufs_argument gpufs_argument_##name##_(const volatile void *value) {          \
+        gpufs_argument argument = {kind, length, (uint64_t)(uintptr_t)value};                    \
+        return argument;                                                                         \
+    }
+GPUFS_ARGUMENT_TO_(bytes, GPUFS_ARGUMENT_C_STRING, 1)
+GPUFS_ARGUMENT_TO_(short, GPUFS_ARGUMENT_PLACE, 2)
+GPUFS_ARGUMENT_TO_(int, GPUFS_ARGUMENT_WIDE_PLACE, 4)
+GPUFS_ARGUMENT_TO_(long, GPUFS_ARGUMENT_PLACE, 8)
+GPUFS_ARGUMENT_TO_(wide, GPUFS_ARGUMENT_WIDE, UINT32_MAX)
+#undef GPUFS_ARGUMENT_TO_
+
 /* One argument. Anything that is not a number goes to a parameter of pointer type, which the compiler checks. */
 #define GPUFS_ARGUMENT_(value)                       \
     _Generic((value),                                \
@@ -380,10 +314,20 @@ static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value)
         long double: gpufs_argument_long_double_,    \
         char *: gpufs_argument_string_,              \
         const char *: gpufs_argument_string_,        \
-        signed char *: gpufs_argument_string_,       \
+        signed char *: gpufs_argument_bytes_,        \
         const signed char *: gpufs_argument_string_, \
         unsigned char *: gpufs_argument_string_,     \
         const unsigned char *: gpufs_argument_string_, \
+        short *: gpufs_argument_short_,              \
+        unsigned short *: gpufs_argument_short_,     \
+        int *: gpufs_argument_int_,                  \
+        unsigned *: gpufs_argument_int_,             \
+        long *: gpufs_argument_long_,                \
+        unsigned long *: gpufs_argument_long_,       \
+        long long *: gpufs_argument_long_,           \
+        unsigned long long *: gpufs_argument_long_,  \
+        const int *: gpufs_argument_wide_,           \
+        const unsigned *: gpufs_argument_wide_,      \
         default: gpufs_argument_pointer_)(value)
 
 /* The format and up to 16 arguments, each through GPUFS_ARGUMENT_. */
@@ -413,9 +357,9 @@ static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value)
 
 /* The format and its arguments as the last two arguments of gpufs_fprintf_row_ and gpufs_snprintf_row_: an array
  * whose first item is the format, and its length. */
-#define GPUFS_PACKED_(...)                                                                                         \
-    (const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)},                                                            \
-        sizeof((const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)}) / sizeof(gpufs_argument)
+#define GPUFS_PACKED_(...)                               \
+    (const gpufs_argument[]){GPUFS_EACH_(__VA_ARGS__)},  \
+        GPUFS_PICK_(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 /* Never called: its attribute has the compiler check a literal format. */
 __attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(const char *format, ...) {

@@ -2,7 +2,7 @@
  *
  * Include <gpufs/stdio.h> for streams, <gpufs/file.h> for descriptors, <gpufs/stat.h> for metadata and
  * paths, <gpufs/host.h> for sessions. All work in CUDA
- * and HIP programs and, for CPU lanes, in ordinary C (C99; printing needs C11) and C++ (14 or later).
+ * and HIP programs and, for CPU lanes, in ordinary C (C99; printing macros need C11) and C++ (14 or later).
  *
  * Errors. A call that fails returns what the C function of the same name returns: -1, EOF, null, or a short count.
  *

@@ -229,7 +229,7 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_fopen(fs, "streams", "q"), NULL, EINVAL);
     CHECK_FAILS(gpufs_fopen(fs, NULL, "r"), NULL, EFAULT);
     CHECK_FAILS(gpufs_fopen(fs, "streams", NULL), NULL, EFAULT);
-    const char *formats[] = {"%", "%d %", "%y", "%n", "%ls", "%1$d", "%s", "%d %d", "%hf", "%.*d"};
+    const char *formats[] = {"%", "%d %", "%y", "%n", "%ls", "%2$d", "%1$d%d", "%m%y", "%w9d", "%s", "%d %d", "%hf", "%.*d"};
     gpufs_argument one = {GPUFS_ARGUMENT_SIGNED, 0, 7};
     file = gpufs_fopen(fs, "untouched", "w");
     for (size_t index = 0; index < sizeof formats / sizeof *formats; ++index) {
@@ -242,7 +242,7 @@ static void streams(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_fprintf_arguments(file, NULL, 0, NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, NULL, 1), -1, EINVAL);
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, SIZE_MAX), -1, EINVAL);
-    one.kind = 7;
+    one.kind = 11;
     CHECK_FAILS(gpufs_fprintf_arguments(file, "%d", 2, &one, 1), -1, EINVAL);
     CHECK_FAILS(gpufs_fwrite(NULL, 1, 5, file), 0, EFAULT);
     CHECK_FAILS(gpufs_fwrite("", SIZE_MAX, 2, file), 0, EINVAL);

@@ -166,11 +166,11 @@ __global__ void wrong_use(gpufs::Session fs, gpufs::Session session, gpufs::File
     const char *no_format = nullptr;
     EXPECT(fprintf(out, no_format, 1).error() == EINVAL && printf(fs, no_format).error() == EINVAL);
     EXPECT(gpufs::snprintf(text, sizeof text, no_format).error() == EINVAL);
-    const char *const formats[] = {"%", "%d %", "%y", "%n", "%ls", "%1$d", "%s", "%d %d", "%hf", "%.*d"};
+    const char *const formats[] = {"%", "%d %", "%y", "%n", "%ls", "%2$d", "%1$d%d", "%m%y", "%w9d", "%s", "%d %d", "%hf", "%.*d"};
     for (const char *format : formats) {
         EXPECT(fprintf(out, format, 7).error() == EINVAL);
     }
-    const gpufs_argument unknown = {7, 0, 0};
+    const gpufs_argument unknown = {11, 0, 0};
     EXPECT(gpufs_fprintf_arguments(out, "%d", 2, &unknown, 1).error() == EINVAL);
     EXPECT(gpufs_fprintf_arguments(out, "%d", 2, nullptr, 1).error() == EINVAL);
 #if defined(__cpp_consteval)

@@ -15,10 +15,11 @@ namespace {
 
 enum Colour { red = 3 };
 
-// The compiler's check and the run-time check say the same of every format, for arguments of four kinds.
+// The compiler's check and the run-time check say the same of every format, for arguments of each kind.
 template <class T>
 void formats_agree(T argument) {
-    static const char *const pieces[] = {"%", "d", "s", "f", "p", "c", "*", ".", "l", "h", "ll", "L", "z", "5", "-", "0", "$", "n", "a", " x"};
+    static const char *const pieces[] = {"%", "d", "s", "f", "p", "c", "*", ".", "l", "h", "ll", "L", "z", "5", "-", "0",
+                                         "$", "n", "a", " x", "1$", "m", "w8", "S"};
     const int count = static_cast<int>(sizeof pieces / sizeof *pieces);
     int fitting = 0;
     char text[16];
@@ -113,7 +114,7 @@ void kernel(gpufs_session *tables, void *argument) {
     char *line = nullptr;
     size_t room = 0;
     rewind(file), flockfile(file);
-    CHECK(ftrylockfile(file) == 0 && getline(&line, &room, file) == 1 && getdelim(&line, &room, 'l', file) == 1);
+    CHECK(ftrylockfile(file) == 0 && getline(&line, &room, file) == 5 && getdelim(&line, &room, 'l', file) == 1);
     funlockfile(file), funlockfile(file), GPUFS_FREE(line);
     CHECK(putchar(fs, '+') == '+' && putchar_unlocked(fs, '\n') == '\n');
     CHECK(getchar(gpufs::Session(nullptr)).error() == EBADF && getchar_unlocked(gpufs::Session(nullptr)).error() == EBADF);
@@ -193,5 +194,12 @@ int main() {
     formats_agree(1.5);
     formats_agree("text");
     formats_agree(static_cast<void *>(nullptr));
+    int place = 0;
+    long long_place = 0;
+    signed char bytes[] = "bytes";
+    formats_agree(&place);
+    formats_agree(&long_place);
+    formats_agree(bytes);
+    formats_agree(L"w\u00efde");
     std::puts("the names are as they should be");
 }

@@ -112,6 +112,24 @@ fn paths_and_metadata_from_c() {
     runs(name, "c11", &root().join("tests/c/paths.c"), true);
 }
 
+/// The printf family beside the system's, as macros where C has them, as functions, and with lists of arguments.
+#[test]
+fn printing_from_c() {
+    let source = root().join("tests/c/printing.c");
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("printing_from_c", "no C compiler");
+    }
+    for (index, name) in compilers.into_iter().enumerate() {
+        for standard in ["c99", "c11"] {
+            runs(name, standard, &source, index % 2 == 0);
+        }
+    }
+    for name in cpp_compilers() {
+        runs(name, "c++20", &root().join("tests/c/printing.cpp"), true);
+    }
+}
+
 /// The calls that [`every_pair_of_calls_in_c`] makes are all that the library exports for kernels.
 #[test]
 fn pairs_of_calls_leave_none_out() {
@@ -121,8 +139,8 @@ fn pairs_of_calls_leave_none_out() {
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {
             let name = exported.split('(').next().expect("a name");
-            // Looks up a number, and asks nobody.
-            let looked_up = name == "standard_stream";
+            // They look up a number or a text, and ask nobody.
+            let looked_up = matches!(name, "standard_stream" | "argument_types" | "strerror");
             assert!(looked_up || pairs.contains(&format!("    CALL({name}, ")), "{name}");
         }
     }
