@@ -39,7 +39,7 @@ impl Word {
         Self([word as u64, (word >> 64) as u64])
     }
     /// The four quarters, the lowest first.
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves of each")]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of each")]
     const fn parts(self) -> [u32; 4] {
         let [low, high] = self.0;
         [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
@@ -179,7 +179,7 @@ impl Window {
 }
 
 /// The four bytes that begin at byte `from` of `before` and end in `part`: 1 to 4.
-#[allow(clippy::cast_possible_truncation, reason = "the lower half of what is left")]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half of what is left")]
 const fn across(before: u32, part: u32, from: u32) -> u32 {
     ((((part as u64) << 32) | before as u64) >> (8 * from)) as u32
 }
