@@ -140,6 +140,19 @@ fn a_stream_on_a_pipe_that_the_host_gave() {
 }
 
 #[test]
+fn the_end_of_a_stream_that_the_host_opened_on_a_descriptor_closes_it() {
+    sessions("the_end_of_a_stream_that_the_host_opened_on_a_descriptor_closes_it", |session| {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let refused = session.fdopen(OwnedFd::from(reader.try_clone().unwrap()), "w").unwrap_err();
+        assert_eq!(refused.errno(), Errno::INVAL);
+        let file = session.fdopen(OwnedFd::from(writer), "w").unwrap();
+        session.fclose(file).unwrap();
+        assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 0, "nobody has the other end any more");
+        assert_eq!(session.fclose(file).unwrap_err().errno(), Errno::BADF);
+    });
+}
+
+#[test]
 fn freopen_keeps_the_stream_and_its_number() {
     let scratch = Scratch::new("freopen");
     sessions("freopen_keeps_the_stream_and_its_number", |session| {

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "registers memory with the kernel")]
 
 use std::fmt;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
 use gpufs_core::session::{FileIndex, OpenFile, SessionTables};
@@ -170,6 +170,19 @@ impl Body {
             && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
         enter(self.tables.host, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
         self.host_files.push((index, file));
+        Ok(FileIndex(index))
+    }
+
+    /// Enters a file that kernels close, or else the session's end. It is not registered with the rings.
+    pub(super) fn give_file(&self, file: OwnedFd) -> Result<FileIndex, Errno> {
+        if self.state.on_gpu() {
+            return Err(Errno::BUSY);
+        }
+        let flags = flags_of(file.as_raw_fd())? & !OpenFile::HOST_OWNED;
+        let claim = self.tables.host.files_free.claim(1, 0).ok_or(Errno::MFILE)?;
+        let (index, number) = (claim.item(0), file.into_raw_fd());
+        self.tables.host.journal.note_open(index, number.cast_unsigned());
+        enter(self.tables.host, index, number, flags);
         Ok(FileIndex(index))
     }
 

@@ -33,7 +33,7 @@ use crate::ring::{Failure, Mode, RingError, RingMemory, Services};
 #[derive(Debug)]
 pub struct Session {
     /// Not dropped in a forked child.
-    live: ManuallyDrop<Arc<Live>>,
+    pub(super) live: ManuallyDrop<Arc<Live>>,
     tables: &'static SessionTables,
     device_tables: u64,
     mode: Mode,

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +102,27 @@ impl Session {
         let tables = self.device_tables();
         let opened = self
             .with_tables(|view| Fs::new(view).fopen(&name, &mode).map(|file| FileHandle::new(file, tables)));
+        opened.and_then(|opened| opened).map_err(failed)
+    }
+
+    /// Opens a stream for kernels on a file that the program has open, as `fdopen(3)`. The stream begins where the file stands, and its end
+    /// closes it.
+    ///
+    /// # Errors
+    /// As `Fs::fdopen` of the device, `EINVAL` for a mode that holds a NUL, `EBUSY` as for [`Session::fopen`]; the file is then closed.
+    pub fn fdopen(&mut self, file: impl Into<OwnedFd>, mode: &str) -> Result<FileHandle, FileError> {
+        let failed = |errno| FileError { what: "opening a stream on a descriptor", path: None, errno };
+        let mode = CString::new(mode).map_err(|_| failed(Errno::INVAL))?;
+        let entered = self.live.enter().map(|body| body.give_file(file.into()));
+        let index = entered.unwrap_or(Err(Errno::BUSY)).map_err(failed)?;
+        let tables = self.device_tables();
+        let opened = self.with_tables(|view| {
+            let fs = Fs::new(view);
+            fs.fdopen(index, &mode).map(|file| FileHandle::new(file, tables)).inspect_err(|_| {
+                // The error of the close is not the caller's concern.
+                let _ = fs.close(index);
+            })
+        });
         opened.and_then(|opened| opened).map_err(failed)
     }
 
