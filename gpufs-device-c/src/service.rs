@@ -1,4 +1,4 @@
-//! What the host does for kernels where io_uring has no operation. Each call is a method of [`Fs`](gpufs_device::Fs), which describes it, as the
+//! What the host does for kernels where io_uring has no operation. Each call is a method of [`Fs`], which describes it, as the
 //! headers do.
 
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -1,7 +1,7 @@
 //! Metadata, and ranges of files (section 2 of the manual). Each call is a method of [`Fs`], which describes it, as the
 //! header does.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{CStr, c_char, c_int};
 
 use gpufs_core::session::SessionTables;
 use gpufs_device::file::{Stat, Statx};
@@ -36,6 +36,30 @@ unsafe fn fill<T>(
     }))
 }
 
+/// As [`fill`], of a call on a path.
+///
+/// # Errors
+/// As [`fill`] and [`on_path`].
+///
+/// # Safety
+/// As [`fill`]; `path` is null or ends with a NUL.
+unsafe fn fill_of_path<T>(
+    call: Call,
+    tables: *const SessionTables,
+    path: *const c_char,
+    into: *mut T,
+    body: impl FnOnce(Fs, &CStr) -> Result<T, Errno>,
+) -> i64 {
+    let of_path = |_| {
+        // SAFETY:
+        // - this function's contract
+        unsafe { on_path(call, tables, path, body) }
+    };
+    // SAFETY:
+    // - this function's contract
+    unsafe { fill(call, tables, into, of_path) }
+}
+
 /// `stat(2)`.
 ///
 /// # Safety
@@ -48,7 +72,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_stat(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    unsafe { fill(Call::Stat, tables, into, |_| on_path(Call::Stat, tables, path, |fs, path| fs.stat(path))) }
+    unsafe { fill_of_path(Call::Stat, tables, path, into, |fs, path| fs.stat(path)) }
 }
 
 /// `lstat(2)`.
@@ -63,9 +87,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_lstat(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    unsafe {
-        fill(Call::Lstat, tables, into, |_| on_path(Call::Lstat, tables, path, |fs, path| fs.lstat(path)))
-    }
+    unsafe { fill_of_path(Call::Lstat, tables, path, into, |fs, path| fs.lstat(path)) }
 }
 
 /// `fstat(2)`.
@@ -98,10 +120,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fstatat(
     // SAFETY:
     // - this function's contract
     unsafe {
-        fill(Call::Fstatat, tables, into, |_| {
-            on_path(Call::Fstatat, tables, path, |fs, path| {
-                fs.fstatat(directory(dir), path, flags.cast_unsigned())
-            })
+        fill_of_path(Call::Fstatat, tables, path, into, |fs, path| {
+            fs.fstatat(directory(dir), path, flags.cast_unsigned())
         })
     }
 }
@@ -122,10 +142,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_statx(
     // SAFETY:
     // - this function's contract
     unsafe {
-        fill(Call::Statx, tables, into, |_| {
-            on_path(Call::Statx, tables, path, |fs, path| {
-                fs.statx(directory(dir), path, flags.cast_unsigned(), mask)
-            })
+        fill_of_path(Call::Statx, tables, path, into, |fs, path| {
+            fs.statx(directory(dir), path, flags.cast_unsigned(), mask)
         })
     }
 }

@@ -341,13 +341,13 @@ unsafe fn copy_piece(
     writing: bool,
 ) {
     let (target, source) = if writing { (staging, memory) } else { (memory, staging) };
-    // SAFETY:
-    // - this function's contract
-    unsafe {
-        if vectors == 0 {
-            copy_raw(target, source, bytes);
-        } else {
-            copy_vectors(session, lane, (memory, vectors), done, (staging, bytes), writing);
-        }
+    if vectors == 0 {
+        // SAFETY:
+        // - this function's contract
+        unsafe { copy_raw(target, source, bytes) };
+    } else {
+        // SAFETY:
+        // - this function's contract
+        unsafe { copy_vectors(session, lane, (memory, vectors), done, (staging, bytes), writing) };
     }
 }

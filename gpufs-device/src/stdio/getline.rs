@@ -160,9 +160,10 @@ impl Line {
     /// Adds the NUL; the length.
     fn end(&mut self) -> usize {
         let length = usize::try_from(self.done).unwrap_or(usize::MAX);
+        let end = self.memory.wrapping_add(length);
         // SAFETY:
         // - the calling lane's `&mut [u8]` has room for `most` bytes and a NUL, and `done` is at most `most`
-        unsafe { self.memory.add(length).write(0) };
+        unsafe { end.write(0) };
         length
     }
 }

@@ -125,25 +125,38 @@ impl Target<'_> {
     pub(super) fn store(&self, spec: Spec, bits: u64) {
         let address = self.address;
         let kind = if self.kind == TargetKind::Any { spec.kind() } else { self.kind };
-        // SAFETY:
-        // - the address of a mutable reference of this type, borrowed as long as the target, or C's promise of the same
-        unsafe {
-            match kind {
-                TargetKind::Int8 | TargetKind::CBytes => (address as *mut u8).write(bits as u8),
-                TargetKind::Int16 => (address as *mut u16).write(bits as u16),
-                TargetKind::Int32 | TargetKind::CWords | TargetKind::Float => {
-                    (address as *mut u32).write(bits as u32);
-                }
-                TargetKind::Int64 | TargetKind::Double | TargetKind::Pointer => {
-                    (address as *mut u64).write(bits);
-                }
-                TargetKind::Extended => {
-                    let (mantissa, rest) = extended(bits);
-                    (address as *mut u64).write(mantissa);
-                    ((address + 8) as *mut u16).write(rest);
-                }
-                TargetKind::Text | TargetKind::Wide | TargetKind::Any => {}
+        // The address of a mutable reference of this type, borrowed as long as the target, or C's promise of the same.
+        match kind {
+            TargetKind::Int8 | TargetKind::CBytes => {
+                // SAFETY:
+                // - see above
+                unsafe { (address as *mut u8).write(bits as u8) }
             }
+            TargetKind::Int16 => {
+                // SAFETY:
+                // - see above
+                unsafe { (address as *mut u16).write(bits as u16) }
+            }
+            TargetKind::Int32 | TargetKind::CWords | TargetKind::Float => {
+                // SAFETY:
+                // - see above
+                unsafe { (address as *mut u32).write(bits as u32) }
+            }
+            TargetKind::Int64 | TargetKind::Double | TargetKind::Pointer => {
+                // SAFETY:
+                // - see above
+                unsafe { (address as *mut u64).write(bits) }
+            }
+            TargetKind::Extended => {
+                let (mantissa, rest) = extended(bits);
+                // SAFETY:
+                // - see above
+                unsafe { (address as *mut u64).write(mantissa) };
+                // SAFETY:
+                // - see above: the type has ten bytes
+                unsafe { ((address + 8) as *mut u16).write(rest) };
+            }
+            TargetKind::Text | TargetKind::Wide | TargetKind::Any => {}
         }
     }
 }

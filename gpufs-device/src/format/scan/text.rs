@@ -39,17 +39,22 @@ impl Store<'_, '_> {
             (self.address, self.room) = (address, room);
             target.point_to(address);
         }
-        // SAFETY:
         // - the target has room for its width and a NUL, as was checked, and takes no more without a width; or the memory has just been
         //   allocated
         // - the element's size is the target's
-        unsafe {
-            if self.element == 1 {
-                #[expect(clippy::cast_possible_truncation, reason = "a byte")]
-                (self.address as *mut u8).add(self.count).write(value as u8);
-            } else {
-                (self.address as *mut u32).add(self.count).write(value);
+        if self.element == 1 {
+            let place = (self.address as *mut u8).wrapping_add(self.count);
+            #[expect(clippy::cast_possible_truncation, reason = "a byte")]
+            // SAFETY:
+            // - room, and an element of one byte: see above
+            unsafe {
+                place.write(value as u8);
             }
+        } else {
+            let place = (self.address as *mut u32).wrapping_add(self.count);
+            // SAFETY:
+            // - room, and an element of four bytes: see above
+            unsafe { place.write(value) };
         }
         self.count += 1;
         Ok(())
