@@ -24,7 +24,7 @@ impl Fs {
     }
 
     /// Removes a name, as `unlinkat(2)`: relative to the directory `dir`, which is open, or to the working directory where that is
-    /// [`AT_FDCWD`](super::AT_FDCWD). `flags`: 0, or [`AT_REMOVEDIR`](super::AT_REMOVEDIR) for an empty directory.
+    /// [`AT_FDCWD`]. `flags`: 0, or [`AT_REMOVEDIR`] for an empty directory.
     ///
     /// # Errors
     /// As [`Fs::unlink`]; `EINVAL` for other flags; `EBADF` for a relative path where `dir` is not open, `ENOTDIR` where it is no directory.

@@ -47,8 +47,8 @@ impl Fs {
     }
 
     /// What `path` names, as `fstatat(2)`: relative to the directory `dir`, as in [`Fs::unlinkat`]. `flags` of
-    /// [`AT_SYMLINK_NOFOLLOW`](super::AT_SYMLINK_NOFOLLOW), [`AT_EMPTY_PATH`](super::AT_EMPTY_PATH) and
-    /// [`AT_NO_AUTOMOUNT`](super::AT_NO_AUTOMOUNT).
+    /// [`AT_SYMLINK_NOFOLLOW`], [`AT_EMPTY_PATH`] and
+    /// [`AT_NO_AUTOMOUNT`].
     ///
     /// # Errors
     /// As [`Fs::stat`] and, for the directory, [`Fs::unlinkat`]; `EINVAL` for other flags.
