@@ -83,7 +83,7 @@ fn runs(name: &str, standard: &str, source: &Path, shared: bool) -> Scratch {
     let output = command.args(["-lpthread", "-ldl"]).output().expect("the compiler runs");
     assert!(output.status.success(), "{name} -std={standard} {}:\n{}", source.display(), said(&output));
     let output = Command::new("timeout")
-        .args([OsStr::new("60"), program.as_os_str()])
+        .args([OsStr::new("180"), program.as_os_str()])
         .current_dir(scratch.dir())
         .output()
         .expect("the program runs");
