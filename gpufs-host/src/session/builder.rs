@@ -305,7 +305,9 @@ impl Builder {
         Session::open(&self, Backend::Gpu(gpu))
     }
 
-    /// Bytes of stack for each thread of a GPU kernel: 1 KiB to 512 KiB. Default 8 KiB.
+    /// Bytes of stack for each thread of a GPU kernel: 1 KiB to 512 KiB. Default 8 KiB. A kernel that calls through pointers, as one that
+    /// scans into allocated memory, needs this for them beyond its own frame ([`crate::KernelLimits::stack_bytes`]); with too little it ends with an
+    /// illegal address.
     #[must_use]
     pub fn gpu_stack(mut self, bytes: usize) -> Self {
         self.gpu_stack_bytes = bytes;

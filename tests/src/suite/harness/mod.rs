@@ -82,7 +82,8 @@ impl Harness {
     pub fn open(device: &Device, builder: Builder) -> Result<Self, OpenError> {
         let mut session = match device {
             Device::Cpu(options) => builder.cpu_with(options.clone())?,
-            Device::Cuda { ordinal, program } => builder.cuda(*ordinal, program)?,
+            // A script's kernel holds every call, and calls through pointers: its own frame alone is over 8 KiB.
+            Device::Cuda { ordinal, program } => builder.gpu_stack(32 << 10).cuda(*ordinal, program)?,
         };
         let entries = session.register_buffer(GATE_AT + 4096).expect("a buffer");
         let arena = session.register_buffer(256 << 10).expect("a buffer");
