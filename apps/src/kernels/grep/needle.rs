@@ -5,8 +5,6 @@ use gpufs_device::portable;
 /// The longest string that can be searched for, in bytes.
 pub const NEEDLE_BYTES_MAX: usize = 32 << 10;
 
-/// The first so many of [`FREQUENT`] are most bytes of texts.
-const COMMON: usize = 32;
 /// Bytes of texts, the most frequent first; all others are rarer.
 const FREQUENT: &[u8] =
     b" etaoinsrlhdcumpfgybwv\n_.,-k/01\t:()=;2\"'xTSAI*C3E4PDRM586NLO97F{}<>&#jqzBH[]\\UWV|+GX@%$!YJKQZ?~^`";
@@ -20,8 +18,6 @@ portable! {
         length: u32,
         /// The index in the string of a byte that is rare in texts.
         rare_at: u32,
-        /// 1: that byte is common, too.
-        is_common: u32,
         /// Bit `b` of the 256 is set if byte `b` is in the class.
         class: [u64; 4],
         bytes: [u8; NEEDLE_BYTES_MAX],
@@ -36,16 +32,14 @@ impl Needle {
         let frequency =
             |byte: u8| FREQUENT.iter().rev().position(|&known| known == byte).map_or(0, |at| at + 1);
         let rare_at = (0..string.len()).min_by_key(|&at| frequency(string[at])).unwrap_or(0) as u32;
-        let rarest = string.get(rare_at as usize).map_or(0, |&byte| frequency(byte));
-        let is_common = u32::from(rarest > FREQUENT.len() - COMMON);
         let mut bytes = [0; NEEDLE_BYTES_MAX];
         bytes.get_mut(..string.len())?.copy_from_slice(string);
-        Some(Self { is_class: 0, length: string.len() as u32, rare_at, is_common, class: [0; 4], bytes })
+        Some(Self { is_class: 0, length: string.len() as u32, rare_at, class: [0; 4], bytes })
     }
     /// A byte of a class without newline and NUL.
     #[must_use]
     pub const fn class(class: [u64; 4]) -> Self {
-        Self { is_class: 1, length: 0, rare_at: 0, is_common: 0, class, bytes: [0; NEEDLE_BYTES_MAX] }
+        Self { is_class: 1, length: 0, rare_at: 0, class, bytes: [0; NEEDLE_BYTES_MAX] }
     }
     /// Bytes of a match beyond its first.
     #[must_use]
@@ -64,10 +58,5 @@ impl Needle {
     #[cfg(any(test, target_arch = "nvptx64", target_arch = "amdgpu"))]
     pub(super) const fn rare_at(&self) -> usize {
         self.rare_at as usize
-    }
-    /// Whether that byte, the rarest of the string, is common in texts.
-    #[cfg(any(test, target_arch = "nvptx64", target_arch = "amdgpu"))]
-    pub(super) const fn is_common(&self) -> bool {
-        self.is_common == 1
     }
 }

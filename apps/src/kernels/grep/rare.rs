@@ -1,22 +1,21 @@
-//! Finds a string without tables, pointers to functions or vectors: the search of a GPU's lane. A string that has a byte that is rare in texts
-//! is found by it: a text full of that byte takes as many comparisons as it has bytes. Any other string is found by four bytes of it.
+//! Finds a string by a byte of it that is rare in texts, without tables, pointers to functions or vectors: the search of a GPU's lane.
+//!
+//! A text full of the rare byte takes as many comparisons as it has bytes.
 
 use super::text::line_around;
-use super::wide::{self, Window};
+use super::wide;
 
 /// A string to look for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RareFinder<'a> {
     needle: &'a [u8],
     rare_at: usize,
-    is_common: bool,
 }
 
 impl<'a> RareFinder<'a> {
-    /// Searches for `needle`, whose byte at `rare_at` is its rarest; for the empty string any index will do. `is_common`: that byte is
-    /// common, too.
-    pub(super) const fn new(needle: &'a [u8], rare_at: usize, is_common: bool) -> Self {
-        Self { needle, rare_at, is_common }
+    /// Searches for `needle`, whose byte at `rare_at` is rare; for the empty string any index will do.
+    pub(super) const fn new(needle: &'a [u8], rare_at: usize) -> Self {
+        Self { needle, rare_at }
     }
     /// The string.
     pub(super) const fn needle(&self) -> &'a [u8] {
@@ -48,19 +47,13 @@ impl<'a> RareFinder<'a> {
     #[inline]
     fn find_where(&self, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
         let last = text.len().checked_sub(self.needle.len())?;
-        let is_match = |start: usize| {
+        let &rare = self.needle.get(self.rare_at)?;
+        // The part of the text where the rare byte may be: its index there is the start of the string in the whole text.
+        wide::find(rare, &text[self.rare_at..=last + self.rare_at], |start| {
             let place = &text[start..start + self.needle.len()];
             // Byte by byte: most differ in the first ones.
             place.iter().zip(self.needle).all(|(one, other)| one == other) && accepts(start)
-        };
-        // The part of the text where the byte or the window may be: its index there is the start of the string in the whole text.
-        if self.is_common && self.needle.len() > 1 {
-            let bytes = self.needle.len().min(Window::MOST);
-            let at = self.rare_at.min(self.needle.len() - bytes);
-            return wide::find_window(Window::of(&self.needle[at..]), &text[at..last + at + bytes], is_match);
-        }
-        let &rare = self.needle.get(self.rare_at)?;
-        wide::find(rare, &text[self.rare_at..=last + self.rare_at], is_match)
+        })
     }
 }
 
@@ -90,7 +83,7 @@ mod tests {
                 string.push(b'1');
             }
             let needle = Needle::fixed(&string).unwrap();
-            let finder = RareFinder::new(needle.as_bytes(), needle.rare_at(), below(2) == 0);
+            let finder = RareFinder::new(needle.as_bytes(), needle.rare_at());
             assert_eq!(finder.find(&text), memmem::find(&text, &string), "{string:?} in {text:?}");
             assert_eq!(finder.needle(), string);
         }
@@ -112,7 +105,7 @@ mod tests {
             text.push(b'\n');
             let string = &b"abab"[below(2)..][..1 + below(3)];
             let needle = Needle::fixed(string).unwrap();
-            let finder = RareFinder::new(needle.as_bytes(), needle.rare_at(), below(2) == 0);
+            let finder = RareFinder::new(needle.as_bytes(), needle.rare_at());
             let most = below(6);
             let mut expected: Vec<(usize, usize)> = Vec::new();
             let mut start = 0;
@@ -133,12 +126,9 @@ mod tests {
 
     #[test]
     fn looks_for_the_rarest_byte() {
-        for (string, rare) in
-            [(&b"Result"[..], b'R'), (b"the zoo", b'z'), (b"", 0), (b"e\xffe", 0xff), (b"aet", b'a')]
-        {
+        for (string, rare) in [(&b"Result"[..], b'R'), (b"the zoo", b'z'), (b"", 0), (b"e\xffe", 0xff)] {
             let needle = Needle::fixed(string).unwrap();
             assert_eq!(string.get(needle.rare_at()).copied().unwrap_or(0), rare);
-            assert_eq!(needle.is_common(), rare == b'a');
         }
     }
 }

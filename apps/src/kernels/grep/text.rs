@@ -20,7 +20,7 @@ fn finder(needle: &Needle) -> Finder<'_> {
     #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
     return memmem::Finder::new(needle.as_bytes());
     #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
-    return RareFinder::new(needle.as_bytes(), needle.rare_at(), needle.is_common());
+    return RareFinder::new(needle.as_bytes(), needle.rare_at());
 }
 
 /// The number of newlines in a text, and whether it contains a NUL.

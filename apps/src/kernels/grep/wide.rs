@@ -38,12 +38,6 @@ impl Word {
         // Little-endian, as all devices are: the lower half comes first.
         Self([word as u64, (word >> 64) as u64])
     }
-    /// The four quarters, the lowest first.
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves of each")]
-    const fn parts(self) -> [u32; 4] {
-        let [low, high] = self.0;
-        [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
-    }
     /// [`equal`] of both halves.
     const fn marks(self, wanted: u64) -> [u64; 2] {
         [equal(self.0[0], wanted), equal(self.0[1], wanted)]
@@ -146,99 +140,9 @@ pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool
     (to..text.len()).find(|&at| text[at] == byte && accepts(at))
 }
 
-/// Up to four bytes of a string, one after the other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    /// The bytes, the first one lowest, and zeros.
-    bytes: u32,
-    /// All bits of those bytes.
-    mask: u32,
-    length: usize,
-}
-
-impl Window {
-    /// The most bytes of a window.
-    pub(super) const MOST: usize = 4;
-
-    /// The first bytes of a string that is not empty, as many as a window takes.
-    pub(super) fn of(string: &[u8]) -> Self {
-        let length = string.len().min(Self::MOST);
-        let mut bytes = [0; Self::MOST];
-        bytes[..length].copy_from_slice(&string[..length]);
-        let mask = u32::MAX >> (8 * (Self::MOST - length));
-        Self { bytes: u32::from_le_bytes(bytes), mask, length }
-    }
-    /// 0 where the window matches the four bytes of `text`, the first one lowest.
-    const fn difference(self, text: u32) -> u32 {
-        (text ^ self.bytes) & self.mask
-    }
-    fn is_at(self, text: &[u8], at: usize) -> bool {
-        let bytes = self.bytes.to_le_bytes();
-        text[at..at + self.length] == bytes[..self.length]
-    }
-}
-
-/// The four bytes that begin at byte `from` of `before` and end in `part`: 1 to 4.
-#[expect(clippy::cast_possible_truncation, reason = "the lower half of what is left")]
-const fn across(before: u32, part: u32, from: u32) -> u32 {
-    ((((part as u64) << 32) | before as u64) >> (8 * from)) as u32
-}
-
-/// The first place of a window for which `accepts` returns `true`. Every place is compared, at the same cost in any text: lanes whose
-/// texts are full of the window's bytes do not hold up the others.
-#[inline]
-pub(super) fn find_window(
-    window: Window,
-    text: &[u8],
-    mut accepts: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let places = (text.len() + 1).checked_sub(window.length)?;
-    let from = aligned_from(text).min(places);
-    if let Some(at) = (0..from).find(|&at| window.is_at(text, at) && accepts(at)) {
-        return Some(at);
-    }
-    let (mut before, mut found) = (0, None);
-    let to = words(text, from, |at, several| {
-        let (first, mut last, mut least) = (before, before, u32::MAX);
-        for word in several {
-            for part in word.parts() {
-                for shift in 1..=4 {
-                    least = least.min(window.difference(across(last, part, shift)));
-                }
-                last = part;
-            }
-        }
-        before = last;
-        if least != 0 {
-            return true;
-        }
-        last = first;
-        for (index, part) in several.iter().flat_map(|word| word.parts()).enumerate() {
-            for shift in 1..=4 {
-                // What lies before the first word was compared above.
-                let place = (at + 4 * index + shift as usize).checked_sub(4).filter(|&place| place >= from);
-                if window.difference(across(last, part, shift)) == 0
-                    && let Some(place) = place
-                    && accepts(place)
-                {
-                    found = Some(place);
-                    return false;
-                }
-            }
-            last = part;
-        }
-        true
-    });
-    if found.is_some() {
-        return found;
-    }
-    // The places whose four bytes do not end in a whole word.
-    (from.max(to.saturating_sub(3))..places).find(|&at| window.is_at(text, at) && accepts(at))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Window, find, find_window, newlines_and_nul};
+    use super::{find, newlines_and_nul};
 
     /// Every alignment, lengths around the words, bytes whose neighbours in value and place could be taken for them.
     #[test]
@@ -264,15 +168,6 @@ mod tests {
                 let accepts = |at: usize| (at + stride).is_multiple_of(modulus);
                 let expected = (0..text.len()).find(|&at| text[at] == byte && accepts(at));
                 assert_eq!(find(byte, text, accepts), expected, "{byte} in {text:?}");
-            }
-            for length in 1..=6.min(text.len()) {
-                let string = &text[next() % (text.len() - length + 1)..][..length];
-                let head = &string[..length.min(Window::MOST)];
-                let (stride, modulus) = (next() % 5, 1 + next() % 4);
-                let accepts = |at: usize| (at + stride).is_multiple_of(modulus);
-                let expected =
-                    text.windows(head.len()).enumerate().position(|(at, here)| here == head && accepts(at));
-                assert_eq!(find_window(Window::of(string), text, accepts), expected, "{head:?} in {text:?}");
             }
         }
     }
