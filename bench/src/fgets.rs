@@ -32,7 +32,7 @@ fn text(path: &Path, bytes: u64) -> Result<(u64, u64), Failure> {
 }
 
 /// One pass of the grid: seconds.
-fn pass(stage: &mut Stage, grid: Grid, path: &Path, lines: u64) -> Result<f64, Failure> {
+pub(crate) fn pass(stage: &mut Stage, grid: Grid, path: &Path, lines: u64) -> Result<f64, Failure> {
     let streams = stage.open_streams(&[path.to_owned()], "r")?;
     let arguments =
         take_lines::Arguments { file: streams.files[0], counts: stage.counts(), times: stage.times() };

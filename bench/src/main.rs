@@ -22,6 +22,7 @@ mod cpu;
 mod cufile;
 mod failure;
 mod fgets;
+mod fscanf;
 mod gpu;
 mod iops;
 mod latency;
@@ -57,13 +58,14 @@ type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
 const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
-const SUBCOMMANDS: [Subcommand; 8] = [
+const SUBCOMMANDS: [Subcommand; 9] = [
     ("latency", latency::run),
     ("iops", iops::run),
     ("print", print::run),
     ("write", write::run),
     ("read", read::run),
     ("fgets", fgets::run),
+    ("fscanf", fscanf::run),
     ("paths", paths::run),
     ("cpu-cost", cost::run),
 ];

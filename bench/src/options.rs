@@ -22,6 +22,9 @@ const ROWS: u32 = 13;
 /// The subcommand that draws plots.
 pub(crate) const PLOTS: &str = "plots";
 
+/// The most files of a tree.
+const MOST_FILES: u64 = 100_000_000;
+
 pub(crate) const HELP: &str = "\
 gpufs-bench [OPTION …] SUBCOMMAND
 
@@ -33,7 +36,8 @@ Measures gpufs on this machine. Beside each figure stands what else does the sam
   write      fwrite and pwrite, beside plain stores over the bus and CPU threads
   read       pread from the page cache, beside plain loads over the bus and CPU threads
   fgets      lines of a text file, beside one CPU thread
-  paths      stat of 100,000 files, and open and close of each, beside as many CPU threads as rings
+  fscanf     numbers of a text file, beside one CPU thread, and the lines of the same file
+  paths      stat of many files, open and close of each, and readdir, beside as many CPU threads as rings; in memory and in --dir
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        all of these, in this order
   targets    the project's thirteen targets only, each beside its rival, and a table of which are met
@@ -57,6 +61,7 @@ What:
   --stream-buffers N buffers of a stream that writes; default: the session's
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
   --file-bytes N     bytes of the files that are read and written
+  --files N          files of paths, a hundred in each folder; default 100,000
   --memory N         most bytes in flight
 
 How:
@@ -88,6 +93,7 @@ pub(crate) struct Options {
     pub(crate) stream_buffers: Option<u32>,
     pub(crate) survives: Option<bool>,
     pub(crate) file_bytes: u64,
+    pub(crate) files: Option<u64>,
     pub(crate) memory: usize,
     pub(crate) quick: bool,
     pub(crate) effort: Effort,
@@ -166,6 +172,7 @@ impl Options {
             buffers: None,
             survives: None,
             file_bytes: 0,
+            files: None,
             memory: 0,
             quick: false,
             effort: Effort { samples: 5, target: Duration::from_millis(300) },
@@ -209,6 +216,7 @@ impl Options {
             "stream-buffer" => self.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
             "stream-buffers" => self.stream_buffers = Some(text()?.parse()?),
             "survives" => self.survives = Some(text()? != "0"),
+            "files" => self.files = Some(text()?.parse()?),
             "file-bytes" => given.file_bytes = Some(bytes(&text()?)?),
             "memory" => given.memory = Some(bytes(&text()?)?),
             "samples" => given.samples = Some(text()?.parse()?),
@@ -269,6 +277,9 @@ impl Options {
         }
         if self.warps.iter().chain(&self.rings).flatten().any(|number| *number == 0) {
             return Err("--warps and --rings: at least 1".into());
+        }
+        if self.files.is_some_and(|files| !(1..=MOST_FILES).contains(&files)) {
+            return Err(format!("--files: 1 to {MOST_FILES}").into());
         }
         let is_size = |size: &u64| size.is_power_of_two() && (16..=4 << 20).contains(size);
         if !self.sizes.iter().flatten().all(is_size) {

@@ -101,6 +101,16 @@ fn fgets() {
 }
 
 #[test]
+fn paths() {
+    let report = run("paths", &["--files", "250"]);
+    check(&report, "paths", &["gpufs", "rival"]);
+    let figures = report["figures"].to_string();
+    for call in ["stat", "open and close", "readdir"] {
+        assert!(figures.contains(&format!("{call}, 300 files")), "no figure of {call}");
+    }
+}
+
+#[test]
 fn cpu_cost() {
     let report = run("cpu-cost", &[]);
     check(&report, "cpu-cost", &["fact"]);
@@ -143,6 +153,7 @@ fn a_wrong_command_line_is_named() {
         (&["--device", "cuda", "iops"], "--program"),
         (&["--sizes", "100", "read"], "powers of two"),
         (&["--only", "14", "targets"], "rows are 1 to 13"),
+        (&["--files", "0", "paths"], "--files: 1 to"),
         (&["plots"], "--svg DIR"),
         (&[], "which subcommand?"),
     ] {

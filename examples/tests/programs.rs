@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const CSV: &str = env!("CARGO_BIN_EXE_csv");
 const HELLO: &str = env!("CARGO_BIN_EXE_hello");
 const READ_LINES: &str = env!("CARGO_BIN_EXE_read_lines");
 const WRITE_RECORDS: &str = env!("CARGO_BIN_EXE_write_records");
@@ -123,4 +124,34 @@ fn write_records_writes_each_in_its_place() {
     assert!(run(WRITE_RECORDS, &folder, &[]).contains("no file was named: write_records FILE"));
     assert!(run(WRITE_RECORDS, &folder, &["no/such/records"]).contains("No such file"));
     assert!(run(WRITE_RECORDS, &folder, &["/dev/full"]).contains("ENOSPC"));
+}
+
+#[test]
+fn csv_sums_up_columns_of_files() {
+    let folder = folder("csv");
+    let mut expected = Vec::new();
+    for file in 0..300_u32 {
+        let mut text = "name,amount,\"a note\"\r\n".to_owned();
+        let mut sum = 0;
+        for record in 0..i64::from(file % 97) {
+            let amount = record * 7919 - i64::from(file) * 1000;
+            // Notes that look like records, if quotes are not minded; some are longer than what a thread reads at once.
+            let note = "no,1,\"\"\n2,".repeat(usize::try_from(record % 5).unwrap() * 70);
+            text += &format!("item {record},\"{amount}\",\"{note}\"\n");
+            sum += amount;
+        }
+        fs::write(folder.join(format!("{file}.csv")), text).unwrap();
+        expected.push(format!("{file} {} {sum}", file % 97));
+    }
+    assert_eq!(run(CSV, &folder, &[".", "300", "1", "sums"]), "");
+    let text = fs::read_to_string(folder.join("sums")).unwrap();
+    let mut lines: Vec<_> = text.lines().map(ToOwned::to_owned).collect();
+    assert_eq!(lines.len(), 300);
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert!(text.ends_with('\n') && lines == expected, "a sum differs");
+    assert!(run(CSV, &folder, &[".", "300", "0", "sums"]).contains("no number in column 0"));
+    assert!(run(CSV, &folder, &[".", "300", "3", "sums"]).contains("no number in column 3"));
+    assert!(run(CSV, &folder, &[".", "301", "1", "sums"]).contains("ENOENT"));
+    assert!(run(CSV, &folder, &[".", "many", "1", "sums"]).contains("many: a number is needed"));
 }

@@ -1,11 +1,13 @@
 //! Files, buffers and streams that the host gives to kernels.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
+use gpufs_device::kernel::FileHandle;
 use gpufs_device::{File, Fs};
+use gpufs_host::FileError;
 use gpufs_host::ring::ServiceError;
 
 use crate::error::{Failure, guarded};
@@ -13,6 +15,18 @@ use crate::session::{Host, host};
 
 fn negative(descriptor: c_int) -> Failure {
     Failure::new(libc::EBADF, format!("the descriptor is negative: {descriptor}"))
+}
+
+/// A duplicate of a descriptor of the program's.
+fn duplicate(descriptor: BorrowedFd) -> Result<OwnedFd, Failure> {
+    descriptor.try_clone_to_owned().map_err(|error| {
+        let text = format!("descriptor {}: {error}", descriptor.as_raw_fd());
+        Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), text)
+    })
+}
+
+fn refused(error: &FileError) -> Failure {
+    Failure::new(error.errno().number(), error.to_string())
 }
 
 /// Gives kernels a file that the program has open. The descriptor for kernels, or −1.
@@ -31,11 +45,7 @@ pub unsafe extern "C" fn gpufs_host_register_file(pointer: *mut Host, descriptor
         // SAFETY:
         // - not −1, as checked above
         // - the borrow ends with the next call, fcntl(2), which fails if the descriptor is not open
-        let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let ours = borrowed.try_clone_to_owned().map_err(|error| {
-            let text = format!("descriptor {descriptor}: {error}");
-            Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), text)
-        })?;
+        let ours = duplicate(unsafe { BorrowedFd::borrow_raw(descriptor) })?;
         let FileIndex(index) = host.lock()?.register_file(ours)?;
         c_int::try_from(index)
             .map_err(|_| Failure::new(libc::EMFILE, "the session's file table is too large"))
@@ -127,6 +137,61 @@ pub unsafe extern "C" fn gpufs_host_fclose(pointer: *mut Host, file: *mut c_void
         let tables = session.device_tables();
         session.with_tables(|view| File::from_handle_at(file.addr() as u64, tables, view)?.fclose())??;
         Ok(0)
+    })
+}
+
+/// Opens a stream for kernels on a file that the program has open and keeps. Null on error.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed; `mode` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_fdopen(
+    pointer: *mut Host,
+    descriptor: c_int,
+    mode: *const c_char,
+) -> *mut c_void {
+    guarded(core::ptr::null_mut(), || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        if mode.is_null() {
+            return Err(Failure::new(libc::EFAULT, "the mode is null"));
+        }
+        if descriptor < 0 {
+            return Err(negative(descriptor));
+        }
+        // SAFETY:
+        // - not null, as checked above; ends with a NUL, and the caller leaves it alone during the call, by this function's contract
+        let mode = unsafe { CStr::from_ptr(mode) }.to_string_lossy();
+        // SAFETY:
+        // - not −1, as checked above
+        // - the borrow ends with the next call, fcntl(2), which fails if the descriptor is not open
+        let ours = duplicate(unsafe { BorrowedFd::borrow_raw(descriptor) })?;
+        let mut session = host.lock()?;
+        let tables = session.device_tables();
+        let file = session.fdopen(ours, &mode).map_err(|error| refused(&error))?;
+        let handle = session
+            .with_tables(|view| file.get_at(Fs::new(view), tables).map(|file| file.to_handle_at(tables)))??;
+        Ok(core::ptr::without_provenance_mut(usize::try_from(handle).unwrap_or(0)))
+    })
+}
+
+/// A descriptor of the process for a stream's file, which the program closes; or −1.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_fileno(pointer: *mut Host, file: *mut c_void) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        let mut session = host.lock()?;
+        let tables = session.device_tables();
+        let file = session.with_tables(|view| {
+            File::from_handle_at(file.addr() as u64, tables, view).map(|file| FileHandle::new(file, tables))
+        })??;
+        Ok(session.fileno(file).map_err(|error| refused(&error))?.into_raw_fd())
     })
 }
 

@@ -27,8 +27,8 @@ pub use gpufs_device_c as device;
 
 pub use error::gpufs_last_error;
 pub use given::{
-    Service, gpufs_host_add_service, gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fopen,
-    gpufs_host_register_file, gpufs_host_unregister_file,
+    Service, gpufs_host_add_service, gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fdopen,
+    gpufs_host_fileno, gpufs_host_fopen, gpufs_host_register_file, gpufs_host_unregister_file,
 };
 pub use options::Options;
 pub use session::{

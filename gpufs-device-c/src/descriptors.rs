@@ -7,7 +7,7 @@ use gpufs_core::session::SessionTables;
 use gpufs_device::Call;
 use gpufs_device::file::Descriptor;
 
-use crate::{counted_with, done, result, session, stream, stream_for, text, writable};
+use crate::arguments::{self, counted_with, done, result, session, stream, stream_for, text, writable};
 
 /// `fdopen(3)`: a stream, or a negated errno.
 ///
@@ -25,7 +25,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fdopen(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::mode(mode) },
+        unsafe { arguments::mode(mode) },
     );
     match counted_with(Call::Fdopen, checked) {
         (Ok(fs), Ok(mode)) => {
@@ -46,6 +46,53 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fileno(file: *const c_void) -> i64 {
     result(unsafe { stream(file) }.and_then(gpufs_device::File::fileno).map(|descriptor| descriptor.0))
 }
 
+/// `dup(2)`: a descriptor.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_dup(tables: *const SessionTables, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let made = unsafe { session(tables) }.and_then(|fs| fs.dup(Descriptor(number.cast_unsigned())));
+    result(made.map(|descriptor| descriptor.0))
+}
+
+/// `dup2(2)`: a descriptor.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_dup2(
+    tables: *const SessionTables,
+    number: c_int,
+    new: c_int,
+) -> i64 {
+    let [old, new] = [number, new].map(|number| Descriptor(number.cast_unsigned()));
+    // SAFETY:
+    // - this function's contract
+    let made = unsafe { session(tables) }.and_then(|fs| fs.dup2(old, new));
+    result(made.map(|descriptor| descriptor.0))
+}
+
+/// `dup3(2)`: a descriptor.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_dup3(
+    tables: *const SessionTables,
+    number: c_int,
+    new: c_int,
+    flags: c_int,
+) -> i64 {
+    let [old, new] = [number, new].map(|number| Descriptor(number.cast_unsigned()));
+    // SAFETY:
+    // - this function's contract
+    let made = unsafe { session(tables) }.and_then(|fs| fs.dup3(old, new, flags.cast_unsigned()));
+    result(made.map(|descriptor| descriptor.0))
+}
+
 /// `freopen(3)`: the stream, or a negated errno. Null for `path` opens the same file again.
 ///
 /// # Safety
@@ -62,11 +109,11 @@ pub unsafe extern "C-unwind" fn gpufs_raw_freopen(
         } else {
             // SAFETY:
             // - ends with a NUL, by this function's contract
-            Some(unsafe { crate::path(path) }?)
+            Some(unsafe { arguments::path(path) }?)
         };
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        Ok((path, unsafe { crate::mode(mode) }?))
+        Ok((path, unsafe { arguments::mode(mode) }?))
     };
     let checked = (
         // SAFETY:

@@ -4,22 +4,12 @@ use core::ffi::{c_char, c_int, c_void};
 
 use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
-use gpufs_device::file::{Descriptor, IOV_MAX, IoSlice, IoSliceMut};
+use gpufs_device::file::{IOV_MAX, IoSlice, IoSliceMut};
 use gpufs_device::{Call, Errno};
 
-use crate::stdio::whence;
-use crate::{count, counted_with, done, readable, result, session, writable};
-
-pub(crate) fn descriptor(number: c_int) -> Result<Descriptor, Errno> {
-    // The call refuses a negative number: it becomes larger than any table.
-    Ok(Descriptor(number.cast_unsigned()))
-}
-
-/// An offset or a length. A negative one is `EINVAL`.
-pub(crate) fn offset(offset: i64) -> Result<u64, Errno> {
-    // The call refuses a negative number: it becomes larger than the largest offset.
-    Ok(offset.cast_unsigned())
-}
+use crate::arguments::{
+    self, count, counted_with, descriptor, done, offset, readable, result, session, whence, writable,
+};
 
 /// `open(2)`: a descriptor.
 ///
@@ -38,7 +28,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::path(path) },
+        unsafe { arguments::path(path) },
     );
     match counted_with(Call::Open, checked) {
         (Ok(fs), Ok(path)) => {
@@ -57,7 +47,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_close(tables: *const SessionTables, nu
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.close(descriptor(number)?)))
+    done(fs.and_then(|fs| fs.close(descriptor(number))))
 }
 
 /// `read(2)`: bytes read.
@@ -80,7 +70,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_read(
         unsafe { writable(into, bytes) },
     );
     count(match counted_with(Call::Read, checked) {
-        (Ok(fs), Ok(into)) => descriptor(number).and_then(|number| fs.read(number, into)),
+        (Ok(fs), Ok(into)) => fs.read(descriptor(number), into),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -105,7 +95,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_write(
         unsafe { readable(from, bytes) },
     );
     count(match counted_with(Call::Write, checked) {
-        (Ok(fs), Ok(from)) => descriptor(number).and_then(|number| fs.write(number, from)),
+        (Ok(fs), Ok(from)) => fs.write(descriptor(number), from),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -131,7 +121,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pread(
         unsafe { writable(into, bytes) },
     );
     count(match counted_with(Call::Pread, checked) {
-        (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.pread(descriptor(number)?, into, at)),
+        (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.pread(descriptor(number), into, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -157,7 +147,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwrite(
         unsafe { readable(from, bytes) },
     );
     count(match counted_with(Call::Pwrite, checked) {
-        (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwrite(descriptor(number)?, from, at)),
+        (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwrite(descriptor(number), from, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -177,7 +167,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
     // - this function's contract
     let fs = unsafe { session(tables) };
     result(fs.and_then(|fs| {
-        fs.lseek(descriptor(number)?, distance, counted(fs.session(), Call::Lseek, whence(from))?)
+        fs.lseek(descriptor(number), distance, counted(fs.session(), Call::Lseek, whence(from))?)
     }))
 }
 
@@ -190,7 +180,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fsync(tables: *const SessionTables, nu
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.fsync(descriptor(number)?)))
+    done(fs.and_then(|fs| fs.fsync(descriptor(number))))
 }
 
 /// `fdatasync(2)`.
@@ -202,7 +192,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fdatasync(tables: *const SessionTables
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.fdatasync(descriptor(number)?)))
+    done(fs.and_then(|fs| fs.fdatasync(descriptor(number))))
 }
 
 /// `ftruncate(2)`.
@@ -220,7 +210,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_ftruncate(
     let fs = unsafe { session(tables) };
     done(fs.and_then(|fs| {
         let length = offset(length)?;
-        fs.ftruncate(descriptor(number)?, length)
+        fs.ftruncate(descriptor(number), length)
     }))
 }
 
@@ -252,7 +242,7 @@ unsafe fn vectors<'a, T>(
     // Ends: at `count`.
     for vector in all {
         let (base, bytes) = parts(vector);
-        crate::check(base.cast(), bytes)?;
+        arguments::check(base.cast(), bytes)?;
     }
     Ok(all)
 }
@@ -317,7 +307,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_readv(
         unsafe { targets(into, vectors_given) },
     );
     count(match counted_with(Call::Readv, checked) {
-        (Ok(fs), Ok(into)) => descriptor(number).and_then(|number| fs.readv(number, into)),
+        (Ok(fs), Ok(into)) => fs.readv(descriptor(number), into),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -343,7 +333,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_writev(
         unsafe { sources(from, vectors_given) },
     );
     count(match counted_with(Call::Writev, checked) {
-        (Ok(fs), Ok(from)) => descriptor(number).and_then(|number| fs.writev(number, from)),
+        (Ok(fs), Ok(from)) => fs.writev(descriptor(number), from),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -369,7 +359,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_preadv(
         unsafe { targets(into, vectors_given) },
     );
     count(match counted_with(Call::Preadv, checked) {
-        (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.preadv(descriptor(number)?, into, at)),
+        (Ok(fs), Ok(into)) => offset(at).and_then(|at| fs.preadv(descriptor(number), into, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -395,7 +385,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwritev(
         unsafe { sources(from, vectors_given) },
     );
     count(match counted_with(Call::Pwritev, checked) {
-        (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwritev(descriptor(number)?, from, at)),
+        (Ok(fs), Ok(from)) => offset(at).and_then(|at| fs.pwritev(descriptor(number), from, at)),
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
 }
@@ -424,7 +414,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_preadv2(
     count(match counted_with(Call::Preadv2, checked) {
         (Ok(fs), Ok(into)) => {
             let flags = flags.cast_unsigned();
-            offset_or_position(at).and_then(|at| fs.preadv2(descriptor(number)?, into, at, flags))
+            offset_or_position(at).and_then(|at| fs.preadv2(descriptor(number), into, at, flags))
         }
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })
@@ -454,7 +444,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_pwritev2(
     count(match counted_with(Call::Pwritev2, checked) {
         (Ok(fs), Ok(from)) => {
             let flags = flags.cast_unsigned();
-            offset_or_position(at).and_then(|at| fs.pwritev2(descriptor(number)?, from, at, flags))
+            offset_or_position(at).and_then(|at| fs.pwritev2(descriptor(number), from, at, flags))
         }
         (Err(errno), _) | (_, Err(errno)) => Err(errno),
     })

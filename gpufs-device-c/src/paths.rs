@@ -3,24 +3,17 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use gpufs_core::session::SessionTables;
-use gpufs_device::file::{AT_FDCWD, Descriptor};
 use gpufs_device::{Call, Errno, Fs};
 
-use crate::{counted_with, done, result, session};
-
-/// A directory: [`AT_FDCWD`] is the same number in C.
-pub(crate) fn directory(number: c_int) -> Descriptor {
-    const { assert!(AT_FDCWD.0 == (-100_i32).cast_unsigned()) };
-    Descriptor(number.cast_unsigned())
-}
+use crate::arguments::{self, counted_with, descriptor, done, result, session};
 
 /// A call on one path.
 ///
 /// # Errors
-/// `EINVAL` for a null session, `EFAULT` and `ENAMETOOLONG` as [`crate::path`], and the call's.
+/// `EINVAL` for a null session, `EFAULT` and `ENAMETOOLONG` as [`arguments::path`], and the call's.
 ///
 /// # Safety
-/// `tables` is null or a session's on this device; `path` as for [`crate::path`].
+/// `tables` is null or a session's on this device; `path` as for [`arguments::path`].
 pub(crate) unsafe fn on_path<T>(
     call: Call,
     tables: *const SessionTables,
@@ -33,7 +26,7 @@ pub(crate) unsafe fn on_path<T>(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::path(path) },
+        unsafe { arguments::path(path) },
     );
     let (fs, path) = counted_with(call, checked);
     body(fs?, path?)
@@ -55,7 +48,7 @@ unsafe fn on_two_paths(
     let both = |fs, first: &CStr| {
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        let second = unsafe { crate::path(second) };
+        let second = unsafe { arguments::path(second) };
         let (fs, second) = counted_with(call, (Ok(fs), second));
         body(fs?, first, second?)
     };
@@ -81,7 +74,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_openat(
     // - this function's contract
     let outcome = unsafe {
         on_path(Call::Openat, tables, path, |fs, path| {
-            fs.openat(directory(dir), path, flags.cast_unsigned(), mode)
+            fs.openat(descriptor(dir), path, flags.cast_unsigned(), mode)
         })
     };
     result(outcome.map(|descriptor| descriptor.0))
@@ -130,7 +123,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_unlinkat(
     // - this function's contract
     let outcome = unsafe {
         on_path(Call::Unlinkat, tables, path, |fs, path| {
-            fs.unlinkat(directory(dir), path, flags.cast_unsigned())
+            fs.unlinkat(descriptor(dir), path, flags.cast_unsigned())
         })
     };
     done(outcome)
@@ -190,7 +183,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_mkdirat(
     // SAFETY:
     // - this function's contract
     let outcome =
-        unsafe { on_path(Call::Mkdirat, tables, path, |fs, path| fs.mkdirat(directory(dir), path, mode)) };
+        unsafe { on_path(Call::Mkdirat, tables, path, |fs, path| fs.mkdirat(descriptor(dir), path, mode)) };
     done(outcome)
 }
 
@@ -225,7 +218,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_renameat(
     // - this function's contract
     unsafe {
         on_two_paths(Call::Renameat, tables, (old, new), |fs, old, new| {
-            fs.renameat(directory(old_dir), old, directory(new_dir), new)
+            fs.renameat(descriptor(old_dir), old, descriptor(new_dir), new)
         })
     }
 }
@@ -247,7 +240,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_renameat2(
     // - this function's contract
     unsafe {
         on_two_paths(Call::Renameat2, tables, (old, new), |fs, old, new| {
-            fs.renameat2(directory(old_dir), old, directory(new_dir), new, flags)
+            fs.renameat2(descriptor(old_dir), old, descriptor(new_dir), new, flags)
         })
     }
 }
@@ -284,7 +277,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_linkat(
     // - this function's contract
     unsafe {
         on_two_paths(Call::Linkat, tables, (old, new), |fs, old, new| {
-            fs.linkat(directory(old_dir), old, directory(new_dir), new, flags.cast_unsigned())
+            fs.linkat(descriptor(old_dir), old, descriptor(new_dir), new, flags.cast_unsigned())
         })
     }
 }
@@ -321,7 +314,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_symlinkat(
     // - this function's contract
     unsafe {
         on_two_paths(Call::Symlinkat, tables, (target, path), |fs, target, path| {
-            fs.symlinkat(target, directory(dir), path)
+            fs.symlinkat(target, descriptor(dir), path)
         })
     }
 }

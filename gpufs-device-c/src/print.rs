@@ -6,7 +6,7 @@ use gpufs_device::format::{Argument, FormatError, Kind, Passed, argument_types, 
 use gpufs_device::{Call, Errno};
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
-use crate::{count, counted_with, readable, stream_for, writable};
+use crate::arguments::{count, counted_with, readable, stream_for, writable};
 
 /// `gpufs_argument`: an [`Argument`] whose kind is not yet checked.
 ///

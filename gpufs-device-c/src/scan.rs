@@ -8,7 +8,7 @@ use gpufs_device::format::scan::{
 use gpufs_device::{Call, Errno};
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
-use crate::{counted_with, readable, result, stream_for};
+use crate::arguments::{counted_with, readable, result, stream_for};
 
 /// `gpufs_scan_target`: a [`Target`] whose kind is not yet checked.
 ///

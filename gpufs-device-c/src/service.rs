@@ -7,12 +7,9 @@ use gpufs_core::session::SessionTables;
 use gpufs_device::service::{Directory, Dirent, LockCommand, RecordLock, TimeSpec, key_of};
 use gpufs_device::{Call, Errno, File, Fs};
 
-use crate::{bounded, count, counted_with, done, readable, result, session, stream_for, writable};
-
-fn descriptor(number: c_int) -> gpufs_device::file::Descriptor {
-    // The call refuses a negative number, but for `AT_FDCWD`: it becomes larger than any table.
-    gpufs_device::file::Descriptor(number.cast_unsigned())
-}
+use crate::arguments::{
+    self, bounded, count, counted_with, descriptor, done, readable, result, session, stream_for, writable,
+};
 
 /// A structure that a call reads or fills.
 ///
@@ -30,10 +27,10 @@ unsafe fn structure<'a, T>(memory: *mut T) -> Result<&'a mut T, Errno> {
 /// The session and a path, for a call that takes both.
 ///
 /// # Errors
-/// `EINVAL` for a null session; those of [`crate::path`].
+/// `EINVAL` for a null session; those of [`arguments::path`].
 ///
 /// # Safety
-/// As [`session`] and [`crate::path`].
+/// As [`session`] and [`arguments::path`].
 unsafe fn fs_and_path<'a>(
     tables: *const SessionTables,
     path: *const c_char,
@@ -45,7 +42,7 @@ unsafe fn fs_and_path<'a>(
         unsafe { session(tables) },
         // SAFETY:
         // - this function's contract
-        unsafe { crate::path(path) },
+        unsafe { arguments::path(path) },
     );
     let (fs, path) = counted_with(call, checked);
     Ok((fs?, path?))
@@ -434,10 +431,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_popen(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { bounded(command, crate::PATH_BYTES) }.and_then(|command| {
+        unsafe { bounded(command, arguments::PATH_BYTES) }.and_then(|command| {
             // SAFETY:
             // - null or ends with a NUL, by this function's contract
-            let mode = unsafe { crate::mode(mode) }?;
+            let mode = unsafe { arguments::mode(mode) }?;
             Ok((command.ok_or(Errno::TOOBIG)?, mode))
         }),
     );

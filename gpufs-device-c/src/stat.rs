@@ -7,9 +7,8 @@ use gpufs_core::session::SessionTables;
 use gpufs_device::file::{Stat, Statx};
 use gpufs_device::{Call, Errno, Fs};
 
-use crate::file::{descriptor, offset};
-use crate::paths::{directory, on_path};
-use crate::{counted_with, done, session};
+use crate::arguments::{counted_with, descriptor, done, offset, session};
+use crate::paths::on_path;
 
 /// Puts what a call of the `stat` family gave where C wants it. The memory is looked at before the call is made.
 ///
@@ -102,7 +101,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fstat(
 ) -> i64 {
     // SAFETY:
     // - this function's contract
-    unsafe { fill(Call::Fstat, tables, into, |fs| fs.fstat(descriptor(number)?)) }
+    unsafe { fill(Call::Fstat, tables, into, |fs| fs.fstat(descriptor(number))) }
 }
 
 /// `fstatat(2)`.
@@ -121,7 +120,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fstatat(
     // - this function's contract
     unsafe {
         fill_of_path(Call::Fstatat, tables, path, into, |fs, path| {
-            fs.fstatat(directory(dir), path, flags.cast_unsigned())
+            fs.fstatat(descriptor(dir), path, flags.cast_unsigned())
         })
     }
 }
@@ -143,7 +142,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_statx(
     // - this function's contract
     unsafe {
         fill_of_path(Call::Statx, tables, path, into, |fs, path| {
-            fs.statx(directory(dir), path, flags.cast_unsigned(), mask)
+            fs.statx(descriptor(dir), path, flags.cast_unsigned(), mask)
         })
     }
 }
@@ -165,7 +164,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fallocate(
     let fs = unsafe { session(tables) };
     done(
         fs.and_then(|fs| {
-            fs.fallocate(descriptor(number)?, mode.cast_unsigned(), offset(at)?, offset(length)?)
+            fs.fallocate(descriptor(number), mode.cast_unsigned(), offset(at)?, offset(length)?)
         }),
     )
 }
@@ -186,7 +185,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_posix_fadvise(
     // - this function's contract
     let fs = unsafe { session(tables) };
     done(fs.and_then(|fs| {
-        fs.posix_fadvise(descriptor(number)?, offset(at)?, offset(length)?, advice.cast_unsigned())
+        fs.posix_fadvise(descriptor(number), offset(at)?, offset(length)?, advice.cast_unsigned())
     }))
 }
 
@@ -205,5 +204,5 @@ pub unsafe extern "C-unwind" fn gpufs_raw_sync_file_range(
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.sync_file_range(descriptor(number)?, offset(at)?, offset(length)?, flags)))
+    done(fs.and_then(|fs| fs.sync_file_range(descriptor(number), offset(at)?, offset(length)?, flags)))
 }

@@ -4,26 +4,18 @@ use core::ffi::{c_char, c_int, c_void};
 
 use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
-use gpufs_device::stdio::{Buffering, LineStep, Transfer, Whence};
+use gpufs_device::stdio::{Buffering, LineStep, Transfer};
 use gpufs_device::{Call, Errno};
 
-use crate::{counted_with, done, readable, result, session, stream, stream_for, text, writable};
+use crate::arguments::{
+    self, counted_with, done, readable, result, session, stream, stream_for, text, whence, writable,
+};
 
 /// The result of `fgetc` and `ungetc` where C has `EOF` without an error.
 const NO_BYTE: u64 = 256;
 
 /// The lowest bit of the error in the result of [`gpufs_raw_fread`] and [`gpufs_raw_fwrite`].
 pub const TRANSFER_ERROR_SHIFT: u32 = 48;
-
-/// `SEEK_SET`, `SEEK_CUR`, `SEEK_END`, by Linux's numbers.
-pub(crate) fn whence(number: c_int) -> Result<Whence, Errno> {
-    match number {
-        0 => Ok(Whence::Set),
-        1 => Ok(Whence::Current),
-        2 => Ok(Whence::End),
-        _ => Err(Errno::INVAL),
-    }
-}
 
 /// Whole items in the low 48 bits, the errno above them, 0 if there is none.
 fn transfer(item_bytes: usize, outcome: Result<Transfer, Errno>) -> u64 {
@@ -76,10 +68,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::path(path) },
+        unsafe { arguments::path(path) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::mode(mode) },
+        unsafe { arguments::mode(mode) },
     );
     if let (Ok(fs), Err(errno), _) | (Ok(fs), Ok(_), Err(errno)) = checked {
         fs.session().note_failure(Call::Fopen, errno);
@@ -107,10 +99,10 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
         unsafe { session(tables) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::path(path) },
+        unsafe { arguments::path(path) },
         // SAFETY:
         // - null or ends with a NUL, by this function's contract
-        unsafe { crate::mode(mode) },
+        unsafe { arguments::mode(mode) },
     );
     let (fs, path, mode) = match checked {
         (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
@@ -119,7 +111,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
     result(fs.fopen_shared(path, mode).map(gpufs_device::File::to_handle))
 }
 
-/// `fclose(3)`.
+/// `fclose(3)`: 0. Of a stream that has a word ([`gpufs_raw_open_memstream`](crate::memory::gpufs_raw_open_memstream)) the word, which it has no
+/// longer: the next call closes it.
 ///
 /// # Safety
 /// `file` is null or a stream of a session that is not closed.
@@ -127,10 +120,17 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen_shared(
 pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream_for(file, Call::Fclose) }.and_then(gpufs_device::File::fclose))
+    let file = unsafe { stream_for(file, Call::Fclose) };
+    if let Ok(file) = file
+        && let Some(word) = file.memory_word()
+    {
+        file.set_memory_word(0);
+        return result(Ok(word));
+    }
+    done(file.and_then(gpufs_device::File::fclose))
 }
 
-/// `fflush(3)`.
+/// `fflush(3)`: 0, or the word of a stream that has one.
 ///
 /// # Safety
 /// `file` is null or a stream of a session that is not closed.
@@ -138,7 +138,8 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
 pub unsafe extern "C-unwind" fn gpufs_raw_fflush(file: *const c_void) -> i64 {
     // SAFETY:
     // - this function's contract
-    done(unsafe { stream_for(file, Call::Fflush) }.and_then(gpufs_device::File::fflush))
+    let file = unsafe { stream_for(file, Call::Fflush) };
+    result(file.and_then(|file| file.fflush().map(|()| file.memory_word().unwrap_or(0))))
 }
 
 /// `fflush(NULL)`: every open stream of the session.

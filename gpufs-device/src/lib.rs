@@ -43,6 +43,7 @@
 //! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
+//! | `embedded` | with the feature `embedded-io`: streams and descriptors as readers and writers of that crate | 9 |
 //! | [`kernel`](mod@kernel) | declaring a kernel, and what host and kernel hand each other | – |
 //! | [`warp`] | the lanes of a call and what they do together | 2 |
 //! | `io` | a warp's operations on a ring: submit, wait, drain | 4 to 8 |
@@ -58,6 +59,8 @@
 #![cfg_attr(target_arch = "amdgpu", feature(gpu_intrinsics))]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "embedded-io")]
+pub mod embedded;
 pub mod file;
 pub mod format;
 pub mod fs;

@@ -36,6 +36,9 @@
 //!                                                                      └────────────────────► dead ─ drop ─► closed
 //! ```
 //!
+//! A kernel may do through a session all that the process could do when it opened it; rights given up later stay with the kernels. `SECURITY.md`
+//! has more.
+//!
 //! | module | what is in it |
 //! |---|---|
 //! | [`session`] | opening, launching, streams, buffers, the flush at the end, recovery after a fault |

@@ -2,10 +2,12 @@
  * gpufs compiles this file with each program: GPUFS_MAIN_ARGUMENTS says how main is declared, as PTX has no call with
  * another number of arguments.
  */
+#define GPUFS_LIBC_BUILDING
 #include "program.h"
 #include <assert.h>
 #include <errno.h>
 #include <gpufs/stdio.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,8 +105,16 @@ _Noreturn void gpufs_assertion_failed(const char *text, const char *file, unsign
     abort();
 }
 
-_Noreturn void gpufs_no_longjmp(void) {
-    gpufs_die_("longjmp: a GPU has no such jump; the program ends here (docs/c-programs.md)\n");
+/* A jump that is under way, and where it leads: tools/gpufs/src/build/jumps.rs has the rest. */
+int gpufs_jump_pending_, gpufs_jump_value_, gpufs_jump_place_;
+void *gpufs_jump_frame_;
+
+/* Returns, and so do its callers. */
+void gpufs_longjmp_(struct gpufs_jump *environment, int value) {
+    gpufs_jump_frame_ = environment->frame;
+    gpufs_jump_place_ = (int)environment->place;
+    gpufs_jump_value_ = value != 0 ? value : 1;
+    gpufs_jump_pending_ = 1;
 }
 
 char *getenv(const char *name) {
@@ -170,5 +180,10 @@ __attribute__((amdgpu_kernel)) void gpufs_program_start(gpufs_session *session,
     gpufs_program_->state = GPUFS_PROGRAM_RUNNING;
     environ = gpufs_program_->envp;
     gpufs_raw_use_session(session);
-    exit(CALL_MAIN(gpufs_program_));
+    int status = CALL_MAIN(gpufs_program_);
+    if (gpufs_jump_pending_) {
+        gpufs_jump_pending_ = 0;
+        gpufs_die_("longjmp: the function that called setjmp has returned, or none has\n");
+    }
+    exit(status);
 }

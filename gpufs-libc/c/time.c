@@ -2,6 +2,7 @@
  * the calendar in UTC. */
 #include "program.h"
 #include <errno.h>
+#include <gpufs/service.h>
 #include <string.h>
 #include <time.h>
 
@@ -39,6 +40,15 @@ time_t time(time_t *into) {
 clock_t clock(void) { return (clock_t)(since_start() / 1000); }
 
 double difftime(time_t later, time_t earlier) { return (double)(later - earlier); }
+
+int clock_gettime(clockid_t clock, struct timespec *into) {
+    return gpufs_clock_gettime(gpufs_raw_used_session(), clock, (gpufs_timespec *)into);
+}
+
+int nanosleep(const struct timespec *duration, struct timespec *left) {
+    (void)left;
+    return gpufs_nanosleep(gpufs_raw_used_session(), (const gpufs_timespec *)duration);
+}
 
 static int is_leap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 

@@ -9,7 +9,8 @@
 //! | `c/string.c` | `<string.h>`, `<strings.h>` |
 //! | `c/stdlib.c`, `strtod.c`, `heap.c` | `<stdlib.h>`, `<ctype.h>` |
 //! | `c/time.c` | `<time.h>` |
-//! | `c/start.c` | the kernel that calls `main`; `exit`, `abort`, `assert`, `getenv`, `signal` |
+//! | `c/tools.c` | `<getopt.h>`, `<err.h>`, `<libgen.h>` |
+//! | `c/start.c` | the kernel that calls `main`; `exit`, `abort`, `assert`, `getenv`, `signal`, `longjmp` |
 //! | `include/gpufs/libc` | the headers |
 //!
 //! C is compiled with each program by clang. The Rust half is compiled once. On the host it has the same functions, for tests, without C's

@@ -48,6 +48,42 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_open(gpufs_session *session, const char *pa
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_mkstemp(gpufs_session *session, char *path) {
     return gpufs_int_(gpufs_raw_mkstemp(session, path));
 }
+/* One more descriptor for an open file (dup(2)), or -1. Of a file with a position, the new one has a position of its own,
+ * which begins where the other's is; in POSIX they share it. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_dup(gpufs_session *session, int descriptor) {
+    return gpufs_int_(gpufs_raw_dup(session, descriptor));
+}
+/* The same with the number `other`, whose file is closed if it is open (dup2(2)). A stream on it is flushed, and goes on in
+ * the new file. `other`, or -1: EBADF also for a number beyond the session's table, EBUSY where it is being opened. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_dup2(gpufs_session *session, int descriptor, int other) {
+    return gpufs_int_(gpufs_raw_dup2(session, descriptor, other));
+}
+/* The same with flags, 0 or GPUFS_O_CLOEXEC (dup3(2)). EINVAL for others, and where the two are the same. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_dup3(gpufs_session *session, int descriptor, int other, int flags) {
+    return gpufs_int_(gpufs_raw_dup3(session, descriptor, other, flags));
+}
+/* A path in /tmp that no file had when it was asked for (tmpnam(3)), in `path`, which has 20 bytes: `path`, or null as for
+ * gpufs_mkstemp, EFAULT for null memory. A file that gpufs_mkstemp makes is nobody else's; a path may be taken meanwhile. */
+GPUFS_INLINE GPUFS_RESULT(char *) gpufs_tmpnam(gpufs_session *session, char *path) {
+    static const char form[] = "/tmp/gpufsXXXXXX";
+    int64_t raw = -14; /* EFAULT */
+    int error;
+    if (path != 0) {
+        size_t i;
+        for (i = 0; i < sizeof form; i++) {
+            path[i] = form[i];
+        }
+        raw = gpufs_raw_mkstemp(session, path);
+        if (raw >= 0) {
+            raw = gpufs_raw_close(session, (int)raw);
+            if (raw >= 0) {
+                raw = gpufs_raw_unlinkat(session, -100, path, 0); /* AT_FDCWD */
+            }
+        }
+    }
+    error = gpufs_error_of_(raw);
+    GPUFS_RETURN(char *, error != 0 ? (char *)0 : path, error);
+}
 /* Closes it (close(2)), also when the call fails. 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_close(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_close(session, descriptor));
@@ -126,6 +162,14 @@ GPUFS_BOTH inline Result<int> open(Session session, const char *path, int flags,
     return gpufs_open(session, path, flags, mode);
 }
 GPUFS_BOTH inline Result<int> mkstemp(Session session, char *path) { return gpufs_mkstemp(session, path); }
+GPUFS_BOTH inline Result<int> dup(Session session, int descriptor) { return gpufs_dup(session, descriptor); }
+GPUFS_BOTH inline Result<int> dup2(Session session, int descriptor, int other) {
+    return gpufs_dup2(session, descriptor, other);
+}
+GPUFS_BOTH inline Result<int> dup3(Session session, int descriptor, int other, int flags) {
+    return gpufs_dup3(session, descriptor, other, flags);
+}
+GPUFS_BOTH inline Result<char *> tmpnam(Session session, char *path) { return gpufs_tmpnam(session, path); }
 GPUFS_BOTH inline Result<int> close(Session session, int descriptor) { return gpufs_close(session, descriptor); }
 GPUFS_BOTH inline Result<int64_t> read(Session session, int descriptor, void *into, size_t bytes) {
     return gpufs_read(session, descriptor, into, bytes);

@@ -156,6 +156,15 @@ int gpufs_host_synchronize(gpufs_host *host);
 /* Opens a stream for kernels, as gpufs_fopen does. Null on error: EBUSY between gpufs_host_begin and
  * gpufs_host_synchronize, else as gpufs_fopen. */
 gpufs_file *gpufs_host_fopen(gpufs_host *host, const char *path, const char *mode);
+/* A stream for kernels on a file that the program has open (fdopen(3)): it begins where `descriptor` stands, or with "a" at
+ * the end. The stream has a duplicate, which its end closes; `descriptor` stays the program's. Null on error: EBADF,
+ * EFAULT (null mode), EBUSY as above, else as gpufs_fdopen. */
+gpufs_file *gpufs_host_fdopen(gpufs_host *host, int descriptor, const char *mode);
+/* A descriptor of the process for a stream's file (fileno(3)), after a flush. It is a duplicate: the program closes it, and
+ * it stays when stream and session are closed. It stands where the stream does, if the file is seekable and was not opened
+ * to append; the stream goes on where it was. A descriptor of gpufs_host_register_file needs no way back: the program has
+ * the one that it gave. -1: EBADF (also: a stream on memory), EMFILE, EBUSY as above, or the error of the flush. */
+int gpufs_host_fileno(gpufs_host *host, gpufs_file *file);
 /* Flushes and closes a stream that host or kernel opened. 0, or -1: EBADF, EBUSY as above, or the error of the
  * flush. */
 int gpufs_host_fclose(gpufs_host *host, gpufs_file *file);

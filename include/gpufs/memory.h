@@ -40,12 +40,12 @@ GPUFS_INLINE void *gpufs_realloc_(void *memory, size_t before, size_t bytes) {
 #if GPUFS_ON_DEVICE
     unsigned char *larger = (unsigned char *)GPUFS_MALLOC(bytes);
     const unsigned char *from = (const unsigned char *)memory;
-    size_t kept = before < bytes ? before : bytes;
+    size_t i, kept = before < bytes ? before : bytes;
     if (larger == 0) {
         return 0;
     }
     if (memory != 0) {
-        for (size_t i = 0; i < kept; i++) {
+        for (i = 0; i < kept; i++) {
             larger[i] = from[i];
         }
         GPUFS_FREE(memory);

@@ -29,7 +29,8 @@
  *
  * Negative on error. EINVAL (a format or argument that does not fit, a null format), EOVERFLOW (more than an int can
  * count), EILSEQ (a wide character that is none), EFAULT (null memory; a null %n), ENOMEM (asprintf, dprintf): nothing
- * is printed. Other errors are fwrite's and write's. <gpufs/format.h> says when a format is checked. */
+ * is printed. Other errors are fwrite's and write's. %n stores when the format and its arguments have been found right:
+ * its integer has changed even where a later write fails. <gpufs/format.h> says when a format is checked. */
 
 #ifdef __cplusplus
 

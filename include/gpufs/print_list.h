@@ -57,10 +57,10 @@ GPUFS_VARIADIC_ size_t gpufs_format_bytes_(const char *format) {
 GPUFS_VARIADIC_ size_t gpufs_take_list_(gpufs_argument *arguments, const char *format, size_t format_bytes,
                                         va_list list) {
     unsigned char types[GPUFS_VARIADIC_ARGUMENTS];
-    int64_t count = format == NULL || format_bytes == SIZE_MAX
+    int64_t index, count = format == NULL || format_bytes == SIZE_MAX
                         ? 0
                         : gpufs_raw_argument_types(format, format_bytes, types, sizeof types);
-    for (int64_t index = 0; index < count; ++index) {
+    for (index = 0; index < count; ++index) {
         gpufs_argument argument = {GPUFS_ARGUMENT_SIGNED, 0, 0};
         double value;
         switch (types[index]) {

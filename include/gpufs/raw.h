@@ -92,10 +92,19 @@ GPUFS_BOTH int64_t gpufs_raw_funlockfile(gpufs_file *file);
  * null memory: gives up. */
 GPUFS_BOTH int64_t gpufs_raw_getdelim(char *into, size_t bytes, size_t done, int delimiter, gpufs_file *file);
 /* Streams and descriptors. */
+GPUFS_BOTH int64_t gpufs_raw_dup(gpufs_session *session, int descriptor);
+GPUFS_BOTH int64_t gpufs_raw_dup2(gpufs_session *session, int descriptor, int other);
+GPUFS_BOTH int64_t gpufs_raw_dup3(gpufs_session *session, int descriptor, int other, int flags);
 GPUFS_BOTH int64_t gpufs_raw_fdopen(gpufs_session *session, int descriptor, const char *mode);
 GPUFS_BOTH int64_t gpufs_raw_fileno(gpufs_file *file);
 GPUFS_BOTH int64_t gpufs_raw_freopen(const char *path, const char *mode, gpufs_file *file);
 GPUFS_BOTH int64_t gpufs_raw_tmpfile(gpufs_session *session);
+/* Streams on memory. `word`: an address, which gpufs_raw_fflush returns, and gpufs_raw_fclose the first time, when the
+ * stream stays open. */
+GPUFS_BOTH int64_t gpufs_raw_fmemopen(gpufs_session *session, void *memory, size_t bytes, const char *mode);
+GPUFS_BOTH int64_t gpufs_raw_open_memstream(gpufs_session *session, const void *word);
+/* The position; `*length` bytes and a NUL to `into` where they fit. */
+GPUFS_BOTH int64_t gpufs_raw_memory_text(char *into, size_t bytes, size_t *length, gpufs_file *file);
 GPUFS_BOTH int64_t gpufs_raw_mkstemp(gpufs_session *session, char *path);
 
 /* <gpufs/scan.h>: the scanf family. Targets that got a value, or 2^40 for EOF without an error. `reallocate` may be null;

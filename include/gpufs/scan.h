@@ -94,7 +94,9 @@ GPUFS_INLINE gpufs_file *gpufs_input_(gpufs_session *session) {
 }
 
 /* gpufs_fscanf(file, format, ...)      from a stream (fscanf(3)): one call is one unit; threads that call together read in
- *                                      lane order, each from where the one before stopped
+ *                                      lane order, each from where the one before stopped. A whole grid is fast
+ *                                      with formats of numbers alone ("%d %d", "%lf"): up to 16, all decimal integers or
+ *                                      all floating-point, no widths; others are read one thread after the other
  * gpufs_scanf(session, format, ...)    from the standard input (scanf(3))
  * gpufs_sscanf(text, format, ...)      from a string (sscanf(3))
  * gpufs_vfscanf, gpufs_vscanf, gpufs_vsscanf   with a va_list
@@ -113,14 +115,14 @@ GPUFS_INLINE gpufs_file *gpufs_input_(gpufs_session *session) {
 GPUFS_SCAN_VARIADIC_ GPUFS_RESULT(int) gpufs_vfscanf(gpufs_file *file, const char *format, va_list list) {
     gpufs_scan_target targets[GPUFS_SCAN_TARGETS];
     size_t bytes = gpufs_scan_length_(format);
-    int64_t count = gpufs_raw_scan_targets(format, bytes);
+    int64_t i, count = gpufs_raw_scan_targets(format, bytes);
     if (count > GPUFS_SCAN_TARGETS) {
         count = -22; /* EINVAL */
     }
     if (count < 0) {
         return gpufs_scanned_(count);
     }
-    for (int64_t i = 0; i < count; i++) {
+    for (i = 0; i < count; i++) {
         targets[i] = gpufs_target_(GPUFS_TARGET_ANY, va_arg(list, void *));
     }
     return gpufs_fscanf_targets(file, format, bytes, targets, (size_t)count);
@@ -131,14 +133,14 @@ GPUFS_SCAN_VARIADIC_ GPUFS_RESULT(int) gpufs_vscanf(gpufs_session *session, cons
 GPUFS_SCAN_VARIADIC_ GPUFS_RESULT(int) gpufs_vsscanf(const char *text, const char *format, va_list list) {
     gpufs_scan_target targets[GPUFS_SCAN_TARGETS];
     size_t bytes = gpufs_scan_length_(format);
-    int64_t count = gpufs_raw_scan_targets(format, bytes);
+    int64_t i, count = gpufs_raw_scan_targets(format, bytes);
     if (count > GPUFS_SCAN_TARGETS) {
         count = -22; /* EINVAL */
     }
     if (count < 0) {
         return gpufs_scanned_(count);
     }
-    for (int64_t i = 0; i < count; i++) {
+    for (i = 0; i < count; i++) {
         targets[i] = gpufs_target_(GPUFS_TARGET_ANY, va_arg(list, void *));
     }
     return gpufs_sscanf_targets(text, format, bytes, targets, (size_t)count);

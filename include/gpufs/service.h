@@ -104,7 +104,8 @@ gpufs_getcwd(gpufs_session *session, char *into, size_t bytes) {
 }
 /* Locks a whole file (flock(2)): GPUFS_LOCK_SH, _EX or _UN, and GPUFS_LOCK_NB. The lock belongs to the open file
  * description. 0, or -1: EWOULDBLOCK with GPUFS_LOCK_NB. A thread that waits tries again, after rests of up to 20
- * ms: not first come, first served. */
+ * ms: not first come, first served. On AMD's GPUs, whose lanes run in lockstep, it must not wait for a thread of its
+ * own warp. */
 GPUFS_INLINE GPUFS_RESULT(int)
 gpufs_flock(gpufs_session *session, int descriptor, int operation) {
     return gpufs_int_(gpufs_raw_flock(session, descriptor, operation));

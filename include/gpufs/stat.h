@@ -244,7 +244,7 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_renameat2(gpufs_session *session, int old_d
                                                const char *new_path, unsigned flags) {
     return gpufs_int_(gpufs_raw_renameat2(session, old_dir, old_path, new_dir, new_path, flags));
 }
-/* Makes a directory (mkdir(2)) with the permissions `mode`, less the process's umask. Needs Linux 5.15. 0 or -1. */
+/* Makes a directory (mkdir(2)) with the permissions `mode`, less the process's umask. 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_mkdir(gpufs_session *session, const char *path, uint32_t mode) {
     return gpufs_int_(gpufs_raw_mkdir(session, path, mode));
 }
@@ -252,7 +252,7 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_mkdir(gpufs_session *session, const char *p
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_mkdirat(gpufs_session *session, int dir, const char *path, uint32_t mode) {
     return gpufs_int_(gpufs_raw_mkdirat(session, dir, path, mode));
 }
-/* Gives a file one more name (link(2)). Needs Linux 5.15. 0 or -1. */
+/* Gives a file one more name (link(2)). 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_link(gpufs_session *session, const char *old_path, const char *new_path) {
     return gpufs_int_(gpufs_raw_link(session, old_path, new_path));
 }
@@ -262,7 +262,7 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_linkat(gpufs_session *session, int old_dir,
                                             const char *new_path, int flags) {
     return gpufs_int_(gpufs_raw_linkat(session, old_dir, old_path, new_dir, new_path, flags));
 }
-/* Makes a symbolic link at `path` whose content is `target` (symlink(2)). Needs Linux 5.15. 0 or -1. */
+/* Makes a symbolic link at `path` whose content is `target` (symlink(2)). 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_symlink(gpufs_session *session, const char *target, const char *path) {
     return gpufs_int_(gpufs_raw_symlink(session, target, path));
 }

@@ -22,6 +22,7 @@
 #define GPUFS_STDIO_H
 
 #include <gpufs/memory.h>
+#include <gpufs/memory_stream.h>
 #include <gpufs/print.h>
 #include <gpufs/scan.h>
 
@@ -105,9 +106,9 @@ GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_tmpfile(gpufs_session *session) {
 
 /* Flushes and closes (fclose(3)): called by one thread, once. 0, or EOF with an error of the flush or the close,
  * EBADF if it is closed already. */
-GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_raw_fclose(file)); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fclose(gpufs_file *file) { return gpufs_int_(gpufs_close_(file)); }
 /* Writes the buffered bytes (fflush(3)). Of a stream that is reading, discards the bytes read ahead. 0 or EOF. */
-GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush(gpufs_file *file) { return gpufs_int_(gpufs_raw_fflush(file)); }
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush(gpufs_file *file) { return gpufs_int_(gpufs_flush_(file)); }
 /* fflush(NULL): every open stream of the session. 0, or EOF with the first error, after trying all of them. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fflush_all(gpufs_session *session) {
     return gpufs_int_(gpufs_raw_fflush_all(session));
@@ -267,6 +268,9 @@ GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_getdelim(char **line, size_t *bytes, in
                     (void)gpufs_raw_getdelim((char *)0, 0, 0, delimiter, file);
                 }
                 return gpufs_int64_(-12); /* ENOMEM */
+            }
+            if (*bytes == 0) {
+                longer[0] = '\0';
             }
             *line = longer;
             *bytes = room;

@@ -435,6 +435,54 @@ static void between(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_fileno(NULL), -1, EBADF);
 }
 
+/* Descriptors twice, in one lane. */
+static void twice(gpufs_session *fs, void *argument) {
+    char text[64], path[20];
+    (void)argument;
+    int one = gpufs_open(fs, "twice", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(one > 2 && gpufs_write(fs, one, "0123456789", 10) == 10 && gpufs_lseek(fs, one, 4, SEEK_SET) == 4);
+    int two = gpufs_dup(fs, one);
+    /* A position of its own. */
+    CHECK(two > 2 && two != one && gpufs_read(fs, two, text, 2) == 2 && memcmp(text, "45", 2) == 0);
+    CHECK(gpufs_lseek(fs, one, 0, SEEK_CUR) == 4 && gpufs_close(fs, one) == 0 && gpufs_lseek(fs, two, 0, SEEK_CUR) == 6);
+    /* Onto a number that nobody has, and onto one that has a file. */
+    CHECK(gpufs_dup2(fs, two, one) == one && gpufs_dup2(fs, two, two) == two && gpufs_lseek(fs, one, 0, SEEK_CUR) == 6);
+    int other = gpufs_open(fs, "other", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(gpufs_dup3(fs, other, one, O_CLOEXEC) == one && gpufs_write(fs, one, "abc", 3) == 3);
+    CHECK(gpufs_pread(fs, other, text, sizeof text, 0) == 3 && memcmp(text, "abc", 3) == 0);
+    /* Onto a stream's: it goes on in the new file, and what it held is in the old one. */
+    gpufs_file *file = gpufs_fopen(fs, "before", "w");
+    int its = gpufs_fileno(file);
+    CHECK(gpufs_fputs("old", file) == 0 && gpufs_dup2(fs, two, its) == its && gpufs_fputs("new", file) == 0);
+    CHECK(gpufs_ftell(file) == 9 && gpufs_fflush(file) == 0 && slurp("before", text, sizeof text) == 3 && strcmp(text, "old") == 0);
+    CHECK(slurp("twice", text, sizeof text) == 10 && strcmp(text, "012345new9") == 0);
+    CHECK(gpufs_fseek(file, 0, SEEK_SET) == 0 && gpufs_fgetc(file) == '0' && gpufs_fclose(file) == 0);
+    CHECK_FAILS(gpufs_close(fs, its), -1, EBADF);
+    /* Of the standard output, as shells and tests redirect it. */
+    int saved = gpufs_dup(fs, 1);
+    CHECK(saved > 2 && gpufs_dup2(fs, other, 1) == 1 && gpufs_puts(fs, "redirected") == 0 && gpufs_fflush(gpufs_stdout(fs)) == 0);
+    CHECK(gpufs_dup2(fs, saved, 1) == 1 && gpufs_close(fs, saved) == 0);
+    CHECK(slurp("other", text, sizeof text) == 11 && strcmp(text, "redirected\n") == 0);
+    CHECK(gpufs_close(fs, one) == 0 && gpufs_close(fs, two) == 0 && gpufs_close(fs, other) == 0);
+    const int wrong[] = {one, -1, 1 << 30};
+    for (int i = 0; i < 3; i++) {
+        CHECK_FAILS(gpufs_dup(fs, wrong[i]), -1, EBADF);
+        CHECK_FAILS(gpufs_dup2(fs, wrong[i], 1), -1, EBADF);
+        CHECK_FAILS(gpufs_dup3(fs, wrong[i], 1, 0), -1, EBADF);
+    }
+    CHECK_FAILS(gpufs_dup2(fs, one, one), -1, EBADF);
+    CHECK_FAILS(gpufs_dup2(fs, 1, -1), -1, EBADF);
+    CHECK_FAILS(gpufs_dup2(fs, 1, 1 << 30), -1, EBADF);
+    CHECK_FAILS(gpufs_dup3(fs, 1, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_dup3(fs, 1, one, O_APPEND), -1, EINVAL);
+    CHECK_FAILS(gpufs_dup(NULL, 1), -1, EINVAL);
+    CHECK_FAILS(gpufs_dup2(NULL, 1, 2), -1, EINVAL);
+    CHECK_FAILS(gpufs_dup3(NULL, 1, 2, 0), -1, EINVAL);
+    CHECK(gpufs_tmpnam(fs, path) == path && strncmp(path, "/tmp/", 5) == 0 && strlen(path) < 20 && access(path, F_OK) != 0);
+    CHECK_FAILS(gpufs_tmpnam(fs, NULL), NULL, EFAULT);
+    CHECK_FAILS(gpufs_tmpnam(NULL, path), NULL, EINVAL);
+}
+
 /* Descriptors, in one lane. */
 static void descriptors(gpufs_session *fs, void *argument) {
     char bytes[16] = "0123456789";
@@ -514,6 +562,44 @@ static void *elsewhere(void *host) {
     return NULL;
 }
 
+static void say(gpufs_session *fs, void *argument) {
+    (void)fs;
+    CHECK(gpufs_fputs("said\n", (gpufs_file *)argument) == 0);
+}
+
+/* Descriptors of the process become streams, and streams descriptors. */
+static void between_host_and_session(gpufs_host *host) {
+    char text[64];
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    gpufs_file *file = gpufs_host_fdopen(host, ends[1], "w");
+    CHECK(file != NULL && close(ends[1]) == 0);
+    CHECK(gpufs_host_launch(host, 1, 3, say, file) == 0 && gpufs_host_synchronize(host) == 0);
+    int other = gpufs_host_fileno(host, file);
+    CHECK(other > 2 && write(other, "too\n", 4) == 4 && gpufs_host_fclose(host, file) == 0 && close(other) == 0);
+    size_t bytes = 0;
+    for (ssize_t got; (got = read(ends[0], text + bytes, sizeof text - bytes)) > 0;) bytes += (size_t)got;
+    CHECK(bytes == 19 && memcmp(text, "said\nsaid\nsaid\ntoo\n", 19) == 0);
+    CHECK_FAILS(gpufs_host_fileno(host, file), -1, EBADF);
+    CHECK_FAILS(gpufs_host_fileno(host, NULL), -1, EBADF);
+    /* A file: the stream begins where the descriptor stands, and the descriptor of the stream where that does. */
+    int made = open("both", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(made > 2 && write(made, "0123456789", 10) == 10 && lseek(made, 4, SEEK_SET) == 4);
+    file = gpufs_host_fdopen(host, made, "r+");
+    CHECK(file != NULL && gpufs_host_launch(host, 1, 1, say, file) == 0 && gpufs_host_synchronize(host) == 0);
+    other = gpufs_host_fileno(host, file);
+    CHECK(other > 2 && other != made && lseek(other, 0, SEEK_CUR) == 9 && read(other, text, sizeof text) == 1 && *text == '9');
+    CHECK(gpufs_host_launch(host, 1, 1, say, file) == 0 && gpufs_host_synchronize(host) == 0 && gpufs_host_fclose(host, file) == 0);
+    CHECK(pread(other, text, sizeof text, 0) == 14 && memcmp(text, "0123said\nsaid\n", 14) == 0 && close(other) == 0);
+    CHECK_FAILS(gpufs_host_fdopen(host, -1, "r"), NULL, EBADF);
+    CHECK_FAILS(gpufs_host_fdopen(host, 1000000, "r"), NULL, EBADF);
+    CHECK_FAILS(gpufs_host_fdopen(host, made, NULL), NULL, EFAULT);
+    CHECK_FAILS(gpufs_host_fdopen(host, made, "q"), NULL, EINVAL);
+    /* The pipe's end is for reading. A descriptor that was refused is the program's as before. */
+    CHECK_FAILS(gpufs_host_fdopen(host, ends[0], "w"), NULL, EINVAL);
+    CHECK(close(ends[0]) == 0 && close(made) == 0);
+}
+
 int main(void) {
     /* Opening: what cannot be has a reason. */
     CHECK(gpufs_last_error()[0] == '\0');
@@ -561,6 +647,7 @@ int main(void) {
     CHECK(gpufs_host_launch(host, 1, 1, descriptors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, vectors, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, between, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, twice, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, endless, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, no_session, NULL) == 0 && gpufs_host_synchronize(host) == 0);
 
@@ -594,6 +681,7 @@ int main(void) {
         CHECK(sscanf(lines + at, "thread %3d round %d\n", &thread, &round) == 2);
         CHECK(thread >= 0 && thread < 150 && round == seen[thread]++);
     }
+    between_host_and_session(host);
     CHECK_FAILS(gpufs_host_fopen(host, "missing", "r"), NULL, ENOENT);
     CHECK(strstr(gpufs_last_error(), "missing") == gpufs_last_error());
     CHECK_FAILS(gpufs_host_fopen(host, NULL, "r"), NULL, EFAULT);
@@ -646,6 +734,8 @@ int main(void) {
     CHECK_FAILS(gpufs_host_synchronize(NULL), -1, EINVAL);
     CHECK_FAILS(gpufs_host_fopen(NULL, "x", "r"), NULL, EINVAL);
     CHECK_FAILS(gpufs_host_fclose(NULL, NULL), -1, EINVAL);
+    CHECK_FAILS(gpufs_host_fdopen(NULL, 0, "r"), NULL, EINVAL);
+    CHECK_FAILS(gpufs_host_fileno(NULL, NULL), -1, EINVAL);
     CHECK_FAILS(gpufs_host_register_file(NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_host_unregister_file(NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_host_buffer(NULL, 1), NULL, EINVAL);

@@ -126,6 +126,39 @@ __global__ void names(gpufs::Session fs, const char *directory, const char *miss
     EXPECT(stat(fs, second, nullptr).error() == EFAULT && fstat(fs, file, &status).error() == EBADF);
 }
 
+// Streams on memory, on each thread's own stack and on its part of the device's heap; descriptors twice.
+__global__ void in_memory(gpufs::Session fs, Notes *notes) {
+    char own[16] = "0123456789abcde", line[16];
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    auto file = fmemopen(fs, own, sizeof own, "w");
+    EXPECT(file && fprintf(file, "thread %3u", thread) == 10 && fflush(file) == 0 && own[10] == 0 && own[11] == 'b');
+    EXPECT(gpufs::snprintf(line, sizeof line, "thread %3u", thread) == 10 && same(own, line, 11));
+    EXPECT(fseek(file, 0, GPUFS_SEEK_SET) == 0 && fputc('T', file) == 'T' && fclose(file) == 0 && same(own, "Thread ", 7));
+    file = fmemopen(fs, own, sizeof own, "a+");
+    EXPECT(file && ftell(file) == 10 && fputs("!", file) == 0 && fseek(file, 7, GPUFS_SEEK_SET) == 0);
+    EXPECT(fgets(line, sizeof line, file) == line && line[3] == '!' && fclose(file) == 0 && own[10] == '!');
+    file = fmemopen(fs, own, sizeof own, "w");
+    EXPECT(file && fputs("more than sixteen", file) == 0 && fflush(file).error() == ENOSPC && same(own, "more than sixte", 16));
+    EXPECT(fclose(file) == 0 && fclose(file).error() == EBADF);
+    EXPECT(fmemopen(fs, own, 16, "q").error() == EINVAL && fmemopen(fs, nullptr, 16, nullptr).error() == EFAULT);
+    char *text = nullptr;
+    size_t size = 0;
+    auto growing = open_memstream(fs, &text, &size);
+    for (int part = 0; part < 50; ++part) EXPECT(fprintf(growing, "%6u %2d\n", thread, part) == 10);
+    EXPECT(fflush(growing) == 0 && size == 500 && text[500] == 0);
+    EXPECT(fputs("end", growing) == 0 && fclose(growing) == 0 && size == 503 && same(text + 500, "end", 4));
+    for (int part = 0; part < 50; ++part) {
+        EXPECT(gpufs::snprintf(line, sizeof line, "%6u %2d\n", thread, part) == 10 && same(text + 10 * part, line, 10));
+    }
+    GPUFS_FREE(text);
+    EXPECT(open_memstream(fs, nullptr, &size).error() == EINVAL);
+    // Descriptors twice: of /dev/null, onto numbers of the thread's own.
+    auto null = open(fs, "/dev/null", GPUFS_O_RDWR), twice = dup(fs, null);
+    EXPECT(null >= 0 && twice >= 0 && write(fs, twice, "x", 1) == 1 && dup2(fs, null, twice) == twice && dup3(fs, twice, null, 0) == null);
+    EXPECT(close(fs, null) == 0 && write(fs, twice, "x", 1) == 1 && close(fs, twice) == 0);
+    EXPECT(dup(fs, -1).error() == EBADF && dup2(fs, -1, 1).error() == EBADF && dup3(fs, 1, 1, 0).error() == EINVAL);
+}
+
 // Wrong use, in every lane of a warp and in all ways but those that no library can tell: an error each, and the kernel goes on. `session` is
 // null where the host forgot gpufs_host_begin. `endless` are GPUFS_FORMAT_BYTES bytes without a NUL, `closed` is a stream that was closed before.
 __global__ void wrong_use(gpufs::Session fs, gpufs::Session session, gpufs::File *out, gpufs::File *closed, const char *endless, Notes *notes) {
@@ -259,6 +292,10 @@ int main(int argc, char **argv) {
     if (gpufs_host_begin(host) != 0) return failed("begin, for names");
     names<<<3, 96>>>(gpufs_host_session(host), own, missing, notes);
     if (gpufs_host_synchronize(host) != 0) return failed("the names");
+
+    if (gpufs_host_begin(host) != 0) return failed("begin, for memory");
+    in_memory<<<2, 48>>>(gpufs_host_session(host), notes);
+    if (gpufs_host_synchronize(host) != 0) return failed("streams on memory");
 
     if (gpufs_host_session(host) != nullptr) return failed("a session after gpufs_host_synchronize");
 

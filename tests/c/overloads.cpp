@@ -176,6 +176,19 @@ void kernel(gpufs_session *tables, void *argument) {
     auto opened = fdopen(fs, mkstemp(fs, template_), "w+");
     CHECK(opened && gpufs_fileno(opened) >= 0 && freopen("vectors", "r", opened) == opened && fclose(opened) == 0);
     CHECK(freopen("vectors", "r", opened.value()).error() == EBADF && fclose(tmpfile(fs)) == 0);
+    char unused[20];
+    auto once = open(fs, "vectors", O_RDONLY, 0), twice = dup(fs, once);
+    CHECK(twice >= 0 && dup2(fs, once, twice) == twice && dup3(fs, once, twice, 0) == twice);
+    CHECK(close(fs, once) == 0 && close(fs, twice) == 0 && dup(fs, once).error() == EBADF);
+    CHECK(tmpnam(fs, unused) == unused && access(unused, F_OK) != 0);
+    char memory[8], *grown = nullptr;
+    size_t grown_bytes = 0;
+    auto fixed = fmemopen(fs, memory, sizeof memory, "w");
+    CHECK(fixed && fputs("abc", fixed) == 0 && fclose(fixed) == 0 && strcmp(memory, "abc") == 0);
+    auto growing = open_memstream(fs, &grown, &grown_bytes);
+    CHECK(growing && fputs("abcd", growing) == 0 && fclose(growing) == 0 && grown_bytes == 4);
+    GPUFS_FREE(grown);
+    CHECK(fmemopen(fs, memory, 1, "q").error() == EINVAL && open_memstream(fs, nullptr, &grown_bytes).error() == EINVAL);
     auto bad = read(fs, descriptor, text, 1);
     CHECK(bad == -1 && bad.error() == EBADF);
 }

@@ -38,10 +38,23 @@ static int read_line(gpufs_file *file) {
     return is_first;
 }
 
+/* A text in memory that grows. */
+static int write_memory(gpufs_session *fs) {
+    char *text = NULL;
+    size_t size = 0;
+    gpufs_file *file = gpufs_open_memstream(fs, &text, &size);
+    int is_right = gpufs_fputs("text", file) == 0 && gpufs_fclose(file) == 0 && size == 4 && strcmp(text, "text") == 0;
+    GPUFS_FREE(text);
+    return is_right;
+}
+
 /* CALL(name, what it comes to on such files) */
 #define CALLS(CALL)                                                                                   \
     CALL(open, gpufs_close(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0)) == 0)                  \
     CALL(close, gpufs_close(m->fs, m->descriptor) == 0)                                               \
+    CALL(dup, gpufs_close(m->fs, gpufs_dup(m->fs, m->descriptor)) == 0)                               \
+    CALL(dup2, gpufs_dup2(m->fs, m->descriptor, m->descriptor) == m->descriptor)                      \
+    CALL(dup3, gpufs_dup3(m->fs, m->descriptor, m->descriptor, 0) == -1 && errno == EINVAL)           \
     CALL(read, gpufs_read(m->fs, m->descriptor, text, 5) == 5 && memcmp(text, "first", 5) == 0)       \
     CALL(write, gpufs_write(m->fs, m->descriptor, "abc", 3) == 3)                                     \
     CALL(pread, gpufs_pread(m->fs, m->descriptor, text, 4, 6) == 4 && memcmp(text, "line", 4) == 0)   \
@@ -109,6 +122,9 @@ static int read_line(gpufs_file *file) {
     CALL(fileno, gpufs_fileno(m->file) >= 3)                                                         \
     CALL(freopen, gpufs_freopen(m->path, "r+", m->file) == m->file)                                   \
     CALL(tmpfile, gpufs_fclose(gpufs_tmpfile(m->fs)) == 0)                                            \
+    CALL(fmemopen, gpufs_fclose(gpufs_fmemopen(m->fs, text, 32, "w+")) == 0)                          \
+    CALL(open_memstream, write_memory(m->fs))                                                         \
+    CALL(memory_text, gpufs_raw_memory_text(text, 32, NULL, m->file) == -EINVAL)                      \
     CALL(mkstemp, gpufs_close(m->fs, gpufs_mkstemp(m->fs, strcpy(text, "pairs-XXXXXX"))) == 0)        \
     CALL(fclose, gpufs_fclose(m->file) == 0)                                                          \
     CALL(fflush, gpufs_fflush(m->file) == 0)                                                          \

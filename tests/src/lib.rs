@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod closures;
+pub mod compilers;
 pub mod differential;
 pub mod documents;
 pub mod random;

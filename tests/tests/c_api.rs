@@ -3,52 +3,11 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::process::Command;
 
+use gpufs_tests::compilers::{LIBRARY, c_compilers, cpp_compilers, installed, root, said};
 use gpufs_tests::documents::{self, Sample};
 use gpufs_tests::{Scratch, skip};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The folder that holds `libgpufs`, built now in this test's own profile.
-static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-    let test = std::env::current_exe().expect("this test has a path");
-    // …/target/debug/deps/c_api-…
-    let folder = test.ancestors().nth(2).expect("in cargo's folder").to_path_buf();
-    let target = folder.parent().expect("in cargo's folder");
-    let profile = if folder.ends_with("release") { "release" } else { "dev" };
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "-p", "gpufs-c", "--profile", profile, "--target-dir"])
-        .arg(target)
-        .current_dir(root())
-        .status();
-    assert!(built.expect("cargo runs").success(), "libgpufs builds");
-    folder
-});
-
-/// The system's compilers, and clang where it is installed.
-fn compilers(names: &[&'static str]) -> Vec<&'static str> {
-    names
-        .iter()
-        .copied()
-        .filter(|name| {
-            Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-        })
-        .collect()
-}
-fn c_compilers() -> Vec<&'static str> {
-    compilers(&["gcc", "clang", "clang-22"])
-}
-fn cpp_compilers() -> Vec<&'static str> {
-    compilers(&["g++", "clang++", "clang++-22"])
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// A compiler with the flags of these tests.
 fn compiler(name: &str, standard: &str) -> Command {
@@ -82,8 +41,9 @@ fn runs(name: &str, standard: &str, source: &Path, shared: bool) -> Scratch {
     }
     let output = command.args(["-lpthread", "-ldl"]).output().expect("the compiler runs");
     assert!(output.status.success(), "{name} -std={standard} {}:\n{}", source.display(), said(&output));
+    // Pairs of calls take three minutes of an idle machine without optimization, and more of a busy one.
     let output = Command::new("timeout")
-        .args([OsStr::new("180"), program.as_os_str()])
+        .args([OsStr::new("900"), program.as_os_str()])
         .current_dir(scratch.dir())
         .output()
         .expect("the program runs");
@@ -134,7 +94,7 @@ fn printing_from_c() {
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "service", "stdio", "print", "scan", "paths", "stat"] {
+    for part in ["file", "memory", "service", "stdio", "print", "scan", "paths", "stat"] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {
@@ -175,6 +135,39 @@ fn raw_calls_are_declared_in_one_header() {
     }
 }
 
+/// The page names each function that a header defines for users.
+#[test]
+fn each_call_is_in_the_table_of_the_page() {
+    let page = std::fs::read_to_string(root().join("include/README.md")).expect("the page");
+    let table =
+        page.split("## The calls").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a table");
+    let mut missing = Vec::new();
+    for header in files("include/gpufs", "h") {
+        if header.ends_with("raw.h") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&header).expect("text");
+        // A definition or a declaration begins a line, with the name behind `GPUFS_…` or alone; a name with `_` at its end is a helper.
+        let names = text
+            .lines()
+            .filter(|line| line.starts_with("gpufs_") || line.starts_with("GPUFS_"))
+            .filter_map(|line| match line.split_once(" gpufs_") {
+                Some((_, name)) => Some(name),
+                None => line.strip_prefix("gpufs_"),
+            });
+        let names = names.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name.to_owned());
+        let is_named = |name: &str| name.starts_with("host_") || table.contains(&format!("`{name}`"));
+        let is_users = |name: &String| {
+            !name.ends_with('_')
+                && !name.starts_with("raw_")
+                && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        };
+        missing.extend(names.filter(is_users).filter(|name| !is_named(name)));
+    }
+    assert!(missing.is_empty(), "include/README.md does not name {missing:?}");
+    assert!(table.matches('`').count() > 300, "the table is there");
+}
+
 #[test]
 fn every_pair_of_calls_in_c() {
     let source = root().join("tests/c/pairs.c");
@@ -189,6 +182,15 @@ fn services_from_c() {
     match c_compilers().first() {
         Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/services.c"), true)),
         None => skip("services_from_c", "no C compiler"),
+    }
+}
+
+/// Beside the C library's own in random sequences, too. `GPUFS_SEED` says where those begin.
+#[test]
+fn streams_on_memory_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/memory_streams.c"), true)),
+        None => skip("streams_on_memory_from_c", "no C compiler"),
     }
 }
 
@@ -259,7 +261,7 @@ fn packages_know_the_version() {
     let prefix = Scratch::new("prefix");
     make_prefix(prefix.dir());
     let version = env!("CARGO_PKG_VERSION");
-    if compilers(&["pkg-config"]).is_empty() {
+    if installed(&["pkg-config"]).is_empty() {
         skip("packages_know_the_version", "no pkg-config");
     } else {
         let output = Command::new("pkg-config")
@@ -269,7 +271,7 @@ fn packages_know_the_version() {
             .expect("pkg-config runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), version, "{}", said(&output));
     }
-    if compilers(&["cmake"]).is_empty() {
+    if installed(&["cmake"]).is_empty() {
         return skip("packages_know_the_version", "no cmake");
     }
     let sample = samples("c").into_iter().find(|sample| sample.page == "include/README.md").expect("hello.c");
@@ -326,8 +328,8 @@ fn linked_by_hand_as_documented() {
     make_prefix(prefix.dir());
     std::fs::write(built.path("hello.c"), &sample.text).expect("written");
     for command in commands {
-        if compilers(&["cc"]).is_empty()
-            || (command.contains("pkg-config") && compilers(&["pkg-config"]).is_empty())
+        if installed(&["cc"]).is_empty()
+            || (command.contains("pkg-config") && installed(&["pkg-config"]).is_empty())
         {
             skip("linked_by_hand_as_documented", command);
             continue;

@@ -1,4 +1,4 @@
-//! Streams on descriptors and back: `fdopen`, `fileno`, `freopen`, `tmpfile`, `mkstemp`, in every mode and by many lanes at once.
+//! Streams on descriptors and back: `fdopen`, `fileno`, `freopen`, `tmpfile`, `mkstemp`, `dup`, in every mode and by many lanes at once.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -285,5 +285,73 @@ fn every_lane_has_temporary_files_of_its_own() {
             let made = fs.open(&scratch.c("again"), O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
             fs.close(made).unwrap();
         });
+    });
+}
+
+#[test]
+fn lanes_duplicate_descriptors_each_for_itself() {
+    let scratch = Scratch::new("duplicates");
+    sessions("lanes_duplicate_descriptors_each_for_itself", |session| {
+        let numbers = each(session, 16, |fs, lane| {
+            let path = scratch.c(&format!("own{lane}"));
+            let first = fs.open(&path, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+            assert_eq!(fs.write(first, b"0123456789"), Ok(10));
+            assert_eq!(fs.lseek(first, 3, Whence::Set), Ok(3));
+            let second = fs.dup(first).unwrap();
+            // A position of its own, which begins where the other is.
+            let mut two = [0; 2];
+            assert_eq!((fs.read(second, &mut two), &two), (Ok(2), b"34"));
+            assert_eq!(fs.lseek(first, 0, Whence::Current), Ok(3));
+            fs.close(first).unwrap();
+            assert_eq!(fs.lseek(second, 0, Whence::Current), Ok(5));
+            // A number that is open, one that was closed just now unless another lane has it, and one beyond the table.
+            let other = scratch.c(&format!("other{lane}"));
+            let third = fs.open(&other, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+            assert_eq!(fs.dup2(second, third), Ok(third));
+            assert_eq!((fs.read(third, &mut two), &two), (Ok(2), b"56"));
+            assert_eq!(fs.dup3(third, second, 0), Ok(second));
+            assert_eq!(fs.lseek(second, 0, Whence::Current), Ok(7));
+            assert_eq!(fs.dup2(second, Descriptor(u32::MAX)), Err(Errno::BADF));
+            assert_eq!(fs.dup3(second, second, 0), Err(Errno::INVAL));
+            assert_eq!(fs.dup3(second, third, O_APPEND), Err(Errno::INVAL));
+            (second, third)
+        });
+        let each_once: BTreeSet<_> = numbers.iter().flat_map(|(one, other)| [one.0, other.0]).collect();
+        assert_eq!(each_once.len(), 32, "each lane has two numbers of its own");
+        each(session, 16, |fs, lane| {
+            let (one, other) = numbers[usize::try_from(lane).unwrap()];
+            fs.close(one).unwrap();
+            fs.close(other).unwrap();
+            assert_eq!(fs.dup(one), Err(Errno::BADF));
+            assert_eq!(fs.dup2(one, other), Err(Errno::BADF));
+        });
+        // A number that nobody has.
+        once(session, |fs| {
+            let file = fs.open(&scratch.c("own0"), O_RDONLY, 0).unwrap();
+            let free = numbers.iter().map(|(one, _)| *one).find(|one| *one != file).unwrap();
+            assert_eq!(fs.dup2(file, free), Ok(free));
+            fs.close(file).unwrap();
+            fs.close(free).unwrap();
+        });
+    });
+}
+
+#[test]
+fn what_is_said_of_an_error_goes_where_the_standard_error_leads() {
+    let scratch = Scratch::new("perror");
+    sessions("what_is_said_of_an_error_goes_where_the_standard_error_leads", |session| {
+        let path = scratch.c("said");
+        once(session, |fs| {
+            let standard = fs.stderr().fileno().unwrap();
+            let saved = fs.dup(standard).unwrap();
+            let file = fs.open(&path, O_WRONLY | O_CREAT | O_TRUNC, 0o600).unwrap();
+            assert_eq!(fs.dup2(file, standard), Ok(standard));
+            fs.perror(c"opening", Errno::NOENT).unwrap();
+            fs.perror(c"", Errno::NOSPC).unwrap();
+            assert_eq!(fs.dup2(saved, standard), Ok(standard));
+            fs.close(saved).unwrap();
+            fs.close(file).unwrap();
+        });
+        assert_eq!(scratch.read("said"), b"opening: No such file or directory\nNo space left on device\n");
     });
 }

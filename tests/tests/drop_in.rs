@@ -1,41 +1,10 @@
 //! Sources that know nothing of gpufs, compiled under `gpufs/drop_in.h`: on CPU lanes in C and C++, and whether they compile for GPUs.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::path::Path;
+use std::process::Command;
 
+use gpufs_tests::compilers::{LIBRARY, c_compilers, installed, root, said};
 use gpufs_tests::{Scratch, skip};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The folder that holds `libgpufs`, built now in this test's own profile.
-static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-    let test = std::env::current_exe().expect("this test has a path");
-    // …/target/debug/deps/drop_in-…
-    let folder = test.ancestors().nth(2).expect("in cargo's folder").to_path_buf();
-    let target = folder.parent().expect("in cargo's folder");
-    let profile = if folder.ends_with("release") { "release" } else { "dev" };
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "-p", "gpufs-c", "--profile", profile, "--target-dir"])
-        .arg(target)
-        .current_dir(root())
-        .status();
-    assert!(built.expect("cargo runs").success(), "libgpufs builds");
-    folder
-});
-
-fn compilers(names: &[&'static str]) -> Vec<&'static str> {
-    let there = |name: &&&str| {
-        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-    };
-    names.iter().filter(there).copied().collect()
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// Runs a compiler in a folder, with the headers of gpufs to be found.
 fn compile(name: &str, folder: &Scratch, options: &[&str]) {
@@ -84,7 +53,7 @@ fn run(folder: &Scratch, name: &str, objects: &[&str]) -> String {
 /// Streams, `errno` and the session in use, from a plain source of C.
 #[test]
 fn a_plain_source_on_cpu_lanes() {
-    let compilers = compilers(&["gcc", "clang", "clang-22"]);
+    let compilers = c_compilers();
     if compilers.is_empty() {
         skip("a_plain_source_on_cpu_lanes", "no C compiler");
     }
@@ -107,10 +76,34 @@ fn a_plain_source_on_cpu_lanes() {
     }
 }
 
+/// Formats, and names that only glibc has, from a program with a `main`: also where a source has an old standard.
+#[test]
+fn formats_on_cpu_lanes() {
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("formats_on_cpu_lanes", "no C compiler");
+    }
+    let source = root().join("tests/c/drop_in/formats.c").display().to_string();
+    let driver = root().join("tests/conformance/driver.c").display().to_string();
+    let [way, _] = ways();
+    for name in compilers {
+        for standard in ["-std=gnu89", "-std=gnu17"] {
+            let folder = Scratch::new("formats");
+            let mut options =
+                vec![standard, "-Wno-format", "-Wno-long-long", "-Wno-pedantic", "-fno-builtin"];
+            options.extend(["-Dmain=conformance_main", "-Dexit=conformance_exit", &way[0], &way[1]]);
+            options.extend(["-c", &source, "-o", "formats.o"]);
+            compile(name, &folder, &options);
+            compile(name, &folder, &["-std=c11", "-c", &driver, "-o", "driver.o"]);
+            assert_eq!(run(&folder, name, &["formats.o", "driver.o"]), "a  |  2.2\n");
+        }
+    }
+}
+
 /// The example's plain source: each thread writes its table, and the standard output has a line of each.
 #[test]
 fn the_example_on_cpu_lanes() {
-    let Some(name) = compilers(&["gcc", "clang", "clang-22"]).into_iter().next() else {
+    let Some(name) = c_compilers().into_iter().next() else {
         return skip("the_example_on_cpu_lanes", "no C compiler");
     };
     let example = root().join("examples/drop_in");
@@ -139,7 +132,7 @@ fn the_example_compiles_for_gpus() {
     let source = |file: &str| example.join(file).display().to_string();
     let [way, _] = ways();
     let folder = Scratch::new("gpu-tables");
-    let Some(clang) = compilers(&["clang", "clang-22"]).into_iter().next() else {
+    let Some(clang) = installed(&["clang", "clang-22"]).into_iter().next() else {
         return skip("the_example_compiles_for_gpus", "no clang");
     };
     let targets: [&[&str]; 2] = [

@@ -100,6 +100,13 @@ impl Mine {
 /// What `writev` and its kin write.
 const PIECES: [IoSlice<'static>; 3] = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde")];
 
+/// A stream on memory of its own.
+fn on_memory(fs: Fs) -> Result<File, Errno> {
+    // SAFETY:
+    // - null
+    unsafe { fs.fmemopen(std::ptr::null_mut(), 8, c"w+") }
+}
+
 /// Eight bytes in two pieces.
 macro_rules! halves {
     ($bytes:expr) => {{
@@ -116,6 +123,14 @@ macro_rules! perform {
         match $call {
             Call::Open => fs.open(path, O_RDWR, 0).and_then(|opened| fs.close(opened)).map(|()| 0),
             Call::Close => fs.close(*descriptor).map(|()| 0),
+            Call::Dup => fs.dup(*descriptor).and_then(|made| fs.close(made)).map(|()| 0),
+            Call::Dup2 => fs.dup2(*descriptor, *descriptor).map(|_| 0),
+            // Onto one that nobody else has.
+            Call::Dup3 => fs
+                .open(path, O_RDWR, 0)
+                .and_then(|opened| fs.dup3(*descriptor, opened, 0))
+                .and_then(|made| fs.close(made))
+                .map(|()| 0),
             Call::Read => fs.read(*descriptor, &mut bytes).map(|count| count as u64),
             Call::Write => fs.write(*descriptor, b"abc").map(|count| count as u64),
             Call::Pread => fs.pread(*descriptor, &mut bytes, 3).map(|_| u64::from_le_bytes(bytes)),
@@ -200,6 +215,10 @@ macro_rules! perform {
             }
             Call::Freopen => file.freopen(Some(path), c"r+").map(|_| 0),
             Call::Tmpfile => fs.tmpfile().and_then(File::fclose).map(|()| 0),
+            Call::Fmemopen => on_memory(*fs).and_then(File::fclose).map(|()| 0),
+            Call::OpenMemstream => fs.open_memstream().and_then(File::fclose).map(|()| 0),
+            // Not on memory.
+            Call::MemoryText => file.memory_text(&mut bytes).map(|text| text.position),
             Call::Mkstemp => {
                 let mut name = *b"/tmp/gpufs-pairs-XXXXXX\0";
                 fs.mkstemp(&mut name).and_then(|made| fs.close(made)).map(|()| {
@@ -209,6 +228,12 @@ macro_rules! perform {
             }
             Call::Fclose => Some(*file).map(File::fclose).unwrap().map(|()| 0),
             Call::Fread => file.fread(&mut bytes).map(|_| u64::from_le_bytes(bytes)),
+            // Of what may wait.
+            Call::ReadSome => fs.popen(c"echo", c"r").and_then(|child| {
+                let mut reader = child;
+                let came = embedded_io::Read::read(&mut reader, &mut bytes);
+                fs.pclose(child).and(came).map(|count| count as u64)
+            }),
             Call::Fwrite => file.fwrite(b"abcd").map(|count| count as u64),
             Call::Fgetc => Ok(*file).and_then(File::fgetc).map(|byte| byte.map_or(256, u64::from)),
             Call::Fputc => file.fputc(b'x').map(u64::from),

@@ -7,25 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use gpufs_tests::compilers::{self, root};
 use gpufs_tests::{Scratch, documents, skip};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// What `cargo xtask dist` makes for CPU lanes: headers, sources, `libgpufs` and `gpufs`, of this test's own profile.
 static PREFIX: LazyLock<Scratch> = LazyLock::new(|| {
-    let test = std::env::current_exe().expect("this test has a path");
-    // …/target/debug/deps/programs-…
-    let folder = test.ancestors().nth(2).expect("in cargo's folder").to_path_buf();
-    let target = folder.parent().expect("in cargo's folder");
-    let profile = if folder.ends_with("release") { "release" } else { "dev" };
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "-p", "gpufs-c", "-p", "gpufs", "--profile", profile, "--target-dir"])
-        .arg(target)
-        .current_dir(root())
-        .status();
-    assert!(built.expect("cargo runs").success(), "gpufs builds");
+    let folder = compilers::build(&["gpufs-c", "gpufs"]);
     let prefix = Scratch::new("programs-prefix");
     copy_folder(&root().join("include"), &prefix.path("include"));
     copy_folder(&root().join("gpufs-libc/c"), &prefix.path("share/gpufs/libc"));
@@ -61,7 +48,7 @@ fn gpufs() -> Command {
 fn compiler(test: &str) -> bool {
     // Before this process starts any other: a child that inherits a file open for writing would make it "busy" for those that run it.
     LazyLock::force(&PREFIX);
-    let found = Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = !compilers::installed(&["cc"]).is_empty();
     if !found {
         skip(test, "no C compiler");
     }
@@ -122,6 +109,32 @@ fn a_program_prints_what_it_prints_natively() {
         assert_eq!(got.status.code(), expected.status.code());
         assert_eq!(text(&got.stderr), text(&expected.stderr));
         assert_eq!(lanes.read("made.txt"), b"kept\n");
+    }
+}
+
+/// The C library's own `setjmp` and `getopt` work on a lane. (`cargo xtask abi` builds the same programs for GPUs, where they are gpufs's.)
+#[test]
+fn jumps_and_options_are_as_natively() {
+    if !compiler("jumps_and_options_are_as_natively") {
+        return;
+    }
+    for (name, arguments) in [("jumps", &["x"][..]), ("options", &[])] {
+        let native = Scratch::new(name);
+        let file = format!("{name}.c");
+        let built = Command::new("cc")
+            .args(["-O2", "-w"])
+            .arg(source(&file))
+            .arg("-o")
+            .arg(native.path(name))
+            .status();
+        assert!(built.expect("cc runs").success());
+        let expected = Command::new(native.path(name)).args(arguments).output().expect("it runs");
+        let mut command = gpufs();
+        command.args(["run", "--device", "cpu", "-w"]).arg(source(&file)).arg("--").args(arguments);
+        let got = command.output().expect("gpufs runs");
+        assert_eq!(text(&got.stdout), text(&expected.stdout), "{}", text(&got.stderr));
+        assert_eq!(got.status.code(), expected.status.code());
+        assert!(text(&got.stdout).lines().count() > 10, "{name} prints");
     }
 }
 
@@ -221,7 +234,7 @@ fn a_program_by_cmake() {
     if !compiler("a_program_by_cmake") {
         return;
     }
-    if !Command::new("cmake").arg("--version").output().is_ok_and(|output| output.status.success()) {
+    if compilers::installed(&["cmake"]).is_empty() {
         return skip("a_program_by_cmake", "no cmake");
     }
     let module = PREFIX.path("lib/cmake/gpufs/gpufs-program.cmake");

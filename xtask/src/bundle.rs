@@ -18,6 +18,7 @@ const PROGRAMS: &[&str] =
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
     ("tests/gpu/grep_speed", "grep_speed"),
+    ("tests/gpu/turns", "turns"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),

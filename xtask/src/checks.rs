@@ -35,6 +35,7 @@ const CHECKS: &[Check] = &[
     Check("sanitize", Set::Test, sanitize),
     Check("miri", Set::Test, miri),
     Check("differential", Set::Test, differential),
+    Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
     Check("long", Set::Nightly, long),
 ];
@@ -142,6 +143,13 @@ fn tests() -> Vec<Report> {
 fn loom() -> Vec<Report> {
     let mut command = cargo("test -p gpufs-core --test loom* --release --target-dir target/loom");
     vec![step::run("loom", command.env("RUSTFLAGS", "--cfg loom"), minutes(10))]
+}
+
+/// What `device-code` and `abi` do for the other GPUs.
+fn other_gpus() -> Vec<Report> {
+    let mut reports = device::check_at_night();
+    reports.extend(dist::check_at_night());
+    reports
 }
 
 fn differential() -> Vec<Report> {

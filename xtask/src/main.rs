@@ -6,7 +6,7 @@
 //! | `checks.rs` | every check as a named step, and the three sets of checks: `quick`, `test`, `nightly` |
 //! | `conformance` | tests of other C libraries, unchanged, under `gpufs/drop_in.h` |
 //! | `demo.rs` | the main job on real input |
-//! | `device.rs` | device code for each GPU target, and a look at what the compiler emitted |
+//! | `device` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
 //! | `lex.rs` | Rust as words and comments |
 //! | `mutants` | changes of the core that loom's models must catch |
@@ -52,6 +52,7 @@ Checks, each alone:
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (8,000 sequences)
+  other-gpus     device-code's code objects and abi for gfx90a and gfx1100: nightly, as gfx942 stands for them by day
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught: nightly
                  (--only NAME, which may be repeated, and --jobs N)
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day

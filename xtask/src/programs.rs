@@ -14,7 +14,7 @@ use crate::step::{self, Report};
 use crate::workspace::{cargo, root, target_directory};
 
 /// The project's own programs, in `tests/c/programs`.
-const OWN: [&str; 2] = ["tour", "ends"];
+const OWN: [&str; 4] = ["tour", "ends", "jumps", "options"];
 
 /// Builds the project's own programs from a prefix that holds device code: PTX and a code object, and a cubin if CUDA's tools are installed.
 pub(crate) fn check(prefix: &Path) -> Vec<Report> {
@@ -29,7 +29,7 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
     }
     for (step, ending, part) in [
         ("C programs, PTX", "ptx", "gpufs-libc.ptx"),
-        ("C programs, gfx90a", "hsaco", "gpufs-libc-gfx90a.bc"),
+        ("C programs, gfx942", "hsaco", "gpufs-libc-gfx942.bc"),
     ] {
         reports.push(if prefix.join("lib/gpufs").join(part).exists() {
             step::in_process(step, || own(prefix, ending))
@@ -59,6 +59,9 @@ fn own_with(prefix: &Path, ending: &str, tools: Option<&Path>) -> Result<(), Str
     let build = |source: &Path, output: &Path| {
         let mut command = Command::new(target_directory().join("debug/gpufs"));
         command.arg("build").arg(source).arg("-o").arg(output).env("GPUFS_PREFIX", prefix);
+        if ending == "hsaco" {
+            command.args(["--arch", "gfx942"]);
+        }
         if let Some(tools) = tools {
             let path = std::env::var("PATH").unwrap_or_default();
             command.env("PATH", format!("{}:{path}", tools.display()));
@@ -104,27 +107,63 @@ struct Program {
     sources: &'static str,
     arguments: &'static [&'static str],
     input: &'static str,
+    /// Options of `gpufs run` on a GPU.
+    options: &'static str,
 }
 
 const JSON: &str = "{\"user\": \"johndoe\", \"admin\": false, \"uid\": 1000,\n \"groups\": [\"users\", \"wheel\", {\"deep\": [1, 2.5e3, null]}]}\n";
 
-/// What `programs` knows. The repositories are public: zserge/jsmn, codeplea/tinyexpr, B-Con/crypto-algorithms, lua/lua.
+/// Jumps of every kind that Lua makes: errors caught and thrown again, coroutines, variables that are closed, the last error.
+const LUA: &str = "print(pcall(error, {code = 5}), pcall(function() local x; return x.y end)) \
+     local co = coroutine.wrap(function(a) for i = 1, 5 do a = coroutine.yield(i * a) end return 'done' end) \
+     for i = 1, 6 do io.write(tostring(co(i)), ' ') end \
+     print(xpcall(function() error('deep', 2) end, function(m) return 'handled: ' .. m end)) \
+     print(pcall(table.sort, {3, 1, 'x'}), pcall(string.rep, 'x', -1), load('return 1 +')) \
+     do local g <close> = setmetatable({}, {__close = function() print('closed') end}) pcall(error) end \
+     print(io.open('/no/such/file')) error('the end', 0)";
+
+/// A tool of sbase, which reads the standard input.
+const fn sbase(name: &'static str, sources: &'static str, arguments: &'static [&'static str]) -> Program {
+    Program { name, folder: "sbase", sources, arguments, input: JSON, options: "" }
+}
+
+/// For all of sbase.
+const SBASE: &str = "-D_DEFAULT_SOURCE -D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64 -I.";
+
+/// What `programs` knows. The repositories are public: zserge/jsmn, codeplea/tinyexpr, B-Con/crypto-algorithms, lua/lua, DaveGamble/cJSON,
+/// kokke/tiny-AES-c, lz4/lz4, michaelforney/sbase.
 const PROGRAMS: &[Program] = &[
-    Program { name: "jsmn-simple", folder: "jsmn", sources: "example/simple.c", arguments: &[], input: "" },
+    Program {
+        name: "jsmn-simple",
+        folder: "jsmn",
+        sources: "example/simple.c",
+        arguments: &[],
+        input: "",
+        options: "",
+    },
     Program {
         name: "jsmn-jsondump",
         folder: "jsmn",
         sources: "example/jsondump.c",
         arguments: &[],
         input: JSON,
+        options: "",
     },
-    Program { name: "jsmn-tests", folder: "jsmn", sources: "test/tests.c", arguments: &[], input: "" },
+    Program {
+        name: "jsmn-tests",
+        folder: "jsmn",
+        sources: "test/tests.c",
+        arguments: &[],
+        input: "",
+        options: "",
+    },
     Program {
         name: "tinyexpr-example",
         folder: "tinyexpr",
         sources: "example.c tinyexpr.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "tinyexpr-example2",
@@ -132,6 +171,7 @@ const PROGRAMS: &[Program] = &[
         sources: "example2.c tinyexpr.c",
         arguments: &["sqrt(x^2+y^2) - sin(pi/3)"],
         input: "",
+        options: "",
     },
     Program {
         name: "tinyexpr-smoke",
@@ -139,6 +179,7 @@ const PROGRAMS: &[Program] = &[
         sources: "smoke.c tinyexpr.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "tinyexpr-repl",
@@ -146,6 +187,7 @@ const PROGRAMS: &[Program] = &[
         sources: "repl.c tinyexpr.c",
         arguments: &[],
         input: "1+2*3\nsin(pi/2)\nlog(100)\n2^0.5\nfac(10)\n1/0\nquit\n",
+        options: "",
     },
     Program {
         name: "sha256",
@@ -153,6 +195,7 @@ const PROGRAMS: &[Program] = &[
         sources: "sha256.c sha256_test.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "base64",
@@ -160,6 +203,7 @@ const PROGRAMS: &[Program] = &[
         sources: "base64.c base64_test.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "md5",
@@ -167,6 +211,7 @@ const PROGRAMS: &[Program] = &[
         sources: "md5.c md5_test.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "aes",
@@ -174,18 +219,61 @@ const PROGRAMS: &[Program] = &[
         sources: "-std=gnu89 aes.c aes_test.c",
         arguments: &[],
         input: "",
+        options: "",
     },
     Program {
         name: "lua",
         folder: "lua",
-        sources: "-DLUA_USE_JUMPTABLE=0 -DMAKE_LUA onelua.c",
+        // Without tmpnam, and without computed goto, which clang for NVPTX has not.
+        sources: "-DLUA_USE_JUMPTABLE=0 -DMAKE_LUA -Dlua_tmpnam(b,e)=((e)=1) -DLUA_TMPNAMBUFSIZE=32 onelua.c",
         arguments: &[
             "-e",
             "local t = {} for i = 1, 100 do t[i] = (i * 7919) % 101 end table.sort(t) print(table.concat(t, ' ', 1, 20), #t, math.pi) \
              for w in ('some words in a row'):gmatch('%a+') do io.write(w:upper(), ';') end print(string.format('%5.2f|%q', 2 / 3, 'a\\nb'))",
         ],
         input: "",
+        options: "--stack 96K",
     },
+    Program {
+        name: "lua-errors",
+        folder: "lua",
+        sources: "-DLUA_USE_JUMPTABLE=0 -DMAKE_LUA -Dlua_tmpnam(b,e)=((e)=1) -DLUA_TMPNAMBUFSIZE=32 onelua.c",
+        arguments: &["-e", LUA],
+        input: "",
+        options: "--stack 96K",
+    },
+    Program {
+        name: "cjson",
+        folder: "cJSON",
+        sources: "test.c cJSON.c",
+        arguments: &[],
+        input: "",
+        options: "",
+    },
+    Program {
+        name: "tiny-aes",
+        folder: "tiny-AES-c",
+        sources: "-DAES256=1 -DAES192=0 test.c aes.c",
+        arguments: &[],
+        input: "",
+        options: "",
+    },
+    Program {
+        name: "lz4",
+        folder: "lz4",
+        sources: "-Ilib examples/simple_buffer.c lib/lz4.c",
+        arguments: &[],
+        input: "",
+        options: "",
+    },
+    sbase(
+        "wc",
+        "wc.c libutf/fgetrune.c libutf/isspacerune.c libutf/rune.c libutf/runetype.c libutil/eprintf.c libutil/fshut.c",
+        &[],
+    ),
+    sbase("cksum", "cksum.c libutil/eprintf.c libutil/fshut.c", &[]),
+    sbase("uniq", "uniq.c libutil/ealloc.c libutil/eprintf.c libutil/fshut.c libutil/strtonum.c", &["-c"]),
+    sbase("sha512sum", "sha512sum.c libutil/crypt.c libutil/eprintf.c libutil/fshut.c libutil/sha512.c", &[]),
 ];
 
 /// Builds each program that is there natively, for CPU lanes, and for a GPU; compares the first two; leaves the third in `target/programs` with
@@ -214,7 +302,7 @@ pub(crate) fn run(sources: &Path, prefix: &Path, gpu: &str) -> bool {
                 text
             });
             let status = expected.status.code().unwrap_or(-1);
-            let _ = writeln!(script, "try {} {status}{quoted}", program.name);
+            let _ = writeln!(script, "try {} {status} '{}'{quoted}", program.name, program.options);
             Ok(())
         }));
     }
@@ -238,8 +326,8 @@ const SCRIPT_HEAD: &str = "#!/usr/bin/env bash\n\
 cd \"$(dirname \"$0\")\" || exit 1\n\
 failed=0\n\
 try() {\n\
-    name=$1; wanted=$2; shift 2\n\
-    timeout -s KILL 120 ./gpufs run \"$name.cubin\" -- \"$@\" <\"$name.input\" >\"/tmp/$name.got\" 2>\"/tmp/$name.err\"\n\
+    name=$1; wanted=$2; options=$3; shift 3\n\
+    timeout -s KILL 120 ./gpufs run $options \"./$name.cubin\" -- \"$@\" <\"$name.input\" >\"/tmp/$name.got\" 2>\"/tmp/$name.err\"\n\
     status=$?\n\
     if [ $status = $wanted ] && cmp -s \"/tmp/$name.got\" \"$name.expected\"; then\n\
         echo \"ok $name ($(wc -c <\"$name.expected\") bytes, status $status)\"\n\
@@ -256,7 +344,8 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// A program's sources and flags.
 fn words(program: &Program) -> impl Iterator<Item = &'static str> {
-    program.sources.split(' ')
+    let flags = if program.folder == "sbase" { SBASE } else { "" };
+    flags.split_whitespace().chain(program.sources.split(' '))
 }
 
 /// Runs a program with its input.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How a step ended.
@@ -105,6 +106,19 @@ pub(crate) fn run_hearing(
         }
     };
     Report { name, outcome, took: started.elapsed(), skips, tests }
+}
+
+/// What `each` says of the items, two of which are in work at a time: for builds that are one thread's work each. What they print mixes.
+pub(crate) fn two_at_a_time<T: Sync>(items: &[T], each: impl Fn(&T) -> Vec<Report> + Sync) -> Vec<Report> {
+    let items = Mutex::new(items.iter());
+    let next = || items.lock().expect("nobody panics while it is held").next();
+    let work = || std::iter::from_fn(next).flat_map(&each).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut reports = work();
+        reports.extend(other.join().expect("it reports, and does not panic"));
+        reports
+    })
 }
 
 /// Notes what a line of output says of skips and counts.

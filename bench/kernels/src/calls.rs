@@ -4,7 +4,7 @@ use gpufs_core::kernel::Shared;
 use gpufs_core::session::FileIndex;
 use gpufs_device::kernel::FileHandle;
 use gpufs_device::warp::{Machine, Warp, global_thread};
-use gpufs_device::{Errno, Fs, calling, fprintf, kernel};
+use gpufs_device::{Errno, Fs, calling, fprintf, fscanf, kernel};
 
 use crate::{MOST_FILES, Supply, Times, between, copy_wide, sampled, scramble, timed, warp_index};
 
@@ -236,5 +236,50 @@ kernel! {
             }
         });
         Times(counts).put(global_thread() as usize, taken);
+    }
+}
+
+/// Of [`take_numbers()`]: one integer a call.
+pub const ONE_INTEGER: u32 = 0;
+/// Four integers a call.
+pub const FOUR_INTEGERS: u32 = 1;
+/// Four floating-point numbers a call, which are multiples of a half.
+pub const FOUR_REALS: u32 = 2;
+
+/// Reads numbers until there is none left: the sum of all, of reals twice that.
+fn read_numbers(file: gpufs_device::File, way: u32) -> Result<u64, Errno> {
+    let (mut integers, mut reals) = ([0_i64; 4], [0.0_f64; 4]);
+    let mut sum = 0_u64;
+    // Ends: with the file.
+    loop {
+        let ([i, j, k, l], [x, y, z, w]) = (&mut integers, &mut reals);
+        let stored = match way {
+            ONE_INTEGER => fscanf!(file, c"%ld", i)?,
+            FOUR_INTEGERS => fscanf!(file, c"%ld %ld %ld %ld", i, j, k, l)?,
+            _ => fscanf!(file, c"%lf %lf %lf %lf", x, y, z, w)?,
+        };
+        let Some(stored) = stored else { return Ok(sum) };
+        if stored == 0 {
+            // No number: it would stay there.
+            return Err(Errno::ILSEQ);
+        }
+        for at in 0..stored.min(4) {
+            let value = if way == FOUR_REALS { (2.0 * reals[at]) as i64 } else { integers[at] };
+            sum = sum.wrapping_add(value.cast_unsigned());
+        }
+    }
+}
+
+kernel! {
+    /// Every thread reads numbers of a text in one of the ways until there is none left, and leaves their sum at `sums`.
+    pub fn take_numbers(fs: Fs, file: gpufs_device::File, way: u32, sums: u64, times: u64) {
+        let _ = fs;
+        let times = Times(times);
+        let mut sum = 0;
+        timed(times, 1, |_| match read_numbers(file, way) {
+            Ok(all) => sum = all,
+            Err(errno) => times.fail(errno),
+        });
+        Times(sums).put(global_thread() as usize, sum);
     }
 }

@@ -247,3 +247,30 @@ impl fmt::Display for Errno {
 }
 
 impl core::error::Error for Errno {}
+
+/// What a reader without std makes of the number; `Interrupted` may be retried, and most numbers have no kind of their own.
+#[cfg(feature = "embedded-io")]
+impl embedded_io::Error for Errno {
+    fn kind(&self) -> embedded_io::ErrorKind {
+        use embedded_io::ErrorKind;
+        match *self {
+            Self::NOENT => ErrorKind::NotFound,
+            Self::PERM | Self::ACCES => ErrorKind::PermissionDenied,
+            Self::CONNREFUSED => ErrorKind::ConnectionRefused,
+            Self::CONNRESET => ErrorKind::ConnectionReset,
+            Self::CONNABORTED => ErrorKind::ConnectionAborted,
+            Self::NOTCONN => ErrorKind::NotConnected,
+            Self::ADDRINUSE => ErrorKind::AddrInUse,
+            Self::ADDRNOTAVAIL => ErrorKind::AddrNotAvailable,
+            Self::PIPE => ErrorKind::BrokenPipe,
+            Self::EXIST => ErrorKind::AlreadyExists,
+            Self::INVAL | Self::BADF | Self::NAMETOOLONG | Self::OVERFLOW => ErrorKind::InvalidInput,
+            Self::ILSEQ => ErrorKind::InvalidData,
+            Self::TIMEDOUT => ErrorKind::TimedOut,
+            Self::INTR => ErrorKind::Interrupted,
+            Self::NOSYS | Self::OPNOTSUPP => ErrorKind::Unsupported,
+            Self::NOMEM => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Other,
+        }
+    }
+}

@@ -1,12 +1,15 @@
-//! Operations of the service ring: what io_uring has no operation for. gpufs defines their codes; what they do is the system call's of the same
-//! name. Host threads do them ([R-SERVE-1]).
+//! Operations of the service ring: what io_uring has no operation for, or never does at once. gpufs defines the codes of the former; what they
+//! do is the system call's of the same name. Host threads do them ([R-SERVE-1]).
 //!
 //! Every entry here needs one stretch of staging memory at most: where a result takes memory, it may lie where the path lay, since the system
 //! takes a path in before it writes a result. What is small travels in the entry itself.
 
 use static_assertions::const_assert_eq;
 
-use super::Sqe;
+use super::{
+    IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT,
+    IORING_OP_UNLINKAT, Sqe,
+};
 
 /// Operation codes from here on are services. io_uring has none of them.
 pub const SERVICE_OPCODES: u8 = 0xC0;
@@ -37,6 +40,27 @@ opcodes! {
     SERVICE_WAIT = 14, "`waitpid(2)` of a process of `popen`, which does not wait.";
     SERVICE_CALL = 15, "Calls a function of the program.";
     SERVICE_ADD_STATUS_FLAGS = 0x30, "`fcntl(2)`: `F_SETFL` of what `F_GETFL` gives, and more.";
+    SERVICE_MEMORY_FILE = 0x31, "`memfd_create(2)`, and `ftruncate(2)` of it.";
+    SERVICE_RESIZE = 0x32, "`ftruncate(2)`, which io_uring has since Linux 6.9.";
+    SERVICE_DUPLICATE = 0x33, "`fcntl(2)`: `F_DUPFD_CLOEXEC`.";
+}
+
+/// In the result of [`SERVICE_READDIR`]: the directory ends after these entries.
+pub const READDIR_END: u32 = 1 << 30;
+
+/// Whether an operation of io_uring is one on paths that the kernel never does at once: it hands each to a worker thread of its own. The service
+/// ring takes these too ([R-SERVE-6]).
+#[must_use]
+pub const fn is_of_paths(opcode: u8) -> bool {
+    matches!(
+        opcode,
+        IORING_OP_STATX
+            | IORING_OP_UNLINKAT
+            | IORING_OP_RENAMEAT
+            | IORING_OP_MKDIRAT
+            | IORING_OP_SYMLINKAT
+            | IORING_OP_LINKAT
+    )
 }
 
 /// One entry of a directory: `struct dirent` of Linux on x86-64, on every device
@@ -104,14 +128,30 @@ impl Sqe {
     pub const fn add_status_flags(fd: i32, flags: u32) -> Self {
         Self { fd, op_flags: flags, ..Self::service(SERVICE_ADD_STATUS_FLAGS) }
     }
+    /// A new file in memory that has no name, open for reading and writing, of `length` zeros; each write goes to its end where it `appends`.
+    /// Completes with a descriptor of the process.
+    #[must_use]
+    pub const fn memory_file(length: u64, appends: bool) -> Self {
+        Self { off: length, len: appends as u32, ..Self::service(SERVICE_MEMORY_FILE) }
+    }
+    /// `dup(2)`. Completes with a descriptor of the process, which closes on `execve(2)`.
+    #[must_use]
+    pub const fn duplicate(fd: i32) -> Self {
+        Self { fd, ..Self::service(SERVICE_DUPLICATE) }
+    }
+    /// `ftruncate(2)`. Completes with 0.
+    #[must_use]
+    pub const fn resize(fd: i32, length: u64) -> Self {
+        Self { fd, off: length, ..Self::service(SERVICE_RESIZE) }
+    }
     /// `readlinkat(2)` of the NUL-terminated string at `path`: its target, without a NUL, to `into`, at most `bytes` of it. Completes with how
     /// many bytes. Both may lie at the same place.
     #[must_use]
     pub const fn readlink(dirfd: i32, path: u64, into: u64, bytes: u32) -> Self {
         Self { fd: dirfd, addr: path, off: into, len: bytes, ..Self::service(SERVICE_READLINK) }
     }
-    /// The next entries of a directory after `position`, 0 for its start: up to `count` [`Dirent`]s to `into`. Completes with how many, 0 at the
-    /// end. The position after one is its `d_off`.
+    /// The next entries of a directory after `position`, 0 for its start: up to `count` [`Dirent`]s to `into`. Completes with how many, and with
+    /// [`READDIR_END`] where there are no more. The position after one is its `d_off`.
     #[must_use]
     pub const fn readdir(fd: i32, position: u64, into: u64, count: u32) -> Self {
         Self { fd, off: position, addr: into, len: count, ..Self::service(SERVICE_READDIR) }

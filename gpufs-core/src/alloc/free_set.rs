@@ -164,6 +164,14 @@ impl FreeSet {
         None
     }
 
+    /// Claims `item`; whether it was free. Any one lane. Waits for nothing.
+    #[must_use]
+    pub fn claim_item(&self, item: u32) -> bool {
+        let claim = Claim::single(item);
+        // ORDERING: acquire, device, partner `release`: what the item's last owner did comes before.
+        self.word(claim.word).claim_bits(claim.bits) & claim.bits != 0
+    }
+
     /// Claims `length` neighbouring items (a power of two up to 64), the first a multiple of `length`, beginning the search at word
     /// `hint`; `None` if no such run was found free.
     ///

@@ -1,9 +1,10 @@
-//! Operations that io_uring does not have: directories, links, locks, processes, functions of the program. The *service ring* has them.
+//! Operations that io_uring does not have, or never does at once: paths, directories, locks, processes, functions of the program. The *service
+//! ring* has them.
 //!
 //! **R-SERVE-1** *The service ring is one more ring.* It has the words, slots, tickets and completions of every ring, and the same rules.
 //! Host threads serve it, as they serve the rings of the mode `threads`. Its entries have operation codes from
-//! [`SERVICE_OPCODES`](crate::abi::SERVICE_OPCODES) up, which no kernel has. A session whose rings are served by host threads has no ring beside
-//! them: each of its rings can do these operations.
+//! [`SERVICE_OPCODES`](crate::abi::SERVICE_OPCODES) up, which no kernel has, or are of paths ([R-SERVE-6]). A session whose rings are served by
+//! host threads has no ring beside them: each of its rings can do these operations.
 //!
 //! **R-SERVE-2** *A lane asks the ring that can do it.* [`Resources::ring_for_services`](crate::session::Resources::ring_for_services) is that
 //! ring. The lane claims a slot, draws a ticket, commits and waits as on its own ring, and drains the ring that it waits for ([L-PROGRESS]).
@@ -19,7 +20,13 @@
 //! of is in flight on it. So asks for no slots beside those of calls, and nothing on it is recovered after a fault.
 //!
 //! **R-SERVE-5** *Nothing is started before it is needed.* The ring's threads start when the ring service finds its first entry. Until then the
-//! ring service looks at its tail, and that is all.
+//! ring service looks at its tail, and that is all. They are few; where brief operations wait for them, there come more, one at a time, up to the
+//! number of cores less two.
+//!
+//! **R-SERVE-6** *Operations on paths are services.* `statx`, `unlinkat`, `renameat`, `mkdirat`, `symlinkat` and `linkat` have operation codes of
+//! io_uring, but Linux never does them at once: it hands each to a worker thread, which it wakes for it. So they go to the service ring, whose
+//! workers make the system call and take several at a time. `openat` and `close` stay on the rings of I/O: Linux does them at once where it can,
+//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open.
 //!
 //! # No state of its own
 //!

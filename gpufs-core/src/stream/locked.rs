@@ -142,6 +142,18 @@ impl Stream {
         self.generation.fetch_add(1);
     }
 
+    /// The flag of a stream that refuses some of the access that its file is open for: [`OpenFile::READABLE`], [`OpenFile::WRITABLE`].
+    #[must_use]
+    pub const fn without(access: u32) -> u32 {
+        (access & (OpenFile::READABLE | OpenFile::WRITABLE)) << Self::REFUSED_SHIFT
+    }
+    /// The access that it refuses. The lock's holder.
+    #[must_use]
+    pub fn refused(&self) -> u32 {
+        // ORDERING: relaxed: constant while the stream is open, and handed on with its handle.
+        self.flags.peek() >> Self::REFUSED_SHIFT
+    }
+
     /// Makes an entry a stream on `file` that nobody has used yet, as [`Stream::set_up`]; whether it is open stays. The lock's holder, one lane,
     /// when the blocks are at rest, or the only user.
     pub fn begin(&self, resources: &Resources, file: u32, file_flags: u32, buffering: Buffering) {
@@ -169,6 +181,7 @@ impl Stream {
         self.read_end.set(0);
         self.holder.set(0);
         self.holds.set(0);
+        self.memory.forget();
         self.lines.set_up();
         for (block_number, block) in (0..).zip(&self.blocks) {
             block.block_number.set(block_number);

@@ -12,6 +12,7 @@
 //! | `locked.rs` | under the lock: opening and closing the fast path, beginning to write, setting up an entry |
 //! | `flush.rs` | under the lock: writing everything that was accepted |
 //! | `grow.rs` | more blocks for a stream that writes much |
+//! | `memory.rs` | what memory a stream of `fmemopen` or `open_memstream` is on |
 //! | `hold.rs` | a caller keeps the stream for several calls |
 //! | `rest.rs` | how blocks come to rest, so that the stream may become another |
 //! | `readahead/` | lines that are read ahead |
@@ -63,6 +64,7 @@ mod grow;
 mod hold;
 mod journaled;
 mod locked;
+mod memory;
 pub mod readahead;
 mod reap;
 pub mod reservation;
@@ -76,6 +78,7 @@ use crate::resources::Resources;
 use crate::ring::CacheAligned;
 use crate::word::{DeviceWord, DeviceWord64};
 pub use geometry::{BlockRef, StreamGeometry};
+pub use memory::{MemoryKind, MemoryWords};
 use readahead::Lines;
 use reservation::ReservationWords;
 pub use reservation::{CLOSED, Reservation};
@@ -198,7 +201,7 @@ pub struct Stream {
     pub direction: DeviceWord,
     /// A [`Buffering`].
     pub buffering: DeviceWord,
-    /// Stream flags: [`Stream::FLAG_EOF`], [`Stream::FLAG_ERROR`].
+    /// Stream flags: [`Stream::FLAG_EOF`], [`Stream::FLAG_ERROR`], and [`Stream::without`].
     pub flags: DeviceWord,
     /// Bytes pushed back by `ungetc`: 0 to 8.
     pub pushed_count: DeviceWord,
@@ -227,6 +230,8 @@ pub struct Stream {
     pub holder: DeviceWord64,
     /// How often the holder keeps it. Under the lock.
     pub holds: DeviceWord,
+    /// The memory that the stream is on, if it is.
+    pub memory: MemoryWords,
 }
 
 /// The result of a step towards the kernel.
@@ -248,6 +253,8 @@ impl Stream {
     pub const FLAG_EOF: u32 = 1 << 0;
     /// A transfer failed (`ferror(3)`).
     pub const FLAG_ERROR: u32 = 1 << 1;
+    /// Where the flags say what the stream refuses.
+    const REFUSED_SHIFT: u32 = 8;
     /// The position after which writing restarts with a position in the first block. Lanes that looked before may still reserve: a grid less
     /// than 2⁴⁶ bytes at once, so that positions stay below what the cursor holds.
     pub const SPENT: u64 = POSITION / 2;

@@ -19,10 +19,12 @@
 //! | `preadv2`, `pwritev2` | `RWF_HIPRI` has no effect. `RWF_NOWAIT` works on FIFOs and terminals too, which the system call refuses (`EOPNOTSUPP`) |
 //! | `writev` of more than staging memory holds at a time (`Builder::buffers`) | goes out in several writes, as `write` does: other lanes of the session do not come between them, other processes may |
 //! | calls on paths where one is empty or too long and something else is wrong too | the path's error, `ENOENT` or `ENAMETOOLONG` (the system call may have the other) |
+//! | `dup`, `dup2`, `dup3` | of a file with a position, each descriptor has one of its own, which begins where the other's is. The new descriptor of a redirected standard stream goes on where the program does, and cannot be moved (`ESPIPE`). `dup2` onto a descriptor that a stream is on flushes the stream, which goes on in the new file |
 //! | `sync_file_range` of 4 GiB or more | goes to the end of the file |
 //! | `posix_fadvise` of 4 GiB or more | `EINVAL` before Linux 6.10; 0 stands for "to the end" as ever |
 
 mod advise;
+mod dup;
 mod mkstemp;
 mod open;
 mod paths;
@@ -32,6 +34,7 @@ mod stat;
 mod transfer;
 mod vector;
 
+pub(crate) use dup::{claim, duplicate};
 pub(crate) use open::{close, enter, exchange, open, size};
 pub(crate) use paths::directory;
 pub(crate) use position::moved;

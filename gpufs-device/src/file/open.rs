@@ -10,7 +10,7 @@ use gpufs_core::{Call, Claim, Errno};
 use super::paths::directory;
 use super::{
     AT_EMPTY_PATH, AT_FDCWD, Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY,
-    O_RDWR, O_TRUNC, O_WRONLY, PATH_MAX, STATX_BASIC_STATS,
+    O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY, PATH_MAX, STATX_BASIC_STATS,
 };
 use crate::Fs;
 use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact, transact_open};
@@ -112,7 +112,9 @@ fn open_at(
             let index = outcome.map_or(0, |index| index.0);
             let result = Errno::check(transact_open(session, lanes, sqe, index));
             // What kind of file it is decides about positions and buffering.
-            let known = seen.filter(|stat| matches!(stat.stx_mode & S_IFMT, S_IFREG | S_IFDIR | S_IFBLK));
+            let known = seen
+                .or_else(|| request.and_then(|(_, flags, _)| kind_of(flags)))
+                .filter(|stat| matches!(stat.stx_mode & S_IFMT, S_IFREG | S_IFDIR | S_IFBLK));
             let mut stat = None;
             if let (Some(stage), Ok(number), None) = (stage, result, known) {
                 stat = Some(statx_entry(number.cast_signed(), stage));
@@ -186,6 +188,19 @@ fn look_at(
         (Some(stage), Some(_), Ok(_)) => Some(stage.read(0)),
         _ => None,
     }
+}
+
+/// What a file is that is opened with these flags, where they say it: a directory, or a regular file that the call makes.
+fn kind_of(flags: u32) -> Option<Statx> {
+    let is = |all: u32| flags & all == all;
+    let stx_mode = if is(O_TMPFILE) || is(O_CREAT | O_EXCL) {
+        S_IFREG
+    } else if is(O_DIRECTORY) {
+        S_IFDIR
+    } else {
+        return None;
+    };
+    Some(Statx { stx_mode, ..Statx::default() })
 }
 
 /// `close` of every lane that has a descriptor. Convergent; called by `lanes`.

@@ -1,5 +1,6 @@
 //! Calls that name files by paths and change what the names mean: `unlink(2)`, `rename(2)`, `mkdir(2)`, `link(2)`, `symlink(2)` and their
-//! kin. Each is one operation of io_uring, which finds the paths in staging memory. What a path names is in `stat`, opening in `open`.
+//! kin. Each is one operation of the service ring ([R-SERVE-6]), which finds the paths in staging memory. What a path names is in `stat`, opening
+//! in `open`.
 
 use core::ffi::CStr;
 
@@ -10,7 +11,7 @@ use gpufs_core::{Call, Errno};
 
 use super::{AT_FDCWD, AT_REMOVEDIR, Descriptor, PATH_MAX};
 use crate::Fs;
-use crate::io::{staged_whole, transact};
+use crate::io::{serve, staged_whole};
 use crate::warp::Lanes;
 
 impl Fs {
@@ -102,16 +103,16 @@ impl Fs {
         self.renamed(lanes, Call::Renameat2, (old_dir, old), (new_dir, new), flags)
     }
 
-    /// Makes a directory, as `mkdir(2)`, with the permissions `mode` less the process's umask. Needs Linux 5.15.
+    /// Makes a directory, as `mkdir(2)`, with the permissions `mode` less the process's umask.
     ///
     /// # Errors
-    /// The system call's: `EEXIST`, `ENOENT` for a parent that is missing, `EACCES`, `ENOSPC`, `EROFS` …; `EINVAL` before Linux 5.15.
+    /// The system call's: `EEXIST`, `ENOENT` for a parent that is missing, `EACCES`, `ENOSPC`, `EROFS` ….
     pub fn mkdir(self, path: &CStr, mode: u32) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session(), Call::Mkdir);
         self.named(lanes, Call::Mkdir, mkdir_entry(self.session(), AT_FDCWD, mode), path)
     }
 
-    /// Makes a directory, as `mkdirat(2)`: `path` is relative to `dir`, as in [`Fs::unlinkat`]. Needs Linux 5.15.
+    /// Makes a directory, as `mkdirat(2)`: `path` is relative to `dir`, as in [`Fs::unlinkat`].
     ///
     /// # Errors
     /// As [`Fs::mkdir`] and, for the directory, [`Fs::unlinkat`].
@@ -120,17 +121,17 @@ impl Fs {
         self.named(lanes, Call::Mkdirat, mkdir_entry(self.session(), dir, mode), path)
     }
 
-    /// Gives a file one more name, as `link(2)`: a symbolic link is not followed. Needs Linux 5.15.
+    /// Gives a file one more name, as `link(2)`: a symbolic link is not followed.
     ///
     /// # Errors
-    /// The system call's: `EEXIST`, `ENOENT`, `EPERM` for a directory, `EXDEV`, `EMLINK` …; `EINVAL` before Linux 5.15.
+    /// The system call's: `EEXIST`, `ENOENT`, `EPERM` for a directory, `EXDEV`, `EMLINK` ….
     pub fn link(self, old: &CStr, new: &CStr) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session(), Call::Link);
         self.linked(lanes, Call::Link, (AT_FDCWD, old), (AT_FDCWD, new), 0)
     }
 
     /// Gives a file one more name, as `linkat(2)`: each path is relative to its directory, as in [`Fs::unlinkat`]. `flags`: 0, or of
-    /// [`AT_SYMLINK_FOLLOW`](super::AT_SYMLINK_FOLLOW) and [`AT_EMPTY_PATH`](super::AT_EMPTY_PATH). Needs Linux 5.15.
+    /// [`AT_SYMLINK_FOLLOW`](super::AT_SYMLINK_FOLLOW) and [`AT_EMPTY_PATH`](super::AT_EMPTY_PATH).
     ///
     /// # Errors
     /// As [`Fs::link`] and, for the directories, [`Fs::unlinkat`].
@@ -146,16 +147,16 @@ impl Fs {
         self.linked(lanes, Call::Linkat, (old_dir, old), (new_dir, new), flags)
     }
 
-    /// Makes a symbolic link at `path` whose content is `target`, as `symlink(2)`. Needs Linux 5.15.
+    /// Makes a symbolic link at `path` whose content is `target`, as `symlink(2)`.
     ///
     /// # Errors
-    /// The system call's: `EEXIST`, `ENOENT` also for an empty target, `EACCES`, `ENOSPC` …; `EINVAL` before Linux 5.15.
+    /// The system call's: `EEXIST`, `ENOENT` also for an empty target, `EACCES`, `ENOSPC` ….
     pub fn symlink(self, target: &CStr, path: &CStr) -> Result<(), Errno> {
         let lanes = Lanes::calling(self.session(), Call::Symlink);
         self.symlinked(lanes, Call::Symlink, target, AT_FDCWD, path)
     }
 
-    /// Makes a symbolic link, as `symlinkat(2)`: `path` is relative to `dir`, as in [`Fs::unlinkat`]. Needs Linux 5.15.
+    /// Makes a symbolic link, as `symlinkat(2)`: `path` is relative to `dir`, as in [`Fs::unlinkat`].
     ///
     /// # Errors
     /// As [`Fs::symlink`] and, for the directory, [`Fs::unlinkat`].
@@ -299,7 +300,7 @@ fn on_paths(session: &SessionTables, lanes: Lanes, request: Option<PathEntry>) -
             }
             sqe = Some(entry);
         }
-        let result = Errno::check(transact(session, lanes, sqe));
+        let result = Errno::check(serve(session, lanes, sqe));
         if sqe.is_some() {
             outcome = result.map(drop);
         }

@@ -1,5 +1,5 @@
 //! What a path or a descriptor names: `stat(2)`, `lstat(2)`, `fstat(2)`, `fstatat(2)`, `statx(2)`. All are the one operation `statx`, whose
-//! result the system writes over the path in staging memory.
+//! result the system writes over the path in staging memory. The service ring has it ([R-SERVE-6]).
 
 use core::ffi::CStr;
 
@@ -14,7 +14,7 @@ use super::{
     AT_EMPTY_PATH, AT_FDCWD, AT_NO_AUTOMOUNT, AT_SYMLINK_NOFOLLOW, Descriptor, PATH_MAX, STATX_BASIC_STATS,
 };
 use crate::Fs;
-use crate::io::{staged, transact};
+use crate::io::{serve, staged};
 use crate::warp::Lanes;
 
 impl Fs {
@@ -115,7 +115,7 @@ fn look(
             // The system takes the path in before it writes the result, which may therefore lie at the same place.
             sqe = Some(Sqe::statx(directory(session, dir), stage.address, flags, mask, stage.address));
         }
-        let result = Errno::check(transact(session, lanes, sqe));
+        let result = Errno::check(serve(session, lanes, sqe));
         if let (Some(stage), Some(_)) = (stage, sqe) {
             outcome = result.map(|_| match &mut into {
                 Into::Stat(stat) => **stat = Stat::from(&stage.read::<Statx>(0)),

@@ -10,7 +10,7 @@ use super::convert::{Directive, amounts, convert, star_accepts};
 use super::order::Order;
 use super::parse::{Amount, Conversion, Flags, LIMIT, Length, Numbers, Section, Spec, complete_section};
 use super::sink::{Output, Sink};
-use super::{Argument, FormatError, Kind, SliceSink, What, integer, wide};
+use super::{Argument, FormatError, Kind, SliceSink, What, WindowSink, integer, wide};
 
 /// Where the output goes: nowhere, while it is counted, or to the caller's sink.
 enum Apart<'a, S: ?Sized> {
@@ -34,13 +34,14 @@ impl<S: Sink + ?Sized> Sink for Apart<'_, S> {
 }
 
 /// The arguments, and `errno`, which `%m` takes where its argument is none.
-struct Given<'a, 'b, E> {
+#[derive(Clone, Copy)]
+struct Given<'a, 'b> {
     arguments: &'b [Argument<'a>],
     order: Order,
-    errno: &'b E,
+    errno: Option<i32>,
 }
 
-impl<'a, E: Fn() -> Option<i32>> Given<'a, '_, E> {
+impl<'a> Given<'a, '_> {
     /// The next argument, or the one with this number, if `takes` its kind.
     fn take(&mut self, number: u32, takes: impl FnOnce(Kind) -> bool) -> Result<Argument<'a>, What> {
         let index = self.order.take(number)?;
@@ -64,7 +65,7 @@ impl<'a, E: Fn() -> Option<i32>> Given<'a, '_, E> {
         let mut ahead = self.order;
         let next = ahead.take(number).ok().and_then(|index| self.arguments.get(index));
         if next.is_none_or(|next| next.kind() != Kind::Error)
-            && let Some(errno) = (self.errno)()
+            && let Some(errno) = self.errno
         {
             return Ok(Argument::error(errno));
         }
@@ -91,16 +92,16 @@ impl<'a, E: Fn() -> Option<i32>> Given<'a, '_, E> {
 /// The first walk finds every error there can be and counts, the second writes. So a call that fails has written and stored nothing.
 #[cold]
 #[inline(never)]
-pub(super) fn format<S: Sink + ?Sized, E: Fn() -> Option<i32>>(
+pub(super) fn format<S: Sink + ?Sized>(
     sink: &mut S,
     format: &[u8],
     arguments: &[Argument<'_>],
-    errno: &E,
+    errno: Option<i32>,
 ) -> Result<u64, FormatError> {
+    let given = Given { arguments, order: Order::START, errno };
     let mut to = Apart::Nowhere;
     // Twice, or once.
     loop {
-        let given = Given { arguments, order: Order::START, errno };
         let bytes = print(&mut to, format, given)?;
         match to {
             Apart::Sink(_) => return Ok(bytes),
@@ -113,11 +114,25 @@ pub(super) fn format<S: Sink + ?Sized, E: Fn() -> Option<i32>>(
     }
 }
 
+/// Prints again what [`super::format_scratch`] printed, from where `window` begins. A `%n` stores again what it stored.
+#[cold]
+#[inline(never)]
+pub(crate) fn format_again(
+    window: &mut WindowSink<'_>,
+    format: &[u8],
+    arguments: &[Argument<'_>],
+    errno: Option<i32>,
+) {
+    // It did not fail the first time.
+    let _ = print(&mut Apart::Sink(window), format, Given { arguments, order: Order::START, errno });
+}
+
 /// Prints to a sink, or counts: how many bytes.
-fn print<S: Sink + ?Sized, E: Fn() -> Option<i32>>(
+#[inline(never)]
+fn print<S: Sink + ?Sized>(
     to: &mut Apart<'_, S>,
     format: &[u8],
-    mut given: Given<'_, '_, E>,
+    mut given: Given<'_, '_>,
 ) -> Result<u64, FormatError> {
     let stores = matches!(to, Apart::Sink(_));
     let mut output = Output::new(to);

@@ -5,7 +5,7 @@
 
 use super::parse::{Amount, Conversion, Flags, LIMIT, Length, Section, Spec, section};
 use super::sink::{Output, Sink};
-use super::{Argument, FormatError, Kind, What, complete, float, integer, text};
+use super::{Argument, FormatError, Kind, SliceSink, What, WindowSink, complete, float, integer, text};
 
 /// A conversion with its `*` filled in.
 #[derive(Clone, Copy)]
@@ -276,6 +276,23 @@ pub fn format_with<S: Sink + ?Sized>(
     match bound(format, arguments) {
         Ok(bytes) if bytes <= u64::from(LIMIT) => Ok(write(sink, format, arguments)),
         // Where the bound is that far, a width, a precision or a string is huge: it is counted first there.
-        _ => complete::format(sink, format, arguments, &errno),
+        _ => complete::format(sink, format, arguments, errno()),
+    }
+}
+
+/// [`format_with`] into a lane's scratch memory: prints what fits, and returns the whole length. The one way of a stream's records, where it
+/// is plain; else, and where a record is longer ([`complete::format_again`]), there is one more for all, which takes no registers of this one.
+///
+/// # Errors
+/// As [`format()`].
+pub(crate) fn format_scratch(
+    scratch: &mut [u8],
+    format: &[u8],
+    arguments: &[Argument<'_>],
+    errno: impl Fn() -> Option<i32>,
+) -> Result<u64, FormatError> {
+    match bound(format, arguments) {
+        Ok(bytes) if bytes <= u64::from(LIMIT) => Ok(write(&mut SliceSink::new(scratch), format, arguments)),
+        _ => complete::format(&mut WindowSink::new(scratch, 0), format, arguments, errno()),
     }
 }

@@ -56,6 +56,8 @@ mod wide;
 
 pub use argument::{Argument, ArgumentType, Arguments, Kind};
 pub use check::{Literal, TakesAll, check, checked, takes_all};
+pub(crate) use complete::format_again;
+pub(crate) use convert::format_scratch;
 pub use convert::{format, format_with};
 pub use error::{FormatError, What};
 pub use sink::{CountSink, Sink, SinkWriter, SliceSink, WindowSink};

@@ -70,10 +70,11 @@ fn timed_out_if_cancelled(value: i32) -> i32 {
     }
 }
 
-/// How many operations of a ring were given up and are in flight, as far as the caller may have done so: memory that was theirs when the
-/// number was smaller may still be.
+/// How many operations of a ring and of the ring for services were given up and are in flight, as far as the caller may have done so: memory that
+/// was theirs when the number was smaller may still be.
 #[inline]
 pub(crate) fn abandoned(session: &SessionTables, ring: u32) -> u64 {
     // ORDERING: relaxed: the caller's own thread counts; what others count only keeps memory that could be given back.
-    if Machine::is_host() { session.all_queues()[ring as usize].counters().abandoned.peek() } else { 0 }
+    let of = |ring: u32| session.all_queues()[ring as usize].counters().abandoned.peek();
+    if Machine::is_host() { of(ring).wrapping_add(of(session.ring_for_services(ring))) } else { 0 }
 }

@@ -59,7 +59,7 @@ impl StagingArea {
 
 /// Gives each lane that wants it staging memory of at least one buffer and about `bytes`, as many lanes at a time as there are
 /// buffers, and calls `body` with it; then takes it back. Convergent; called by `lanes`; `body` is called convergently, several
-/// times in lanes that have to wait, with `None` in lanes whose turn it is not.
+/// times in lanes that have to wait, with `None` in lanes whose turn it is not. It may operate on the warp's ring and on that of services.
 ///
 /// Lanes whose `bytes` is `None` never get a turn. Memory of an operation that was given up and is still in flight is not taken back.
 ///
@@ -71,21 +71,7 @@ pub(crate) fn staged(
     bytes: Option<u64>,
     body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
-    let ring = ring_of_warp(session);
-    staged_for(session, lanes, (ring, ring), bytes, body)
-}
-
-/// [`staged`] by a caller that waits for memory with the ring `ring`, and whose `body` operates on the ring `operating`.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "two rings that are one must cost nothing")]
-pub(super) fn staged_for(
-    session: &SessionTables,
-    lanes: Lanes,
-    (ring, operating): (u32, u32),
-    bytes: Option<u64>,
-    body: impl FnMut(Option<StagingArea>),
-) -> Result<(), Errno> {
-    staged_by(session, lanes, (ring, operating), bytes, BufferPool::claim_bytes, body)
+    staged_by(session, lanes, bytes, BufferPool::claim_bytes, body)
 }
 
 /// As [`staged`], but a lane's turn comes when it gets memory for all of its `bytes`, at most [`BufferPool::most_bytes`]. Convergent; called by
@@ -110,22 +96,20 @@ pub(crate) fn staged_whole(
             bytes: whole as u32,
         })
     };
-    let ring = ring_of_warp(session);
-    staged_by(session, lanes, (ring, ring), bytes, claim, body)
+    staged_by(session, lanes, bytes, claim, body)
 }
 
-/// [`staged_for`], by memory that `claim` gets a lane for its bytes.
+/// [`staged`], by memory that `claim` gets a lane for its bytes.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "one loop for two ways to claim")]
 fn staged_by(
     session: &SessionTables,
     lanes: Lanes,
-    (ring, operating): (u32, u32),
     bytes: Option<u64>,
     claim: impl Fn(&BufferPool, u64, u32) -> Option<Staged>,
     mut body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
-    let pool = session.staging;
+    let (ring, pool) = (ring_of_warp(session), session.staging);
     let mut wanted = bytes;
     let mut backoff = Backoff::new(session);
     // Ends: each round in which a lane gets its memory serves it, and memory comes ([L-PROGRESS c]). A lane that waits holds none: if no other
@@ -142,10 +126,10 @@ fn staged_by(
         if got.is_some() {
             wanted = None;
         }
-        let before = abandoned(session, operating);
+        let before = abandoned(session, ring);
         body(got.map(|staged| StagingArea { address: staged.address, bytes: staged.bytes }));
         if let Some(staged) = got
-            && abandoned(session, operating) == before
+            && abandoned(session, ring) == before
         {
             pool.free.release(staged.claim);
         }

@@ -25,7 +25,7 @@ pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
-pub(crate) use serve::{serve, serve_staged, staged_for_services};
+pub(crate) use serve::{serve, serve_staged};
 pub(crate) use staging::{Request, copy_lanes, transfer};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;

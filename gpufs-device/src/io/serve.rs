@@ -1,19 +1,20 @@
-//! Operations of the service ring ([R-SERVE-2]), which is a ring like the others: the lanes of a warp submit one batch and wait for it.
+//! Operations of the service ring ([R-SERVE-2], [R-SERVE-6]), which is a ring like the others: the lanes of a warp submit one batch and wait for
+//! it.
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{SERVICE_OPCODES, Sqe};
+use gpufs_core::abi::{SERVICE_OPCODES, Sqe, is_of_paths};
 use gpufs_core::session::SessionTables;
 
-use super::area::{StagingArea, staged_for};
-use super::{ring_of_warp, transact_noting};
+use super::{StagingArea, ring_of_warp, staged, transact_noting};
 use crate::warp::Lanes;
 
-/// As [`transact`](super::transact), of services: each lane's `res`, 0 for a lane without an entry. Convergent; called by `lanes`.
+/// As [`transact`](super::transact), of services and of operations on paths: each lane's `res`, 0 for a lane without an entry. Convergent;
+/// called by `lanes`.
 ///
 /// What an entry refers to must stay valid until the return. No entry waits for another party ([R-SERVE-3]).
 #[inline(never)]
 pub(crate) fn serve(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
-    debug_assert!(entry.is_none_or(|entry| entry.opcode >= SERVICE_OPCODES));
+    debug_assert!(entry.is_none_or(|entry| entry.opcode >= SERVICE_OPCODES || is_of_paths(entry.opcode)));
     let ring = session.ring_for_services(ring_of_warp(session));
     let queue = &{ session.all_queues()[ring as usize] };
     transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
@@ -32,7 +33,7 @@ pub(crate) fn serve_staged(
     mut answer: impl FnMut(StagingArea, u32),
 ) -> Result<u32, Errno> {
     let mut outcome = Ok(0);
-    staged_for_services(session, lanes, bytes, |area| {
+    staged(session, lanes, bytes, |area| {
         let result = serve(session, lanes, area.map(&entry));
         if let Some(area) = area {
             outcome = Errno::check(result);
@@ -42,18 +43,4 @@ pub(crate) fn serve_staged(
         }
     })?;
     outcome
-}
-
-/// [`staged`](super::staged) for a `body` that operates on the service ring. Convergent; called by `lanes`.
-///
-/// # Errors
-/// As [`staged`](super::staged).
-pub(crate) fn staged_for_services(
-    session: &SessionTables,
-    lanes: Lanes,
-    bytes: Option<u64>,
-    body: impl FnMut(Option<StagingArea>),
-) -> Result<(), Errno> {
-    let own = ring_of_warp(session);
-    staged_for(session, lanes, (own, session.ring_for_services(own)), bytes, body)
 }

@@ -1,18 +1,19 @@
 //! Directories: `opendir(3)`, `readdir(3)`, `rewinddir(3)`, `closedir(3)`.
 //!
 //! A directory that is read is a descriptor. Its position is where its next entry begins, as the file system counts, and the file's lock guards it.
-//! Nothing else is kept of it: each call of a group of lanes has the host read from there on.
+//! Nothing else is kept of it on the device: each call of a group of lanes has the host give what comes from there on, an entry for each lane. The
+//! host keeps what the system gave it beyond that.
 
 use core::ffi::CStr;
 
-use gpufs_core::abi::{Dirent, Sqe};
+use gpufs_core::abi::{Dirent, READDIR_END, Sqe};
 use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
 use crate::file::{self, Descriptor, O_CLOEXEC, O_DIRECTORY, O_RDONLY};
-use crate::io::{Backoff, StagingArea, drain, ring_of_warp, serve, staged_for_services};
+use crate::io::{Backoff, StagingArea, drain, ring_of_warp, serve, staged};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// An open directory. A kernel's argument, as a [`Descriptor`] is.
@@ -122,12 +123,13 @@ fn next_entries(
     let fd = file.descriptor.peek().cast_signed();
     let mut given = 0;
     let mut mine = false;
+    let mut ended = false;
     let mut failed = None;
     // Ends: each round gives an entry, or is the last.
-    while given < lanes {
+    while given < lanes && !ended {
         let wanted = group.is_leader().then(|| u64::from((lanes - given) * BYTES));
         let mut count = 0;
-        staged_for_services(session, group, wanted, |area: Option<StagingArea>| {
+        staged(session, group, wanted, |area: Option<StagingArea>| {
             // The leader's memory, which all lanes reach.
             let (address, bytes) = (
                 group.from_leader(area.map_or(0, |area| area.address)),
@@ -136,7 +138,10 @@ fn next_entries(
             let most = (bytes / BYTES).min(lanes - given);
             let entry = area.map(|area| Sqe::readdir(fd, file.position.peek(), area.address, most));
             match Errno::check(group.from_leader(serve(session, group, entry))) {
-                Ok(read) => count = read.min(most),
+                Ok(read) => {
+                    count = (read & !READDIR_END).min(most);
+                    ended = read & READDIR_END != 0;
+                }
                 Err(errno) => failed = Some(errno),
             }
             let area = StagingArea { address, bytes };
@@ -152,9 +157,7 @@ fn next_entries(
             group.sync();
         })?;
         given += count;
-        if count == 0 {
-            break;
-        }
+        ended |= count == 0;
     }
     match failed {
         Some(errno) if !mine => Err(errno),

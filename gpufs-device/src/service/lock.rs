@@ -33,7 +33,8 @@ pub enum LockCommand {
 
 impl Fs {
     /// Locks a whole file, as `flock(2)`: [`LOCK_SH`], [`LOCK_EX`] or [`LOCK_UN`], and [`LOCK_NB`]. The lock belongs to the open file
-    /// description: a lane that names the same descriptor has it too, and one that opened the file itself is kept out.
+    /// description: a lane that names the same descriptor has it too, and one that opened the file itself is kept out. Where lanes of a warp run in
+    /// lockstep (AMD's GPUs), a lane must not wait for a lock that another lane of its warp has.
     ///
     /// # Errors
     /// `EBADF`; `EAGAIN` (`EWOULDBLOCK`) with [`LOCK_NB`] where another has it; `EINVAL` for another operation.

@@ -8,9 +8,9 @@ use gpufs_core::session::OpenFile;
 use gpufs_core::{Call, Claim, Errno};
 
 use super::serve_until_done;
-use crate::file::{self, Descriptor, PATH_MAX};
-use crate::io::{StagingArea, serve, serve_staged, slot_hint};
-use crate::stdio::{claim_stream, stream_on};
+use crate::file::{self, PATH_MAX};
+use crate::io::{StagingArea, serve, serve_staged};
+use crate::stdio::{claim_with_file, stream_on};
 use crate::warp::Lanes;
 use crate::{File, Fs};
 
@@ -31,7 +31,7 @@ impl Fs {
             _ => Err(Errno::INVAL),
         };
         let fits = if command.len() <= PATH_MAX { Ok(()) } else { Err(Errno::TOOBIG) };
-        let claimed = writes.and_then(|writes| fits.and_then(|()| Ok((self.claim_entries()?, writes))));
+        let claimed = writes.and_then(|writes| fits.and_then(|()| Ok((claim_with_file(session)?, writes))));
         let entry = |area: StagingArea| {
             area.put(0, command);
             Sqe::popen(area.address, writes == Ok(true))
@@ -52,19 +52,6 @@ impl Fs {
             }
         });
         counted(session, Call::Popen, opened)
-    }
-
-    /// An entry of the file table and one of the stream table.
-    fn claim_entries(self) -> Result<(Descriptor, u32), Errno> {
-        let session = self.session();
-        let file = session.files_free.claim(1, slot_hint(0)).ok_or(Errno::MFILE)?.item(0);
-        match claim_stream(session) {
-            Ok(stream) => Ok((Descriptor(file), stream)),
-            Err(errno) => {
-                session.files_free.release(Claim::single(file));
-                Err(errno)
-            }
-        }
     }
 
     /// Closes a stream of [`Fs::popen`] and waits for its process, as [pclose(3)](https://man7.org/linux/man-pages/man3/pclose.3.html): how that

@@ -8,6 +8,7 @@ use gpufs_core::stream::{Buffering, Direction, Reservation, Stream};
 use super::File;
 use super::lock::LockedStream;
 use super::newlines::note_ends;
+use super::tokens::{is_number, note_token_ends};
 use crate::io::{Backoff, Drained, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes};
 
@@ -87,7 +88,7 @@ pub(super) const fn is_possible(session: &SessionTables) -> bool {
 }
 
 /// How often a call finds no lines before it goes to the lock, where the first come are the first served.
-const BUSY_TRIES: u32 = 1_000;
+pub(super) const BUSY_TRIES: u32 = 1_000;
 /// How often it looks for lines between two tries.
 const POLLS_FOR_LINES: u32 = 16;
 
@@ -124,6 +125,8 @@ pub(super) fn await_opening(file: File, lanes: Lanes) -> bool {
 /// Every lane's line into its `memory` of `room` bytes, where the stream's lines are open and long enough ones fit. Convergent; called by
 /// `lanes`.
 pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Taken {
+    // Not for tokens, which say that they are longer than this.
+    let room = room.min(1 << 31);
     let (session, stream) = (file.session, file.stream());
     let lines = &stream.lines;
     let mut offer = Offer::Closed;
@@ -155,15 +158,8 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
                     return Taken::Closed;
                 }
                 tries += 1;
-                // Ends: a count. To try costs more looks at the words, at which all the others look, too.
-                for _ in 0..POLLS_FOR_LINES {
-                    let drained = progress(session, stream, lanes);
-                    if lanes.any(lanes.is_leader() && lines.has_available(count)) {
-                        break;
-                    }
-                    if backoff.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {
-                        return Taken::Closed;
-                    }
+                if !await_lines(session, stream, lanes, count, &mut backoff) {
+                    return Taken::Closed;
                 }
             }
             // From here to `leave` nothing is waited for.
@@ -179,8 +175,30 @@ pub(super) fn take(file: File, lanes: Lanes, memory: *mut u8, room: u64) -> Take
     }
 }
 
+/// Makes progress for a while, until it seems that so many lines are available; false where the wait is over. Convergent.
+#[inline]
+pub(super) fn await_lines(
+    session: &SessionTables,
+    stream: &Stream,
+    lanes: Lanes,
+    count: u64,
+    backoff: &mut Backoff,
+) -> bool {
+    // Ends: a count. To try costs more looks at the words, at which all the others look, too.
+    for _ in 0..POLLS_FOR_LINES {
+        let drained = progress(session, stream, lanes);
+        if lanes.any(lanes.is_leader() && stream.lines.has_available(count)) {
+            break;
+        }
+        if backoff.wait(drained, WaitReason::StreamBlock, stream.ring(session), count).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
 /// Whether the end of the stream's file was met and not cleared, after which no call gets a line. One lane.
-fn is_at_end(file: File) -> bool {
+pub(super) fn is_at_end(file: File) -> bool {
     let stream = file.stream();
     // ORDERING: acquire, device, partner the lock's hand-over, as far as the generation, which is constant while the stream is open: were
     // the flags of the entry's next stream, the generation would be, too. The flag alone says it: while it is set, nothing is buffered
@@ -242,7 +260,7 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
 
 /// Makes progress on the places of a stream that has no lines now: each lane on some, and the warp then indexes or publishes one of them.
 /// Convergent. Waits for nothing.
-fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
+pub(super) fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     let lines = &stream.lines;
     if !lanes.any(lanes.is_leader() && lines.enter_progress()) {
         return Drained::Elsewhere;
@@ -295,7 +313,12 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     let found = unsafe {
         copy_together(lanes, text, from, bytes);
         lanes.sync();
-        note_ends(lanes, (text, bytes), ends, (most_lines, lines.line_bytes_max()))
+        match lines.tokens() {
+            None => note_ends(lanes, (text, bytes), ends, (most_lines, lines.line_bytes_max())),
+            Some(kind) => {
+                note_token_ends(lanes, (text, bytes), ends, (most_lines, lines.unit_bytes_max()), kind)
+            }
+        }
     };
     lanes.sync();
     if lanes.is_leader() {
@@ -324,13 +347,22 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
         }
         lanes.sync();
         if lanes.is_leader() {
-            match carried {
+            match carried.filter(|(bytes, _)| begins_well(session, lines, place, *bytes)) {
                 Some((bytes, _)) => lines.publish(session, stream, place, bytes),
                 None => lines.stop_at(place),
             }
         }
         worked = true;
     }
+}
+
+/// Whether the first token of a claimed block is a number, where its bytes were carried over. One lane.
+#[inline(never)]
+fn begins_well(session: &SessionTables, lines: &Lines, place: u32, carried_bytes: u64) -> bool {
+    let Some(kind) = lines.tokens() else { return true };
+    // SAFETY:
+    // - the text in front of the first end was read or carried over, and the place is the calling warp's
+    unsafe { is_number(lines.first_token(session, place, carried_bytes), kind) }
 }
 
 /// After a call of whole lines under the lock: opens the stream's lines where such calls have become many. Convergent.
@@ -343,17 +375,23 @@ pub(super) fn consider(held: &LockedStream, room: u64) {
     if !lanes.all(room >= least) {
         return;
     }
+    if should_open(held) && least >= 2 {
+        stream.lines.open(session, stream, u32::try_from(least - 1).unwrap_or(u32::MAX));
+    }
+}
+
+/// After a call under the lock that lines or tokens would have served, of a stream that nobody keeps: whether the calling lane should open
+/// them. Convergent.
+pub(super) fn should_open(held: &LockedStream) -> bool {
+    let LockedStream { stream, lanes, .. } = *held;
     lanes.sync();
-    let fit = lanes.is_leader()
+    lanes.is_leader()
         && stream.direction() == Direction::Reading
         && stream.buffering() == Buffering::Full
         && held.file_flags() & OpenFile::SEEKABLE != 0
         && stream.flags.peek() & Stream::FLAG_EOF == 0
         && stream.pushed_count.peek() == 0
-        && least >= 2;
-    if fit && stream.lines.count_call(stream, lanes.count()) {
-        stream.lines.open(session, stream, u32::try_from(least - 1).unwrap_or(u32::MAX));
-    }
+        && stream.lines.count_call(stream, lanes.count())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
 use super::lock::with_lock;
+use super::memory::Asked;
 use super::shared_open::{Closing, EMPTIES, leave};
 use crate::file;
 use crate::warp::Lanes;
@@ -38,7 +39,10 @@ impl File {
                 return Err(Errno::BADF);
             }
             with_lock(self, alone, |held| {
-                let flushed = held.flush().and_then(|()| held.leave_input());
+                let flushed = held
+                    .flush()
+                    .and_then(|()| held.update_memory(Asked::ByName))
+                    .and_then(|()| held.leave_input());
                 if let Err(errno) = flushed {
                     if held.gave_up(errno) {
                         // The system still has the stream's buffers.

@@ -5,6 +5,7 @@ use core::ffi::CStr;
 use gpufs_core::abi::Sqe;
 use gpufs_core::failures::counted;
 use gpufs_core::session::OpenFile;
+use gpufs_core::stream::{MemoryKind, Stream};
 use gpufs_core::{Call, Claim, Errno};
 
 use super::File;
@@ -16,7 +17,8 @@ use crate::warp::Lanes;
 
 impl Fs {
     /// Makes a stream on an open descriptor, as `fdopen(3)`. It stands where the descriptor does; with `"a"` at the end. It belongs to the stream
-    /// from then on: [`File::fclose`] closes it. `"w"` does not truncate, and `"a"` sets `O_APPEND`, for all users of the descriptor.
+    /// from then on: [`File::fclose`] closes it. It does what its mode says, even where the descriptor is open for more. `"w"` does not truncate, and
+    /// `"a"` sets `O_APPEND`, for all users of the descriptor.
     ///
     /// # Errors
     /// `EINVAL` for a mode that begins otherwise than with r, w or a, or that wants what the descriptor was not opened for; `EBADF` for a
@@ -31,11 +33,11 @@ impl Fs {
                 O_WRONLY => OpenFile::WRITABLE,
                 _ => OpenFile::READABLE | OpenFile::WRITABLE,
             };
-            if has & wants == wants { Ok((file, flags, has)) } else { Err(Errno::INVAL) }
+            if has & wants == wants { Ok((file, flags, has, wants)) } else { Err(Errno::INVAL) }
         });
         let claimed = checked.and_then(|checked| Ok((claim(session)?, checked)));
         let (mut appends, mut sized) = (None, None);
-        if let Ok((_, (file, flags, has))) = claimed {
+        if let Ok((_, (file, flags, has, _))) = claimed {
             let number = file.descriptor.peek().cast_signed();
             if flags & O_APPEND != 0 && has & OpenFile::APPEND == 0 {
                 appends = Some(Sqe::add_status_flags(number, O_APPEND));
@@ -47,7 +49,7 @@ impl Fs {
         let appended = Errno::check(serve(session, lanes, appends));
         let end = file::size(session, lanes, sized);
         // From here on each lane is on its own.
-        let made = claimed.and_then(|(index, (file, _, has))| {
+        let made = claimed.and_then(|(index, (file, _, has, wants))| {
             if let Err(errno) = appended {
                 session.streams_free.release(Claim::single(index));
                 return Err(errno);
@@ -57,7 +59,10 @@ impl Fs {
                 file.flags.publish(has | OpenFile::APPEND);
             }
             let position = if sized.is_some() { end.unwrap_or(0) } else { file.position.peek() };
-            Ok(stream_on(session, index, descriptor, position))
+            let made = stream_on(session, index, descriptor, position);
+            // Nobody else has its handle yet.
+            made.stream().flags.set(Stream::without(has & !wants));
+            Ok(made)
         });
         counted(session, Call::Fdopen, made)
     }
@@ -68,11 +73,16 @@ impl File {
     /// descriptor is used, [`File::fflush`] writes it and puts the descriptor where the stream stands; afterwards, [`File::fseek`] moves the stream.
     ///
     /// # Errors
-    /// `EBADF` for a closed stream.
+    /// `EBADF` for a closed stream, and for one on memory.
     pub fn fileno(self) -> Result<Descriptor, Errno> {
         let stream = self.stream();
         let file = stream.file.peek();
         // ORDERING: acquire, device, partner `fclose`: the index is of the stream that the handle names.
-        if stream.generation.observe() == self.generation { Ok(Descriptor(file)) } else { Err(Errno::BADF) }
+        let is_open = stream.generation.observe() == self.generation;
+        if is_open && stream.memory.kind() == MemoryKind::None {
+            Ok(Descriptor(file))
+        } else {
+            Err(Errno::BADF)
+        }
     }
 }

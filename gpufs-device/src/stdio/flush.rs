@@ -7,6 +7,7 @@ use gpufs_core::{Call, Errno};
 
 use super::File;
 use super::lock::{LockedStream, with_lock};
+use super::memory::Asked;
 use crate::Fs;
 use crate::file;
 use crate::warp::{Broadcast, Lanes, identity};
@@ -48,12 +49,28 @@ impl LockedStream {
         self.advance(|stream| stream.take_back_step(self.session, ring))
     }
 
-    /// From writing to idle: flushes, and notes where the file's position then is. On an error the stream stays writing.
+    /// From writing to idle: flushes, brings the memory of a stream on memory up to date, and notes where the file's position then is. On an
+    /// error the stream stays writing.
     pub(super) fn leave_writing(&self) -> Result<(), Errno> {
         if self.stream.direction() != Direction::Writing {
             return Ok(());
         }
         self.flush()?;
+        self.update_memory(Asked::Else)?;
+        self.rest()
+    }
+
+    /// [`LockedStream::leave_writing`] of a stream that will write again: its memory is not looked at, which printing would pay for.
+    pub(super) fn pause_writing(&self) -> Result<(), Errno> {
+        self.flush()?;
+        self.rest()
+    }
+
+    /// From writing to idle, after a flush.
+    fn rest(&self) -> Result<(), Errno> {
+        if self.stream.direction() != Direction::Writing {
+            return Ok(());
+        }
         let position = self.written_position()?;
         self.update(|stream| {
             stream.position.set(position);
@@ -87,7 +104,7 @@ impl LockedStream {
 
 /// A file's size, or why it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileSize(Result<u64, Errno>);
+pub(super) struct FileSize(pub(super) Result<u64, Errno>);
 
 /// As a system call returns it: an error is its number, negated. A size is an `off_t`, and not negative.
 impl Broadcast for FileSize {
@@ -110,18 +127,19 @@ impl File {
     /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
     /// flush. `EBADF` for a closed stream.
     pub fn fflush(self) -> Result<(), Errno> {
-        counted(self.session, Call::Fflush, flush(self, Lanes::calling(self.session, Call::Fflush)))
+        let lanes = Lanes::calling(self.session, Call::Fflush);
+        counted(self.session, Call::Fflush, flush(self, lanes, Asked::ByName))
     }
 }
 
-fn flush(file: File, lanes: Lanes) -> Result<(), Errno> {
+fn flush(file: File, lanes: Lanes, asked: Asked) -> Result<(), Errno> {
     lanes.grouped(file.key(), |group| {
         with_lock(file, group, |held| {
             let placed = OpenFile::SEEKABLE | OpenFile::SHARED;
             if held.stream.direction() == Direction::Reading && held.file_flags() & placed != 0 {
                 held.leave_reading()?;
             }
-            held.flush().or_else(|errno| held.fail(errno))?;
+            held.flush().and_then(|()| held.update_memory(asked)).or_else(|errno| held.fail(errno))?;
             held.place_descriptor();
             Ok(())
         })
@@ -149,7 +167,7 @@ impl Fs {
             // ORDERING: acquire, device, partner `set_up`. The leader's look decides for all.
             let generation = lanes.from_leader(stream.generation.observe());
             if generation % 2 == 1 {
-                let flushed = flush(File { session, index, generation }, lanes);
+                let flushed = flush(File { session, index, generation }, lanes, Asked::Else);
                 // Closed by another meanwhile: then it was flushed.
                 if flushed != Err(Errno::BADF) {
                     outcome = outcome.and(flushed);

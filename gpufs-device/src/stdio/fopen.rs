@@ -106,12 +106,24 @@ pub(super) fn open_flags(mode: &[u8]) -> Result<u32, Errno> {
 
 /// A stream entry, which has a buffer of its own. Which of the free ones is left to chance, so that it takes long until one has had so many
 /// streams that the handles of C come again (`handle`).
-pub(crate) fn claim(session: &SessionTables) -> Result<u32, Errno> {
+pub(super) fn claim(session: &SessionTables) -> Result<u32, Errno> {
     // ORDERING: relaxed: a number that differs from opening to opening.
     let operations = session.queues()[0].counters().operations.peek();
     #[allow(clippy::cast_possible_truncation, reason = "the upper half of the product")]
     let chance = ((operations + u64::from(slot_hint(0))).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
     session.streams_free.claim_one(chance).map(|entry| entry.item(0)).ok_or(Errno::MFILE)
+}
+
+/// An entry of the file table and one of the stream table. Any lane.
+pub(crate) fn claim_with_file(session: &SessionTables) -> Result<(Descriptor, u32), Errno> {
+    let file = session.files_free.claim(1, slot_hint(0)).ok_or(Errno::MFILE)?.item(0);
+    match claim(session) {
+        Ok(stream) => Ok((Descriptor(file), stream)),
+        Err(errno) => {
+            session.files_free.release(Claim::single(file));
+            Err(errno)
+        }
+    }
 }
 
 /// A stream on an open file, at `position`, with an entry that [`claim`] gave.

@@ -17,7 +17,8 @@ const NAME_BYTES: usize = 32;
 
 impl File {
     /// Closes what the stream is on and opens `path` in its place, as `freopen(3)`: the stream, its handle and its descriptor's number stay. With
-    /// no path, opens the same file again in another mode. Errors of flushing and closing do not count. One lane calls it, once; others
+    /// no path, opens the same file again in another mode. A lane that keeps the stream ([`File::flockfile`]) still does.
+    /// Errors of flushing and closing do not count. One lane calls it, once; others
     /// that use the stream at that time use the old file or the new one.
     ///
     /// # Errors
@@ -83,7 +84,11 @@ impl LockedStream {
                 let end = file::size(session, self.lanes, number).unwrap_or(0);
                 let file_flags = self.file_flags();
                 self.update(|stream| {
+                    // Who keeps the stream keeps it.
+                    let (holder, holds) = (stream.holder.peek(), stream.holds.peek());
                     stream.begin(session, old.0, file_flags, buffering_of(file_flags));
+                    stream.holder.set(holder);
+                    stream.holds.set(holds);
                     stream.position.set(end);
                 });
                 None

@@ -244,6 +244,28 @@ fn read_held(
     Ok(())
 }
 
+/// Reads what there is without waiting for more than a first byte, for one lane of `bytes` > 0 after the other: from the buffer, or by one read.
+/// Convergent; called by `lanes`.
+#[cfg(feature = "embedded-io")]
+pub(crate) fn read_some(file: File, lanes: Lanes, into: &mut [u8]) -> Result<usize, Errno> {
+    let (memory, bytes) = (into.as_mut_ptr(), into.len() as u64);
+    let mut done = 0;
+    let outcome = lanes.grouped(u64::from(lanes.lane()), |alone| {
+        with_lock(file, alone, |held| {
+            held.prepare_reading()?;
+            // What was pushed back, and then what is in the buffer: a read that may wait comes only where there is neither.
+            let pushed = u64::from(held.stream.pushed_count.peek()).min(bytes);
+            let wanted = if pushed > 0 {
+                pushed
+            } else {
+                held.available(bytes)?.map_or(0, |(_, length)| length.min(bytes))
+            };
+            read_held(held, memory, 0, wanted, wanted, &mut done)
+        })
+    });
+    outcome.map(|()| usize::try_from(done).unwrap_or(usize::MAX))
+}
+
 impl File {
     /// Reads bytes, as `fread(3)` with a size of 1: how many; fewer than asked only at the end of the file.
     ///

@@ -195,7 +195,7 @@ impl LockedStream {
     }
     /// The file's flags.
     pub(super) fn file_flags(&self) -> u32 {
-        self.file().flags.peek()
+        self.file().flags.peek() & !self.stream.refused()
     }
     /// How an SQE names the file.
     pub(super) fn target(&self) -> Target {

@@ -11,16 +11,19 @@
 //! | writing to a seekable file not in append mode | buffers go out at once, each at its own offset: another reader of the growing file may see a later one first (open with `"a"` for a log that is followed) |
 //! | `ungetc` | up to 8 bytes |
 //! | `fopen` | letters of the mode that mean nothing here are passed over, as in glibc, `m` and `c` among them; so is `,ccs=…`, where glibc opens a wide stream: there is none here, and bytes stay as they are |
-//! | `fdopen` with `"a"` | sets `O_APPEND` on the descriptor, as glibc does |
-//! | `fileno`, and a stream beside its descriptor | a seekable file's descriptor has a position of its own: `fflush` and `fseek` put it where the stream stands, and only `fseek` moves the stream to where a descriptor was used |
+//! | `fdopen` with `"a"` | sets `O_APPEND` on the descriptor, and begins at the end (glibc: where the descriptor stands, if it had `O_APPEND`) |
+//! | `fileno`, and a stream beside its descriptor | a seekable file's descriptor has a position of its own: `fflush` and `fseek` put it where the stream stands, and only `fseek` moves the stream to where a descriptor was used. Where the stream appends, its descriptor stays where it was |
 //! | `freopen` | needs an entry of the file table more while both files are open; `EBUSY` for a stream of `fopen_shared`; what failed to be written of the old file is not reported |
 //! | `tmpfile` | the file never has a name (`O_TMPFILE`): `EOPNOTSUPP` where `/tmp` lies on a file system without such files |
+//! | `fmemopen` | the stream is on a file of the host's in memory. The caller's memory has what was written after `fflush` and `fclose`, and after the opener's `fseek` or change to reading: not when a buffer is full, nor where nothing is buffered. What the program writes there meanwhile the stream does not see, and a gap that `fseek` leaves has zeros. What does not fit is `ENOSPC` of the flush, and dropped |
+//! | `open_memstream` | in Rust, [`File::memory_text`] gives the text. In C the caller's words change with `fflush` and `fclose` of the stream, not with `fflush(NULL)` |
+//! | a kernel that ends with a stream on memory open | the memory stays as the last flush left it: the host writes to no memory of a device's |
 //! | standard streams of a redirected program | the position is the one that the program, its shell and its children share, as in C. io_uring has no `lseek(2)`: a host thread makes it, so that `fseek` and `ftell` there cost a wake-up of it, and reading on a stream so opened is never ahead of the lock |
 //! | a session that ends | leaves a redirected standard input where its reader stands, as `exit(3)` does; glibc only if the reader has ever filled its buffer by reading |
 //! | `_IOLBF` | a call that brings a newline writes all that is buffered, the bytes behind the newline included (glibc keeps those) |
 //! | rounding direction | `printf` follows it on CPU lanes, as glibc's does; it is the OS thread's, which lanes share, as `errno` is. A GPU has none: to nearest, ties to even. Rust's `write!` always rounds to nearest |
 //! | `printf` from C | a format ends within 4,096 bytes, `GPUFS_FORMAT_BYTES`, or is `EINVAL`: it has lost its NUL (C reads on). With its length, `gpufs_fprintf_arguments`, it may be longer |
-//! | `fscanf`, `scanf` | read as one unit under the lock; conversions as in [`format::scan`](crate::format::scan), whose table has the rest. What does not match stays unread, also where glibc takes it (`+na?`) |
+//! | `fscanf`, `scanf` | read as one unit, under the lock or from numbers that were read ahead ([`File::fscanf`]); conversions as in [`format::scan`](crate::format::scan), whose table has the rest. What does not match stays unread, also where glibc takes it (`+na?`) |
 //! | `ungetc` on a stream not open for reading | `EBADF` (undefined in C11; glibc takes the byte) |
 //! | `write!` of a text longer than about 4 MiB (256 KiB on a GPU where streams have less than 8 MiB) | `ENOMEM`: a text is formatted as a whole before the stream is touched |
 //! | `fprintf` of nothing on a stream not open for writing | succeeds, as `fwrite` of nothing does (glibc: `EBADF`) |
@@ -36,6 +39,7 @@
 
 mod ahead;
 mod chars;
+mod dup2;
 mod fclose;
 mod fdopen;
 mod fgets;
@@ -49,9 +53,12 @@ mod hold;
 mod input;
 mod lines;
 mod lock;
+mod memory;
 mod message;
 mod newlines;
+mod numbers;
 mod output;
+mod perror;
 mod printf;
 mod scan;
 mod seek;
@@ -59,6 +66,7 @@ mod setvbuf;
 mod shared;
 mod shared_open;
 mod text;
+mod tokens;
 
 use gpufs_core::Errno;
 use gpufs_core::session::{FileIndex, SessionTables};
@@ -66,12 +74,15 @@ use gpufs_core::stream::Stream;
 
 use crate::Fs;
 
-pub(crate) use fopen::{claim as claim_stream, stream_on};
+pub(crate) use fopen::{claim_with_file, stream_on};
+#[cfg(feature = "embedded-io")]
+pub(crate) use input::read_some;
 
 pub use crate::file::Whence;
 pub use getline::{LineBuffer, LineStep};
 pub use gpufs_core::stream::Buffering;
 pub use lines::NEWLINE;
+pub use memory::MemoryText;
 
 /// An open stream: a small handle, copied freely, valid in every kernel and warp of the session until it is closed.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +125,14 @@ impl File {
             return Err(Errno::BADF);
         }
         self.session.process_descriptor(FileIndex(stream.file.peek()))
+    }
+    /// Whether reading may wait for another party, as a pipe's does. Of a closed stream, either.
+    #[cfg(feature = "embedded-io")]
+    pub(crate) fn may_wait(self) -> bool {
+        // ORDERING: relaxed: a hint where others close it.
+        let flags =
+            self.session.file_and_flags(FileIndex(self.stream().file.peek())).map_or(0, |(_, flags)| flags);
+        gpufs_core::session::OpenFile::may_wait(flags)
     }
     /// Tells streams apart within a warp, for a way that needs no lock. [`File::key`] is for the others.
     fn name(self) -> u64 {

@@ -164,7 +164,7 @@ pub(super) struct Ends {
 }
 
 /// Two words, whose newlines are the bits of one number.
-const PAIR: u64 = 2 * WORD;
+pub(super) const PAIR: u64 = 2 * WORD;
 /// Pairs of a lane that are on their way at once.
 const AT_ONCE: u64 = 4;
 
@@ -242,7 +242,7 @@ pub(super) unsafe fn note_ends(
 /// # Safety
 /// The pairs can be read; aligned; nobody writes them meanwhile.
 #[inline]
-unsafe fn for_each_pair(
+pub(super) unsafe fn for_each_pair(
     (text, bytes): (u64, u64),
     (from, to): (u64, u64),
     mut each: impl FnMut(u64, [u128; 2], u32),
@@ -292,7 +292,7 @@ fn newlines(word: u128) -> u64 {
 
 /// A word's four parts, the lowest first: GPUs count in 32 bits.
 #[allow(clippy::cast_possible_truncation, reason = "the parts")]
-fn quarters(word: u128) -> [u32; 4] {
+pub(super) fn quarters(word: u128) -> [u32; 4] {
     [word as u32, (word >> 32) as u32, (word >> 64) as u32, (word >> 96) as u32]
 }
 

@@ -15,27 +15,27 @@ use super::lines::NEWLINE;
 use super::output::{Record, write};
 use super::text::Text;
 use crate::Fs;
-use crate::format::{Argument, SliceSink, WindowSink, format_with};
+use crate::format::{Argument, WindowSink, format_again, format_scratch};
 use crate::warp::Lanes;
 
 /// Bytes of a lane's scratch memory: longer records are formatted twice.
 const SCRATCH_BYTES: usize = 256;
 
 /// A formatted record: its beginning in scratch memory, and how to make it again.
-struct Formatted<F> {
-    scratch: [u8; SCRATCH_BYTES],
+struct Formatted<'a, F> {
+    scratch: &'a [u8; SCRATCH_BYTES],
     bytes: u64,
     again: F,
 }
 
-impl<F: Fn(&mut WindowSink<'_>)> Formatted<F> {
+impl<F: Fn(&mut WindowSink<'_>)> Formatted<'_, F> {
     /// Whether the scratch memory holds all of it.
     const fn is_whole(&self) -> bool {
         self.bytes <= SCRATCH_BYTES as u64
     }
 }
 
-impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
+impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<'_, F> {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -62,23 +62,6 @@ impl<F: Fn(&mut WindowSink<'_>)> Record for Formatted<F> {
     }
 }
 
-/// Prints to every lane's file. Convergent from here on; called by any lanes.
-fn print<F: Fn(&mut WindowSink<'_>)>(
-    file: File,
-    lanes: Lanes,
-    record: Result<Formatted<F>, Errno>,
-) -> Result<usize, Errno> {
-    match record {
-        Ok(record) => write(file, lanes, &record).result(),
-        Err(errno) => {
-            // The others wait for this lane; it brings nothing.
-            let nothing: &[u8] = &[];
-            let _ = write(file, lanes, &nothing);
-            Err(errno)
-        }
-    }
-}
-
 impl File {
     /// Prints `arguments` as `format` says, as `fprintf(3)`: how many bytes. [`fprintf!`](crate::fprintf) checks a literal format at
     /// compile time; this checks it at run time. See [`crate::format`] for the conversions.
@@ -102,19 +85,15 @@ impl File {
         errno: impl Fn() -> Option<i32>,
     ) -> Result<usize, Errno> {
         let mut scratch = [0; SCRATCH_BYTES];
-        let mut sink = SliceSink::new(&mut scratch);
-        let record = match format_with(&mut sink, format_bytes, arguments, &errno) {
-            Ok(bytes) => Ok(Formatted {
-                scratch,
-                bytes,
-                again: |window: &mut WindowSink<'_>| {
-                    // It did not fail the first time.
-                    let _ = format_with(window, format_bytes, arguments, &errno);
-                },
-            }),
-            Err(error) => Err(error.errno()),
+        let (bytes, failed) = match format_scratch(&mut scratch, format_bytes, arguments, &errno) {
+            Ok(bytes) => (bytes, None),
+            // The others wait for this lane; it brings nothing.
+            Err(error) => (0, Some(error.errno())),
         };
-        counted(self.session, Call::Fprintf, print(self, Lanes::calling(self.session, Call::Fprintf), record))
+        let again = |window: &mut WindowSink<'_>| format_again(window, format_bytes, arguments, errno());
+        let record = Formatted { scratch: &scratch, bytes, again };
+        let written = write(self, Lanes::calling(self.session, Call::Fprintf), &record).result();
+        counted(self.session, Call::Fprintf, failed.map_or(written, Err))
     }
 
     /// Prints as Rust's `write!` and `writeln!` do, which call this: one call's text is one whole record. The values' `Display` is called before

@@ -1,14 +1,18 @@
 //! `fscanf(3)`, `scanf(3)` (stage 1).
 //!
 //! Lanes that call together take the stream's lock once, and read in lane order. Each reads by itself, byte by byte from the stream's buffer, and
-//! makes the reads that refill it. It looks at a byte before it takes it, so that nothing is ever put back.
+//! makes the reads that refill it. It looks at a byte before it takes it, so that nothing is ever put back. Calls that read nothing but
+//! numbers, again and again, take them without the lock ([`numbers`]).
 #![expect(unsafe_code, reason = "reads from the stream's buffer")]
 
 use gpufs_core::failures::counted;
+use gpufs_core::stream::Stream;
 use gpufs_core::{Call, Errno};
 
 use super::File;
-use super::lock::{LockedStream, with_lock};
+use super::ahead;
+use super::lock::{LockedStream, with_lock, with_lock_unless};
+use super::numbers::{self, Numbers, TokenSource};
 use crate::Fs;
 use crate::format::scan::{Input, Memory, Target, check_targets, scan};
 use crate::warp::{LaneMask, Lanes};
@@ -16,9 +20,20 @@ use crate::warp::{LaneMask, Lanes};
 /// What an unbuffered stream may read at once, so that it does not read past what is asked for.
 const AT_LEAST: u64 = 1;
 
-/// A stream that one lane holds, as the input of a scan.
+/// How often a call may go back to the tokens that it found closed.
+const FAST_TRIES: u32 = 3;
+
+/// What a lane reads from.
+enum Source<'a> {
+    /// A stream that it holds.
+    Held(&'a LockedStream),
+    /// Tokens that it has taken.
+    Tokens(TokenSource<'a>),
+}
+
+/// A stream, as the input of a scan.
 struct StreamInput<'a> {
-    held: &'a LockedStream,
+    source: Source<'a>,
     /// The part of the buffer that can be read: where it began, the next byte, and its end. Addresses; empty at first.
     begin: u64,
     next: u64,
@@ -26,38 +41,47 @@ struct StreamInput<'a> {
 }
 
 impl<'a> StreamInput<'a> {
-    fn new(held: &'a LockedStream) -> Self {
-        Self { held, begin: 0, next: 0, end: 0 }
+    fn new(source: Source<'a>) -> Self {
+        Self { source, begin: 0, next: 0, end: 0 }
     }
-    /// Takes the bytes from the stream that were taken from the buffer.
+    /// Takes the bytes from the stream that were taken from the buffer. Tokens were taken before they are read.
     fn settle(&mut self) {
-        if self.next != self.begin {
-            self.held.take(self.next - self.begin);
+        if let Source::Held(held) = self.source
+            && self.next != self.begin
+        {
+            held.take(self.next - self.begin);
             self.begin = self.next;
         }
     }
     /// The byte that was pushed back last.
     #[inline(never)]
-    fn pushed(&self) -> Option<u8> {
+    fn pushed(held: &LockedStream) -> Option<u8> {
         #[expect(clippy::cast_possible_truncation, reason = "the lowest byte")]
-        (self.held.stream.pushed_count.peek() > 0).then(|| self.held.stream.pushed.peek() as u8)
+        (held.stream.pushed_count.peek() > 0).then(|| held.stream.pushed.peek() as u8)
     }
     /// The next byte where the buffer has none left.
     #[inline(never)]
     fn refill(&mut self) -> Result<Option<u8>, Errno> {
         self.settle();
-        if let Some(byte) = self.pushed() {
-            return Ok(Some(byte));
-        }
-        let Some((address, length)) = self.held.available(AT_LEAST)? else { return Ok(None) };
-        (self.begin, self.next, self.end) = (address, address, address + length);
+        let part = match &mut self.source {
+            Source::Tokens(tokens) => tokens.next(),
+            Source::Held(held) => {
+                if let Some(byte) = Self::pushed(held) {
+                    return Ok(Some(byte));
+                }
+                held.available(AT_LEAST)?.map(|(address, length)| (address, address + length))
+            }
+        };
+        let Some((begin, end)) = part else { return Ok(None) };
+        (self.begin, self.next, self.end) = (begin, begin, end);
         Ok(Some(self.byte()))
     }
     /// The next byte of the buffer, which has one.
     #[inline]
     fn byte(&self) -> u8 {
         // SAFETY:
-        // - the buffer holds the bytes up to `end`, and nobody writes it while the stream is held and no read is in flight
+        // - the buffer holds the bytes up to `end`, and nobody writes it while the stream is held and no read is in flight; or the tokens'
+        //   place does, which stays as it is until they are counted as taken
         unsafe { (self.next as *const u8).read() }
     }
 }
@@ -72,7 +96,8 @@ impl Input for StreamInput<'_> {
         // Some came from a buffer that was refilled since, or were pushed back before: there is room for them again.
         self.settle();
         (self.begin, self.end) = (self.next, self.next);
-        self.held.update(|stream| {
+        let Source::Held(held) = self.source else { return };
+        held.update(|stream| {
             for byte in bytes.iter().rev() {
                 stream.pushed.set(stream.pushed.peek() << 8 | u64::from(*byte));
                 stream.pushed_count.set(stream.pushed_count.peek() + 1);
@@ -85,10 +110,10 @@ impl Input for StreamInput<'_> {
     }
     #[inline]
     fn advance(&mut self) {
-        if self.next == self.end {
-            let _ = self.held.take_pushed();
-        } else {
+        if self.next < self.end {
             self.next += 1;
+        } else if let Source::Held(held) = self.source {
+            let _ = held.take_pushed();
         }
     }
 }
@@ -122,16 +147,73 @@ fn scan_alone(
     memory: Memory,
 ) -> Result<Option<usize>, Errno> {
     held.prepare_reading()?;
-    let mut input = StreamInput::new(held);
+    scan_source(Source::Held(held), format, targets, memory)
+}
+
+/// A scan, by one lane. The one place that has the code for it.
+#[inline(never)]
+fn scan_source(
+    source: Source<'_>,
+    format: &[u8],
+    targets: &[Target<'_>],
+    memory: Memory,
+) -> Result<Option<usize>, Errno> {
+    let mut input = StreamInput::new(source);
     let outcome = scan(&mut input, format, targets, memory);
     input.settle();
     outcome.map_err(|error| error.errno())
 }
 
+/// Every lane's call. Convergent; called by `group`.
+fn read(
+    file: File,
+    group: Lanes,
+    format: &[u8],
+    checked: Result<&[Target<'_>], Errno>,
+    memory: Memory,
+) -> Result<Option<usize>, Errno> {
+    let mine = if checked.is_ok() { Numbers::of(format) } else { None };
+    let Some(numbers) = Numbers::common(file.session, group, mine) else {
+        return with_lock(file, group, |held| in_turn(held, format, checked, memory));
+    };
+    let targets = checked.unwrap_or(&[]);
+    let mut tries = 0;
+    // Ends: a count, the last of which does not look whether tokens are open.
+    loop {
+        let taken = numbers::take(file, group, numbers, |tokens| {
+            scan_source(Source::Tokens(tokens), format, targets, Memory::NONE)
+        });
+        if let Some(outcome) = taken {
+            return outcome;
+        }
+        tries += 1;
+        if tries == 1 && ahead::await_opening(file, group) {
+            continue;
+        }
+        let needless = |stream: &Stream| tries < FAST_TRIES && numbers.are_flowing(stream);
+        let held = with_lock_unless(file, group, needless, |held| {
+            let outcome = in_turn(held, format, checked, memory);
+            numbers.consider(held);
+            outcome
+        });
+        if let Some(outcome) = held {
+            return outcome;
+        }
+    }
+}
+
 impl File {
     /// Reads from the stream as `format` says, as `fscanf(3)`: how many targets got a value, or `None` where the file ended before the first did
     /// (C's `EOF`). One call is one unit: no other call gets a byte between its bytes. Lanes that call together read in lane order, each from
-    /// where the lane before stopped. [`fscanf!`](crate::fscanf) has the compiler check a literal format; see
+    /// where the lane before stopped. Over a grid, each number of a text is read by one call, and a call's numbers follow each other in the text;
+    /// which warp gets which is not said.
+    ///
+    /// Many lanes that call again and again are fast with formats of up to 16 `%d` and `%u`, or up to 16 `%f`, of any length, with white space
+    /// between them or none, the same in all lanes that call together, on a seekable, fully buffered stream, in a session that reads ahead:
+    /// such numbers are read ahead and taken without the lock. Another format, what is no such number (`0x1f`, `nan`, `12,5`), and numbers
+    /// of fewer than six bytes on average, with their white space, are read under the lock, one lane after the other. The results are the same.
+    ///
+    /// [`fscanf!`](crate::fscanf) has the compiler check a literal format; see
     /// [`scan`](crate::format::scan) for the conversions.
     ///
     /// # Errors
@@ -154,7 +236,10 @@ impl File {
         let checked = check_targets(format, targets).map(|()| targets).map_err(|error| error.errno());
         let lanes = Lanes::calling(self.session, Call::Fscanf);
         let outcome = lanes.grouped(self.key(), |group| {
-            with_lock(self, group, |held| in_turn(held, format, checked, memory))
+            let outcome = read(self, group, format, checked, memory);
+            // Numbers differ in length, and lanes that come to the next call one by one make it one by one.
+            group.sync();
+            outcome
         });
         counted(self.session, Call::Fscanf, outcome)
     }

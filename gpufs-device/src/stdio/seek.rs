@@ -75,6 +75,7 @@ fn seek(held: &LockedStream, offset: i64, whence: Whence) -> Result<(), Errno> {
         Whence::End => held.size()?,
     };
     let target = if flags & OpenFile::POSITIONLESS != 0 { 0 } else { moved(start, offset)? };
+    held.check_place(target)?;
     held.forget_read();
     held.update(|stream| {
         stream.position.set(target);

@@ -43,6 +43,7 @@ mod rouse;
 mod service;
 mod services;
 mod sys;
+mod tasks;
 mod workers;
 
 use std::fmt;
@@ -218,7 +219,7 @@ impl Ring {
         let device = layout.parts(region.device().as_ptr());
         // SAFETY:
         // - the parts lie in `region`, zeroed, and `Inner` stops the pool before it frees the region
-        let pool = unsafe { WorkerPool::new(host, config.services.clone()) }
+        let pool = unsafe { WorkerPool::new(host, config.services.clone(), for_services) }
             .map_err(|error| RingError::explain("starting the service threads", error, config, 0))?;
         if !for_services && let Err(error) = pool.start() {
             pool.stop();

@@ -5,10 +5,13 @@
 //! operations that wait, an open of a FIFO for example, block a worker each. When all workers are blocked and entries wait, the service
 //! starts another, up to [`WORKERS_MAX`]. Where all of those stay blocked for long, the entries that wait for one end with `EBUSY`.
 //!
+//! Brief operations ([`tasks`]) cost little more than a lock and a wake-up do. A worker takes several of them at a time, and posts their
+//! results together. Where more of them wait than there are workers for, the service ring gets a worker for each core but two ([`crew`]).
+//!
 //! [`operation`]: super::operation
 //! [`parked`]: super::parked
+//! [`tasks`]: super::tasks
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,12 +20,15 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{Cqe, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Sqe};
-use gpufs_core::word::SharedWord;
+use gpufs_core::word::{DeviceWord, SharedWord};
 
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
 use super::services::Services;
+use super::tasks::{BRIEF_OF_A_WAKE, Held, Tasks};
 use super::{RingParts, sys};
+
+pub(super) use super::tasks::Task;
 
 /// Workers that a ring starts with.
 const WORKERS_INITIAL: usize = 4;
@@ -32,6 +38,10 @@ const WORKERS_MAX: usize = 256;
 const NEW_WORKER_AFTER: Duration = Duration::from_millis(1);
 /// After this long without progress, entries that wait end with `EBUSY` where no worker can be added.
 const BLOCKED_MAX: Duration = Duration::from_secs(10);
+/// With fewer cores no worker looks for work before it sleeps: it would take the core of those that have some.
+const CORES_FOR_LOOKING: usize = 8;
+/// Workers that look for work before they sleep, and for how long.
+const LOOKING: (usize, Duration) = (2, Duration::from_micros(30));
 /// How long stopping waits for workers that are in a system call.
 const STOP_MAX: Duration = Duration::from_millis(500);
 /// Between two polls of the CQ head while the CQ is full, and of the workers while they stop.
@@ -54,27 +64,30 @@ pub(super) struct WorkerPool {
     post: Mutex<bool>,
     /// Something was parked, or the pool stops.
     pub(super) event: Event,
+    /// How many entries wait, for workers that look for work without the lock.
+    waiting: DeviceWord,
+    /// Cores that the process may use.
+    cores: usize,
+    /// Workers that brief operations get.
+    crew: usize,
 }
 
-/// What a worker is to do.
-#[derive(Debug)]
-pub(super) enum Task {
-    /// Carry an entry out. `ready`: the file that it waited for is ready.
-    Perform { sqe: Sqe, ready: bool },
-    /// Post a result.
-    Answer { user_data: u64, result: i32 },
+/// Workers that brief operations get on so many cores. The ring service has a core, and so has the program. A ring of I/O, of which there are
+/// several, keeps to those that it starts with.
+fn crew(cores: usize, for_services: bool) -> usize {
+    if for_services { cores.saturating_sub(2).clamp(WORKERS_INITIAL, WORKERS_MAX) } else { WORKERS_INITIAL }
 }
 
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Entries that no worker has begun, or that continue after a wait. Taking stops when there are `cq_entries` of them.
-    waiting: VecDeque<Task>,
-    /// The `user_data` of each entry that a worker carries out; at most one for each worker.
-    running: Vec<u64>,
+    /// Entries that no worker has begun, or that continue after a wait, and those that workers carry out. Taking stops when `cq_entries` wait.
+    tasks: Tasks,
     /// Entries that wait for a file to become ready.
     pub(super) parked: Vec<Parked>,
-    /// Workers that wait for work.
+    /// Workers that sleep until there is work.
     idle: usize,
+    /// Workers that look for work.
+    looking: usize,
     workers: Vec<JoinHandle<()>>,
     /// The thread that polls for what is parked.
     watcher: Option<JoinHandle<()>>,
@@ -88,12 +101,17 @@ impl WorkerPool {
     ///
     /// # Safety
     /// The parts lie in zeroed memory that stays until [`WorkerPool::stop`] has returned, and nothing else serves them.
-    pub(super) unsafe fn new(parts: RingParts, services: Arc<Services>) -> io::Result<Arc<Self>> {
+    pub(super) unsafe fn new(
+        parts: RingParts,
+        services: Arc<Services>,
+        for_services: bool,
+    ) -> io::Result<Arc<Self>> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let queue = Queue {
-            waiting: VecDeque::new(),
-            running: Vec::new(),
+            tasks: Tasks::default(),
             parked: Vec::new(),
             idle: 0,
+            looking: 0,
             workers: Vec::new(),
             watcher: None,
             moved: Instant::now(),
@@ -106,6 +124,9 @@ impl WorkerPool {
             work: Condvar::new(),
             post: Mutex::new(false),
             event: Event::new()?,
+            waiting: DeviceWord::new(0),
+            cores,
+            crew: crew(cores, for_services),
         }))
     }
 
@@ -125,8 +146,9 @@ impl WorkerPool {
     }
 
     fn add_worker(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
-        let pool = self.clone();
-        let worker = std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work())?;
+        let (pool, number) = (self.clone(), queue.tasks.add_worker());
+        let worker =
+            std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work(number))?;
         queue.workers.push(worker);
         queue.moved = Instant::now();
         Ok(())
@@ -158,59 +180,97 @@ impl WorkerPool {
         let tail = self.word(parts.sq_tail).observe();
         // ORDERING: relaxed; only this thread writes the head.
         let head = self.word(parts.sq_head).peek();
-        let mut queue = lock(&self.queue);
-        if queue.stopped {
-            return 0;
-        }
-        let room = parts.cq_entries - super::count(queue.waiting.len()).min(parts.cq_entries);
-        let count = tail.wrapping_sub(head).min(room);
-        let (mut polls, mut answers) = (0, 0);
-        for number in 0..count {
+        let waiting = {
+            let queue = lock(&self.queue);
+            if queue.stopped {
+                return 0;
+            }
+            super::count(queue.tasks.waiting())
+        };
+        let count = tail.wrapping_sub(head).min(parts.cq_entries.saturating_sub(waiting));
+        // Without the lock, which the workers want: a device has just written these entries, and they are far away.
+        let entry = |number: u32| {
             // SAFETY:
             // - a cell of the ring, whose memory stays until `stop` has returned (`start`)
             let cell = unsafe { &*parts.sqe(head.wrapping_add(number)) };
             // SAFETY:
             // - published (the tail was observed past it) and not given back yet (the head is published below), so its
             //   producer does not write it
-            let sqe = unsafe { cell.read() };
-            let user_data = sqe.user_data;
-            // In order, as io_uring does it: a poll that is cancelled at once still says whether its file is ready now.
-            match sqe.opcode {
-                IORING_OP_POLL_ADD => match poll(&sqe, &self.tables) {
-                    Step::Done(result) => queue.waiting.push_back(Task::Answer { user_data, result }),
-                    Step::Waits(file, events) => {
-                        queue.parked.push(Parked { sqe, file, events });
-                        polls += 1;
-                    }
-                },
-                IORING_OP_ASYNC_CANCEL => {
-                    let result = queue.cancel(sqe.addr);
-                    queue.waiting.push_back(Task::Answer { user_data, result });
-                    answers += 1;
-                }
-                _ => queue.waiting.push_back(Task::Perform { sqe, ready: false }),
-            }
+            unsafe { cell.read() }
+        };
+        let entries: Vec<Sqe> = (0..count).map(entry).collect();
+        let mut queue = lock(&self.queue);
+        if queue.stopped {
+            return 0;
         }
+        let (polls, wakes) = self.sort(&mut queue, &entries);
         self.unblock(&mut queue);
+        // ORDERING: relaxed: workers look again with the lock.
+        self.waiting.set(super::count(queue.tasks.waiting()));
         if count == 0 {
             return 0;
         }
         // ORDERING: release; partner: a producer that observes the head before it overwrites an entry. The copies above are
         // made before the entries are given back.
         self.word(parts.sq_head).publish(head.wrapping_add(count));
-        // A cancelled entry has an answer of its own.
-        let wanted = (count as usize - polls + answers).min(queue.idle);
+        let wakes = wakes.saturating_sub(queue.looking).min(queue.idle);
         drop(queue);
         if polls > 0 {
             self.event.raise();
         }
-        (0..wanted).for_each(|_| self.work.notify_one());
+        (0..wakes).for_each(|_| self.work.notify_one());
         count
     }
 
-    /// Starts another worker where all are blocked and entries have waited for long; where no worker can be added, ends those entries.
+    /// Puts entries where they belong: how many wait for files, and how many workers the others need.
+    fn sort(&self, queue: &mut Queue, entries: &[Sqe]) -> (usize, usize) {
+        let (mut polls, mut brief, mut others) = (0, 0_usize, 0);
+        for sqe in entries {
+            let user_data = sqe.user_data;
+            // In order, as io_uring does it: a poll that is cancelled at once still says whether its file is ready now.
+            match sqe.opcode {
+                IORING_OP_POLL_ADD => match poll(sqe, &self.tables) {
+                    Step::Done(result) => {
+                        queue.tasks.push(Task::Answer { user_data, result });
+                        others += 1;
+                    }
+                    Step::Waits(file, events) => {
+                        queue.parked.push(Parked { sqe: *sqe, file, events });
+                        polls += 1;
+                    }
+                },
+                IORING_OP_ASYNC_CANCEL => {
+                    let result = queue.cancel(sqe.addr);
+                    queue.tasks.push(Task::Answer { user_data, result });
+                    // A cancelled entry has an answer of its own.
+                    others += 2;
+                }
+                _ => {
+                    let task = Task::Perform { sqe: *sqe, ready: false };
+                    if task.is_brief() {
+                        brief += 1;
+                    } else {
+                        others += 1;
+                    }
+                    queue.tasks.push(task);
+                }
+            }
+        }
+        (polls, others + brief.div_ceil(BRIEF_OF_A_WAKE))
+    }
+
+    /// Starts another worker where more brief operations wait than the workers take at once, and where all are blocked and entries have waited
+    /// for long; where no worker can be added, ends those entries.
     fn unblock(self: &Arc<Self>, queue: &mut Queue) {
-        if queue.waiting.is_empty() || queue.idle > 0 || queue.moved.elapsed() <= NEW_WORKER_AFTER {
+        if queue.tasks.waiting() == 0 || queue.idle > 0 {
+            return;
+        }
+        if queue.workers.len() < self.crew && queue.tasks.waiting() > BRIEF_OF_A_WAKE * queue.workers.len() {
+            // Without another thread they wait a little longer.
+            let _ = self.add_worker(queue);
+            return;
+        }
+        if queue.moved.elapsed() <= NEW_WORKER_AFTER {
             return;
         }
         if queue.workers.len() < WORKERS_MAX && self.add_worker(queue).is_ok() {
@@ -218,7 +278,7 @@ impl WorkerPool {
         }
         // Without another thread the entries wait until a worker is free: slower, and still right.
         if queue.moved.elapsed() > BLOCKED_MAX {
-            let waiting = std::mem::take(&mut queue.waiting);
+            let waiting = queue.tasks.take_waiting();
             let (pool, workers) = (self.clone(), queue.workers.len());
             eprintln!(
                 "gpufs: all {workers} worker threads of a ring wait in system calls; {} operations end with EBUSY",
@@ -235,68 +295,71 @@ impl WorkerPool {
                 }
             });
             if ended.is_err() {
-                queue.waiting = waiting;
+                queue.tasks.put_back(waiting);
             }
         }
     }
 
     /// Whether no entry waits for a worker.
     pub(super) fn is_caught_up(&self) -> bool {
-        lock(&self.queue).waiting.is_empty()
+        lock(&self.queue).tasks.waiting() == 0
     }
 
-    /// What a worker runs.
-    fn work(&self) {
+    /// What worker `number` runs.
+    fn work(&self, number: usize) {
         sys::block_signals();
-        while let Some(task) = self.next_task() {
-            let (sqe, ready) = match task {
-                Task::Answer { user_data, result } => {
-                    self.post(user_data, result);
-                    continue;
-                }
-                Task::Perform { sqe, ready } => (sqe, ready),
-            };
-            // SAFETY:
-            // - the entry came off the SQ, so its producer published it
-            let step = unsafe { perform(&sqe, ready, &self.tables) };
-            let mut queue = lock(&self.queue);
-            queue.moved = Instant::now();
-            if let Some(own) = queue.running.iter().position(|running| *running == sqe.user_data) {
-                queue.running.swap_remove(own);
-            }
-            match step {
-                Step::Waits(file, events) => {
-                    queue.parked.push(Parked { sqe, file, events });
-                    drop(queue);
-                    self.event.raise();
-                }
-                Step::Done(result) => {
-                    drop(queue);
-                    if self.post(sqe.user_data, result) {
+        let mut held = Held::default();
+        while self.next_tasks(number, &mut held) {
+            // Ends: each round is of one task.
+            while let Some(task) = held.tasks.pop_front() {
+                let (sqe, ready) = match task {
+                    Task::Answer { user_data, result } => {
+                        self.post(user_data, result);
                         continue;
                     }
-                    if sqe.opcode == IORING_OP_OPENAT && sqe.file_index == 0 {
-                        close_unseen(result);
+                    Task::Perform { sqe, ready } => (sqe, ready),
+                };
+                // SAFETY:
+                // - the entry came off the SQ, so its producer published it
+                match unsafe { perform(&sqe, ready, &self.tables) } {
+                    Step::Waits(file, events) => {
+                        let mut queue = lock(&self.queue);
+                        queue.tasks.forget(number, sqe.user_data);
+                        queue.parked.push(Parked { sqe, file, events });
+                        drop(queue);
+                        self.event.raise();
                     }
-                    self.tables.services.unseen(&sqe, result);
+                    Step::Done(result) => held.results.push((sqe, result)),
                 }
             }
+            self.post_all(&mut held.results);
         }
     }
 
-    /// The next task; `None` when the pool stops.
-    fn next_task(&self) -> Option<Task> {
+    /// The next tasks of worker `number`, which has done those it took before; false when the pool stops.
+    fn next_tasks(&self, number: usize, held: &mut Held) -> bool {
         let mut queue = lock(&self.queue);
+        queue.tasks.forget_all(number);
+        queue.moved = Instant::now();
+        let mut has_looked = self.cores < CORES_FOR_LOOKING;
         loop {
             if queue.stopped {
-                return None;
+                return false;
             }
-            if let Some(task) = queue.waiting.pop_front() {
-                if let Task::Perform { sqe, .. } = &task {
-                    queue.running.push(sqe.user_data);
-                }
+            if queue.tasks.take(number, self.crew, held) {
+                // ORDERING: relaxed: workers look again with the lock.
+                self.waiting.set(super::count(queue.tasks.waiting()));
                 queue.moved = Instant::now();
-                return Some(task);
+                return true;
+            }
+            if !has_looked && queue.looking < LOOKING.0 {
+                has_looked = true;
+                queue.looking += 1;
+                drop(queue);
+                self.look_for_work();
+                queue = lock(&self.queue);
+                queue.looking -= 1;
+                continue;
             }
             queue.idle += 1;
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -304,42 +367,73 @@ impl WorkerPool {
         }
     }
 
+    /// Returns when there is work, or after a while.
+    fn look_for_work(&self) {
+        let started = Instant::now();
+        // ORDERING: relaxed: the caller looks again with the lock.
+        while self.waiting.peek() == 0 && started.elapsed() < LOOKING.1 {
+            std::hint::spin_loop();
+        }
+    }
+
     /// Gives the workers tasks of entries that are no longer parked.
     pub(super) fn resume(&self, mut queue: MutexGuard<'_, Queue>, tasks: Vec<Task>) {
         let wanted = tasks.len().min(queue.idle);
-        queue.waiting.extend(tasks);
+        tasks.into_iter().for_each(|task| queue.tasks.push(task));
         drop(queue);
         (0..wanted).for_each(|_| self.work.notify_one());
     }
 
-    /// Posts a CQE, and returns whether it did: not if the pool has stopped. Waits for room first; a producer that keeps to its credits always
+    /// Posts the results of entries, and takes back what those gave that cannot be posted.
+    fn post_all(&self, results: &mut Vec<(Sqe, i32)>) {
+        let posted = self.post_each(results.iter().map(|(sqe, result)| (sqe.user_data, *result)));
+        for (sqe, result) in results.drain(..).skip(posted) {
+            if sqe.opcode == IORING_OP_OPENAT && sqe.file_index == 0 {
+                close_unseen(result);
+            }
+            self.tables.services.unseen(&sqe, result);
+        }
+    }
+
+    /// Posts a CQE.
+    fn post(&self, user_data: u64, result: i32) {
+        self.post_each(std::iter::once((user_data, result)));
+    }
+
+    /// Posts CQEs, and returns how many: all, or fewer if the pool has stopped. Waits for room first; a producer that keeps to its credits always
     /// leaves some.
-    fn post(&self, user_data: u64, res: i32) -> bool {
+    fn post_each(&self, results: impl Iterator<Item = (u64, i32)>) -> usize {
         let parts = &self.parts;
         let gone = lock(&self.post);
         if *gone {
-            return false;
+            return 0;
         }
         // ORDERING: relaxed; the tail is written only with `post` locked.
-        let tail = self.word(parts.cq_tail).peek();
-        // ORDERING: acquire; partner: the consumer's `publish` of the head. It has read the entry that is about to be
-        // overwritten.
-        while tail.wrapping_sub(self.word(parts.cq_head).observe()) >= parts.cq_entries {
-            if lock(&self.queue).stopped {
-                return false;
+        let first = self.word(parts.cq_tail).peek();
+        let mut tail = first;
+        for (user_data, res) in results {
+            // ORDERING: acquire; partner: the consumer's `publish` of the head. It has read the entry that is about to be
+            // overwritten.
+            while tail.wrapping_sub(self.word(parts.cq_head).observe()) >= parts.cq_entries {
+                // ORDERING: as below. The consumer makes room when it has seen what there is.
+                self.word(parts.cq_tail).publish(tail);
+                if lock(&self.queue).stopped {
+                    return tail.wrapping_sub(first) as usize;
+                }
+                std::thread::sleep(NAP);
             }
-            std::thread::sleep(NAP);
+            // SAFETY:
+            // - a cell of the ring, whose memory is there while `post` is locked and not set
+            let cell = unsafe { &*parts.cqe(tail) };
+            // SAFETY:
+            // - not published yet (the tail is, below), and its last content was consumed (the head was observed past it)
+            unsafe { cell.write(Cqe { user_data, res, flags: 0 }) };
+            tail = tail.wrapping_add(1);
         }
-        // SAFETY:
-        // - a cell of the ring, whose memory is there while `post` is locked and not set
-        let cell = unsafe { &*parts.cqe(tail) };
-        // SAFETY:
-        // - not published yet (the tail is, below), and its last content was consumed (the head was observed past it)
-        unsafe { cell.write(Cqe { user_data, res, flags: 0 }) };
-        // ORDERING: release; partner: the consumer's `observe` of the tail. The CQE, and the bytes that the operation moved,
+        // ORDERING: release; partner: the consumer's `observe` of the tail. The CQEs, and the bytes that the operations moved,
         // come before.
-        self.word(parts.cq_tail).publish(tail.wrapping_add(1));
-        true
+        self.word(parts.cq_tail).publish(tail);
+        tail.wrapping_sub(first) as usize
     }
 
     /// Ends all threads. Drops entries that no worker has begun, and those that wait for pipes and sockets; other operations run to
@@ -349,7 +443,7 @@ impl WorkerPool {
         let (mut workers, watcher) = {
             let mut queue = lock(&self.queue);
             queue.stopped = true;
-            queue.waiting.clear();
+            let _ = queue.tasks.take_waiting();
             queue.parked.clear();
             (std::mem::take(&mut queue.workers), queue.watcher.take())
         };
@@ -374,33 +468,16 @@ impl WorkerPool {
     }
 }
 
-impl Task {
-    /// The `user_data`, and the result where there is no worker for it.
-    fn refused(&self) -> (u64, i32) {
-        match self {
-            Self::Perform { sqe, .. } => (sqe.user_data, -Errno::BUSY.number()),
-            Self::Answer { user_data, result } => (*user_data, *result),
-        }
-    }
-    fn is(&self, wanted: u64) -> bool {
-        matches!(self, Self::Perform { sqe, .. } if sqe.user_data == wanted)
-    }
-}
-
 impl Queue {
     /// Cancels an entry that waits, for a worker or for a file; the result of the cancellation.
     fn cancel(&mut self, user_data: u64) -> i32 {
         let result = -Errno::CANCELED.number();
         if let Some(place) = self.parked.iter().position(|parked| parked.sqe.user_data == user_data) {
             self.parked.swap_remove(place);
-        } else if let Some(place) = self.waiting.iter().position(|task| task.is(user_data)) {
-            self.waiting.remove(place);
-        } else if self.running.contains(&user_data) {
-            return -libc::EALREADY;
-        } else {
-            return -Errno::NOENT.number();
+        } else if !self.tasks.remove(user_data) {
+            return if self.tasks.is_running(user_data) { -libc::EALREADY } else { -Errno::NOENT.number() };
         }
-        self.waiting.push_back(Task::Answer { user_data, result });
+        self.tasks.push(Task::Answer { user_data, result });
         0
     }
 }

@@ -30,8 +30,8 @@ use crate::cpu;
 use crate::gpu::GpuError;
 use crate::ring::{self, Chosen, CpuMemory, MemorySource, Mode, Ring, RingConfig, RingService};
 
-/// Entries of the service ring.
-const SERVICE_ENTRIES: u32 = 256;
+/// Entries of the service ring: a call of as many warps as keep its workers busy.
+const SERVICE_ENTRIES: u32 = 1024;
 
 /// Rings that work, and their service.
 struct Served {
@@ -53,7 +53,7 @@ impl Served {
         let mut chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories)
             .map_err(OpenError::Ring)?;
         if chosen.mode != Mode::Threads {
-            // Small: a warp's calls go at once, and more warps than fit wait for slots.
+            // A warp's calls go at once, and more warps than fit wait for slots.
             let config = RingConfig {
                 memory: chosen.memory,
                 entries: SERVICE_ENTRIES,

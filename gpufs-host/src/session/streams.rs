@@ -1,12 +1,15 @@
 //! Streams that the host opens for kernels: `fopen(3)` and its kin, made as device calls by the host.
+#![expect(unsafe_code, reason = "duplicates a descriptor that the session has")]
 
 use std::ffi::CString;
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::io::{Seek, SeekFrom};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gpufs_core::Errno;
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_device::kernel::FileHandle;
 use gpufs_device::{File, Fs};
 
@@ -126,6 +129,22 @@ impl Session {
         opened.and_then(|opened| opened).map_err(failed)
     }
 
+    /// A descriptor of the process for a stream's file, as `fileno(3)`: a duplicate, which the program closes, and which stays when the stream or
+    /// the session is closed. The stream is flushed first. Of a seekable file that does not only append, the descriptor stands where the
+    /// stream does; the stream goes on where it was, whatever the descriptor is used for. A file that the host registered is the same file.
+    ///
+    /// # Errors
+    /// As [`Session::fflush`]; `EBADF` for a stream on memory; `EMFILE` where the process has no descriptor left.
+    pub fn fileno(&mut self, file: FileHandle) -> Result<OwnedFd, FileError> {
+        let tables = self.device_tables();
+        let found = self.with_tables(|view| duplicate(view, file.get_at(Fs::new(view), tables)?));
+        found.and_then(|found| found).map_err(|errno| FileError {
+            what: "the descriptor of a stream",
+            path: None,
+            errno,
+        })
+    }
+
     /// Writes what a stream holds, as `fflush(3)`.
     ///
     /// # Errors
@@ -154,4 +173,19 @@ impl Session {
         let called = self.with_tables(|view| file.get_at(Fs::new(view), tables).and_then(call));
         called.and_then(|called| called).map_err(|errno| FileError { what, path: None, errno })
     }
+}
+
+/// A duplicate of the descriptor of a stream's file, where the stream stands.
+fn duplicate(tables: &'static SessionTables, file: File) -> Result<OwnedFd, Errno> {
+    let of = |error: std::io::Error| error.raw_os_error().map_or(Errno::IO, Errno::from_number);
+    let (entry, flags) = tables.file_and_flags(file.fileno()?)?;
+    file.fflush()?;
+    // SAFETY:
+    // - the entry of a stream that is open has a descriptor that is open, and `&mut Session` lets nobody close it meanwhile
+    let ours = unsafe { BorrowedFd::borrow_raw(entry.descriptor.peek().cast_signed()) };
+    let mut made = std::fs::File::from(ours.try_clone_to_owned().map_err(of)?);
+    if flags & OpenFile::SEEKABLE != 0 && flags & OpenFile::APPEND == 0 {
+        made.seek(SeekFrom::Start(file.ftell()?)).map_err(of)?;
+    }
+    Ok(made.into())
 }

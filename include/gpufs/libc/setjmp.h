@@ -1,14 +1,26 @@
-/* C11 7.13, on a GPU, which has no such jump: setjmp returns 0, and longjmp ends the program with a line on the standard
- * error and status 134. A program that jumps only after errors runs up to the first. */
+/* C11 7.13, on a GPU, which has no jump from one function into another: gpufs build makes of it that the functions between
+ * return, one after the other. The frame of the function with the setjmp says where a jump leads; one that has returned,
+ * or an environment that was never set, ends the program with a line on the standard error and status 134. */
 #ifndef GPUFS_LIBC_SETJMP_H
 #define GPUFS_LIBC_SETJMP_H
-typedef int jmp_buf[1];
-typedef int sigjmp_buf[1];
-_Noreturn void gpufs_no_longjmp(void);
-#define setjmp(environment) ((void)(environment), 0)
-#define _setjmp(environment) ((void)(environment), 0)
-#define sigsetjmp(environment, mask) ((void)(environment), (void)(mask), 0)
-#define longjmp(environment, value) ((void)(environment), (void)(value), gpufs_no_longjmp())
-#define _longjmp(environment, value) longjmp(environment, value)
-#define siglongjmp(environment, value) longjmp(environment, value)
+struct gpufs_jump {
+    void *frame;
+    long place;
+};
+typedef struct gpufs_jump jmp_buf[1];
+typedef struct gpufs_jump sigjmp_buf[1];
+/* No function: tools/gpufs/src/build/jumps.rs puts code in its place. */
+int gpufs_setjmp_(struct gpufs_jump *environment);
+#if !defined(GPUFS_LIBC_BUILDING)
+_Noreturn
+#endif
+void gpufs_longjmp_(struct gpufs_jump *environment, int value);
+/* Compilers know a function of the name longjmp, and that it does not return. */
+#define longjmp gpufs_longjmp_
+#define _longjmp gpufs_longjmp_
+#define siglongjmp gpufs_longjmp_
+#define setjmp(environment) gpufs_setjmp_(environment)
+#define _setjmp(environment) gpufs_setjmp_(environment)
+/* There is no mask of signals. */
+#define sigsetjmp(environment, mask) ((void)(mask), gpufs_setjmp_(environment))
 #endif

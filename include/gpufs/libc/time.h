@@ -21,6 +21,13 @@ struct timespec {
     time_t tv_sec;
     long tv_nsec;
 };
+#define CLOCK_REALTIME 0
+#define CLOCK_MONOTONIC 1
+typedef int clockid_t;
+/* The host's clocks, read between the call and its return. */
+int clock_gettime(clockid_t clock, struct timespec *into);
+/* By the GPU's clock. No signal ends it: `left` is not touched. */
+int nanosleep(const struct timespec *duration, struct timespec *left);
 time_t time(time_t *into);
 /* Of the GPU, since the first call of time or clock. */
 clock_t clock(void);

@@ -47,6 +47,35 @@
 #define POSIX_FADV_WILLNEED 3
 #define POSIX_FADV_DONTNEED 4
 #define POSIX_FADV_NOREUSE 5
+#define FD_CLOEXEC 1
+#define F_DUPFD 0
+#define F_GETFD 1
+#define F_SETFD 2
+#define F_GETFL 3
+#define F_SETFL 4
+#define F_GETLK 5
+#define F_SETLK 6
+#define F_SETLKW 7
+#define F_OFD_GETLK 36
+#define F_OFD_SETLK 37
+#define F_OFD_SETLKW 38
+#define F_DUPFD_CLOEXEC 1030
+#define F_RDLCK 0
+#define F_WRLCK 1
+#define F_UNLCK 2
+struct flock {
+    short l_type;
+    short l_whence;
+    off_t l_start;
+    off_t l_len;
+    pid_t l_pid;
+};
+#endif
+
+#if defined(GPUFS_WITH_GNU_) && !defined(AT_RENAME_NOREPLACE)
+#define AT_RENAME_NOREPLACE 1
+#define AT_RENAME_EXCHANGE 2
+#define AT_RENAME_WHITEOUT 4
 #endif
 
 /* The mode follows the flags where a file may be made. */
@@ -59,8 +88,51 @@ GPUFS_STANDARD_PLAIN_(int, open, (const char *path, int flags, ...),
 GPUFS_STANDARD_PLAIN_(int, openat, (int folder, const char *path, int flags, ...),
                       GPUFS_STANDARD_MODE_ARGUMENT_
                       return gpufs_value_(gpufs_openat(gpufs_used_(), folder, path, flags, mode));)
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_PLAIN_(int, open64, (const char *path, int flags, ...),
+                      GPUFS_STANDARD_MODE_ARGUMENT_ return gpufs_value_(gpufs_open(gpufs_used_(), path, flags, mode));)
+#endif
 GPUFS_STANDARD_(int, creat, (const char *path, mode_t mode), (path, mode),
                 return gpufs_value_(gpufs_creat(gpufs_used_(), path, mode));)
+/* Record locks belong to the open file description, as with F_OFD_SETLK. A descriptor is the session's and no program
+ * inherits it: FD_CLOEXEC is always set. A copy that is to have a number from `least` on has to find the lowest free one
+ * there, else it is EINVAL; so are F_GETFL, F_SETFL and what is not named here. */
+GPUFS_STANDARD_PLAIN_(int, fcntl, (int descriptor, int command, ...),
+    va_list list; va_start(list, command);
+    struct flock *lock = (struct flock *)0; int least = 0, copy, result;
+    if (command == F_GETLK || command == F_SETLK || command == F_SETLKW || (command >= 36 && command <= 38)) {
+        lock = va_arg(list, struct flock *);
+    } else if (command == F_DUPFD || command == 1030) { least = va_arg(list, int); }
+    va_end(list);
+    if (lock != (struct flock *)0) {
+        gpufs_record_lock wanted = {(int16_t)lock->l_type, (int16_t)lock->l_whence, lock->l_start, lock->l_len, 0};
+        int find = command == F_GETLK || command == 36;
+        int what = find ? GPUFS_F_GETLK : command == F_SETLKW || command == 38 ? GPUFS_F_SETLKW : GPUFS_F_SETLK;
+        result = gpufs_value_(gpufs_fcntl(gpufs_used_(), descriptor, what, &wanted));
+        if (result == 0 && find) {
+            lock->l_type = wanted.l_type; lock->l_whence = wanted.l_whence;
+            lock->l_start = wanted.l_start; lock->l_len = wanted.l_len; lock->l_pid = wanted.l_pid;
+        }
+        return result;
+    }
+    switch (command) {
+    case F_DUPFD:
+    case 1030:
+        copy = gpufs_value_(gpufs_dup(gpufs_used_(), descriptor));
+        if (copy < 0 || copy >= least) { return copy; }
+        (void)gpufs_close(gpufs_used_(), copy);
+        break;
+    case F_GETFD:
+    case F_SETFD: {
+        struct gpufs_stat looked;
+        result = gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, &looked));
+        return result != 0 ? result : command == F_GETFD ? FD_CLOEXEC : 0;
+    }
+    default:
+        break;
+    }
+    gpufs_set_errno_(22);
+    return -1;)
 #if defined(GPUFS_WITH_POSIX_)
 /* The error is the result. */
 #define GPUFS_STANDARD_ERROR_(call) int before = errno, result; result = gpufs_value_(call) == 0 ? 0 : errno; errno = before; return result;

@@ -125,6 +125,8 @@ GPUFS_STANDARD_(int, rename, (const char *from, const char *to), (from, to),
 
 GPUFS_STANDARD_(FILE *, freopen, (const char *path, const char *mode, FILE *file), (path, mode, file),
                 return GPUFS_FILE_(gpufs_freopen(path, mode, GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(char *, tmpnam, (char *path), (path), static char own[L_tmpnam];
+                return gpufs_value_(gpufs_tmpnam(gpufs_used_(), path != 0 ? path : own));)
 GPUFS_STANDARD_(FILE *, tmpfile, (void), (), return GPUFS_FILE_(gpufs_tmpfile(gpufs_used_()));)
 
 #include <gpufs/standard/stdio_formats.h>
@@ -152,6 +154,10 @@ GPUFS_STANDARD_(FILE *, fdopen, (int descriptor, const char *mode), (descriptor,
                 return GPUFS_FILE_(gpufs_fdopen(gpufs_used_(), descriptor, mode));)
 GPUFS_STANDARD_(int, fileno, (FILE *file), (file),
                 return gpufs_value_(gpufs_fileno(GPUFS_HANDLE_(file)));)
+GPUFS_STANDARD_(FILE *, fmemopen, (void *memory, size_t bytes, const char *mode), (memory, bytes, mode),
+                return GPUFS_FILE_(gpufs_fmemopen(gpufs_used_(), memory, bytes, mode));)
+GPUFS_STANDARD_(FILE *, open_memstream, (char **text, size_t *size), (text, size),
+                return GPUFS_FILE_(gpufs_open_memstream(gpufs_used_(), text, size));)
 GPUFS_STANDARD_(FILE *, popen, (const char *command, const char *mode), (command, mode),
                 return GPUFS_FILE_(gpufs_popen(gpufs_used_(), command, mode));)
 GPUFS_STANDARD_(int, pclose, (FILE *file), (file),
@@ -189,9 +195,20 @@ GPUFS_STANDARD_(int, fputs_unlocked, (const char *string, FILE *file), (string, 
 #if defined(__USE_LARGEFILE64)
 GPUFS_STANDARD_(FILE *, fopen64, (const char *path, const char *mode), (path, mode),
                 return fopen(path, mode);)
+GPUFS_STANDARD_(FILE *, freopen64, (const char *path, const char *mode, FILE *file), (path, mode, file),
+                return freopen(path, mode, file);)
+GPUFS_STANDARD_(FILE *, tmpfile64, (void), (), return tmpfile();)
 GPUFS_STANDARD_(int, fseeko64, (FILE *file, off64_t offset, int whence), (file, offset, whence),
                 return fseeko(file, offset, whence);)
 GPUFS_STANDARD_(off64_t, ftello64, (FILE *file), (file), return ftello(file);)
+#if defined(GPUFS_DROP_IN_HOST_)
+GPUFS_STANDARD_(int, fgetpos64, (FILE *file, fpos64_t *position), (file, position),
+                int64_t offset = gpufs_value_(gpufs_ftello(GPUFS_HANDLE_(file))); if (offset < 0) { return -1; }
+                __builtin_memcpy(position, &offset, sizeof offset); return 0;)
+GPUFS_STANDARD_(int, fsetpos64, (FILE *file, const fpos64_t *position), (file, position), int64_t offset;
+                __builtin_memcpy(&offset, position, sizeof offset);
+                return gpufs_value_(gpufs_fseeko(GPUFS_HANDLE_(file), offset, SEEK_SET));)
+#endif
 #endif
 
 /* CUDA and HIP: the names themselves. */

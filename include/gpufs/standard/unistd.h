@@ -14,6 +14,9 @@
 #undef GPUFS_READING_C_LIBRARY_
 #else
 #include <gpufs/standard/types.h>
+#if __has_include(<getopt.h>)
+#include <getopt.h>
+#endif
 #define STDIN_FILENO 0
 #define STDOUT_FILENO 1
 #define STDERR_FILENO 2
@@ -30,6 +33,14 @@
 
 GPUFS_STANDARD_(int, close, (int descriptor), (descriptor),
                 return gpufs_value_(gpufs_close(gpufs_used_(), descriptor));)
+GPUFS_STANDARD_(int, dup, (int descriptor), (descriptor),
+                return gpufs_value_(gpufs_dup(gpufs_used_(), descriptor));)
+GPUFS_STANDARD_(int, dup2, (int descriptor, int other), (descriptor, other),
+                return gpufs_value_(gpufs_dup2(gpufs_used_(), descriptor, other));)
+#if defined(GPUFS_WITH_GNU_)
+GPUFS_STANDARD_(int, dup3, (int descriptor, int other, int flags), (descriptor, other, flags),
+                return gpufs_value_(gpufs_dup3(gpufs_used_(), descriptor, other, flags));)
+#endif
 GPUFS_STANDARD_(ssize_t, read, (int descriptor, void *into, size_t bytes), (descriptor, into, bytes),
                 return (ssize_t)gpufs_value_(gpufs_read(gpufs_used_(), descriptor, into, bytes));)
 GPUFS_STANDARD_(ssize_t, write, (int descriptor, const void *from, size_t bytes), (descriptor, from, bytes),
@@ -80,6 +91,12 @@ GPUFS_STANDARD_(int, faccessat, (int folder, const char *path, int mode, int fla
 #if defined(__USE_LARGEFILE64)
 GPUFS_STANDARD_(off64_t, lseek64, (int descriptor, off64_t offset, int whence), (descriptor, offset, whence),
                 return lseek(descriptor, offset, whence);)
+GPUFS_STANDARD_(ssize_t, pread64, (int descriptor, void *into, size_t bytes, off64_t offset),
+                (descriptor, into, bytes, offset), return pread(descriptor, into, bytes, offset);)
+GPUFS_STANDARD_(ssize_t, pwrite64, (int descriptor, const void *from, size_t bytes, off64_t offset),
+                (descriptor, from, bytes, offset), return pwrite(descriptor, from, bytes, offset);)
+GPUFS_STANDARD_(int, ftruncate64, (int descriptor, off64_t length), (descriptor, length),
+                return ftruncate(descriptor, length);)
 #endif
 
 #endif

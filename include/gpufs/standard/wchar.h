@@ -19,4 +19,10 @@
 #undef GPUFS_READING_C_LIBRARY_
 #endif
 
+/* A stream is one of bytes, whatever is asked for. */
+#if defined(GPUFS_DROP_IN_HOST_) && defined(__GLIBC__) && !defined(__cplusplus)
+GPUFS_STANDARD_(int, fwide, (__FILE *file, int mode), (file, mode),
+                return gpufs_fwide((gpufs_file *)(void *)file, mode);)
+#endif
+
 #endif

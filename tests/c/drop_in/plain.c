@@ -1,9 +1,13 @@
 /* A source that knows nothing of gpufs. Each thread of drop_in/main.c calls plain(). */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int plain(int number);
+
+static int close_all(int one, int two, int three) { return close(one) | close(two) | close(three); }
 
 /* Members and parameters with names of the C library. */
 struct operations {
@@ -50,6 +54,26 @@ int plain(int number) {
     if (fopen("not/there", "r") != NULL || errno != ENOENT) {
         return __LINE__;
     }
+    {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = 0, .l_start = 1, .l_len = 2};
+        int descriptor = open(name, O_RDWR), copy = fcntl(descriptor, F_DUPFD, 3), other = open(name, O_RDWR);
+        if (descriptor < 3 || copy < 3 || copy == descriptor || fcntl(copy, F_GETFD) != FD_CLOEXEC) {
+            return __LINE__;
+        }
+        if (fcntl(descriptor, F_SETLK, &lock) != 0 || fcntl(other, F_SETLK, &lock) != -1 || errno != EAGAIN) {
+            return __LINE__;
+        }
+        if (fcntl(other, F_GETLK, &lock) != 0 || lock.l_type != F_WRLCK || lock.l_start != 1 || lock.l_len != 2) {
+            return __LINE__;
+        }
+        if (fcntl(descriptor, F_GETFL) != -1 || errno != EINVAL || fcntl(copy, F_DUPFD, 100000) != -1 || errno != EINVAL) {
+            return __LINE__;
+        }
+        if (close_all(descriptor, copy, other) != 0 || fcntl(copy, F_GETFD) != -1 || errno != EBADF) {
+            return __LINE__;
+        }
+    }
+    errno = 0;
     if (fputc('x', stdin) != EOF || errno != EBADF) {
         return __LINE__;
     }

@@ -85,6 +85,11 @@ static void memory(void) {
     struct pair wanted = {2, 0};
     struct pair *found = bsearch(&wanted, pairs, 5, sizeof pairs[0], by_key);
     printf("found %d\n", found->place);
+    char *word = NULL;
+    int end = 0;
+    printf("%d", sscanf("  allocated, here", "%m[a-z], %n", &word, &end));
+    printf(" %s %d\n", word != NULL ? word : "(none)", end);
+    free(word);
 }
 
 static void calendar(void) {

@@ -8,22 +8,34 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
+/* A GPU's C library has none of these. */
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+#if __has_include(<sys/wait.h>)
+#include <sys/wait.h>
+#endif
 
 #define EXIT_UNSUPPORTED 77
 
 #define SUPPORT __attribute__((unused)) static
 
 SUPPORT int test_verbose;
+#define verbose_printf(...)      \
+    do {                         \
+        if (test_verbose > 0) {  \
+            printf(__VA_ARGS__); \
+        }                        \
+    } while (0)
 
 static int support_failures;
 
@@ -95,6 +107,8 @@ SUPPORT void support_compare_string(const char *left, const char *right, const c
 #define xfmemopen(...) SUPPORT_X(fmemopen(__VA_ARGS__), == NULL, "fmemopen")
 #define xopen(...) SUPPORT_X(open(__VA_ARGS__), < 0, "open")
 #define xdup(...) SUPPORT_X(dup(__VA_ARGS__), < 0, "dup")
+#define xdup2(...) SUPPORT_X(dup2(__VA_ARGS__), < 0, "dup2")
+#define xfstat64(...) SUPPORT_X(fstat64(__VA_ARGS__), != 0, "fstat64")
 #define xunlink(...) SUPPORT_X(unlink(__VA_ARGS__), != 0, "unlink")
 #define xmkdir(...) SUPPORT_X(mkdir(__VA_ARGS__), != 0, "mkdir")
 #define xpipe(...) SUPPORT_X(pipe(__VA_ARGS__), != 0, "pipe")
@@ -177,6 +191,7 @@ SUPPORT int support_file_has(FILE *file, const char *text) {
     free(found);
     return (int)got;
 }
+#define support_compare_file_string(file, text) (!support_file_has((file), (text)))
 #define TEST_COMPARE_FILE_STRING(file, text) TEST_VERIFY(support_file_has((file), (text)))
 #define TEST_OPEN_AND_COMPARE_FILE_STRING(path, text)   \
     ({                                                  \

@@ -4,7 +4,10 @@
 #![cfg_attr(target_arch = "amdgpu", feature(abi_gpu_kernel))]
 #![expect(unsafe_code, reason = "memory shared with the host, at an address that is an argument")]
 
+mod attempts;
 mod calls;
+#[path = "../../../examples/csv/kernel.rs"]
+mod csv;
 mod meetings;
 mod records;
 
@@ -12,10 +15,12 @@ use gpufs_core::word::SharedWord;
 use gpufs_device::warp::global_thread;
 use gpufs_device::{fprintf, kernel};
 
+pub use attempts::{Attempt, What, attempt};
 pub use calls::{
     Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, PIECES_MAX, SCAN_BYTES, SCANS, STOP,
     Script, UNTOUCHED, Verb, hash, piece, print_formats, resolve, script,
 };
+pub use csv::totals;
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
 

@@ -55,6 +55,9 @@ pub struct Case {
     counted: Vec<usize>,
     /// Whether its targets are numbered.
     numbered: bool,
+    /// Whether a conversion reads the prefixes of integers, and whether its width may end behind one.
+    reads_prefixes: bool,
+    cuts_prefixes: bool,
 }
 
 /// What came of a case.
@@ -101,6 +104,8 @@ impl Case {
             kinds: Vec::new(),
             counted: Vec::new(),
             numbered: random.one_in(6),
+            reads_prefixes: false,
+            cuts_prefixes: false,
         };
         if case.numbered {
             // Which are used, each at most once, is said by the conversions.
@@ -143,9 +148,33 @@ impl Case {
             }
         }
         case.text.retain(|byte| *byte != 0);
+        case.without_misread();
         // As wide characters it fits a target.
         case.text.truncate(ROOM / 4 - 1);
         case
+    }
+
+    /// Notes a conversion of this width that reads prefixes.
+    fn reads_prefix(&mut self, width: &str) {
+        self.reads_prefixes = true;
+        self.cuts_prefixes |= !width.is_empty();
+    }
+
+    /// Takes out of the text what glibc before 2.42 reads other than C11 and C23 say: prefixes without a digit, `0b` for `%i`, and `nan(`.
+    fn without_misread(&mut self) {
+        let (reads_prefixes, cuts_prefixes) = (self.reads_prefixes, self.cuts_prefixes);
+        let is_misread = |text: &[u8]| match text {
+            [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() && !cuts_prefixes => false,
+            [b'0', b'x' | b'X' | b'b' | b'B', ..] => reads_prefixes,
+            [word @ .., b'('] => word.eq_ignore_ascii_case(b"nan"),
+            _ => false,
+        };
+        // Ends: each round takes a byte out.
+        while let Some(at) = (0..self.text.len())
+            .find(|at| is_misread(&self.text[*at..]) || self.text.get(*at..at + 4).is_some_and(is_misread))
+        {
+            self.text.remove(at + 1);
+        }
     }
 
     fn say(&mut self, text: &str) {
@@ -175,8 +204,8 @@ impl Case {
         let kind = match random.below(20) {
             0..7 => self.integer(random, &width_text),
             7 => {
-                self.say(&width_text);
-                self.say("p");
+                self.say(&format!("{width_text}p"));
+                self.reads_prefix(&width_text);
                 self.text.extend(random.pick(&POINTERS).bytes());
                 Kind::Pointer
             }
@@ -240,7 +269,11 @@ impl Case {
             ("t", Kind::Int64),
         ]);
         self.say(size);
-        self.say(random.pick(&["d", "d", "i", "i", "u", "o", "x", "X"]));
+        let letter = random.pick(&["d", "d", "i", "i", "u", "o", "x", "X"]);
+        self.say(letter);
+        if matches!(letter, "i" | "x" | "X") {
+            self.reads_prefix(width);
+        }
         self.text.extend(integer(random).bytes());
         kind
     }

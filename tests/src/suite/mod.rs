@@ -189,6 +189,7 @@ macro_rules! suite_cases {
             sharing {
                 lanes_share_a_stream any,
                 reads_share_few_buffers any,
+                csv_files_by_a_crate_of_others any,
             }
             differential {
                 streams_like_the_c_librarys any,
@@ -209,6 +210,11 @@ macro_rules! suite_cases {
                 the_process_runs_out_of_descriptors alone,
                 a_file_grows_past_the_limit alone,
                 closed_is_closed any,
+                paths_that_lead_nowhere any,
+                names_that_are_taken any,
+                descriptors_that_are_closed any,
+                calls_without_permission alone,
+                a_full_disk_under_vectors_formats_and_names alone,
                 a_wait_past_the_deadline_says_where alone,
                 a_stream_to_a_pipe_that_nobody_reads any,
             }

@@ -1,5 +1,6 @@
 //! Which programs a suite has, found in the folder that was given, and how each is compiled. Only names are here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{files_of, ours};
@@ -14,7 +15,7 @@ pub(crate) struct Program {
     /// Folders of headers.
     pub(crate) include: Vec<PathBuf>,
     /// Further options of the compiler.
-    pub(crate) options: Vec<&'static str>,
+    pub(crate) options: Vec<String>,
     /// Its standard input; empty if there is none.
     pub(crate) input: Option<PathBuf>,
 }
@@ -66,29 +67,42 @@ const MUSL: &[&str] = &[
     "regression/statvfs",
 ];
 
+/// Files that libc-test's programs share, and how what a program uses of each begins.
+const MUSL_SHARED: &[(&str, &[&str])] = &[
+    ("print", &[""]),
+    ("rand", &["t_rand", "t_shuffle", "t_choose"]),
+    ("path", &["t_pathrel"]),
+    ("utf8", &["t_setutf8"]),
+    ("setrlim", &["t_setrlim", "t_memfill"]),
+    ("memfill", &["t_memfill"]),
+    ("vmfill", &["t_vmfill", "t_memfill"]),
+    ("fdfill", &["t_fdfill"]),
+];
+
 fn musl(folder: &Path) -> Result<Vec<Program>, String> {
-    let common: Vec<_> = ["print", "rand", "path", "utf8", "setrlim", "memfill", "vmfill", "fdfill"]
-        .iter()
-        .map(|name| folder.join(format!("src/common/{name}.c")))
-        .filter(|path| path.exists())
-        .collect();
-    if common.is_empty() {
+    if !folder.join("src/common/print.c").exists() {
         return Err(format!("{}: no src/common: it is not libc-test", folder.display()));
     }
-    let there = |name: &&&str| folder.join(format!("src/{name}.c")).exists();
-    let program = |name: &&str| Program {
-        name: format!("musl/{name}"),
-        sources: [vec![folder.join(format!("src/{name}.c"))], common.clone()].concat(),
-        include: vec![folder.join("src/common")],
-        options: vec!["-std=c99", "-D_POSIX_C_SOURCE=200809L"],
-        input: None,
+    let program = |name: &&str| {
+        let source = folder.join(format!("src/{name}.c"));
+        let text = std::fs::read_to_string(&source).ok()?;
+        let shared = MUSL_SHARED.iter().filter(|(_, uses)| uses.iter().any(|word| text.contains(word)));
+        let shared = shared.map(|(file, _)| folder.join(format!("src/common/{file}.c")));
+        Some(Program {
+            name: format!("musl/{name}"),
+            sources: std::iter::once(source).chain(shared.filter(|path| path.exists())).collect(),
+            include: vec![folder.join("src/common")],
+            options: ["-std=c99", "-D_POSIX_C_SOURCE=200809L"].map(str::to_owned).to_vec(),
+            input: None,
+        })
     };
-    Ok(MUSL.iter().filter(there).map(program).collect())
+    Ok(MUSL.iter().filter_map(program).collect())
 }
 
 fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
     let mut programs = Vec::new();
     for part in ["stdio-common", "libio"] {
+        let standards = standards(&folder.join(part).join("Makefile"));
         for source in files_of(&folder.join(part))? {
             let Some(name) =
                 source.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".c"))
@@ -99,11 +113,16 @@ fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
                 continue;
             }
             let input = source.with_extension("input");
+            let standard = standards.get(name).map_or("-std=gnu17", String::as_str);
             let program = Program {
                 name: format!("glibc/{part}/{name}"),
-                // libio has a stdio.h that is not for programs.
-                include: if part == "libio" { vec![ours()] } else { vec![ours(), folder.join(part)] },
-                options: vec!["-std=gnu17", "-D_GNU_SOURCE", "-DOBJPFX=\"./\""],
+                // libio has a stdio.h that is not for programs. The suite's own folder has what its older tests begin with.
+                include: if part == "libio" {
+                    vec![ours(), folder.to_owned()]
+                } else {
+                    vec![ours(), folder.join(part), folder.to_owned()]
+                },
+                options: [standard, "-D_GNU_SOURCE", "-DOBJPFX=\"./\""].map(str::to_owned).to_vec(),
                 input: input.exists().then_some(input),
                 sources: vec![source.clone()],
             };
@@ -111,6 +130,17 @@ fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
         }
     }
     Ok(programs)
+}
+
+/// The standards that a makefile has tests compiled for, `CFLAGS-NAME.c += -std=…`, by their names; none where there is no makefile.
+fn standards(makefile: &Path) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(makefile).unwrap_or_default();
+    let line = |line: &str| {
+        let (name, flags) = line.strip_prefix("CFLAGS-")?.split_once(".c +=")?;
+        let standard = flags.split_whitespace().find(|flag| flag.starts_with("-std="))?;
+        Some((name.to_owned(), standard.to_owned()))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 /// A program that checks what it reads, `tst-scanf-format-FUNCTION-TYPE`, once for each input of its type; another once.

@@ -24,6 +24,11 @@ impl Expected {
         });
         Ok(Self(pairs.collect::<Result<_, String>>()?))
     }
+
+    /// Whether a test stands there.
+    pub(crate) fn names(&self, test: &str) -> bool {
+        self.0.contains_key(test)
+    }
 }
 
 /// Prints a line for each test that did not simply pass, and the sums. Whether all ended as expected.

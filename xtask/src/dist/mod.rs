@@ -40,6 +40,15 @@ const PROGRAMS: &[(&str, &[&str])] =
 /// Builds the device code of every kind. Builds HIP's programs from the prefix by CMake, looks for the expected instructions in them, and runs
 /// them: they must say that there is no GPU.
 pub(crate) fn check() -> Vec<Report> {
+    check_devices(|name| !device::AT_NIGHT.contains(&name))
+}
+
+/// The same of the GPUs that are left to the night.
+pub(crate) fn check_at_night() -> Vec<Report> {
+    check_devices(|name| device::AT_NIGHT.contains(&name))
+}
+
+fn check_devices(wanted: impl Fn(&str) -> bool) -> Vec<Report> {
     let prefix = target_directory().join("dist-check");
     let mut reports = Vec::new();
     let library = host_hip(&prefix, "dev");
@@ -50,39 +59,45 @@ pub(crate) fn check() -> Vec<Report> {
         can_build = installed.passed();
         reports.push(installed);
     }
-    for (name, step) in DEVICES {
-        let built = device_code(&prefix, name, step);
-        let passed = built.passed();
-        reports.push(built);
-        if let (true, Some((_, step, expected))) = (passed, BUILT.iter().find(|(gpu, ..)| gpu == name)) {
-            let tools = ["clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy", "llvm-objdump"]
-                .map(device::llvm_tool);
-            let missing = tools.iter().find_map(|tool| tool.as_ref().err()).cloned();
-            let cmake = Command::new("cmake").arg("--version").output();
-            reports.push(match (missing, cmake) {
-                (Some(missing), _) => Report::skipped(step, missing),
-                (_, Err(error)) => Report::skipped(step, format!("cmake: {error}")),
-                _ if !can_build => Report::skipped(step, "there is no libgpufs_hip"),
-                (None, Ok(_)) => {
-                    let [clang, _, bundler, copier, reader] = tools.map(Result::unwrap_or_default);
-                    step::in_process(step, || {
-                        let build = build_hip_programs(&prefix, name, &clang)?;
-                        for (program, arguments) in PROGRAMS {
-                            let program = build.join(program);
-                            inspect(&program, name, [&bundler, &copier, &reader], expected)?;
-                            finds_no_gpu(&program, arguments)?;
-                        }
-                        Ok(())
-                    })
-                }
-            });
-        }
-    }
+    let devices: Vec<_> = DEVICES.iter().filter(|(name, _)| wanted(name)).collect();
+    reports
+        .extend(step::two_at_a_time(&devices, |(name, step)| check_device(&prefix, name, step, can_build)));
     if can_build {
         reports.extend(programs::check(&prefix));
     } else {
         reports.push(Report::skipped("C programs", "the prefix has no headers"));
     }
+    reports
+}
+
+/// The device code of one kind, and HIP's programs with it, where they `can_build`.
+fn check_device(prefix: &Path, name: &str, step: &'static str, can_build: bool) -> Vec<Report> {
+    let mut reports = vec![device_code(prefix, name, step)];
+    let Some((_, step, expected)) = BUILT.iter().find(|(gpu, ..)| *gpu == name) else { return reports };
+    if !reports[0].passed() {
+        return reports;
+    }
+    let tools =
+        ["clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy", "llvm-objdump"].map(device::llvm_tool);
+    let missing = tools.iter().find_map(|tool| tool.as_ref().err()).cloned();
+    let cmake = Command::new("cmake").arg("--version").output();
+    reports.push(match (missing, cmake) {
+        (Some(missing), _) => Report::skipped(step, missing),
+        (_, Err(error)) => Report::skipped(step, format!("cmake: {error}")),
+        _ if !can_build => Report::skipped(step, "there is no libgpufs_hip"),
+        (None, Ok(_)) => {
+            let [clang, _, bundler, copier, reader] = tools.map(Result::unwrap_or_default);
+            step::in_process(step, || {
+                let build = build_hip_programs(prefix, name, &clang)?;
+                for (program, arguments) in PROGRAMS {
+                    let program = build.join(program);
+                    inspect(&program, name, [&bundler, &copier, &reader], expected)?;
+                    finds_no_gpu(&program, arguments)?;
+                }
+                Ok(())
+            })
+        }
+    });
     reports
 }
 

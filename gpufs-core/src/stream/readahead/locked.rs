@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "says whose a slot is")]
 
 use super::super::{Buffering, Direction, Progress, State};
-use super::{AT_END, Lines, Place, Stream, lines_in};
+use super::{AT_END, FIRST_SKIPPED, Lines, Place, Stream, lines_in};
 use crate::alloc::Claim;
 use crate::resources::Resources;
 use crate::ring::{Outcome, SlotClaim};
@@ -48,6 +48,10 @@ impl Lines {
     /// Opens lines of at most `most` bytes at the position of a stream that reads, has its buffer used up, and nothing pushed back; not
     /// where there is no memory for them. The lock's holder, one lane, with lines closed and settled.
     pub fn open(&self, resources: &Resources, stream: &Stream, most: u32) {
+        self.open_units(resources, stream, most.min(Self::fitting_line_bytes_max(resources)));
+    }
+    /// As [`Lines::open`], with the word for the units and their length.
+    pub(super) fn open_units(&self, resources: &Resources, stream: &Stream, units: u32) {
         self.calls.set(0);
         let count = self.claim_places(resources);
         if count == 0 {
@@ -64,7 +68,7 @@ impl Lines {
         self.next.set(0);
         self.stopped.set(0);
         self.progressing.0.set(0);
-        self.line_bytes_max.set(most.min(Self::fitting_line_bytes_max(resources)));
+        self.line_bytes_max.set(units);
         let position = stream.position.peek() + u64::from(stream.read_next.peek());
         self.offset.set(position);
         self.published_end.set(position);
@@ -186,10 +190,11 @@ impl Lines {
             let (base, count) = lines_in(place.lines.peek());
             let line = number.checked_sub(base).filter(|line| *line < count)?;
             let begin = self.offset.peek() + place.block_number.peek() * bytes;
+            let carried = place.carried_bytes.peek();
             let start = if line == 0 {
-                -i64::from(place.carried_bytes.peek())
+                -i64::from(carried % FIRST_SKIPPED)
             } else {
-                self.end_of(resources, place, line - 1)
+                self.end_of(resources, place, line - 1 + u64::from(carried / FIRST_SKIPPED))
             };
             Some(begin.wrapping_add_signed(start))
         });

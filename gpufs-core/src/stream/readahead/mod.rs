@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod.rs` | the invariants, the words, where a place keeps its text |
 //! | `take.rs` | taking lines: the fast path |
+//! | `tokens.rs` | tokens in the place of lines |
 //! | `progress.rs` | starting reads and taking in their results |
 //! | `publish.rs` | what a warp does with a block that was read: carrying over, publishing |
 //! | `locked.rs` | under the lock: opening, closing, and where the stream then stands |
@@ -46,13 +47,19 @@
 //! 5. No published line is longer than `line_bytes_max`, and a caller with less room does not take any. So a line is a call's result
 //!    as a whole, and the position of the stream is the end of the last line taken.
 //!
-//! By 4 and 5, closing leaves the lock's holder a stream that reads at a position, as if it had read line by line under the lock.
+//! 6. Where the units are *tokens* ([`Tokens`]), a line is a token instead: white space, and bytes up to the next white space, which is in
+//!    the block, too. Every token that is published is a whole number of the stream's kind. So a conversion of `fscanf` that takes it takes
+//!    all of it, and nothing behind it. A block's first byte may be white space behind a token that ended with the block before: the
+//!    indexing warp notes an end there, and the publisher, which knows, skips it where none ended (FIRST_SKIPPED).
+//!
+//! By 4 to 6, closing leaves the lock's holder a stream that reads at a position, as if it had read line by line under the lock.
 #![expect(unsafe_code, reason = "reads the ends of lines")]
 
 mod locked;
 mod progress;
 mod publish;
 mod take;
+mod tokens;
 
 use super::Stream;
 use super::reservation::{CLOSED, ReservationWords};
@@ -60,6 +67,8 @@ use super::state::BlockState;
 use crate::resources::Resources;
 use crate::ring::CacheAligned;
 use crate::word::{DeviceWord, DeviceWord64};
+
+pub use tokens::Tokens;
 
 /// Blocks that are under way at most.
 pub const PLACES_MAX: usize = 32;
@@ -73,6 +82,9 @@ const SHUT_OUT: u64 = CLOSED | Lines::SPENT;
 const CARRIED: u64 = 1 << 32;
 /// In a place's `lines`: where the base begins. Below it, the count.
 const BASE_SHIFT: u32 = 24;
+
+/// In a place's `carried_bytes`: the first end in the block ends nothing. Below it, bytes.
+const FIRST_SKIPPED: u32 = 1 << 31;
 
 /// In `stopped`: no more lines are published, because of a line that is too long, or a read that failed.
 const AT_LINE: u32 = 1;
@@ -104,7 +116,7 @@ pub struct Place {
     pub count: DeviceWord,
     /// Bytes up to the end of its last newline.
     pub tail: DeviceWord,
-    /// Bytes of the block's first line that were carried over from the block before, and lie in front of its text.
+    /// Bytes of the block's first line that were carried over from the block before, and lie in front of its text; and `FIRST_SKIPPED`.
     pub carried_bytes: DeviceWord,
     /// Whether no line of it can be published: one is too long, or there are too many.
     pub unpublishable: DeviceWord,
@@ -132,7 +144,8 @@ pub struct Lines {
     stopped: DeviceWord,
     /// How far lines are open: `SHUT`, `OPEN` or `EMPTIED` (`locked.rs`). Under the lock.
     open: DeviceWord,
-    /// The longest line that is published, in bytes, newline included. Constant while lines are open.
+    /// The longest line that is published, in bytes, newline included; of tokens, with their kind above it (`tokens.rs`). Constant while
+    /// lines are open.
     line_bytes_max: DeviceWord,
     /// K: a power of two. Constant while lines are open.
     count: DeviceWord,
@@ -202,7 +215,8 @@ impl Lines {
         // ORDERING: relaxed: a hint.
         self.is_open() && self.stopped.peek() == 0
     }
-    /// The longest line that is published, in bytes. A hint, unless the caller has taken lines.
+    /// The longest line that is published, in bytes; more than any line where the units are tokens. A hint, unless the caller has taken
+    /// lines.
     #[must_use]
     pub fn line_bytes_max(&self) -> u32 {
         // ORDERING: relaxed: a hint, or constant.
@@ -238,7 +252,7 @@ impl Lines {
         let ends = text + u64::from(resources.stream_buffers.buffer_bytes);
         (resources.stream_buffers.address(place.buffer.peek()), text, ends)
     }
-    /// Where a line of an indexed block ends in its text.
+    /// Where an end of an indexed block is in its text. With none skipped, the line of that number ends there.
     fn end_of(&self, resources: &Resources, place: &Place, line: u64) -> i64 {
         let ends = self.text(resources, place) + u64::from(resources.stream_buffers.buffer_bytes);
         // SAFETY:

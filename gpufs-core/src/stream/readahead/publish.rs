@@ -1,7 +1,7 @@
 //! What a warp does with a block that was read: it says that the block is indexed, carries over the line that was begun in the block before,
 //! and publishes the lines. Each function is one lane's; the warp copies in between.
 
-use super::{AT_END, AT_LINE, BASE_SHIFT, CARRIED, Lines, Stream};
+use super::{AT_END, AT_LINE, BASE_SHIFT, CARRIED, FIRST_SKIPPED, Lines, Stream};
 use crate::resources::Resources;
 
 impl Lines {
@@ -29,11 +29,12 @@ impl Lines {
             let tail = u64::from(before.tail.peek());
             (stream.block_bytes() - tail, self.text(resources, before) + tail)
         };
-        let most = u64::from(self.line_bytes_max.peek());
-        let fits = place.count.peek() != 0
-            && place.unpublishable.peek() == 0
-            && bytes <= most
-            && bytes + self.end_of(resources, place, 0).cast_unsigned() <= most;
+        let most = u64::from(self.unit_bytes_max());
+        let fits = place.count.peek() != 0 && place.unpublishable.peek() == 0 && bytes <= most && {
+            let skipped = self.skipped(resources, place, (from, bytes));
+            place.count.peek() > skipped
+                && bytes + self.end_of(resources, place, skipped.into()).cast_unsigned() <= most
+        };
         fits.then_some((bytes, from))
     }
 
@@ -42,10 +43,13 @@ impl Lines {
     pub fn publish(&self, resources: &Resources, stream: &Stream, index: u32, carried_bytes: u64) {
         let place = &self.places[index as usize];
         // ORDERING: relaxed: the owner's words, and those that publishers write in turn.
+        let carried = (self.text(resources, place) - carried_bytes, carried_bytes);
+        let skipped = self.skipped(resources, place, carried);
+        place.count.set(place.count.peek() - skipped);
         let (block_number, count) = (place.block_number.peek(), u64::from(place.count.peek()));
         let base = self.published.peek();
         #[allow(clippy::cast_possible_truncation, reason = "at most `line_bytes_max`")]
-        place.carried_bytes.set(carried_bytes as u32);
+        place.carried_bytes.set(carried_bytes as u32 + skipped * FIRST_SKIPPED);
         let begin = self.offset.peek() + block_number * stream.block_bytes();
         self.published_end.set(begin + u64::from(place.tail.peek()));
         place.lines.set(base << BASE_SHIFT | count);

@@ -1,7 +1,7 @@
 //! Taking lines: the fast path, without the lock.
 
 use super::super::reservation::Reservation;
-use super::{CARRIED, Lines, PLACES_MAX, Stream, lines_in};
+use super::{CARRIED, FIRST_SKIPPED, Lines, PLACES_MAX, Stream, lines_in};
 use crate::resources::Resources;
 
 impl Lines {
@@ -19,7 +19,7 @@ impl Lines {
     }
 
     /// The answer where too few lines are available.
-    fn without_available(&self, count: u64) -> Reservation {
+    pub(super) fn without_available(&self, count: u64) -> Reservation {
         // ORDERING: acquire, device, partner `stop`: what is seen next to be available is the last.
         if self.stopped.observe() != 0 && !self.reservation().has_available(count) {
             return Reservation::Closed;
@@ -76,9 +76,11 @@ impl Lines {
     pub fn locate(&self, resources: &Resources, index: u32, line: u64) -> (u64, u64) {
         let place = &self.places[index as usize & (PLACES_MAX - 1)];
         let text = self.text(resources, place);
+        let carried = place.carried_bytes.peek();
+        let number = line + u64::from(carried / FIRST_SKIPPED);
         let (before, end) =
-            (self.end_of(resources, place, line.saturating_sub(1)), self.end_of(resources, place, line));
-        let first_start = -i64::from(place.carried_bytes.peek());
+            (self.end_of(resources, place, number.saturating_sub(1)), self.end_of(resources, place, number));
+        let first_start = -i64::from(carried % FIRST_SKIPPED);
         let start = if line == 0 { first_start } else { before };
         (text.wrapping_add_signed(start), (end - start).cast_unsigned())
     }

@@ -1,6 +1,6 @@
 //! The checks of a format against its targets, by the compiler where the format is a literal, and before a call reads anything.
 
-use super::parse::{Directive, directive};
+use super::parse::{Conversion, Directive, directive};
 use super::{ScanError, Target, TargetKind, Targets, Why};
 use crate::format::Literal;
 
@@ -83,6 +83,34 @@ pub fn count_targets(format: &[u8]) -> Result<usize, ScanError> {
         at = next;
     }
     Ok(reached)
+}
+
+/// How many numbers a format reads that reads nothing else, and whether they are floating-point numbers: decimal conversions of one of the two
+/// kinds, with white space between them or none. `None` for another format, or one with widths or `*`. Of a format in which [`targets`] finds
+/// nothing wrong.
+pub(crate) fn numbers(format: &[u8]) -> Option<(u32, bool)> {
+    let (mut count, mut reals, mut at) = (0, false, 0);
+    let mut ends_with_space = false;
+    // Ends: a directive is not empty.
+    while let Ok(Some((part, next))) = directive(format, at) {
+        ends_with_space = matches!(part, Directive::Space);
+        if let Directive::Conversion(spec) = part {
+            let real = match spec.conversion {
+                Conversion::Integer { base: 10, .. } => false,
+                Conversion::Real => true,
+                _ => return None,
+            };
+            if spec.number != 0 || spec.suppressed || spec.width != 0 || (count > 0 && real != reals) {
+                return None;
+            }
+            (count, reals) = (count + 1, real);
+        } else if !ends_with_space {
+            return None;
+        }
+        at = next;
+    }
+    // White space at the end would take what lies before the next token.
+    (count > 0 && !ends_with_space).then_some((count, reals))
 }
 
 /// [`check`] for targets at hand.

@@ -48,13 +48,14 @@ fn digits<I: Input>(reader: &mut Reader<'_, I>, base: u8) -> Result<Option<Digit
     }
     if reader.next()? == Some(b'0') {
         reader.take();
-        any = true;
+        // A prefix without a digit behind it is no number: the field is the longest prefix of one (C11 7.21.6.2, 9).
         if matches!(base, 0 | 16) && reader.take_letter(b'x')? {
             base = 16;
-        } else if base == 2 && reader.take_letter(b'b')? {
-            // The prefix is taken.
-        } else if base == 0 {
-            base = 8;
+        } else if matches!(base, 0 | 2) && reader.take_letter(b'b')? {
+            base = 2;
+        } else {
+            any = true;
+            base = if base == 0 { 8 } else { base };
         }
     }
     let base = u32::from(if base == 0 { 10 } else { base });
@@ -72,4 +73,30 @@ fn digits<I: Input>(reader: &mut Reader<'_, I>, base: u8) -> Result<Option<Digit
         }
     }
     Ok(any.then_some(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Target, sscanf};
+
+    /// C23 7.23.6.2: `%i` takes the prefixes of each base.
+    #[test]
+    fn prefixes_of_i() {
+        for (text, expected) in
+            [("0b101", 5), ("0B11", 3), ("-0b1", -1), ("0x1f", 31), ("017", 15), ("19", 19), ("0", 0)]
+        {
+            let mut value = 77_i32;
+            let stored = sscanf(text.as_bytes(), b"%i", &[Target::from(&mut value)]);
+            assert_eq!((stored, value), (Ok(Some(1)), expected), "{text}");
+        }
+        for text in ["0b", "0x", "-0X", "0b2", "0xg"] {
+            let mut value = 77_i32;
+            let stored = sscanf(text.as_bytes(), b"%i", &[Target::from(&mut value)]);
+            assert_eq!((stored, value), (Ok(Some(0)), 77), "{text}");
+        }
+        let (mut value, mut rest) = (77_i32, 0_u8);
+        let targets = [Target::from(&mut value), Target::from(&mut rest)];
+        assert_eq!(sscanf(b"0b12", b"%i%c", &targets), Ok(Some(2)));
+        assert_eq!((value, rest), (1, b'2'));
+    }
 }

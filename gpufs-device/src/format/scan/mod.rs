@@ -9,7 +9,7 @@
 //! |---|---|
 //! | widths | up to `i32::MAX`; `*` reads and stores nothing; `'` does nothing, as in the C locale |
 //! | length | `hh`, `h`, `l`, `ll`, `j`, `z`, `t`, C23's `wN` and `wfN` on integers; `l` and `L` on floating point; `l` on `c`, `s`, `[` |
-//! | conversions | `d i u o x X p f F e E g G a A c s [ C S n %`, and C23's `b` |
+//! | conversions | `d i u o x X p f F e E g G a A c s [ C S n %`, and C23's `b`, whose prefix `0b` `%i` takes, too |
 //! | `%m` | memory of the caller's allocator, in C |
 //! | `%1$d` | numbered targets; not mixed with others |
 //!
@@ -21,6 +21,7 @@
 //! | wide characters are decoded from UTF-8, whatever the locale, and `%l[` compares characters | by the locale; bytes are compared |
 //! | bytes that are no character fail as the end of the input does: `EOF` with `EILSEQ` before the first value (C11) | the count, 0 as well |
 //! | `L` is rounded as a double, on a CPU as well | to 64 bits of precision on x86-64 |
+//! | `0x` and `0b` without a digit are no number, and `nan(abc)` is one (C11; glibc from 2.42) | 2.36 reads a 0, and `nan` |
 //! | numbers are rounded to nearest, ties to even | in the rounding direction |
 //! | `+na?` and the like leave the byte that does not match unread | it is read |
 //! | a Rust slice bounds `%s` and `%[` as a width of one less does; a width that it has no room for is an error | undefined |
@@ -35,6 +36,7 @@ mod real;
 mod target;
 mod text;
 
+pub(crate) use check::numbers;
 pub use check::{check, checked, count_targets, takes_all};
 pub use convert::scan;
 pub use error::{ScanError, Why};

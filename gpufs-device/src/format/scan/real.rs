@@ -23,6 +23,7 @@ pub(super) fn read<I: Input>(reader: &mut Reader<'_, I>, size: Size) -> Result<u
         None => return Err(Stop::Mismatch),
         Some(b'n' | b'N') => {
             word(reader, b"nan")?;
+            payload(reader)?;
             if matches!(size, Size::Int) { u64::from(f32::NAN.to_bits()) } else { f64::NAN.to_bits() }
         }
         Some(b'i' | b'I') => {
@@ -60,6 +61,19 @@ fn word<I: Input>(reader: &mut Reader<'_, I>, letters: &[u8]) -> Result<(), Stop
         }
     }
     Ok(())
+}
+
+/// What may follow `nan`: letters, digits and underscores in parentheses (C11 7.22.1.3). They do not change the value.
+fn payload<I: Input>(reader: &mut Reader<'_, I>) -> Result<(), Stop> {
+    if reader.next()? != Some(b'(') {
+        return Ok(());
+    }
+    reader.take();
+    // Ends: each round takes a byte.
+    while reader.next()?.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        reader.take();
+    }
+    word(reader, b")")
 }
 
 /// What comes next in a number.

@@ -109,7 +109,7 @@ fn prepare(held: &LockedStream, total: u64) -> Result<(), Errno> {
     {
         return held.fail(errno);
     } else if held.stream.is_spent() {
-        if let Err(errno) = held.leave_writing() {
+        if let Err(errno) = held.pause_writing() {
             return held.fail(errno);
         }
         held.begin_writing();

@@ -1,66 +1,158 @@
 //! Reading a directory, from a position that the device keeps.
+//!
+//! The system gives many entries at a time, and a call of the device takes few. What it has not taken is kept for its next call, as the C library's
+//! `readdir` keeps it: by the descriptor, with the position that it begins at. A call from another position does not see it, and one from the
+//! start throws it away; so a descriptor that is closed and used again finds nothing of before.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+use std::sync::Mutex;
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{Dirent, Sqe};
+use gpufs_core::abi::{Dirent, READDIR_END, Sqe};
 
 use super::super::sys::{self, signed};
+use super::super::workers::lock;
 
 /// Bytes of an entry as the system gives it, without its name (`struct linux_dirent64`).
 const HEAD_BYTES: usize = 19;
-/// What an entry takes as the system gives it, mostly; and the most.
-const ENTRY_BYTES: (usize, usize) = (48, 280);
 /// The most that the system is asked for at a time.
 const BLOCK_BYTES: usize = 32 << 10;
+/// Parts of the table, so that threads seldom wait for each other.
+const PARTS: usize = 16;
+/// The most directories of a part of which entries are kept.
+const KEPT_MAX: usize = 16;
 
-/// The next entries, as many as are asked for or as there are.
-///
-/// The position is the open file description's. The device locks the file meanwhile, so no other reader of this session moves it.
-///
-/// # Safety
-/// At `sqe.addr` there is room for `sqe.len` entries, which nothing else uses until the CQE.
-pub(super) unsafe fn read(sqe: &Sqe) -> Result<i32, Errno> {
-    let mut position = sqe.off;
-    let mut done = 0;
-    let mut block = vec![0_u64; BLOCK_BYTES / 8];
-    // Ends: each round reads an entry at least, or is the last.
-    while done < sqe.len {
-        let wanted = (sqe.len - done) as usize;
-        let room = (wanted * ENTRY_BYTES.0 + ENTRY_BYTES.1).next_multiple_of(8).min(BLOCK_BYTES);
-        match next_block(sqe.fd, position, &mut block, room) {
-            Ok([]) => break,
-            Ok(mut rest) => {
-                while let Some((entry, after)) = first(rest)
-                    && done < sqe.len
-                {
-                    let into = (sqe.addr as *mut Dirent).wrapping_add(done as usize);
-                    // SAFETY:
-                    // - within the room for `len` entries, by this function's contract
-                    unsafe { into.write_unaligned(entry) };
-                    position = entry.d_off.cast_unsigned();
-                    done += 1;
-                    rest = after;
+thread_local! {
+    /// What the system fills.
+    static BLOCK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Entries that the system gave and no call has taken yet.
+#[derive(Debug)]
+struct Kept {
+    /// The position after the last that was taken.
+    position: u64,
+    /// As the system gives them.
+    bytes: Vec<u8>,
+    /// Where the first begins.
+    at: usize,
+}
+
+/// What is kept of the directories of a session.
+#[derive(Debug, Default)]
+pub(super) struct Directories {
+    parts: [Mutex<HashMap<RawFd, Kept>>; PARTS],
+}
+
+/// Where entries go.
+struct Room {
+    address: *mut Dirent,
+    count: u32,
+    done: u32,
+    /// The position after the last entry.
+    position: u64,
+}
+
+impl Directories {
+    fn part(&self, fd: RawFd) -> &Mutex<HashMap<RawFd, Kept>> {
+        &self.parts[usize::try_from(fd).unwrap_or(0) % PARTS]
+    }
+    /// What is kept from this position on. It is kept no more.
+    fn take(&self, fd: RawFd, position: u64) -> Option<Kept> {
+        lock(self.part(fd)).remove(&fd).filter(|kept| kept.position == position && position != 0)
+    }
+    fn keep(&self, fd: RawFd, kept: Kept) {
+        let mut part = lock(self.part(fd));
+        // Of a directory that was closed before its end, perhaps. What was kept of another is read again.
+        if part.len() >= KEPT_MAX
+            && let Some(other) = part.keys().next().copied()
+        {
+            part.remove(&other);
+        }
+        part.insert(fd, kept);
+    }
+
+    /// The next entries, as many as are asked for or as there are, and whether the end came after them ([`READDIR_END`]).
+    ///
+    /// The system's position is the open file description's. The device locks the file meanwhile, so no other reader of this session moves it.
+    ///
+    /// # Safety
+    /// At `sqe.addr` there is room for `sqe.len` entries, which nothing else uses until the CQE.
+    pub(super) unsafe fn read(&self, sqe: &Sqe) -> Result<i32, Errno> {
+        let mut room = Room { address: sqe.addr as *mut Dirent, count: sqe.len, done: 0, position: sqe.off };
+        if let Some(mut kept) = self.take(sqe.fd, room.position) {
+            // SAFETY:
+            // - by this function's contract
+            kept.at += unsafe { room.fill(&kept.bytes[kept.at..]) };
+            if kept.at < kept.bytes.len() {
+                kept.position = room.position;
+                self.keep(sqe.fd, kept);
+            }
+        }
+        BLOCK.with_borrow_mut(|block| {
+            block.resize(BLOCK_BYTES / 8, 0);
+            // Ends: each round reads an entry at least, or is the last.
+            while room.done < room.count {
+                match next_block(sqe.fd, room.position, block) {
+                    Ok([]) => return Ok((room.done | READDIR_END).cast_signed()),
+                    Ok(all) => {
+                        let before = room.done;
+                        // SAFETY:
+                        // - by this function's contract
+                        let taken = unsafe { room.fill(all) };
+                        if room.done == before {
+                            return Err(Errno::IO);
+                        }
+                        if taken < all.len() {
+                            let kept = Kept { position: room.position, bytes: all[taken..].to_vec(), at: 0 };
+                            self.keep(sqe.fd, kept);
+                        }
+                    }
+                    // What has been read is told first; the next call meets the error again.
+                    Err(_) if room.done > 0 => break,
+                    Err(errno) => return Err(errno),
                 }
             }
-            // What has been read is told first; the next call meets the error again.
-            Err(_) if done > 0 => break,
-            Err(errno) => return Err(errno),
-        }
+            Ok(room.done.cast_signed())
+        })
     }
-    Ok(done.cast_signed())
+}
+
+impl Room {
+    /// Puts entries in, as long as there is room: how many bytes of them it took.
+    ///
+    /// # Safety
+    /// There is room for `count` entries, which nothing else uses.
+    unsafe fn fill(&mut self, mut rest: &[u8]) -> usize {
+        let before = rest.len();
+        while self.done < self.count
+            && let Some((entry, after)) = first(rest)
+        {
+            // SAFETY:
+            // - within the room for `count` entries, by this function's contract
+            unsafe { self.address.wrapping_add(self.done as usize).write_unaligned(entry) };
+            self.position = entry.d_off.cast_unsigned();
+            self.done += 1;
+            rest = after;
+        }
+        before - rest.len()
+    }
 }
 
 /// What the system says of the entries from a position on.
-fn next_block(fd: i32, position: u64, block: &mut [u64], room: usize) -> Result<&[u8], Errno> {
+fn next_block(fd: i32, position: u64, block: &mut [u64]) -> Result<&[u8], Errno> {
     // SAFETY:
     // - the call takes numbers
     unsafe { sys::call(libc::SYS_lseek, [signed(fd), position, 0, 0, 0, 0]) }?;
-    let address = block.as_mut_ptr().expose_provenance() as u64;
+    let (address, room) = (block.as_mut_ptr().expose_provenance() as u64, size_of_val(block) as u64);
     // SAFETY:
     // - the kernel writes at most `room` bytes, which `block` has
-    let bytes = unsafe { sys::call(libc::SYS_getdents64, [signed(fd), address, room as u64, 0, 0, 0]) }?;
+    let bytes = unsafe { sys::call(libc::SYS_getdents64, [signed(fd), address, room, 0, 0, 0]) }?;
     // SAFETY:
     // - bytes of `block`, which is borrowed for the result
-    let all = unsafe { std::slice::from_raw_parts(block.as_ptr().cast::<u8>(), block.len() * 8) };
+    let all = unsafe { std::slice::from_raw_parts(block.as_ptr().cast::<u8>(), size_of_val(block)) };
     Ok(&all[..usize::try_from(bytes).unwrap_or(0)])
 }
 
@@ -80,4 +172,112 @@ fn first(block: &[u8]) -> Option<(Dirent, &[u8])> {
     };
     entry.d_name.get_mut(..length)?.copy_from_slice(&name[..length]);
     Some((entry, &block[record..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    /// A folder with so many files, which goes with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str, files: usize) -> Self {
+            let path = std::env::temp_dir().join(format!("gpufs-directory-{}-{name}", std::process::id()));
+            std::fs::create_dir(&path).expect("a folder");
+            for number in 0..files {
+                std::fs::write(path.join(format!("{name}{number:03}")), "").expect("a file");
+            }
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// One request: names, the position after them, whether the end came.
+    fn read(directories: &Directories, fd: RawFd, position: u64, count: u32) -> (Vec<String>, u64, bool) {
+        let mut room = vec![Dirent::default(); count as usize];
+        let sqe = Sqe::readdir(fd, position, room.as_mut_ptr().expose_provenance() as u64, count);
+        // SAFETY:
+        // - the room is for as many
+        let told = unsafe { directories.read(&sqe) }.expect("entries").cast_unsigned();
+        room.truncate((told & !READDIR_END) as usize);
+        let name = |entry: &Dirent| {
+            let length = entry.d_name.iter().position(|byte| *byte == 0).expect("an end");
+            String::from_utf8(entry.d_name[..length].to_vec()).expect("a name")
+        };
+        let after = room.last().map_or(position, |entry| entry.d_off.cast_unsigned());
+        (room.iter().map(name).collect(), after, told & READDIR_END != 0)
+    }
+
+    /// All names, in requests of so many.
+    fn all(directories: &Directories, fd: RawFd, count: u32) -> Vec<String> {
+        let (mut names, mut position) = (Vec::new(), 0);
+        // Ends: at the end of the folder.
+        loop {
+            let (some, after, ended) = read(directories, fd, position, count);
+            assert!(ended || some.len() == count as usize, "{} of {count}", some.len());
+            names.extend(some);
+            position = after;
+            if ended {
+                return names;
+            }
+        }
+    }
+
+    #[test]
+    fn every_entry_comes_once_whatever_is_kept() {
+        let folder = Folder::new("once", 200);
+        let file = File::open(&folder.0).expect("the folder");
+        let directories = Directories::default();
+        let whole = all(&directories, file.as_raw_fd(), 1000);
+        assert_eq!(whole.len(), 202);
+        assert_eq!(whole.iter().collect::<BTreeSet<_>>().len(), 202);
+        for count in [1, 7, 32, 202, 203] {
+            assert_eq!(all(&directories, file.as_raw_fd(), count), whole, "{count} at a time");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_of_one_opening_and_one_position() {
+        let (one, other) = (Folder::new("one", 50), Folder::new("other", 50));
+        let directories = Directories::default();
+        let file = File::open(&one.0).expect("a folder");
+        let fd = file.as_raw_fd();
+        let (first, after, _) = read(&directories, fd, 0, 10);
+        let (second, ..) = read(&directories, fd, after, 10);
+        // The same position again, of which nothing is kept any more.
+        assert_eq!(read(&directories, fd, after, 10).0, second);
+        assert_eq!(read(&directories, fd, 0, 10).0, first);
+        // Another folder takes the number while something of the first is kept.
+        let next = File::open(&other.0).expect("a folder");
+        // SAFETY:
+        // - both are open, and ours
+        assert_eq!(unsafe { libc::dup2(next.as_raw_fd(), fd) }, fd);
+        let names = all(&directories, fd, 10);
+        assert_eq!(names.len(), 52);
+        assert!(names.iter().all(|name| name.starts_with('.') || name.starts_with("other")), "{names:?}");
+    }
+
+    #[test]
+    fn kept_directories_are_few() {
+        let folder = Folder::new("few", 5);
+        let directories = Directories::default();
+        let files: Vec<File> = (0..100).map(|_| File::open(&folder.0).expect("the folder")).collect();
+        let begun: Vec<_> = files.iter().map(|file| read(&directories, file.as_raw_fd(), 0, 2)).collect();
+        let kept = |part: &Mutex<HashMap<RawFd, Kept>>| lock(part).len();
+        assert!(directories.parts.iter().all(|part| kept(part) <= KEPT_MAX));
+        for (file, (names, after, _)) in files.iter().zip(begun) {
+            let (rest, _, ended) = read(&directories, file.as_raw_fd(), after, 100);
+            assert!(ended && names.len() + rest.len() == 7, "{names:?} {rest:?}");
+        }
+    }
 }

@@ -14,11 +14,14 @@ use std::os::unix::ffi::OsStrExt;
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHILD, SERVICE_CHMOD,
-    SERVICE_CLOCK, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK,
-    SERVICE_POPEN, SERVICE_READDIR, SERVICE_READLINK, SERVICE_TRUNCATE, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
+    SERVICE_CLOCK, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV,
+    SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_POPEN, SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE,
+    SERVICE_TRUNCATE, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
 };
 
 use super::sys::{self, signed};
+
+use directory::Directories;
 
 pub(crate) use functions::Functions;
 pub use functions::ServiceError;
@@ -28,6 +31,7 @@ use processes::Processes;
 #[derive(Debug, Default)]
 pub struct Services {
     processes: Processes,
+    directories: Directories,
     pub(crate) functions: Functions,
 }
 
@@ -44,11 +48,12 @@ impl Services {
                 let command = unsafe { string(sqe.addr) };
                 self.processes.start(command, sqe.len != 0)
             }
+            SERVICE_MEMORY_FILE => memory_file(sqe.off, sqe.len != 0),
             SERVICE_CHILD => self.processes.detach(sqe.fd),
             SERVICE_WAIT => self.processes.status(sqe.len),
             // SAFETY:
             // - by this function's contract
-            SERVICE_READDIR => unsafe { directory::read(sqe) },
+            SERVICE_READDIR => unsafe { self.directories.read(sqe) },
             // SAFETY:
             // - by this function's contract
             SERVICE_GETENV => unsafe { getenv(sqe) },
@@ -70,6 +75,9 @@ impl Services {
             let _ = self.processes.detach(result);
             super::workers::close_unseen(result);
         }
+        if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE) {
+            super::workers::close_unseen(result);
+        }
     }
 }
 
@@ -89,6 +97,8 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
             (libc::SYS_fcntl, [fd, signed(libc::F_SETFL), signed(has) | flags, 0, 0, 0])
         }
         SERVICE_READLINK => (libc::SYS_readlinkat, [fd, addr, off, len, 0, 0]),
+        SERVICE_DUPLICATE => (libc::SYS_fcntl, [fd, signed(libc::F_DUPFD_CLOEXEC), 0, 0, 0, 0]),
+        SERVICE_RESIZE => (libc::SYS_ftruncate, [fd, off, 0, 0, 0, 0]),
         SERVICE_TRUNCATE => (libc::SYS_truncate, [addr, off, 0, 0, 0, 0]),
         // The calls without flags are older.
         SERVICE_CHMOD if flags == 0 => (libc::SYS_fchmodat, [fd, addr, len, 0, 0, 0]),
@@ -114,6 +124,29 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
 
 /// `fchmodat2(2)`, since Linux 6.6.
 const FCHMODAT2: libc::c_long = 452;
+
+/// A file in memory: its descriptor.
+fn memory_file(length: u64, appends: bool) -> Result<i32, Errno> {
+    let name = c"gpufs".as_ptr().expose_provenance() as u64;
+    // SAFETY:
+    // - the kernel reads the name, which ends with a NUL and is constant
+    let number =
+        unsafe { sys::call(libc::SYS_memfd_create, [name, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0]) }?;
+    let flags = if appends { signed(libc::O_APPEND) } else { 0 };
+    let steps = [
+        (libc::SYS_ftruncate, [signed(number), length, 0, 0, 0, 0]),
+        (libc::SYS_fcntl, [signed(number), signed(libc::F_SETFL), flags, 0, 0, 0]),
+    ];
+    for (call, arguments) in steps {
+        // SAFETY:
+        // - these calls take numbers and touch no memory
+        if let Err(errno) = unsafe { sys::call(call, arguments) } {
+            super::workers::close_unseen(number);
+            return Err(errno);
+        }
+    }
+    Ok(number)
+}
 
 /// The string at an address that the device gave.
 ///

@@ -103,4 +103,13 @@ GPUFS_STANDARD_(int, futimens, (int descriptor, const struct timespec *times), (
 GPUFS_STANDARD_(int, chmod, (const char *path, mode_t mode), (path, mode),
                 return gpufs_value_(gpufs_chmod(gpufs_used_(), path, mode));)
 
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(int, stat64, (const char *path, struct stat64 *into), (path, into),
+                return gpufs_value_(gpufs_stat(gpufs_used_(), path, GPUFS_STAT_INTO_));)
+GPUFS_STANDARD_(int, lstat64, (const char *path, struct stat64 *into), (path, into),
+                return gpufs_value_(gpufs_lstat(gpufs_used_(), path, GPUFS_STAT_INTO_));)
+GPUFS_STANDARD_(int, fstat64, (int descriptor, struct stat64 *into), (descriptor, into),
+                return gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, GPUFS_STAT_INTO_));)
+#endif
+
 #endif

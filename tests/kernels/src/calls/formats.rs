@@ -1,6 +1,6 @@
 //! `snprintf` alone: formats, and their results.
 
-use gpufs_device::format::{Argument, snprintf};
+use gpufs_device::format::{Argument, snprintf_with};
 use gpufs_device::kernel;
 use gpufs_device::warp::{self, global_thread};
 
@@ -20,6 +20,8 @@ pub struct Format {
     pub into: u64,
     /// The room there.
     pub room: u64,
+    /// What `%m` prints.
+    pub errno: i64,
     /// What was returned; −1 for an error.
     pub length: i64,
 }
@@ -50,5 +52,6 @@ fn print_format(place: *mut Format) {
             core::slice::from_raw_parts_mut(case.into as *mut u8, case.room as usize),
         )
     };
-    case.length = snprintf(into, format, arguments).map_or(-1, |length| length as i64);
+    let errno = case.errno as i32;
+    case.length = snprintf_with(into, format, arguments, || Some(errno)).map_or(-1, |length| length as i64);
 }

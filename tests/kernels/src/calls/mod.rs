@@ -31,7 +31,7 @@ pub use vectors::{PIECES_MAX, piece};
 use descriptors::on_descriptor;
 use look::look;
 use memory::c_string;
-use streams::{fprintf, on_stream};
+use streams::{fdopen, fprintf, on_stream};
 
 /// The bytes of a read's memory before the call.
 pub const UNTOUCHED: u8 = 0xee;
@@ -54,7 +54,7 @@ pub struct Op {
     /// An offset, a time in nanoseconds, the address of arguments.
     pub number: i64,
     /// Of `readv` and its kin, how many pieces and 256 times the flags; a byte,
-    /// `open`'s flags, a [`Whence`], a [`Buffering`](gpufs_device::stdio::Buffering), how many arguments.
+    /// a delimiter, `open`'s flags, a [`Whence`], a [`Buffering`](gpufs_device::stdio::Buffering), how many arguments.
     pub choice: u32,
     /// [`STOP`] and [`KEEP`].
     pub flags: u32,
@@ -117,6 +117,8 @@ pub enum Verb {
     /// By format `choice` of [`SCANS`].
     Fscanf,
     Fgets,
+    /// Up to the byte `choice`, into memory that grows from two bytes to all there is.
+    Getdelim,
     Fputs,
     Fprintf,
     Fseek,
@@ -125,6 +127,15 @@ pub enum Verb {
     Fflush,
     Setvbuf,
     Clearerr,
+    Flockfile,
+    Ftrylockfile,
+    Funlockfile,
+    /// `fflush`, and then where the descriptor of `fileno` stands.
+    Where,
+    /// On the path at `memory`; 0: on the same file again.
+    Freopen,
+    /// `open` with the flags `choice`, and `fdopen`.
+    Fdopen,
     /// `feof` and `ferror` alone.
     Flags,
     /// `fprintf` to the standard output.
@@ -266,11 +277,8 @@ fn call(fs: Fs, op: &mut Op, handle: &mut Handle, token: &DeviceWord) {
         }
         Verb::Look => look(fs, op),
         Verb::Printf => fprintf(op, fs.stdout()),
-        Verb::Fopen => fs.fopen(c_string(op.memory), c_string(op.bytes)).map(|file| {
-            handle.stream.write(file);
-            handle.is_stream = 1;
-            0
-        }),
+        Verb::Fopen => entered(handle, fs.fopen(c_string(op.memory), c_string(op.bytes))),
+        Verb::Fdopen => entered(handle, fdopen(fs, op)),
         Verb::Open
         | Verb::Close
         | Verb::Read
@@ -289,7 +297,7 @@ fn call(fs: Fs, op: &mut Op, handle: &mut Handle, token: &DeviceWord) {
         Verb::Abandon => {
             if handle.is_stream != 0 {
                 op.verb = Verb::Fclose;
-                on_stream(op, handle);
+                on_stream(fs, op, handle);
             }
             if handle.descriptor != Handle::NOT_OPEN {
                 op.verb = Verb::Close;
@@ -297,12 +305,21 @@ fn call(fs: Fs, op: &mut Op, handle: &mut Handle, token: &DeviceWord) {
             }
             Ok(0)
         }
-        _ => return on_stream(op, handle),
+        _ => return on_stream(fs, op, handle),
     };
     (op.value, op.errno) = match answer {
         Ok(value) => (value, 0),
         Err(errno) => (-1, errno.number()),
     };
+}
+
+/// Enters a stream that was opened.
+fn entered(handle: &mut Handle, opened: Result<File, Errno>) -> Answer {
+    opened.map(|file| {
+        handle.stream.write(file);
+        handle.is_stream = 1;
+        0
+    })
 }
 
 /// Waits so many nanoseconds.

@@ -6,8 +6,8 @@
 use core::ffi::CStr;
 
 use gpufs_device::format::scan::Target;
-use gpufs_device::stdio::{Buffering, Transfer};
-use gpufs_device::{Errno, File};
+use gpufs_device::stdio::{Buffering, LineBuffer, Transfer, Whence};
+use gpufs_device::{Errno, File, Fs};
 
 use super::memory::{arguments, c_string, filled, source};
 use super::{Answer, Handle, KEEP, Op, Verb, whence};
@@ -30,7 +30,7 @@ const SCAN_KINDS: [[u8; 3]; 6] = [*b"xxx", *b"shx", *b"sxx", *b"ssx", *b"sxx", *
 /// Bytes of the targets.
 pub const SCAN_BYTES: usize = 24;
 
-pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
+pub(super) fn on_stream(fs: Fs, op: &mut Op, handle: &mut Handle) {
     let Some(file) = handle.file() else {
         (op.value, op.errno) = (-1, -1);
         return;
@@ -48,6 +48,7 @@ pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
         Verb::Fputc => fputc(op, file),
         Verb::Ungetc => ungetc(op, file),
         Verb::Fgets => fgets(op, file),
+        Verb::Getdelim => getdelim(op, file),
         Verb::Fscanf => fscanf(op, file),
         Verb::Fputs => fputs(op, file),
         Verb::Fprintf => fprintf(op, file),
@@ -62,6 +63,16 @@ pub(super) fn on_stream(op: &mut Op, handle: &mut Handle) {
         Verb::Clearerr => {
             file.clearerr();
             Ok(0)
+        }
+        Verb::Flockfile => file.flockfile().map(|()| 0),
+        Verb::Ftrylockfile => file.ftrylockfile().map(|kept| if kept { 0 } else { 1 }),
+        Verb::Funlockfile => file.funlockfile().map(|()| 0),
+        Verb::Where => stands(fs, file),
+        Verb::Freopen => {
+            let outcome = freopen(op, file);
+            // A stream that could not be opened again is closed.
+            handle.is_stream = u32::from(!matches!(outcome, Err(errno) if errno != Errno::BUSY));
+            outcome
         }
         _ => Ok(0),
     };
@@ -147,4 +158,49 @@ fn fflush(file: File) -> Answer {
 fn setvbuf(op: &Op, file: File) -> Answer {
     let buffering = [Buffering::Full, Buffering::Line, Buffering::None][op.choice as usize % 3];
     file.setvbuf(buffering, op.bytes as usize).map(|()| 0)
+}
+
+/// Memory that grows up to a bound.
+struct Growing<'a> {
+    memory: &'a mut [u8],
+    now: usize,
+}
+
+impl LineBuffer for Growing<'_> {
+    fn memory(&mut self) -> &mut [u8] {
+        &mut self.memory[..self.now]
+    }
+    fn grow(&mut self, bytes: usize) -> Result<(), Errno> {
+        if self.now == self.memory.len() {
+            return Err(Errno::NOMEM);
+        }
+        self.now = bytes.min(self.memory.len());
+        Ok(())
+    }
+}
+
+#[inline(never)]
+fn getdelim(op: &Op, file: File) -> Answer {
+    filled(op, |memory| {
+        let now = memory.len().min(2);
+        file.getdelim(op.choice as u8, &mut Growing { memory, now })
+            .map(|length| length.map_or(-1, |length| length as i64))
+    })
+}
+#[inline(never)]
+fn stands(fs: Fs, file: File) -> Answer {
+    file.fflush()?;
+    fs.lseek(file.fileno()?, 0, Whence::Current).map(u64::cast_signed)
+}
+#[inline(never)]
+fn freopen(op: &Op, file: File) -> Answer {
+    let path = (op.memory != 0).then(|| c_string(op.memory));
+    file.freopen(path, c_string(op.bytes)).map(|_| 0)
+}
+#[inline(never)]
+pub(super) fn fdopen(fs: Fs, op: &Op) -> Result<File, Errno> {
+    let descriptor = fs.open(c_string(op.memory), op.choice, 0o666)?;
+    fs.fdopen(descriptor, c_string(op.bytes)).inspect_err(|_| {
+        let _ = fs.close(descriptor);
+    })
 }

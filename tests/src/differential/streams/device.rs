@@ -23,7 +23,8 @@ pub(super) fn plan(place: &Place, steps: &[Step<Call>], on: u32) -> Plan {
     let mut path = None;
     let mut buffering = Buffering::Full;
     for Step { call, expected, .. } in steps {
-        if let (Call::Open { name, .. }, 0) = (call, expected.value) {
+        let old = path.clone();
+        if let (Call::Open { name, .. } | Call::OpenBy { name, .. }, 0) = (call, expected.value) {
             buffering = Buffering::Full;
             let (name, kind) = NAMES[*name];
             path = (kind == Kind::File).then(|| place.c_path(name));
@@ -31,10 +32,20 @@ pub(super) fn plan(place: &Place, steps: &[Step<Call>], on: u32) -> Plan {
         if let Call::Setvbuf(chosen, _) = call {
             buffering = *chosen;
         }
-        plan.calls.push(doing(place, call, on, buffering));
+        if let Call::Reopen { name, .. } = call {
+            buffering = Buffering::Full;
+            path = match name {
+                _ if expected.value != 0 => None,
+                Some(name) => (NAMES[*name].1 == Kind::File).then(|| place.c_path(NAMES[*name].0)),
+                None => path,
+            };
+        }
+        plan.calls.push(doing(place, call, expected, on, buffering));
         let at = plan.calls.len() - 1;
         let shown = if *call == Call::Close {
             path.take()
+        } else if matches!(call, Call::Reopen { .. }) {
+            old
         } else if shows_content(call, buffering) {
             path.clone()
         } else {
@@ -49,11 +60,10 @@ pub(super) fn plan(place: &Place, steps: &[Step<Call>], on: u32) -> Plan {
     plan
 }
 
-fn doing(place: &Place, call: &Call, on: u32, buffering: Buffering) -> Do {
+fn doing(place: &Place, call: &Call, expected: &Outcome, on: u32, buffering: Buffering) -> Do {
+    let mode = |mode: &String| CString::new(mode.as_str()).expect("no NUL");
     match call {
-        Call::Open { name, mode } => {
-            Do::Fopen(on, place.c_path(NAMES[*name].0), CString::new(mode.as_str()).expect("no NUL"))
-        }
+        Call::Open { name, mode: letters } => Do::Fopen(on, place.c_path(NAMES[*name].0), mode(letters)),
         Call::Close => Do::Fclose(on),
         Call::Read { bytes } => Do::Fread(on, *bytes),
         Call::Write { salt, bytes } => Do::Fwrite(on, text(*salt, *bytes)),
@@ -78,6 +88,21 @@ fn doing(place: &Place, call: &Call, on: u32, buffering: Buffering) -> Do {
         Call::Setvbuf(buffering, bytes) => Do::Setvbuf(on, *buffering, *bytes),
         Call::SetvbufHere(bytes) => Do::Setvbuf(on, buffering, *bytes),
         Call::Clearerr => Do::Clearerr(on),
+        Call::Getdelim { delimiter, spare } => {
+            // The line, the byte that is looked for behind it, its NUL, and what is to spare.
+            let length = usize::try_from(expected.value).unwrap_or(0);
+            Do::Getdelim(on, *delimiter, length + 2 + spare)
+        }
+        Call::Lock => Do::Flockfile(on),
+        Call::TryLock => Do::Ftrylockfile(on),
+        Call::Unlock => Do::Funlockfile(on),
+        Call::Where => Do::Where(on),
+        Call::OpenBy { name, flags, mode: letters } => {
+            Do::Fdopen(on, place.c_path(NAMES[*name].0), flags.cast_unsigned(), mode(letters))
+        }
+        Call::Reopen { name, mode: letters } => {
+            Do::Freopen(on, name.map(|name| place.c_path(NAMES[name].0)), mode(letters))
+        }
     }
 }
 

@@ -54,6 +54,27 @@ pub enum Call {
     /// Another size on this project's side only, between any other calls: it must change nothing that can be seen.
     SetvbufHere(usize),
     Clearerr,
+    /// Up to a byte, into memory with so much to spare on this project's side.
+    Getdelim {
+        delimiter: u8,
+        spare: usize,
+    },
+    Lock,
+    TryLock,
+    Unlock,
+    /// A flush, and where the descriptor stands then.
+    Where,
+    /// `open` with these flags, and `fdopen`.
+    OpenBy {
+        name: usize,
+        flags: i32,
+        mode: String,
+    },
+    /// `freopen` on a name, or on the same file.
+    Reopen {
+        name: Option<usize>,
+        mode: String,
+    },
     Close,
 }
 
@@ -201,7 +222,15 @@ fn on_system(
 
 fn propose(random: &Random, rules: &Rules) -> Call {
     if !rules.is_open() {
-        return Call::Open { name: random.below(NAMES.len()), mode: mode(random) };
+        let (name, mode) = (random.below(NAMES.len()), mode(random));
+        return match random.below(4) {
+            0 => {
+                // Beyond the fifth letter glibc's `fdopen` does not look.
+                let mode: String = mode.chars().take(5).collect();
+                Call::OpenBy { name, flags: flags(random, &mode), mode }
+            }
+            _ => Call::Open { name, mode },
+        };
     }
     if rules.is_fresh() && random.one_in(2) {
         return Call::Setvbuf(
@@ -209,7 +238,7 @@ fn propose(random: &Random, rules: &Rules) -> Call {
             random.pick(&[1, 16, 17, 64, 100, 1000, 4096, 10_000, 65_536]),
         );
     }
-    match random.below(100) {
+    match random.below(120) {
         0..12 => Call::Read { bytes: amount(random) },
         12..28 => Call::Write { salt: random.bits(), bytes: amount(random) },
         28..34 => Call::Getc,
@@ -228,6 +257,17 @@ fn propose(random: &Random, rules: &Rules) -> Call {
         84..90 => Call::Flush,
         90..93 => Call::SetvbufHere(random.pick(&[0, 1, 16, 64, 1000, 4096, 100_000])),
         93..96 => Call::Clearerr,
+        96..104 => {
+            Call::Getdelim { delimiter: random.pick(b"\n\n\nx\0\xff"), spare: random.pick(&[0, 1, 50, 3000]) }
+        }
+        104..108 => Call::Lock,
+        108..109 => Call::TryLock,
+        109..113 => Call::Unlock,
+        113..115 => Call::Where,
+        115..117 => {
+            let name = if random.one_in(2) { None } else { Some(random.below(NAMES.len())) };
+            Call::Reopen { name, mode: mode(random) }
+        }
         _ => Call::Close,
     }
 }
@@ -267,10 +307,29 @@ fn mode(random: &Random) -> String {
     mode
 }
 
+/// Flags of `open` for a stream of this mode, most often such that it can be made.
+fn flags(random: &Random, mode: &str) -> i32 {
+    let mut flags = match mode.as_bytes() {
+        _ if mode.contains('+') => random.pick(&[libc::O_RDWR, libc::O_RDWR, libc::O_RDONLY, libc::O_WRONLY]),
+        _ if random.one_in(8) => random.pick(&[libc::O_RDONLY, libc::O_WRONLY]),
+        // Other modes' streams glibc lets read, sometimes.
+        [b'r', ..] if random.one_in(3) => libc::O_RDWR,
+        [b'r', ..] => libc::O_RDONLY,
+        _ => libc::O_WRONLY,
+    };
+    for flag in [libc::O_CREAT, libc::O_TRUNC, libc::O_EXCL] {
+        if random.one_in(3) && flag & libc::O_EXCL == 0 || random.one_in(20) {
+            flags |= flag;
+        }
+    }
+    // Not `O_APPEND`: with it, glibc's `fdopen` in mode "a" stands where the descriptor does; without, at the end, as here always.
+    flags
+}
+
 /// Whether a call leaves all that was written in the file.
 fn shows_content(call: &Call, buffering: Buffering) -> bool {
     match call {
-        Call::Flush => true,
+        Call::Flush | Call::Where => true,
         Call::Putc(byte) => match buffering {
             Buffering::None => true,
             Buffering::Line => *byte == b'\n',

@@ -50,6 +50,14 @@ struct Open {
     moved: bool,
     /// A byte was pushed back after a move, however long ago: see `allows_seek`.
     miscounted: bool,
+    /// A byte was pushed back since the stream was opened.
+    ever_pushed: bool,
+    /// Its mode has an `a`.
+    appends: bool,
+    /// The error flag is set.
+    flagged: bool,
+    /// How often the stream is kept.
+    holds: u32,
     /// A move failed and a pushed-back byte may be lost: C11 keeps it, glibc drops it.
     dropped: bool,
 }
@@ -78,15 +86,21 @@ impl Rules {
 
     pub(super) fn allow(&self, call: &Call) -> bool {
         let Some(open) = &self.open else {
-            return matches!(call, Call::Open { .. }) && self.opened < self.most_opened;
+            return matches!(call, Call::Open { .. } | Call::OpenBy { .. }) && self.opened < self.most_opened;
         };
         if open.broken {
             // What was not written is kept and tried again here, and dropped there. POSIX leaves it open.
-            return matches!(call, Call::Close | Call::Clearerr);
+            return matches!(call, Call::Close | Call::Clearerr | Call::Lock | Call::TryLock);
         }
         match call {
-            Call::Open { .. } => false,
+            Call::Open { .. } | Call::OpenBy { .. } => false,
             Call::Read { .. } | Call::Gets { .. } | Call::Getc => open.allows_input(),
+            Call::Getdelim { delimiter, .. } => {
+                // A device of zeros has no other line.
+                let ends = matches!(open.kind, Kind::File | Kind::Directory) || *delimiter == 0;
+                // glibc reads nothing, and says nothing, where the error flag is set.
+                ends && !open.flagged && open.allows_input()
+            }
             Call::Write { bytes, .. } | Call::Puts { bytes, .. } => open.allows_output(*bytes),
             // How much it takes cannot be told from what it returns; and on a stream not open for reading it sets the error flag, as other input
             // does, but not in glibc.
@@ -101,6 +115,21 @@ impl Rules {
             Call::Tell => open.has_position(),
             // glibc 2.36 corrupts its heap when it flushes a stream with a pushed-back byte.
             Call::Flush => !open.pushed,
+            // A device has no position; a position that is too far for a file is none of its system's. Where a stream appends, its descriptor
+            // does not move here.
+            Call::Where => {
+                let stands = open.kind == Kind::File && open.has_position() && !open.far;
+                // glibc 2.36 leaves its descriptor where it is when a byte was ever pushed back.
+                stands && !open.ever_pushed && !open.appends
+            }
+            Call::Lock | Call::TryLock => true,
+            // Undefined where the stream is not kept.
+            Call::Unlock => open.holds > 0,
+            // glibc 2.36 leaves what was pushed back to the new file. What was not written to a full device is dropped there.
+            Call::Reopen { .. } => {
+                let writes = open.kind == Kind::Full && open.unflushed > 0;
+                !open.pushed && !writes && self.opened < self.most_opened
+            }
             Call::Rewind | Call::Clearerr | Call::Close => true,
             Call::Setvbuf(buffering, _) => {
                 // How much a full device takes before it says so depends on the buffer.
@@ -115,7 +144,7 @@ impl Rules {
     pub(super) fn note(&mut self, call: &Call, outcome: &Outcome) -> bool {
         let Some(open) = &mut self.open else {
             self.opened += 1;
-            if let (Call::Open { name, mode }, 0) = (call, outcome.value) {
+            if let (Call::Open { name, mode } | Call::OpenBy { name, mode, .. }, 0) = (call, outcome.value) {
                 self.open = Some(Open::new(NAMES[*name].1, mode));
             }
             return true;
@@ -123,6 +152,11 @@ impl Rules {
         let broken = open.broken;
         if *call == Call::Close {
             self.open = None;
+        } else if let Call::Reopen { name, mode } = call {
+            self.opened += 1;
+            let kind = name.map_or(open.kind, |name| NAMES[name].1);
+            let holds = open.holds;
+            self.open = (outcome.value == 0).then(|| Open { holds, ..Open::new(kind, mode) });
         } else {
             open.note(call, outcome);
         }
@@ -152,6 +186,10 @@ impl Open {
             broken: false,
             moved: false,
             miscounted: false,
+            ever_pushed: false,
+            appends: mode.starts_with('a'),
+            flagged: false,
+            holds: 0,
             dropped: false,
         }
     }
@@ -208,9 +246,17 @@ impl Open {
         if !matches!(call, Call::Setvbuf(..) | Call::SetvbufHere(..)) {
             self.fresh = false;
         }
+        self.flagged = outcome.flags.1;
         let done = usize::try_from(outcome.value).unwrap_or(0);
         match call {
-            Call::Open { .. } | Call::Close | Call::Tell | Call::Clearerr => {}
+            Call::Open { .. } | Call::OpenBy { .. } | Call::Reopen { .. } | Call::Close => {}
+            Call::Tell | Call::Clearerr => {}
+            Call::Lock => self.holds += 1,
+            Call::TryLock => self.holds += u32::from(outcome.value == 0),
+            Call::Unlock => self.holds -= 1,
+            Call::Getdelim { .. } => {
+                self.input(usize::try_from(outcome.value).unwrap_or(0), 1, outcome);
+            }
             Call::SetvbufHere(0) => {}
             Call::SetvbufHere(bytes) => self.buffer_bytes = *bytes,
             Call::Setvbuf(buffering, bytes) => {
@@ -235,6 +281,7 @@ impl Open {
             Call::Printf { .. } => self.output(done, 1, outcome),
             Call::Ungetc(_) => {
                 self.pushed = true;
+                self.ever_pushed = true;
                 self.miscounted |= self.moved;
                 self.nowhere = !self.behind_start;
                 self.last = Last::Input;
@@ -245,7 +292,7 @@ impl Open {
                 self.broken = self.kind == Kind::Full && self.unflushed > 0;
                 self.moved(0, Whence::Set, outcome);
             }
-            Call::Flush => {
+            Call::Flush | Call::Where => {
                 self.broken = outcome.value < 0;
                 self.unflushed = 0;
                 if self.last == Last::Output {

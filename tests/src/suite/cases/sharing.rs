@@ -5,9 +5,10 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use gpufs_device::file::O_RDONLY;
+use gpufs_device::kernel::{Handoff, Path};
 use gpufs_device::stdio::Buffering;
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
-use gpufs_test_kernels::{Call, Letters, Piece, RECORD, share_out};
+use gpufs_test_kernels::{Call, Letters, Piece, RECORD, share_out, totals};
 
 use crate::differential::places::Scratch;
 use crate::random::Random;
@@ -177,5 +178,41 @@ pub fn reads_share_few_buffers(bench: &Bench) -> Outcome {
         }
     }
     std::fs::remove_file(&path).expect("removed");
+    Outcome::Passed
+}
+
+/// Threads read a file each by way of `embedded_io`, with a parser that knows no gpufs, and print to one stream.
+pub fn csv_files_by_a_crate_of_others(bench: &Bench) -> Outcome {
+    let scratch = Scratch::new("csv");
+    let files = bench.sized(100, 10);
+    let mut expected = Vec::new();
+    for file in 0..files {
+        let (mut text, mut sum) = ("name,amount,\"a note\"\r\n".to_owned(), 0);
+        for record in 0..i64::from(file % 61) {
+            let amount = record * 7919 - i64::from(file) * 1000;
+            // It looks like records, if quotes are not minded; some are longer than what a thread reads at once.
+            let note = "no,1,\"\"\n2,".repeat((record % 5 * 70).unsigned_abs() as usize);
+            text += &format!("item {record},\"{amount}\",\"{note}\"\n");
+            sum += amount;
+        }
+        std::fs::write(scratch.path().join(format!("{file}.csv")), text).expect("a file");
+        expected.push(format!("{file} {} {sum}", file % 61));
+    }
+    let mut session = bench.open(small().files(1024)).session;
+    let output = session.fopen(scratch.path().join("totals"), "w").expect("a stream");
+    let folder = session.place(Path::new(&crate::c_path(scratch.path())).expect("a path")).expect("placed");
+    let failed = session.place(Handoff::default()).expect("placed");
+    let arguments =
+        totals::Arguments { folder: folder.handle(), files, column: 1, output, failed: failed.handle() };
+    let grid = Grid { blocks: bench.sized(2, 4), threads: 64 };
+    session.start::<totals::Entry>(grid, arguments).expect("a launch");
+    session.synchronize().expect("a kernel");
+    session.fclose(output).expect("closed");
+    assert_eq!(session.fetch(&failed).expect("fetched").get(), None);
+    let text = std::fs::read_to_string(scratch.path().join("totals")).expect("text");
+    let mut lines: Vec<_> = text.lines().map(ToOwned::to_owned).collect();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert!(text.ends_with('\n') && lines == expected, "a sum differs");
     Outcome::Passed
 }

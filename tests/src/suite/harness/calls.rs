@@ -54,6 +54,8 @@ pub enum Do {
     /// By a format of [`SCANS`](gpufs_test_kernels::SCANS).
     Fscanf(u32, usize),
     Fgets(u32, usize),
+    /// Up to a byte, into memory that grows up to so many bytes.
+    Getdelim(u32, u8, usize),
     Fputs(u32, CString),
     Fprintf(u32, &'static CStr, Vec<Value>),
     Fseek(u32, i64, Whence),
@@ -62,6 +64,16 @@ pub enum Do {
     Fflush(u32),
     Setvbuf(u32, Buffering, usize),
     Clearerr(u32),
+    Flockfile(u32),
+    /// 1 where another has the stream.
+    Ftrylockfile(u32),
+    Funlockfile(u32),
+    /// `fflush`, and where the descriptor of `fileno` stands then.
+    Where(u32),
+    /// On another file, or on the same one.
+    Freopen(u32, Option<CString>, CString),
+    /// `open` with these flags, and `fdopen`.
+    Fdopen(u32, CString, u32, CString),
     /// `feof` and `ferror`.
     Flags(u32),
     /// To the standard output.
@@ -149,6 +161,8 @@ pub(super) enum Payload<'a> {
     Path(&'a CStr),
     /// A path and a mode.
     PathAndMode(&'a CStr, &'a CStr),
+    /// A mode alone.
+    Mode(&'a CStr),
     Format(&'a CStr, &'a [Value]),
     /// The path of a file that is read by way of a chunk.
     Look(&'a CStr),
@@ -241,6 +255,20 @@ impl Do {
                 of(Verb::Setvbuf, *on).with(Payload::Word(*bytes as u64)).choice(choice_of(*buffering))
             }
             Self::Clearerr(on) => of(Verb::Clearerr, *on),
+            Self::Getdelim(on, delimiter, bytes) => {
+                of(Verb::Getdelim, *on).fills(*bytes).choice((*delimiter).into())
+            }
+            Self::Flockfile(on) => of(Verb::Flockfile, *on),
+            Self::Ftrylockfile(on) => of(Verb::Ftrylockfile, *on),
+            Self::Funlockfile(on) => of(Verb::Funlockfile, *on),
+            Self::Where(on) => of(Verb::Where, *on),
+            Self::Freopen(on, Some(path), mode) => {
+                of(Verb::Freopen, *on).with(Payload::PathAndMode(path, mode))
+            }
+            Self::Freopen(on, None, mode) => of(Verb::Freopen, *on).with(Payload::Mode(mode)),
+            Self::Fdopen(on, path, flags, mode) => {
+                of(Verb::Fdopen, *on).with(Payload::PathAndMode(path, mode)).choice(*flags)
+            }
             Self::Flags(on) => of(Verb::Flags, *on),
             Self::Look(path) => of(Verb::Look, 0).with(Payload::Look(path)),
             Self::Abandon(on) => of(Verb::Abandon, *on),
@@ -252,7 +280,9 @@ impl Do {
             Payload::None | Payload::Gate(_) | Payload::Word(_) => 0,
             Payload::Fill(bytes) => bytes,
             Payload::Bytes(bytes) => bytes.len(),
-            Payload::Text(text) | Payload::Path(text) | Payload::Look(text) => text.count_bytes() + 1,
+            Payload::Text(text) | Payload::Path(text) | Payload::Mode(text) | Payload::Look(text) => {
+                text.count_bytes() + 1
+            }
             Payload::PathAndMode(path, mode) => rounded(path.count_bytes() + 1) + mode.count_bytes() + 1,
             Payload::Format(format, values) => {
                 let texts = values.iter().map(|value| match value {

@@ -9,6 +9,7 @@
 //! Kernels with arguments of their own, such as those that print records, are started by `suite/printing.rs` and the cases.
 #![expect(unsafe_code, reason = "writes and reads registered buffers by their addresses")]
 
+mod attempts;
 mod calls;
 mod memory;
 mod scripts;
@@ -21,6 +22,7 @@ use gpufs_host::session::{OpenError, Placed, SyncError};
 use gpufs_host::{Builder, RegisteredBuffer, Session};
 use gpufs_test_kernels::{Handle, Report};
 
+pub use attempts::Try;
 pub use calls::{Answer, Do, Value, fopen, fputs, open, results};
 pub use scripts::Started;
 

@@ -101,6 +101,7 @@ impl Harness {
                 op.memory = self.put(path.to_bytes_with_nul());
                 op.bytes = self.put(mode.to_bytes_with_nul());
             }
+            Payload::Mode(mode) => op.bytes = self.put(mode.to_bytes_with_nul()),
             Payload::Format(format, values) => self.formatting(&mut op, format, values),
             Payload::Look(path) => {
                 (op.memory, op.bytes) = (self.put(path.to_bytes_with_nul()), CHUNK_BYTES as u64);
@@ -161,6 +162,8 @@ impl Harness {
             }
             (Verb::Fgets, Payload::Fill(bytes)) if op.value == 0 => bytes,
             (Verb::Fscanf, Payload::Fill(bytes)) => bytes,
+            // With its NUL.
+            (Verb::Getdelim, _) => usize::try_from(op.value + 1).unwrap_or(0),
             (Verb::Fread, _) => usize::try_from(op.value).unwrap_or(0),
             _ => 0,
         };

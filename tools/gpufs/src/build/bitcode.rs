@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::jumps;
 use super::scratch::{Scratch, undefined};
 use crate::command_line::Options;
 use crate::prefix::Prefix;
 use crate::tools::{self, Llvm};
 
 /// The C library's sources, but for the start.
-const LIBRARY: [&str; 5] = ["string", "stdlib", "strtod", "heap", "time"];
+const LIBRARY: [&str; 6] = ["string", "stdlib", "strtod", "heap", "time", "tools"];
 
 /// What is built, for whom, with what.
 pub(super) struct Build<'a> {
@@ -27,19 +28,48 @@ impl Build<'_> {
     fn clang(&self) -> Command {
         let mut command = self.llvm.tool("clang");
         command.args(self.target).args(["-nogpulib", "-nostdlibinc", "-O2", "-fmath-errno"]);
+        // There is a malloc, for what scanf's %m allocates.
+        command.arg("-DGPUFS_SCAN_ALLOCATES=1");
         for folder in self.prefix.headers() {
             command.arg("-isystem").arg(folder);
         }
         command
     }
 
-    /// One source of the program as LLVM's text.
-    fn source(&self, number: usize, file: &Path) -> Result<PathBuf, String> {
+    /// One source of the program as LLVM's text: where that is, and it. A source with a `setjmp` is not optimized yet.
+    fn source(&self, number: usize, file: &Path) -> Result<(PathBuf, String), String> {
         let output = self.scratch.path(format!("source-{number}.ll"));
-        let mut clang = self.clang();
-        clang.args(&self.options.flags).args(["-S", "-emit-llvm", "-o"]).arg(&output).arg(file);
-        tools::run(&mut clang)?;
-        Ok(output)
+        let compiled = |flags: &[&str]| {
+            let mut clang = self.clang();
+            clang
+                .args(&self.options.flags)
+                .args(flags)
+                .args(["-S", "-emit-llvm", "-o"])
+                .arg(&output)
+                .arg(file);
+            tools::run(&mut clang)?;
+            read(&output)
+        };
+        let mut text = compiled(&[])?;
+        if jumps::sets(&text) {
+            text = compiled(&["-w", "-Xclang", "-disable-llvm-passes"])?;
+        }
+        Ok((output, text))
+    }
+
+    /// The program with jumps as a GPU can make them, if it has some.
+    fn with_jumps(&self, linked: PathBuf) -> Result<PathBuf, String> {
+        let text = self.scratch.path("linked.ll");
+        let mut opt = self.llvm.tool("opt");
+        tools::run(opt.args(["-S", "-passes=instnamer", "-o"]).arg(&text).arg(&linked))?;
+        let module = read(&text)?;
+        if !jumps::wanted(&module) {
+            return Ok(linked);
+        }
+        let on_amd = self.target.iter().any(|option| option.contains("amdgcn"));
+        std::fs::write(&text, jumps::made(&module, on_amd))
+            .map_err(|error| format!("{}: {error}", text.display()))?;
+        Ok(text)
     }
 
     /// A source of the C library.
@@ -68,9 +98,8 @@ impl Build<'_> {
         let mut modules = Vec::new();
         let mut arguments = None;
         for (number, file) in self.options.files.iter().enumerate() {
-            let module = self.source(number, file)?;
-            let text = std::fs::read(&module).map_err(|error| format!("{}: {error}", module.display()))?;
-            arguments = arguments.or(main_arguments(&String::from_utf8_lossy(&text)));
+            let (module, text) = self.source(number, file)?;
+            arguments = arguments.or(main_arguments(&text));
             modules.push(module);
         }
         let Some(arguments) = arguments else {
@@ -87,6 +116,7 @@ impl Build<'_> {
         let library = self.join(&library, "library.bc", &[])?;
         // The program's own functions come before those of the library that have the same names.
         let mut linked = self.join(&[program, library], "linked.bc", &["--only-needed"])?;
+        linked = self.with_jumps(linked)?;
         if !more.is_empty() {
             let modules = [&[linked], more].concat();
             linked = self.join(&modules, "linked-more.bc", &["--only-needed"])?;
@@ -105,6 +135,11 @@ impl Build<'_> {
         let missing: Vec<_> = listed.lines().filter(|name| !provided(name)).map(str::to_owned).collect();
         if missing.is_empty() { Ok(whole) } else { Err(undefined(missing)) }
     }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let text = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// How many parameters `main` has, if this module defines it.

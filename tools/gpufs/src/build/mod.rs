@@ -2,6 +2,7 @@
 
 mod amd;
 mod bitcode;
+mod jumps;
 mod lanes;
 mod nvidia;
 mod ptx;

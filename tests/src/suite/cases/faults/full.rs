@@ -19,8 +19,8 @@ use crate::suite::{Bench, Outcome};
 use crate::{Scratch, c_path, record, small};
 
 /// Gives the calling thread, and all it starts, a mount namespace of its own with a small file system at `at`.
-fn mount_tmpfs(at: &Path, bytes: usize) -> io::Result<()> {
-    let (at, options) = (c_path(at), CString::new(format!("size={bytes}"))?);
+fn mount_tmpfs(at: &Path, bytes: usize, files: usize) -> io::Result<()> {
+    let (at, options) = (c_path(at), CString::new(format!("size={bytes},nr_inodes={files}"))?);
     // SAFETY:
     // - the strings are alive and end with NUL; the namespace and its mounts go with the threads that are in it
     let done = unsafe {
@@ -38,21 +38,25 @@ fn mount_tmpfs(at: &Path, bytes: usize) -> io::Result<()> {
 }
 
 /// A disk without room, with 4 KiB freed by each removal of a filler file.
-struct FullDisk {
-    scratch: Scratch,
+pub(super) struct FullDisk {
+    pub(super) scratch: Scratch,
 }
 
 impl FullDisk {
     const BYTES: usize = 64 << 10;
     fn mount(test: &str) -> Result<Self, Outcome> {
+        Self::mount_for(test, 1024)
+    }
+    /// One that holds so many files, directories and links, its own root included.
+    pub(super) fn mount_for(test: &str, files: usize) -> Result<Self, Outcome> {
         let scratch = Scratch::new(test);
-        match mount_tmpfs(scratch.dir(), Self::BYTES) {
+        match mount_tmpfs(scratch.dir(), Self::BYTES, files) {
             Ok(()) => Ok(Self { scratch }),
             Err(error) => Err(Outcome::Skipped(format!("no small file system: {error}"))),
         }
     }
     /// Takes all but `rest` bytes.
-    fn fill(&self, rest: usize) {
+    pub(super) fn fill(&self, rest: usize) {
         fs::write(self.scratch.path("filler"), vec![0; Self::BYTES - rest]).unwrap();
     }
     fn make_room(&self) {

@@ -6,13 +6,14 @@
 //!
 //! Expected instructions lie in `gpufs-device/tests/golden/expect`; with `GPUFS_BLESS=1` in the environment they are written anew.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+mod emitted;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::step::{self, Outcome, Report};
+use self::emitted::golden;
+use crate::step::{self, Report};
 use crate::workspace::{self, root};
 
 /// A GPU target.
@@ -67,34 +68,48 @@ const FLAGS: &str = "-Z mir-enable-passes=-JumpThreading";
 /// GPUs that the PTX is assembled for.
 const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "sm_90")];
 
+/// GPUs whose kernels are linked, and whose C and HIP programs are built, at night only, for time: by day gfx942 stands for them. Their golden
+/// functions are looked at in any case.
+pub(crate) const AT_NIGHT: &[&str] = &["gfx90a", "gfx1100"];
+
+/// What is left to the night.
+pub(crate) fn check_at_night() -> Vec<Report> {
+    TARGETS.iter().filter(|target| AT_NIGHT.contains(&target.cpu)).flat_map(code_objects).collect()
+}
+
 /// Builds and looks.
 pub(crate) fn check() -> Vec<Report> {
     let toolchain = toolchain();
-    let mut reports = Vec::new();
-    let mut assembled = None;
-    for target in TARGETS {
-        let built = match &toolchain {
-            Err(reason) => Report::skipped(target.build, reason.clone()),
-            Ok(toolchain) => {
-                step::run(target.build, &mut build(toolchain, target), Duration::from_secs(15 * 60))
-            }
-        };
-        let passed = built.outcome == Outcome::Passed;
-        reports.push(built);
-        if passed {
-            reports.push(step::in_process(target.golden, || golden(target)));
-        }
-        if passed && target.triple.starts_with("nvptx") {
-            assembled = Some(target);
-        }
+    step::two_at_a_time(TARGETS, |target| check_target(&toolchain, target))
+}
+
+/// All that is looked at for one target.
+fn check_target(toolchain: &Result<Toolchain, String>, target: &Target) -> Vec<Report> {
+    let built = match toolchain {
+        Err(reason) => Report::skipped(target.build, reason.clone()),
+        Ok(toolchain) => step::run(target.build, &mut build(toolchain, target), Duration::from_secs(15 * 60)),
+    };
+    let passed = built.passed();
+    let mut reports = vec![built];
+    if passed {
+        reports.push(step::in_process(target.golden, || golden(target)));
     }
-    let directory = target_directory(&TARGETS[1]);
-    reports.extend(code_objects_of("gpufs-test-kernels", "kernels", &directory));
-    // Last: it takes longest.
-    if let Some(target) = assembled {
+    if passed && target.triple.starts_with("nvptx") {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
     }
+    if !AT_NIGHT.contains(&target.cpu) {
+        reports.extend(code_objects(target));
+    }
     reports
+}
+
+/// The code objects of the tests' kernels for a target, if it is one of those that have them.
+fn code_objects(target: &Target) -> Vec<Report> {
+    CODE_OBJECTS
+        .iter()
+        .filter(|object| object.2 == target.cpu)
+        .flat_map(|object| code_object(object, "gpufs-test-kernels", "kernels", &target_directory(target)))
+        .collect()
 }
 
 /// A toolchain that can build `core` for a GPU.
@@ -154,27 +169,31 @@ const CODE_OBJECTS: &[(&str, &str, &str)] = &[
 /// The code objects of a package that holds kernels, as `<name>-<gpu>.hsaco` in `directory`, one for each AMD GPU: built, linked, and
 /// looked at.
 pub(crate) fn code_objects_of(package: &str, name: &str, directory: &Path) -> Vec<Report> {
-    let mut reports = Vec::new();
-    for &(build, link, cpu) in CODE_OBJECTS {
-        let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
-        let tools = toolchain()
-            .and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
-        let (toolchain, linker, reader) = match tools {
-            Ok(tools) => tools,
-            Err(reason) => {
-                reports.push(Report::skipped(build, reason));
-                continue;
-            }
-        };
-        let object = target_directory(target).join(format!("{name}.o"));
-        let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
-        let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
-        let passed = built.outcome == Outcome::Passed;
-        reports.push(built);
-        if passed {
-            let output = directory.join(format!("{name}-{cpu}.hsaco"));
-            reports.push(step::in_process(link, || link_code_object(&linker, &reader, &object, &output)));
-        }
+    CODE_OBJECTS.iter().flat_map(|object| code_object(object, package, name, directory)).collect()
+}
+
+/// One of them.
+fn code_object(
+    &(build, link, cpu): &(&'static str, &'static str, &str),
+    package: &str,
+    name: &str,
+    directory: &Path,
+) -> Vec<Report> {
+    let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
+    let tools =
+        toolchain().and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
+    let (toolchain, linker, reader) = match tools {
+        Ok(tools) => tools,
+        Err(reason) => return vec![Report::skipped(build, reason)],
+    };
+    let object = target_directory(target).join(format!("{name}.o"));
+    let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
+    let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
+    let passed = built.passed();
+    let mut reports = vec![built];
+    if passed {
+        let output = directory.join(format!("{name}-{cpu}.hsaco"));
+        reports.push(step::in_process(link, || link_code_object(&linker, &reader, &object, &output)));
     }
     reports
 }
@@ -275,158 +294,6 @@ pub(crate) fn check_whole(ptx: &str) -> Result<(), String> {
     ptx.lines()
         .find(|line| line.starts_with(".extern .func") && !line.trim_end().ends_with(" vprintf"))
         .map_or(Ok(()), |line| Err(format!("unresolved: {line}")))
-}
-
-/// Compares the golden functions with what is expected of them.
-fn golden(target: &Target) -> Result<(), String> {
-    let code = read(&emitted(target))?;
-    let nvptx = target.triple.starts_with("nvptx");
-    if nvptx {
-        check_whole(&code)?;
-    }
-    let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
-    let mut shown = String::new();
-    for (name, instructions) in &functions {
-        let Some(name) = shown_name(name) else { continue };
-        let _ = writeln!(shown, "{name}");
-        for instruction in instructions {
-            let _ = writeln!(shown, "    {instruction}");
-        }
-    }
-    if !nvptx {
-        report_amdgcn_kernels(&code);
-    }
-    let path = root().join(format!("gpufs-device/tests/golden/expect/{}.txt", target.cpu));
-    if std::env::var_os("GPUFS_BLESS").is_some() {
-        return std::fs::write(&path, shown).map_err(|error| error.to_string());
-    }
-    let expected = read(&path)?;
-    if shown == expected {
-        println!("{} functions are as expected", shown.lines().filter(|line| !line.starts_with(' ')).count());
-        return Ok(());
-    }
-    let got = std::env::temp_dir().join(format!("gpufs-golden-{}.txt", target.cpu));
-    std::fs::write(&got, shown).map_err(|error| error.to_string())?;
-    let _ = Command::new("diff").arg("-u").arg(&path).arg(&got).status();
-    Err(format!("differs from {} (GPUFS_BLESS=1 accepts it)", path.display()))
-}
-
-/// Under which name the golden file has a function: those written for it, and the warp operations that they call.
-fn shown_name(name: &str) -> Option<&str> {
-    if name.starts_with("golden_") {
-        return Some(name);
-    }
-    let (_, operation) = name.split_once("4warp7machine")?;
-    // The rest of a mangled name: the length, then the name.
-    let (length, rest) = operation.split_at(operation.find(|digit: char| !digit.is_ascii_digit())?);
-    (length.parse() == Ok(rest.len())).then_some(rest)
-}
-
-/// The functions of a PTX module: of each, the instructions that touch memory or other lanes, without operands.
-fn ptx_functions(code: &str) -> BTreeMap<String, Vec<String>> {
-    const SHOWN: &[&str] = &[
-        "ld",
-        "st",
-        "atom",
-        "red",
-        "fence",
-        "membar",
-        "bar",
-        "shfl",
-        "vote",
-        "activemask",
-        "nanosleep",
-        "call",
-    ];
-    let mut functions = BTreeMap::new();
-    let mut current: Option<(String, Vec<String>)> = None;
-    for line in code.lines().map(str::trim) {
-        if [".visible .func", ".visible .entry", ".func"].iter().any(|head| line.starts_with(head)) {
-            let head = line.split("//").next().unwrap_or(line).trim_end_matches(['(', ')', ' ']);
-            current = head.rsplit([' ', ')']).next().map(|name| (name.to_owned(), Vec::new()));
-        } else if line == "}" {
-            functions.extend(current.take());
-        } else if let Some((_, instructions)) = &mut current {
-            let mnemonic = line.split([' ', '\t', ';']).next().unwrap_or_default();
-            let family = mnemonic.split('.').next().unwrap_or_default();
-            let argument = mnemonic.starts_with("ld.param") || mnemonic.starts_with("st.param");
-            if SHOWN.contains(&family) && !argument {
-                instructions.push(mnemonic.to_owned());
-            } else if line.contains("%globaltimer") {
-                instructions.push(format!("{mnemonic} %globaltimer"));
-            }
-        }
-    }
-    functions
-}
-
-/// The functions of an AMDGCN module: of each, the instructions that touch memory, other lanes or time, with what says their scope and
-/// what they wait for, but without registers.
-fn amdgcn_functions(code: &str) -> BTreeMap<String, Vec<String>> {
-    const SHOWN: &[&str] = &[
-        "buffer_",
-        "ds_",
-        "flat_",
-        "global_",
-        "s_memrealtime",
-        "s_sendmsg",
-        "s_sleep",
-        "s_wait",
-        "scratch_",
-        "v_readlane",
-    ];
-    const SCOPES: &[&str] = &["dlc", "glc", "nt", "sc0", "sc1", "slc"];
-    let mut functions = BTreeMap::new();
-    let mut current: Option<(String, Vec<String>)> = None;
-    for line in code.lines() {
-        let line = line.split(';').next().unwrap_or_default().trim_end();
-        if let Some(name) = line.strip_suffix(':')
-            && !name.starts_with('.')
-        {
-            current = Some((name.to_owned(), Vec::new()));
-        } else if line.starts_with(".Lfunc_end") {
-            functions.extend(current.take());
-        } else if let Some((_, instructions)) = &mut current {
-            let mut words = line.split_whitespace();
-            let mnemonic = words.next().unwrap_or_default();
-            if !SHOWN.iter().any(|shown| mnemonic.starts_with(shown)) {
-                continue;
-            }
-            let whole = mnemonic.starts_with("s_");
-            let kept =
-                words.filter(|word| if whole { !word.starts_with("s[") } else { SCOPES.contains(word) });
-            instructions.push(std::iter::once(mnemonic).chain(kept).collect::<Vec<_>>().join(" "));
-        }
-    }
-    functions
-}
-
-/// Prints what each kernel takes, from the metadata at the end of the code.
-fn report_amdgcn_kernels(code: &str) {
-    const KEYS: &[&str] =
-        &[".private_segment_fixed_size", ".sgpr_count", ".vgpr_count", ".uses_dynamic_stack"];
-    let mut values = BTreeMap::new();
-    for line in code.lines().skip_while(|line| !line.contains(".amdgpu_metadata")) {
-        let Some((key, value)) = line.trim().trim_start_matches("- ").split_once(':') else { continue };
-        if let Some(known) = KEYS.iter().find(|known| **known == key) {
-            values.insert(*known, value.trim().to_owned());
-        } else if key == ".symbol" {
-            values.insert(".symbol", value.trim().trim_end_matches(".kd").to_owned());
-        }
-        // The keys come in alphabetical order: this is a kernel's last.
-        if key == ".wavefront_size" {
-            let get = |key| values.get(key).map_or("?", String::as_str);
-            println!(
-                "{:<24} {:>4} VGPRs {:>4} SGPRs {:>6} bytes of stack{}",
-                get(".symbol"),
-                get(".vgpr_count"),
-                get(".sgpr_count"),
-                get(".private_segment_fixed_size"),
-                if get(".uses_dynamic_stack") == "true" { ", and what indirect calls take" } else { "" }
-            );
-            values.clear();
-        }
-    }
 }
 
 /// Assembles PTX for one GPU; why not, where there is no assembler.

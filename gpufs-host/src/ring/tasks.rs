@@ -1,0 +1,171 @@
+//! What the workers of a ring are to do, what they are doing, and how much of it one takes at a time.
+
+use std::collections::VecDeque;
+
+use gpufs_core::Errno;
+use gpufs_core::abi::{SERVICE_CALL, SERVICE_OPCODES, SERVICE_POPEN, Sqe, is_of_paths};
+
+/// The most brief tasks that a worker takes at a time.
+const TAKEN_MAX: usize = 16;
+/// Brief tasks for which it pays to wake a worker.
+pub(super) const BRIEF_OF_A_WAKE: usize = 4;
+
+/// What a worker is to do.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Carry an entry out. `ready`: the file that it waited for is ready.
+    Perform { sqe: Sqe, ready: bool },
+    /// Post a result.
+    Answer { user_data: u64, result: i32 },
+}
+
+impl Task {
+    /// The `user_data`, and the result where there is no worker for it.
+    pub(super) fn refused(&self) -> (u64, i32) {
+        match self {
+            Self::Perform { sqe, .. } => (sqe.user_data, -Errno::BUSY.number()),
+            Self::Answer { user_data, result } => (*user_data, *result),
+        }
+    }
+    /// Whether it is one system call that waits for nobody: on a path, or a service but for those that run the program's code or start a process.
+    /// Behind others of its kind it waits for no longer than a file system takes.
+    pub(super) fn is_brief(&self) -> bool {
+        match self {
+            Self::Perform { sqe, .. } => {
+                is_of_paths(sqe.opcode)
+                    || (sqe.opcode >= SERVICE_OPCODES && !matches!(sqe.opcode, SERVICE_CALL | SERVICE_POPEN))
+            }
+            Self::Answer { .. } => false,
+        }
+    }
+    fn is(&self, wanted: u64) -> bool {
+        matches!(self, Self::Perform { sqe, .. } if sqe.user_data == wanted)
+    }
+}
+
+/// What one worker has taken, and the results that it has not posted yet.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) tasks: VecDeque<Task>,
+    pub(super) results: Vec<(Sqe, i32)>,
+}
+
+/// The tasks of a ring.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    /// Those that no worker has begun.
+    waiting: VecDeque<Task>,
+    /// Of each worker, the `user_data` of the entries that it has taken.
+    running: Vec<Vec<u64>>,
+}
+
+impl Tasks {
+    /// How many no worker has begun.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+    pub(super) fn push(&mut self, task: Task) {
+        self.waiting.push_back(task);
+    }
+    /// Takes all that wait.
+    pub(super) fn take_waiting(&mut self) -> VecDeque<Task> {
+        std::mem::take(&mut self.waiting)
+    }
+    /// Puts back what [`Tasks::take_waiting`] took.
+    pub(super) fn put_back(&mut self, waiting: VecDeque<Task>) {
+        self.waiting = waiting;
+    }
+    /// Takes a task that waits away; whether there was one.
+    pub(super) fn remove(&mut self, user_data: u64) -> bool {
+        let place = self.waiting.iter().position(|task| task.is(user_data));
+        place.is_some_and(|place| self.waiting.remove(place).is_some())
+    }
+    /// The number of a new worker.
+    pub(super) fn add_worker(&mut self) -> usize {
+        self.running.push(Vec::with_capacity(TAKEN_MAX));
+        self.running.len() - 1
+    }
+    /// Whether a worker has the entry.
+    pub(super) fn is_running(&self, user_data: u64) -> bool {
+        self.running.iter().any(|taken| taken.contains(&user_data))
+    }
+    /// A worker no longer has the entry.
+    pub(super) fn forget(&mut self, worker: usize, user_data: u64) {
+        self.running[worker].retain(|taken| *taken != user_data);
+    }
+    /// A worker has done all that it had.
+    pub(super) fn forget_all(&mut self, worker: usize) {
+        self.running[worker].clear();
+    }
+    /// Gives a worker its next tasks, one, or several that are brief: as many as leave some for each worker of the crew. Whether there are any.
+    pub(super) fn take(&mut self, worker: usize, crew: usize, held: &mut Held) -> bool {
+        let most = (self.waiting.len() / crew).clamp(1, TAKEN_MAX);
+        // Ends: each round takes a task, or is the last.
+        while held.tasks.len() < most
+            && let Some(task) = self.waiting.pop_front_if(|task| held.tasks.is_empty() || task.is_brief())
+        {
+            if let Task::Perform { sqe, .. } = &task {
+                self.running[worker].push(sqe.user_data);
+            }
+            let is_alone = !task.is_brief();
+            held.tasks.push_back(task);
+            if is_alone {
+                break;
+            }
+        }
+        !held.tasks.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpufs_core::abi::AT_FDCWD;
+
+    fn tasks(entries: impl IntoIterator<Item = Sqe>) -> Tasks {
+        let mut tasks = Tasks::default();
+        for (number, sqe) in (1..).zip(entries) {
+            tasks.push(Task::Perform { sqe: sqe.with_user_data(number), ready: false });
+        }
+        tasks
+    }
+
+    #[test]
+    fn brief_tasks_are_taken_together_and_others_alone() {
+        let looks = |count| std::iter::repeat_n(Sqe::statx(AT_FDCWD, 0, 0, 0, 0), count);
+        let slow = [Sqe::fsync(0, 0), Sqe::call(0, 0, 0, 0)];
+        let mut tasks = tasks(looks(40).chain(slow).chain(looks(3)));
+        let worker = tasks.add_worker();
+        let mut taken = Vec::new();
+        // Ends: when all are taken.
+        loop {
+            let mut held = Held::default();
+            tasks.forget_all(worker);
+            if !tasks.take(worker, 4, &mut held) {
+                break;
+            }
+            let first = held.tasks[0].refused().0;
+            assert!(tasks.is_running(first) && !tasks.remove(first), "{first}");
+            taken.push(held.tasks.len());
+        }
+        assert_eq!(taken[..3], [11, 8, 6], "a share of what waits");
+        assert_eq!(taken.iter().sum::<usize>(), 45);
+        assert_eq!(taken[taken.len() - 5..], [1; 5], "what may take long is taken alone, and so are few");
+        assert!(!tasks.is_running(45));
+    }
+
+    #[test]
+    fn one_worker_takes_no_more_than_the_most() {
+        let mut tasks = tasks(std::iter::repeat_n(Sqe::statx(AT_FDCWD, 0, 0, 0, 0), 1000));
+        let (worker, mut held) = (tasks.add_worker(), Held::default());
+        assert!(tasks.take(worker, 4, &mut held));
+        assert_eq!((held.tasks.len(), tasks.waiting()), (TAKEN_MAX, 1000 - TAKEN_MAX));
+    }
+
+    #[test]
+    fn what_waits_can_be_taken_away() {
+        let mut tasks = tasks([Sqe::fsync(0, 0), Sqe::fsync(0, 0)]);
+        assert!(tasks.remove(2) && !tasks.remove(2));
+        assert_eq!(tasks.waiting(), 1);
+    }
+}

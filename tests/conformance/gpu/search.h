@@ -1,0 +1,1 @@
+/* A header that tests include; a GPU's C library has nothing of it. */
