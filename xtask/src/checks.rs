@@ -256,6 +256,11 @@ fn long() -> Vec<Report> {
             minutes(120),
         ),
         long(
+            "scanf, 100 million cases",
+            "test -p gpufs-tests --release --test sscanf_differential -- --nocapture",
+            minutes(120),
+        ),
+        long(
             "streams and descriptors, 50,000 sequences",
             "test -p gpufs-tests --release --test suite -- --nocapture --test-threads=1",
             minutes(180),

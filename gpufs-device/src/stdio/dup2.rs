@@ -83,8 +83,7 @@ impl Fs {
             }
         };
         // What `new` had open, or, where the stream's lock was not to be had, what was made in vain.
-        let closed = file::close(self, alone, Some(made));
-        let _ = closed;
+        let _: Result<_, _> = file::close(self, alone, Some(made));
         exchanged.map(|()| new)
     }
 

@@ -160,7 +160,7 @@ impl Case {
         self.cuts_prefixes |= !width.is_empty();
     }
 
-    /// Takes out of the text what glibc before 2.42 reads other than C11 and C23 say: prefixes without a digit, `0b` for `%i`, and `nan(`.
+    /// Takes out of the text what glibc before 2.43 reads other than C11 and C23 say: prefixes without a digit, `0b` for `%i`, and `nan(`.
     fn without_misread(&mut self) {
         let (reads_prefixes, cuts_prefixes) = (self.reads_prefixes, self.cuts_prefixes);
         let is_misread = |text: &[u8]| match text {

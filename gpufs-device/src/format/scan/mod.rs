@@ -21,7 +21,7 @@
 //! | wide characters are decoded from UTF-8, whatever the locale, and `%l[` compares characters | by the locale; bytes are compared |
 //! | bytes that are no character fail as the end of the input does: `EOF` with `EILSEQ` before the first value (C11) | the count, 0 as well |
 //! | `L` is rounded as a double, on a CPU as well | to 64 bits of precision on x86-64 |
-//! | `0x` and `0b` without a digit are no number, and `nan(abc)` is one (C11; glibc from 2.42) | 2.36 reads a 0, and `nan` |
+//! | `0x` and `0b` without a digit are no number, and `nan(abc)` is one (C11; glibc from 2.43) | 2.36 reads a 0, and `nan` |
 //! | numbers are rounded to nearest, ties to even | in the rounding direction |
 //! | `+na?` and the like leave the byte that does not match unread | it is read |
 //! | a Rust slice bounds `%s` and `%[` as a width of one less does; a width that it has no room for is an error | undefined |
