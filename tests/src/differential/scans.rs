@@ -148,9 +148,9 @@ impl Case {
             }
         }
         case.text.retain(|byte| *byte != 0);
-        case.without_misread();
-        // As wide characters it fits a target.
+        // As wide characters it fits a target. Before the next step, as a cut may leave a prefix without its digit.
         case.text.truncate(ROOM / 4 - 1);
+        case.without_misread();
         case
     }
 
