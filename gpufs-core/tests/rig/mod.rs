@@ -6,6 +6,8 @@
 #[cfg(loom)]
 pub(crate) mod models;
 #[cfg(loom)]
+pub(crate) mod readahead;
+#[cfg(loom)]
 pub(crate) mod streams;
 
 use gpufs_core::abi::{Cqe, IORING_OP_NOP, Sqe};
