@@ -15,6 +15,7 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{OpenFile, PanicRoute};
 use gpufs_core::stream::Buffering;
 
+use super::alone::new_number;
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
 use super::estate::Lease;
 use super::failures::ReportedFailures;
@@ -176,6 +177,7 @@ impl Body {
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
         let mut session = Self {
             gate: Arc::clone(gate),
+            number: new_number(),
             tables,
             state: State::Idle,
             service: Some(service),
@@ -202,6 +204,7 @@ impl Body {
         session.open_standard_streams();
         session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         session.route_panics().map_err(OpenError::Gpu)?;
+        session.tables.gate.open(session.number, session.backend.is_gpu());
         Ok(session)
     }
 
