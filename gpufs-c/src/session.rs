@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::SessionTables;
 use gpufs_core::word::SharedWord;
-use gpufs_device::Fs;
 use gpufs_device_c::used::{gpufs_raw_use_session, stop_using};
 use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
@@ -212,10 +211,7 @@ unsafe impl Send for Call {}
 unsafe impl Sync for Call {}
 
 impl Call {
-    fn make(&self, fs: Fs) {
-        // SAFETY:
-        // - the kernel uses them through the calls of the library, while the launch runs
-        let tables = unsafe { fs.tables() };
+    fn make(&self, tables: &'static SessionTables) {
         // SAFETY:
         // - the kernel may be called with this argument from any lane, by the contract of `gpufs_host_launch`
         // - the tables live until the session is closed, which waits for its kernels
@@ -242,7 +238,7 @@ pub unsafe extern "C" fn gpufs_host_launch(
         let host = unsafe { host(pointer)? };
         let kernel = kernel.ok_or_else(|| Failure::new(libc::EINVAL, "the kernel is null"))?;
         let call = Call { kernel, argument };
-        host.lock()?.launch(Grid { blocks, threads }, move |fs| call.make(fs))?;
+        host.lock()?.launch(Grid { blocks, threads }, move |tables| call.make(tables))?;
         Ok(0)
     })
 }

@@ -37,10 +37,7 @@ pub(crate) unsafe fn session(tables: *const SessionTables) -> Result<Fs, Errno> 
     // SAFETY:
     // - null, or aligned, initialized and not freed while the result is used, by this function's contract
     // - nothing borrows tables mutably
-    let tables = unsafe { tables.as_ref() }.ok_or(Errno::INVAL)?;
-    // SAFETY:
-    // - a session's, by this function's contract
-    Ok(unsafe { Fs::new(tables) })
+    unsafe { tables.as_ref() }.map(Fs::new).ok_or(Errno::INVAL)
 }
 
 /// The stream of a handle.
@@ -71,16 +68,16 @@ pub(crate) unsafe fn stream_for(file: *const c_void, call: Call) -> Result<File,
 
 /// An object of a session.
 pub(crate) trait Owned: Copy {
-    fn fs(self) -> Fs;
+    fn tables(self) -> &'static SessionTables;
 }
 impl Owned for Fs {
-    fn fs(self) -> Fs {
-        self
+    fn tables(self) -> &'static SessionTables {
+        self.session()
     }
 }
 impl Owned for File {
-    fn fs(self) -> Fs {
-        Self::fs(self)
+    fn tables(self) -> &'static SessionTables {
+        self.fs().session()
     }
 }
 
@@ -90,7 +87,7 @@ pub(crate) fn counted_with<O: Owned, T>(
     (owner, argument): (Result<O, Errno>, Result<T, Errno>),
 ) -> (Result<O, Errno>, Result<T, Errno>) {
     if let (Ok(owner), Err(errno)) = (&owner, &argument) {
-        let _ = owner.fs().counted::<()>(call, Err(*errno));
+        owner.tables().note_failure(call, *errno);
     }
     (owner, argument)
 }

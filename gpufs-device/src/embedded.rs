@@ -101,8 +101,7 @@ impl Read for File {
             return some(self.fread_counted(into));
         }
         let session = self.fs().session();
-        let inside = self.enter()?;
-        let came = read_some(*self, Lanes::calling(&inside, Call::ReadSome), into);
+        let came = read_some(*self, Lanes::calling(session, Call::ReadSome), into);
         gpufs_core::failures::counted(session, Call::ReadSome, came)
     }
 }

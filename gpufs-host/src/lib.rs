@@ -61,4 +61,5 @@ pub mod ring;
 pub mod session;
 
 pub use cpu::{CpuOptions, Grid, Schedule};
+pub use ring::Sandbox;
 pub use session::{Builder, DeviceBuffer, FileError, RegisteredBuffer, Session, Statistics};

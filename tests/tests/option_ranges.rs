@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use gpufs_device::Fs;
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
 
@@ -13,7 +14,7 @@ fn holds(option: &str, value: &str, builder: Builder, options: CpuOptions) {
         Ok(mut session) => {
             let grid = Grid { blocks: 1, threads: 1 };
             session
-                .run(grid, |fs| fs.nop().unwrap())
+                .run(grid, |view| Fs::new(view).nop().unwrap())
                 .unwrap_or_else(|error| panic!("{option} = {value} opens, and then: {error}"));
         }
         Err(error) => {

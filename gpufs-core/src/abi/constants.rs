@@ -63,6 +63,8 @@ constants! {
     IORING_UNREGISTER_FILES = 3, "Lets registered files go.";
     IORING_REGISTER_FILES_UPDATE = 6, "Changes registered files.";
     IORING_REGISTER_PROBE = 8, "Asks which opcodes there are.";
+    IORING_REGISTER_RESTRICTIONS = 11, "Restricts a ring that is disabled, since Linux 5.10.";
+    IORING_REGISTER_ENABLE_RINGS = 12, "Enables a ring, since Linux 5.10.";
     IO_URING_OP_SUPPORTED = 1 << 0, "The kernel serves this opcode.";
     IORING_FSYNC_DATASYNC = 1 << 0, "`fdatasync(2)` rather than `fsync(2)`.";
     IORING_FILE_INDEX_ALLOC = u32::MAX, "The kernel picks a free slot of the registered files.";

@@ -28,6 +28,11 @@
 //! workers make the system call and take several at a time. `openat` and `close` stay on the rings of I/O: Linux does them at once where it can,
 //! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open.
 //!
+//! **R-SERVE-7** *In a sandbox, what names memory or paths by itself is a service.* The rings of I/O then refuse every operation whose
+//! addresses the kernel does not hold against registered memory: `openat` and each `statx`, with `close`, go to the ring for services as
+//! well, and a transfer of several pieces goes through staging memory. The journal has no notes of such an open ([R-SERVE-4] holds as it
+//! stands): what a kernel opened is closed with the sandbox's own table of descriptors.
+//!
 //! # No state of its own
 //!
 //! An entry of the service ring goes through the states of every slot: claimed, armed, in flight, done, released. The words, who writes them,

@@ -13,7 +13,7 @@ use super::{
     O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY, PATH_MAX, STATX_BASIC_STATS,
 };
 use crate::Fs;
-use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact, transact_open};
+use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact_open, transact_or_serve};
 use crate::warp::Lanes;
 
 /// Where the path lies in the staging memory of `statx`, after its result.
@@ -37,8 +37,7 @@ impl Fs {
     /// # Errors
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn open(self, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        let inside = self.enter()?;
-        let opened = open(self, Lanes::calling(&inside, Call::Open), Ok((path, flags, mode)));
+        let opened = open(self, Lanes::calling(self.session(), Call::Open), Ok((path, flags, mode)));
         counted(self.session(), Call::Open, opened)
     }
 
@@ -47,8 +46,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::open`] and, for the directory, [`Fs::unlinkat`].
     pub fn openat(self, dir: Descriptor, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Openat);
+        let lanes = Lanes::calling(self.session(), Call::Openat);
         counted(self.session(), Call::Openat, open_at(self, lanes, dir, Ok((path, flags, mode))))
     }
 
@@ -58,8 +56,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::open`].
     pub fn creat(self, path: &CStr, mode: u32) -> Result<Descriptor, Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Creat);
+        let lanes = Lanes::calling(self.session(), Call::Creat);
         let opened = open(self, lanes, Ok((path, O_CREAT | O_WRONLY | O_TRUNC, mode)));
         counted(self.session(), Call::Creat, opened)
     }
@@ -69,8 +66,7 @@ impl Fs {
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
     pub fn close(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let closed = close(self, Lanes::calling(&inside, Call::Close), Some(descriptor));
+        let closed = close(self, Lanes::calling(self.session(), Call::Close), Some(descriptor));
         counted(self.session(), Call::Close, closed)
     }
 }
@@ -123,7 +119,7 @@ fn open_at(
             if let (Some(stage), Ok(number), None) = (stage, result, known) {
                 stat = Some(statx_entry(number.cast_signed(), stage));
             }
-            let stat_result = Errno::check(transact(session, lanes, stat));
+            let stat_result = Errno::check(transact_or_serve(session, lanes, stat));
             if let (Some(stage), Ok(index), Some((_, flags, _))) = (stage, outcome, request) {
                 match (result, stat_result) {
                     (Ok(number), Ok(_)) => {
@@ -187,7 +183,7 @@ fn look_at(
         // The system takes the path in before it writes the result, which may therefore lie at the same place.
         look = Some(Sqe::statx(dir, stage.address, 0, STATX_BASIC_STATS, stage.address));
     }
-    let looked = Errno::check(transact(session, lanes, look));
+    let looked = Errno::check(transact_or_serve(session, lanes, look));
     match (stage, look, looked) {
         (Some(stage), Some(_), Ok(_)) => Some(stage.read(0)),
         _ => None,
@@ -232,7 +228,7 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
             Err(errno) => outcome = Err(errno),
         }
     }
-    let result = Errno::check(transact(session, lanes, sqe));
+    let result = Errno::check(transact_or_serve(session, lanes, sqe));
     if let (Some(_), Some(descriptor)) = (sqe, descriptor) {
         session.files_free.release(Claim::single(descriptor.0));
         outcome = result.map(|_| ());
@@ -248,7 +244,7 @@ pub(crate) fn size(session: &SessionTables, lanes: Lanes, descriptor: Option<i32
             (Some(stage), Some(descriptor)) => Some(statx_entry(descriptor, stage)),
             _ => None,
         };
-        let result = Errno::check(transact(session, lanes, sqe));
+        let result = Errno::check(transact_or_serve(session, lanes, sqe));
         if let Some(stage) = stage {
             outcome = result.map(|_| stage.read::<Statx>(0).stx_size);
         }

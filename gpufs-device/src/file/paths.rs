@@ -20,8 +20,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `EISDIR` for a directory, `EACCES`, `EPERM`, `EROFS` …; `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn unlink(self, path: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Unlink);
+        let lanes = Lanes::calling(self.session(), Call::Unlink);
         self.named(lanes, Call::Unlink, unlink_entry(self.session(), AT_FDCWD, 0), path)
     }
 
@@ -31,8 +30,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::unlink`]; `EINVAL` for other flags; `EBADF` for a relative path where `dir` is not open, `ENOTDIR` where it is no directory.
     pub fn unlinkat(self, dir: Descriptor, path: &CStr, flags: u32) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Unlinkat);
+        let lanes = Lanes::calling(self.session(), Call::Unlinkat);
         self.named(lanes, Call::Unlinkat, unlink_entry(self.session(), dir, flags), path)
     }
 
@@ -41,8 +39,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `ENOTDIR`, `ENOTEMPTY`, `EBUSY`, `EINVAL` for a path that ends in `.` …
     pub fn rmdir(self, path: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Rmdir);
+        let lanes = Lanes::calling(self.session(), Call::Rmdir);
         self.named(lanes, Call::Rmdir, unlink_entry(self.session(), AT_FDCWD, AT_REMOVEDIR), path)
     }
 
@@ -52,8 +49,7 @@ impl Fs {
     /// As [`Fs::unlink`]; of a directory as [`Fs::rmdir`].
     pub fn remove(self, path: &CStr) -> Result<(), Errno> {
         let session = self.session();
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Remove);
+        let lanes = Lanes::calling(session, Call::Remove);
         let entry = |flags| PathEntry::one(unlink_entry(session, AT_FDCWD, flags), path);
         let mut outcome = on_paths(session, lanes, Some(entry(0)));
         let is_directory = outcome == Err(Errno::ISDIR);
@@ -71,8 +67,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `EXDEV` across file systems, `EISDIR`, `ENOTDIR`, `ENOTEMPTY`, `EINVAL` for a directory into itself …
     pub fn rename(self, old: &CStr, new: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Rename);
+        let lanes = Lanes::calling(self.session(), Call::Rename);
         self.renamed(lanes, Call::Rename, (AT_FDCWD, old), (AT_FDCWD, new), 0)
     }
 
@@ -87,8 +82,7 @@ impl Fs {
         new_dir: Descriptor,
         new: &CStr,
     ) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Renameat);
+        let lanes = Lanes::calling(self.session(), Call::Renameat);
         self.renamed(lanes, Call::Renameat, (old_dir, old), (new_dir, new), 0)
     }
 
@@ -105,8 +99,7 @@ impl Fs {
         new: &CStr,
         flags: u32,
     ) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Renameat2);
+        let lanes = Lanes::calling(self.session(), Call::Renameat2);
         self.renamed(lanes, Call::Renameat2, (old_dir, old), (new_dir, new), flags)
     }
 
@@ -115,8 +108,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT` for a parent that is missing, `EACCES`, `ENOSPC`, `EROFS` ….
     pub fn mkdir(self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Mkdir);
+        let lanes = Lanes::calling(self.session(), Call::Mkdir);
         self.named(lanes, Call::Mkdir, mkdir_entry(self.session(), AT_FDCWD, mode), path)
     }
 
@@ -125,8 +117,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::mkdir`] and, for the directory, [`Fs::unlinkat`].
     pub fn mkdirat(self, dir: Descriptor, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Mkdirat);
+        let lanes = Lanes::calling(self.session(), Call::Mkdirat);
         self.named(lanes, Call::Mkdirat, mkdir_entry(self.session(), dir, mode), path)
     }
 
@@ -135,8 +126,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT`, `EPERM` for a directory, `EXDEV`, `EMLINK` ….
     pub fn link(self, old: &CStr, new: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Link);
+        let lanes = Lanes::calling(self.session(), Call::Link);
         self.linked(lanes, Call::Link, (AT_FDCWD, old), (AT_FDCWD, new), 0)
     }
 
@@ -153,8 +143,7 @@ impl Fs {
         new: &CStr,
         flags: u32,
     ) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Linkat);
+        let lanes = Lanes::calling(self.session(), Call::Linkat);
         self.linked(lanes, Call::Linkat, (old_dir, old), (new_dir, new), flags)
     }
 
@@ -163,8 +152,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT` also for an empty target, `EACCES`, `ENOSPC` ….
     pub fn symlink(self, target: &CStr, path: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Symlink);
+        let lanes = Lanes::calling(self.session(), Call::Symlink);
         self.symlinked(lanes, Call::Symlink, target, AT_FDCWD, path)
     }
 
@@ -173,8 +161,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::symlink`] and, for the directory, [`Fs::unlinkat`].
     pub fn symlinkat(self, target: &CStr, dir: Descriptor, path: &CStr) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Symlinkat);
+        let lanes = Lanes::calling(self.session(), Call::Symlinkat);
         self.symlinked(lanes, Call::Symlinkat, target, dir, path)
     }
 

@@ -20,8 +20,7 @@ impl Fs {
     /// The system call's: `EBADF` (not open for reading), `ESPIPE`, `EISDIR`, `EINVAL`, `EIO` …
     pub fn pread(self, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Pread);
+        let lanes = Lanes::calling(self.session(), Call::Pread);
         counted(self.session(), Call::Pread, self.positioned(lanes, false, descriptor, memory, bytes, offset))
     }
 
@@ -31,8 +30,7 @@ impl Fs {
     /// The system call's: `EBADF` (not open for writing), `ENOSPC`, `EFBIG`, `ESPIPE`, `EPIPE` …
     pub fn pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (from.as_ptr() as u64, from.len() as u64);
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Pwrite);
+        let lanes = Lanes::calling(self.session(), Call::Pwrite);
         counted(self.session(), Call::Pwrite, self.positioned(lanes, true, descriptor, memory, bytes, offset))
     }
 
@@ -68,8 +66,7 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Fsync);
+        let lanes = Lanes::calling(self.session(), Call::Fsync);
         self.simple(lanes, Call::Fsync, Ok(descriptor), |number| Sqe::fsync(number, 0))
     }
 
@@ -78,8 +75,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Fdatasync);
+        let lanes = Lanes::calling(self.session(), Call::Fdatasync);
         self.simple(lanes, Call::Fdatasync, Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
     }
 
@@ -89,8 +85,7 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
         let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::Ftruncate);
+        let lanes = Lanes::calling(self.session(), Call::Ftruncate);
         self.simple(lanes, Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
     }
 

@@ -15,9 +15,7 @@ mod wait;
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::Token;
-use gpufs_core::{
-    Batch, Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket,
-};
+use gpufs_core::{Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket};
 use static_assertions::const_assert;
 
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
@@ -27,7 +25,7 @@ pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
-pub(crate) use serve::{serve, serve_staged};
+pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;
@@ -216,9 +214,13 @@ pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entr
     transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
 }
 
-/// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted.
+/// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted, but in a sandbox.
 #[inline(never)]
 pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {
+    // [R-SERVE-7]
+    if session.is_confined() {
+        return serve(session, lanes, entry);
+    }
     let (ring, journal) = (ring_of_warp(session), &session.journal);
     let journaled = if journal.is_enabled() { Operation::JOURNALED } else { 0 };
     let armed = |operation: Operation| {
@@ -252,7 +254,8 @@ fn transact_noting(
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            if is_copy(session) {
+            #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+            if session.is_closed() {
                 return -Errno::BADF.number();
             }
             let drained = drain_after(session, ring, queue, lanes, 1);
@@ -267,8 +270,7 @@ fn transact_noting(
         let batch = first_lanes(rest, claim.count());
         let mine = batch.contains(lanes.lane());
         let rank = batch.rank(lanes.lane());
-        // SAFETY: the slots of the claim. Each lane of the batch fills its ticket below, and the leader commits it; nothing between could fail
-        let drawn = unsafe { draw(queue, lanes, claim.count()) };
+        let drawn = if lanes.is_leader() { Some(queue.reserve(claim.count())) } else { None };
         let ticket = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
         let mut operation = None;
         if let (true, Some(entry)) = (mine, entry) {
@@ -323,29 +325,6 @@ fn transact_noting(
         rest = rest.without(batch);
     }
     result
-}
-
-/// Tickets for the slots that the leader has claimed, in the leader.
-///
-/// # Safety
-/// As for [`Queue::reserve`].
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "one branch")]
-unsafe fn draw(queue: &Queue, lanes: Lanes, count: u32) -> Option<Batch> {
-    if lanes.is_leader() {
-        // SAFETY:
-        // - this function's contract
-        Some(unsafe { queue.reserve(count) })
-    } else {
-        None
-    }
-}
-
-/// Whether these are a forked child's copy of its parent's tables, in which no slot becomes free.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "nothing, on a GPU")]
-fn is_copy(session: &SessionTables) -> bool {
-    cfg!(not(any(target_arch = "nvptx64", target_arch = "amdgpu"))) && session.is_closed()
 }
 
 /// Claims up to `wanted` slots for the lanes; an empty claim if none is free. Convergent; valid in all.

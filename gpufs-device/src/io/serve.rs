@@ -5,7 +5,7 @@ use gpufs_core::Errno;
 use gpufs_core::abi::{SERVICE_OPCODES, Sqe, is_of_paths};
 use gpufs_core::session::SessionTables;
 
-use super::{StagingArea, ring_of_warp, staged, transact_noting};
+use super::{StagingArea, ring_of_warp, staged, transact, transact_noting};
 use crate::warp::Lanes;
 
 /// As [`transact`](super::transact), of services and of operations on paths: each lane's `res`, 0 for a lane without an entry. Convergent;
@@ -14,10 +14,18 @@ use crate::warp::Lanes;
 /// What an entry refers to must stay valid until the return. No entry waits for another party ([R-SERVE-3]).
 #[inline(never)]
 pub(crate) fn serve(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
-    debug_assert!(entry.is_none_or(|entry| entry.opcode >= SERVICE_OPCODES || is_of_paths(entry.opcode)));
+    debug_assert!(
+        session.is_confined()
+            || entry.is_none_or(|entry| entry.opcode >= SERVICE_OPCODES || is_of_paths(entry.opcode))
+    );
     let ring = session.ring_for_services(ring_of_warp(session));
     let queue = &{ session.all_queues()[ring as usize] };
     transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
+}
+
+/// `transact`, or [`serve`] in a sandbox ([R-SERVE-7]). Convergent; called by `lanes`.
+pub(crate) fn transact_or_serve(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+    if session.is_confined() { serve(session, lanes, entry) } else { transact(session, lanes, entry) }
 }
 
 /// [`serve`] for each lane that wants `bytes` of staging memory: `entry` puts in what the entry needs and makes it, `answer` gets its result and

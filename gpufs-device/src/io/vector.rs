@@ -51,7 +51,9 @@ unsafe fn vector(vectors: u64, index: u32) -> (u64, u64) {
 fn is_in_place(session: &SessionTables, request: VectorRequest) -> bool {
     let fits = u64::from(request.count) * VECTOR_BYTES <= u64::from(session.staging.buffer_bytes);
     // Ends: at `count`.
+    // A sandbox takes no addresses that the ring does not check.
     fits && request.bytes > 0
+        && !session.is_confined()
         && (0..request.count).all(|index| {
             // SAFETY:
             // - below the count of the caller's vectors, which are its until the call returns

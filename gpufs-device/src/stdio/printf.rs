@@ -92,8 +92,7 @@ impl File {
         };
         let again = |window: &mut WindowSink<'_>| format_again(window, format_bytes, arguments, errno());
         let record = Formatted { scratch: &scratch, bytes, again };
-        let inside = self.enter()?;
-        let written = write(self, Lanes::calling(&inside, Call::Fprintf), &record).result();
+        let written = write(self, Lanes::calling(self.session, Call::Fprintf), &record).result();
         counted(self.session, Call::Fprintf, failed.map_or(written, Err))
     }
 
@@ -106,8 +105,7 @@ impl File {
     pub fn write_fmt(self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
         let mut text = Text::new(self);
         let formatted = text.print(arguments);
-        let inside = self.enter()?;
-        let lanes = Lanes::calling(&inside, Call::WriteFmt);
+        let lanes = Lanes::calling(self.session, Call::WriteFmt);
         // Where that failed there is nothing to write, but the others may wait for this lane.
         let written = write(self, lanes, &text).result();
         counted(self.session, Call::WriteFmt, formatted.and(written.map(|_| ())))

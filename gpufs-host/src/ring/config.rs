@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::confined::Confined;
 use super::memory::{CpuMemory, MemorySource, RingMemory};
 use super::services::Services;
 use super::{Mode, RingError};
@@ -27,6 +28,8 @@ pub struct RingConfig {
     pub index_array: bool,
     /// What the services of the rings share, where host threads serve them.
     pub services: Arc<Services>,
+    /// The sandbox that is in force.
+    pub confined: Option<Arc<Confined>>,
 }
 
 impl Default for RingConfig {
@@ -41,6 +44,7 @@ impl Default for RingConfig {
             sq_thread_cpu: None,
             index_array: false,
             services: Arc::default(),
+            confined: None,
         }
     }
 }

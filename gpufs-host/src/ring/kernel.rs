@@ -1,7 +1,8 @@
 //! Opening a ring of the kernel's: setup, memory, and whether it can do what gpufs needs.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::Arc;
 
 use gpufs_core::abi::{
     Cqe, IORING_FEAT_NODROP, IORING_FEAT_SINGLE_MMAP, IORING_FEAT_SQPOLL_NONFIXED, IORING_OFF_SQ_RING,
@@ -10,13 +11,16 @@ use gpufs_core::abi::{
     IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED,
     IORING_OP_READV, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IORING_REGISTER_PROBE,
-    IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY, IORING_SETUP_SQ_AFF,
-    IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
+    IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED,
+    IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
 };
 use gpufs_core::word::SharedWord;
 
+use super::confined::Confined;
 use super::error::{MissingOpcode, RingError, SETUP};
+use super::family::Held;
 use super::memory::Region;
+use super::restrict::restrict;
 use super::sys::{self, Release};
 use super::{Mode, RingConfig, RingMemory, RingParts};
 
@@ -59,6 +63,7 @@ enum Need {
 /// A ring that the kernel made: what [`Inner`](super::Inner) is put together from.
 pub(super) struct Opened {
     pub(super) descriptor: OwnedFd,
+    pub(super) family_descriptor: Option<Held>,
     pub(super) features: u32,
     pub(super) lacks: Vec<MissingOpcode>,
     pub(super) host: RingParts,
@@ -78,9 +83,13 @@ pub(super) fn open(config: &RingConfig) -> Result<Opened, RingError> {
             Some(Region::allocate(&config.own_source(), need).map_err(explain("allocating ring memory"))?)
         }
     };
-    let (descriptor, params) = set_up(config, block.as_ref(), rings_bytes).map_err(explain(SETUP))?;
+    let Made { descriptor, family_descriptor, params } =
+        set_up(config, block.as_ref(), rings_bytes).map_err(explain(SETUP))?;
     check_features(config, params.features)?;
     let lacks = check_opcodes(config, descriptor.as_fd())?;
+    if config.confined.is_some() {
+        restrict(descriptor.as_fd()).map_err(explain("restricting the ring to what the sandbox allows"))?;
+    }
 
     let (host, device, regions) = match block {
         Some(block) => {
@@ -100,7 +109,7 @@ pub(super) fn open(config: &RingConfig) -> Result<Opened, RingError> {
     if params.flags & IORING_SETUP_NO_SQARRAY == 0 {
         fill_index_array(&host, &params);
     }
-    Ok(Opened { descriptor, features: params.features, lacks, host, device, regions })
+    Ok(Opened { descriptor, family_descriptor, features: params.features, lacks, host, device, regions })
 }
 
 /// What the rings and the SQEs need at most, in bytes, whole pages.
@@ -117,16 +126,43 @@ fn mapped_bytes(params: &Params) -> usize {
     if params.flags & IORING_SETUP_NO_SQARRAY == 0 { cqes_end.max(array_end) } else { cqes_end }
 }
 
+/// A ring, and what the kernel said of it.
+struct Made {
+    descriptor: OwnedFd,
+    family_descriptor: Option<Held>,
+    params: Params,
+}
+
+/// Sets a ring up in the confined family, and moves it to the host. In the mode `enter` the family keeps it, for its thread to enter.
+fn make_confined(confined: &Confined, config: &RingConfig, mut params: Params) -> io::Result<Made> {
+    let family = &confined.family;
+    let entries = config.entries;
+    params.flags |= IORING_SETUP_R_DISABLED;
+    let made = family.run(move || {
+        // SAFETY:
+        // - as for `set_up`, which calls this
+        let made = unsafe { sys::setup(entries, &mut params) };
+        made.map(|ring| (ring.into_raw_fd(), params))
+    });
+    let (number, params) = made?;
+    let own = Held { fd: number, family: Some(Arc::clone(family)) };
+    let descriptor = family.hand_out(number)?;
+    Ok(Made { descriptor, family_descriptor: (config.mode == Mode::Enter).then_some(own), params })
+}
+
 /// Calls `io_uring_setup(2)`, first without an index array, then, for kernels before 6.6, with one.
-fn set_up(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> io::Result<(OwnedFd, Params)> {
+fn set_up(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> io::Result<Made> {
     let attempt = |more_flags: u32| {
         let mut params = wanted(config, block, rings_bytes);
         params.flags |= more_flags;
+        if let Some(confined) = &config.confined {
+            return make_confined(confined, config, params);
+        }
         // SAFETY:
         // - with NO_MMAP, `block` is page-aligned, holds `bytes(config)`, belongs to this ring alone, and is kept in the same
         //   `Inner`, which closes the descriptor before it frees the block
         let descriptor = unsafe { sys::setup(config.entries, &mut params) }?;
-        Ok((descriptor, params))
+        Ok(Made { descriptor, family_descriptor: None, params })
     };
     if config.index_array {
         return attempt(0);

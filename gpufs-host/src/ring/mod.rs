@@ -20,26 +20,36 @@
 //! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
+//! | `sandbox.rs`, `confined.rs`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
+//! | `family.rs`, `landlock.rs`, `restrict.rs` | the threads that are confined, and what the kernel's rings are restricted to |
 //! | `services/` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
 //!
 //! Nothing here knows of sessions, streams or kernels, and nothing submits. What an entry says, and that its memory stays until its CQE is
 //! seen, is its producer's promise (`gpufs_core::word::EntryCell::write`).
 
+mod addresses;
 mod choose;
 mod config;
+mod confined;
 mod error;
 mod failure;
+mod family;
 mod kernel;
+mod landlock;
 mod layout;
 mod memory;
 mod operation;
+mod outside;
 mod pace;
 mod parked;
 mod parts;
+mod paths;
 mod poll;
 mod prove;
 mod register;
+mod restrict;
 mod rouse;
+mod sandbox;
 mod service;
 mod services;
 mod sys;
@@ -55,11 +65,13 @@ use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord};
 
 pub use choose::{Chosen, choose, choose_among};
 pub use config::RingConfig;
+pub use confined::Confined;
 pub use error::{MissingOpcode, RingError};
 pub use failure::{Failure, Stopped};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use parts::RingParts;
 pub(crate) use rouse::rouse;
+pub use sandbox::Sandbox;
 pub use service::{BusyGuard, Report, RingReport, RingService};
 pub use services::{ServiceError, Services};
 pub use sys::Release;
@@ -113,6 +125,8 @@ struct Inner {
     mode: Mode,
     /// None in [`Mode::Threads`].
     descriptor: Option<OwnedFd>,
+    /// The same in the confined family whose thread enters the ring.
+    family_descriptor: Option<family::Held>,
     /// Only in [`Mode::Threads`].
     pool: Option<Arc<WorkerPool>>,
     features: u32,
@@ -193,10 +207,12 @@ impl Ring {
     }
 
     fn with_kernel(config: &RingConfig) -> Result<Inner, RingError> {
-        let kernel::Opened { descriptor, features, lacks, host, device, regions } = kernel::open(config)?;
+        let kernel::Opened { descriptor, family_descriptor, features, lacks, host, device, regions } =
+            kernel::open(config)?;
         Ok(Inner {
             mode: config.mode,
             descriptor: Some(descriptor),
+            family_descriptor,
             pool: None,
             features,
             lacks,
@@ -219,8 +235,9 @@ impl Ring {
         let device = layout.parts(region.device().as_ptr());
         // SAFETY:
         // - the parts lie in `region`, zeroed, and `Inner` stops the pool before it frees the region
-        let pool = unsafe { WorkerPool::new(host, config.services.clone(), for_services) }
-            .map_err(|error| RingError::explain("starting the service threads", error, config, 0))?;
+        let pool =
+            unsafe { WorkerPool::new(host, config.services.clone(), config.confined.clone(), for_services) }
+                .map_err(|error| RingError::explain("starting the service threads", error, config, 0))?;
         if !for_services && let Err(error) = pool.start() {
             pool.stop();
             return Err(RingError::explain("starting the service threads", error, config, 0));
@@ -228,6 +245,7 @@ impl Ring {
         Ok(Inner {
             mode: config.mode,
             descriptor: None,
+            family_descriptor: None,
             pool: Some(pool),
             features: 0,
             lacks: Vec::new(),

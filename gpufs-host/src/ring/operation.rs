@@ -4,7 +4,7 @@
 //! complete with `EINVAL`, as on a kernel without them.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +19,8 @@ use gpufs_core::abi::{
     IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
 
+use super::confined::Confined;
+use super::family::Held;
 use super::services::Services;
 use super::sys::{self, signed};
 use super::workers::lock;
@@ -27,7 +29,7 @@ use super::workers::lock;
 const SKIP: RawFd = -2;
 
 /// Slots of the registered files; none where no files are registered.
-type Files = Option<Vec<Option<Arc<OwnedFd>>>>;
+type Files = Option<Vec<Option<Arc<Held>>>>;
 
 /// Address and length of each registered buffer; none where no buffers are registered.
 type Buffers = Option<Vec<(u64, u64)>>;
@@ -39,23 +41,50 @@ pub(super) struct Tables {
     pub(super) services: Arc<Services>,
     files: Mutex<Files>,
     buffers: Mutex<Buffers>,
+    /// What entries may do, where a sandbox says so.
+    pub(super) confined: Option<Arc<Confined>>,
 }
 
 impl Tables {
     /// None registered yet.
-    pub(super) fn sharing(services: Arc<Services>) -> Self {
-        Self { services, ..Self::default() }
+    pub(super) fn sharing(services: Arc<Services>, confined: Option<Arc<Confined>>) -> Self {
+        Self { services, confined, ..Self::default() }
+    }
+    /// Starts a thread that serves, of the confined family where there is one.
+    pub(super) fn spawn(
+        &self,
+        name: &'static str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<std::thread::JoinHandle<()>> {
+        match &self.confined {
+            Some(confined) => confined.family.spawn(name, body),
+            None => std::thread::Builder::new().name(name.into()).spawn(body),
+        }
+    }
+    /// A reference of our own to an open file of the caller's; none for -1 and for [`SKIP`].
+    fn reference(&self, file: RawFd) -> io::Result<Option<Arc<Held>>> {
+        let Some(confined) = self.confined.as_ref().filter(|_| file >= 0) else { return reference(file) };
+        let fd = confined.family.take_in(file)?;
+        Ok(Some(Arc::new(Held { fd, family: Some(Arc::clone(&confined.family)) })))
+    }
+    /// How many bytes of registered memory there are from an address on.
+    pub(super) fn room_at(&self, address: u64) -> Option<u64> {
+        let table = lock(&self.buffers);
+        let mut all = table.as_ref()?.iter();
+        all.find_map(|&(base, bytes)| {
+            address.checked_sub(base).filter(|before| *before < bytes).map(|before| bytes - before)
+        })
     }
     pub(super) fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
         let mut table = lock(&self.files);
         if table.is_some() {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
-        *table = Some(files.iter().map(|&file| reference(file)).collect::<io::Result<_>>()?);
+        *table = Some(files.iter().map(|&file| self.reference(file)).collect::<io::Result<_>>()?);
         Ok(())
     }
     pub(super) fn update_file(&self, index: u32, file: RawFd) -> io::Result<()> {
-        let held = reference(file)?;
+        let held = self.reference(file)?;
         let mut table = lock(&self.files);
         let slots = table.as_mut().ok_or_else(|| io::Error::from_raw_os_error(libc::ENXIO))?;
         let slot = slots.get_mut(index as usize).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -98,7 +127,7 @@ impl Tables {
     fn install(&self, file: OwnedFd, file_index: u32) -> Result<i32, Errno> {
         let mut table = lock(&self.files);
         let slots = table.as_mut().ok_or(Errno::NXIO)?;
-        let file = Some(Arc::new(file));
+        let file = Some(Arc::new(Held { fd: file.into_raw_fd(), family: None }));
         if file_index == IORING_FILE_INDEX_ALLOC {
             let free = slots.iter().position(Option::is_none).ok_or(Errno::NFILE)?;
             slots[free] = file;
@@ -135,14 +164,14 @@ impl Tables {
 #[derive(Clone, Debug)]
 pub(super) enum File {
     Plain(RawFd),
-    Registered(Arc<OwnedFd>),
+    Registered(Arc<Held>),
 }
 
 impl File {
     pub(super) fn raw(&self) -> RawFd {
         match self {
             Self::Plain(fd) => *fd,
-            Self::Registered(file) => file.as_raw_fd(),
+            Self::Registered(file) => file.fd,
         }
     }
 }
@@ -152,7 +181,7 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// A reference of our own to an open file; none for -1 and for [`SKIP`].
-fn reference(file: RawFd) -> io::Result<Option<Arc<OwnedFd>>> {
+fn reference(file: RawFd) -> io::Result<Option<Arc<Held>>> {
     if file == -1 || file == SKIP {
         return Ok(None);
     }
@@ -165,9 +194,7 @@ fn reference(file: RawFd) -> io::Result<Option<Arc<OwnedFd>>> {
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY:
-    // - the kernel has just made this descriptor, and nothing else owns it
-    Ok(Some(Arc::new(unsafe { OwnedFd::from_raw_fd(copy) })))
+    Ok(Some(Arc::new(Held { fd: copy, family: None })))
 }
 
 /// The descriptor at an address that the device gave: read through the kernel, so that a bad one is `EFAULT`.
@@ -209,6 +236,15 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
     let served = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC);
     if sqe.flags & !served != 0 {
         return Step::Done(-Errno::INVAL.number());
+    }
+    if let Some(confined) = &tables.confined {
+        // SAFETY:
+        // - by this function's contract
+        match unsafe { confined.perform(sqe, tables) } {
+            Ok(None) => {}
+            Ok(Some(result)) => return Step::Done(result),
+            Err(errno) => return Step::Done(-errno.number()),
+        }
     }
     let result = match sqe.opcode {
         IORING_OP_NOP => Ok(0),
@@ -256,7 +292,8 @@ pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
     // Bits above the low half are of epoll; no file of interest here needs them.
     #[allow(clippy::cast_possible_truncation, reason = "the low half is what poll(2) takes")]
     let events = sqe.op_flags as u16 as i16;
-    match tables.file(sqe) {
+    let checked = tables.confined.as_ref().map_or(Ok(()), |confined| confined.check_file(sqe));
+    match checked.and_then(|()| tables.file(sqe)) {
         Err(errno) => Step::Done(-errno.number()),
         Ok(file) => match polled(events, sys::poll_now(file.raw(), events)) {
             Some(result) => Step::Done(result),

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use gpufs_core::abi::{IORING_OP_POLL_ADD, Sqe};
@@ -35,11 +36,18 @@ impl Parked {
     }
 }
 
-/// An `eventfd(2)`.
+/// What wakes the watcher: an `eventfd(2)`; or a flag, for a watcher whose descriptors entries may name, and which looks for itself while something
+/// is parked.
 #[derive(Debug)]
-pub(super) struct Event(OwnedFd);
+pub(super) enum Event {
+    Descriptor(OwnedFd),
+    Flag(Mutex<bool>, Condvar),
+}
 
 impl Event {
+    pub(super) fn flag() -> Self {
+        Self::Flag(Mutex::new(false), Condvar::new())
+    }
     pub(super) fn new() -> io::Result<Self> {
         // SAFETY:
         // - `eventfd` touches no memory of ours
@@ -49,24 +57,52 @@ impl Event {
         }
         // SAFETY:
         // - the kernel has just made this descriptor, and nothing else owns it
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Self::Descriptor(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
     /// Makes it readable.
     pub(super) fn raise(&self) {
+        let fd = match self {
+            Self::Descriptor(fd) => fd,
+            Self::Flag(raised, changed) => {
+                *lock(raised) = true;
+                return changed.notify_one();
+            }
+        };
         let one = 1_u64;
         // SAFETY:
         // - the kernel reads eight bytes, which are alive
-        let written = unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+        let written = unsafe { libc::write(fd.as_raw_fd(), (&raw const one).cast(), 8) };
         debug_assert_eq!(written, 8);
     }
     /// Makes it unreadable.
     fn lower(&self) {
+        let fd = match self {
+            Self::Descriptor(fd) => fd,
+            Self::Flag(raised, _) => return *lock(raised) = false,
+        };
         let mut count = 0_u64;
         // SAFETY:
         // - the kernel writes eight bytes, which are alive; where the event is not raised it answers EAGAIN
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+        unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+    /// Waits until it is raised, or a file is ready, or, with a flag, it is time to look again.
+    fn wait(&self, files: &mut Vec<libc::pollfd>) {
+        match self {
+            Self::Descriptor(fd) => {
+                files.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+                wait_for_any(files, -1);
+            }
+            Self::Flag(raised, changed) if files.is_empty() => {
+                let is_low = |raised: &mut bool| !*raised;
+                drop(changed.wait_while(lock(raised), is_low).unwrap_or_else(PoisonError::into_inner));
+            }
+            Self::Flag(..) => wait_for_any(files, LOOK_MS),
+        }
     }
 }
+
+/// How long a watcher with a flag polls before it looks again, in milliseconds.
+const LOOK_MS: i32 = 5;
 
 /// Between two polls of every file by itself, where `poll(2)` refuses to take all of them.
 const REFUSED_NAP: Duration = Duration::from_millis(1);
@@ -89,13 +125,13 @@ impl WorkerPool {
                     *wanted.entry(parked.file.raw()).or_default() |= parked.events;
                 }
             }
-            let own = libc::pollfd { fd: self.event.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let count = wanted.len();
             let files = wanted.into_iter().map(|(fd, events)| libc::pollfd { fd, events, revents: 0 });
-            let mut files: Vec<libc::pollfd> = std::iter::once(own).chain(files).collect();
-            wait_for_any(&mut files);
+            let mut files: Vec<libc::pollfd> = files.collect();
+            self.event.wait(&mut files);
             let states: HashMap<RawFd, i16> = files
                 .iter()
-                .skip(1)
+                .take(count)
                 .filter(|file| file.revents != 0)
                 .map(|file| (file.fd, file.revents))
                 .collect();
@@ -115,12 +151,12 @@ impl WorkerPool {
     }
 }
 
-/// Waits until one of the files is ready.
-fn wait_for_any(files: &mut [libc::pollfd]) {
+/// Waits until one of the files is ready, for so many milliseconds, or without end where they are negative.
+fn wait_for_any(files: &mut [libc::pollfd], limit_ms: i32) {
     let count = libc::nfds_t::try_from(files.len()).unwrap_or(libc::nfds_t::MAX);
     // SAFETY:
     // - the kernel reads and writes `count` `pollfd`s, which are borrowed for the call
-    if unsafe { libc::poll(files.as_mut_ptr(), count, -1) } >= 0 {
+    if unsafe { libc::poll(files.as_mut_ptr(), count, limit_ms) } >= 0 {
         return;
     }
     // There are more files than the process's limit, which was lowered, or there is no memory.

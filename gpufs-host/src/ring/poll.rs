@@ -1,6 +1,6 @@
 //! One poll of a ring: what the ring service does for it in each mode.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use gpufs_core::abi::{
 use gpufs_core::word::wake_fence;
 
 use super::failure::Untouched;
+use super::family::Family;
 use super::service::RingReport;
 use super::workers::WorkerPool;
 use super::{Inner, Mode, sys};
@@ -121,7 +122,12 @@ impl Inner {
 
     /// `io_uring_enter(2)`; `None` where the kernel wants to be asked again later, or failed for good (counted).
     fn enter(&self, to_submit: u32, flags: u32) -> Option<u32> {
-        let ring = self.descriptor.as_ref()?.as_fd();
+        let ring = match &self.family_descriptor {
+            // SAFETY:
+            // - a descriptor of the family, whose thread this is, and which `self` closes
+            Some(own) if Family::is_here() => unsafe { BorrowedFd::borrow_raw(own.fd) },
+            _ => self.descriptor.as_ref()?.as_fd(),
+        };
         match sys::enter(ring, to_submit, 0, flags) {
             Ok(submitted) => Some(submitted),
             // The kernel holds completions back or is short of requests. Both end once completions are posted, which entering

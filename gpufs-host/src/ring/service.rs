@@ -123,7 +123,15 @@ impl RingService {
             polls: DeviceWord64::new(0),
         });
         let own = shared.clone();
-        match std::thread::Builder::new().name("gpufs-service".into()).spawn(move || own.run()) {
+        // What enters a ring does the ring's operations with its own rights, and with its own table.
+        let entering = |ring: &&Arc<Inner>| ring.mode == super::Mode::Enter;
+        let confined = shared.rings.iter().find(entering).and_then(|ring| ring.config.confined.clone());
+        let body = move || own.run();
+        let started = match confined {
+            Some(confined) => confined.family.spawn("gpufs-service", body),
+            None => std::thread::Builder::new().name("gpufs-service".into()).spawn(body),
+        };
+        match started {
             Ok(thread) => {
                 rouse::enter(thread.thread());
                 Ok(Self { shared, thread: Some(thread) })

@@ -134,6 +134,13 @@ pub(crate) fn block_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
 }
 
+/// The calling thread's number (`gettid(2)`).
+pub(super) fn thread_number() -> i32 {
+    // SAFETY:
+    // - the call touches no memory
+    unsafe { libc::gettid() }
+}
+
 /// Makes the calling thread's naps end within a microsecond of the time that they ask for, rather than fifty.
 pub(super) fn sharpen_naps() {
     // SAFETY:

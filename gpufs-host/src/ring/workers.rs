@@ -22,6 +22,7 @@ use gpufs_core::Errno;
 use gpufs_core::abi::{Cqe, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Sqe};
 use gpufs_core::word::{DeviceWord, SharedWord};
 
+use super::confined::Confined;
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
 use super::services::Services;
@@ -104,8 +105,10 @@ impl WorkerPool {
     pub(super) unsafe fn new(
         parts: RingParts,
         services: Arc<Services>,
+        confined: Option<Arc<Confined>>,
         for_services: bool,
     ) -> io::Result<Arc<Self>> {
+        let event = if confined.is_some() { Event::flag() } else { Event::new()? };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let queue = Queue {
             tasks: Tasks::default(),
@@ -119,11 +122,11 @@ impl WorkerPool {
         };
         Ok(Arc::new(Self {
             parts,
-            tables: Tables::sharing(services),
+            tables: Tables::sharing(services, confined),
             queue: Mutex::new(queue),
             work: Condvar::new(),
             post: Mutex::new(false),
-            event: Event::new()?,
+            event,
             waiting: DeviceWord::new(0),
             cores,
             crew: crew(cores, for_services),
@@ -147,8 +150,7 @@ impl WorkerPool {
 
     fn add_worker(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
         let (pool, number) = (self.clone(), queue.tasks.add_worker());
-        let worker =
-            std::thread::Builder::new().name("gpufs-worker".into()).spawn(move || pool.work(number))?;
+        let worker = self.tables.spawn("gpufs-worker", move || pool.work(number))?;
         queue.workers.push(worker);
         queue.moved = Instant::now();
         Ok(())
@@ -156,7 +158,7 @@ impl WorkerPool {
 
     fn add_watcher(self: &Arc<Self>) -> io::Result<()> {
         let pool = self.clone();
-        let watcher = std::thread::Builder::new().name("gpufs-watcher".into()).spawn(move || pool.watch())?;
+        let watcher = self.tables.spawn("gpufs-watcher", move || pool.watch())?;
         lock(&self.queue).watcher = Some(watcher);
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::gpu::GpuError;
 use crate::gpu::GpuOptions;
 #[cfg(feature = "hip")]
 use crate::hip;
-use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory, ServiceError, Services};
+use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory, Sandbox, ServiceError, Services};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ pub struct Builder {
     pub(super) services: Arc<Services>,
     /// The first service that was refused.
     pub(super) refused_service: Option<ServiceError>,
+    pub(super) sandbox: Option<Sandbox>,
 }
 
 /// The default of coalescing buffers on a GPU: one for each warp of a kernel with many registers.
@@ -81,6 +82,7 @@ impl Default for Builder {
             read_ahead: None,
             services: Arc::default(),
             refused_service: None,
+            sandbox: None,
         }
     }
 }
@@ -91,6 +93,8 @@ impl Default for Builder {
 pub enum OpenError {
     /// A size does not fit what it is for; the text says which and what would.
     Size(String),
+    /// The sandbox cannot be had; the text says what it lacks.
+    Sandbox(String),
     /// A service that cannot be had; the text says why.
     Service(ServiceError),
     /// The machine refuses the rings, and how to help it.
@@ -104,7 +108,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size(text) => f.write_str(text),
+            Self::Size(text) | Self::Sandbox(text) => f.write_str(text),
             Self::Service(error) => error.fmt(f),
             Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
             Self::Gpu(error) => write!(f, "the GPU could not be used: {error}"),
@@ -123,7 +127,7 @@ impl fmt::Display for OpenError {
 impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Size(_) => None,
+            Self::Size(_) | Self::Sandbox(_) => None,
             Self::Service(error) => Some(error),
             Self::Ring(error) => Some(error),
             Self::System(error) => Some(error),
@@ -303,6 +307,35 @@ impl Builder {
         self.check_gpu()?;
         let gpu = hip::open(ordinal, program, &self.gpu_options()).map_err(OpenError::Gpu)?;
         Session::open(&self, Backend::Gpu(gpu))
+    }
+
+    /// Confines the session's kernels to what `sandbox` names; entries that they write into the rings themselves included. What holds it is Linux
+    /// (`SECURITY.md`). Default: kernels may do what the process may do when the session is opened.
+    ///
+    /// The session is not opened where this Linux lacks what a sandbox needs ([`OpenError::Sandbox`]).
+    ///
+    /// ```
+    /// use gpufs_device::Fs;
+    /// use gpufs_host::{Grid, Sandbox, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let tree = std::env::temp_dir();
+    /// let sandbox = Sandbox::new().read_only(tree);
+    /// # let sandbox = sandbox.as_far_as_possible();
+    /// let mut session = match Session::builder().sandbox(sandbox).cpu() {
+    ///     Ok(session) => session,
+    ///     Err(refused) => return Ok(eprintln!("SKIP {refused}")),
+    /// };
+    /// session.run(Grid { blocks: 1, threads: 32 }, |tables| {
+    ///     assert!(Fs::new(tables).open(c"/etc/passwd", 0, 0).is_err());
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
     }
 
     /// Bytes of stack for each thread of a GPU kernel: 1 KiB to 512 KiB. Default 8 KiB. A kernel that calls through pointers, as one that

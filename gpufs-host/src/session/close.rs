@@ -1,6 +1,6 @@
 //! The end of a session: what happens when it is dropped, in this order.
 //!
-//! 1. It lets no call of other threads in any more, waits for those that are inside, synchronizes, and says what could not be written.
+//! 1. It synchronizes, and says what could not be written.
 //! 2. It waits for operations in flight, for a while, while the ring service still serves them.
 //! 3. It leaves the files of standard streams where their readers stand, and reports failed calls.
 //! 4. It closes the tables, so that every handle that outlives the session finds nothing open, and the files that kernels had opened.
@@ -79,7 +79,8 @@ impl Body {
                     .opened(index)
                     .or_else(|| opening(journal.opening(index)?).filter(|number| *number >= 0))
             };
-            if let Some(descriptor) = opened {
+            // What a sandbox's kernels opened is open in the table of its family alone, and closed with that.
+            if let Some(descriptor) = opened.filter(|_| self.confined.is_none()) {
                 // SAFETY:
                 // - the descriptor was opened by a kernel of this session for this entry, and nothing else closes it
                 unsafe { libc::close(descriptor) };
@@ -90,11 +91,6 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        {
-            let _busy = self.busy();
-            let _lanes = self.gate.lanes();
-            self.shut();
-        }
         if !self.state.is_dead()
             && let Err(error) = self.synchronize()
         {

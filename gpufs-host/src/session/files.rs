@@ -140,11 +140,16 @@ pub(super) fn position_of(descriptor: RawFd) -> u64 {
     u64::try_from(position).unwrap_or(0)
 }
 
-/// Enters a descriptor in the table at `index`, which is claimed.
+/// Enters a descriptor of the host's in the table at `index`, which is claimed.
 pub(super) fn enter(tables: &SessionTables, index: u32, descriptor: RawFd, flags: u32) {
+    enter_at(tables, index, (descriptor, position_of(descriptor)), flags);
+}
+
+/// Enters a descriptor whose position is known in the table at `index`, which is claimed.
+fn enter_at(tables: &SessionTables, index: u32, (descriptor, position): (RawFd, u64), flags: u32) {
     let file = &tables.files()[index as usize];
     file.descriptor.set(descriptor.cast_unsigned());
-    file.position.set(position_of(descriptor));
+    file.position.set(position);
     // ORDERING: release, device, partner `SessionTables::file`.
     file.flags.publish(flags);
 }
@@ -168,8 +173,18 @@ impl Body {
         let index = claim.item(0);
         let fixed = self.fixed_files
             && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
-        enter(self.tables.host, index, file.as_raw_fd(), flags | if fixed { OpenFile::FIXED } else { 0 });
-        self.host_files.push((index, file));
+        let number = match &self.confined {
+            None => Ok(file.as_raw_fd()),
+            Some(confined) => confined.give(file.as_raw_fd(), false),
+        };
+        let number = number.map_err(|error| {
+            self.leave_rings(FileIndex(index));
+            self.tables.host.files_free.release(Claim::single(index));
+            RegisterError { what: "registering a file", source: Box::new(error) }
+        })?;
+        let flags = flags | if fixed { OpenFile::FIXED } else { 0 };
+        enter_at(self.tables.host, index, (number, position_of(file.as_raw_fd())), flags);
+        self.host_files.push((index, file, number));
         Ok(FileIndex(index))
     }
 
@@ -180,7 +195,17 @@ impl Body {
         }
         let flags = flags_of(file.as_raw_fd())? & !OpenFile::HOST_OWNED;
         let claim = self.tables.host.files_free.claim(1, 0).ok_or(Errno::MFILE)?;
-        let (index, number) = (claim.item(0), file.into_raw_fd());
+        let index = claim.item(0);
+        if let Some(confined) = &self.confined {
+            let given = confined.give(file.as_raw_fd(), true);
+            let number = given.map_err(|error| {
+                self.tables.host.files_free.release(Claim::single(index));
+                error.raw_os_error().map_or(Errno::IO, Errno::from_number)
+            })?;
+            enter_at(self.tables.host, index, (number, position_of(file.as_raw_fd())), flags);
+            return Ok(FileIndex(index));
+        }
+        let number = file.into_raw_fd();
         self.tables.host.journal.note_open(index, number.cast_unsigned());
         enter(self.tables.host, index, number, flags);
         Ok(FileIndex(index))
@@ -191,14 +216,17 @@ impl Body {
         if self.state.on_gpu() {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
         }
-        let place = self.host_files.iter().position(|(entry, _)| *entry == index.0);
+        let place = self.host_files.iter().position(|(entry, ..)| *entry == index.0);
         let Some(place) = place else {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BADF) });
         };
-        let (_, file) = self.host_files.swap_remove(place);
+        let (_, _file, number) = self.host_files.swap_remove(place);
+        if let Some(confined) = &self.confined {
+            confined.take_back(number);
+        }
         let entry = &self.tables.host.files()[index.0 as usize];
         let ours = entry.flags.peek() & OpenFile::HOST_OWNED != 0
-            && entry.descriptor.peek() == file.as_raw_fd().cast_unsigned();
+            && entry.descriptor.peek() == number.cast_unsigned();
         if !ours {
             // A kernel closed it: the entry is free, or holds another file. The rings let it go, too, unless that one is registered with them.
             if entry.flags.peek() & OpenFile::FIXED == 0 {
@@ -230,8 +258,6 @@ impl Body {
             source,
         };
         self.state.check_idle().map_err(|error| failed(error.into()))?;
-        // The rings' registered buffers are replaced.
-        let _alone = self.alone();
         let place = self.buffers.len();
         if place >= self.tables.host.regions().len() {
             return Err(failed(

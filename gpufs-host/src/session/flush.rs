@@ -154,6 +154,10 @@ fn flush_under_lock(session: &'static SessionTables, stream: &Stream, until: Ins
 fn path_of(session: &SessionTables, stream: &Stream) -> String {
     let file = FileIndex(stream.file.peek());
     let descriptor = session.files()[file.0 as usize].descriptor.peek();
+    if session.is_confined() {
+        // A number of the sandbox's, not of the host's.
+        return format!("descriptor {descriptor} of the sandbox");
+    }
     fs::read_link(format!("/proc/self/fd/{descriptor}"))
         .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string())
 }

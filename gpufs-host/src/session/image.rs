@@ -7,7 +7,6 @@
 use std::io;
 use std::ptr::NonNull;
 
-use gpufs_core::gate::Gate;
 use gpufs_core::stream::Stream;
 
 use super::layout::PAGE;
@@ -37,8 +36,6 @@ pub(super) struct Image {
     pub(super) head: usize,
     /// The generation of each stream, all even; none before the first session.
     pub(super) generations: Vec<u32>,
-    /// Who may use the tables: closed. Never freed, as the image is not.
-    pub(super) gate: &'static Gate,
 }
 
 // SAFETY:
@@ -62,8 +59,7 @@ impl Image {
         // SAFETY:
         // - whole pages of the mapping above: private and anonymous, as the advice needs
         let _ = unsafe { libc::madvise(tables.as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
-        let gate = Box::leak(Box::default());
-        Ok(Self { memory, bytes, head, generations: Vec::new(), gate })
+        Ok(Self { memory, bytes, head, generations: Vec::new() })
     }
 
     /// Whether a session has written the head.

@@ -4,7 +4,7 @@
 
 use gpufs_core::Errno;
 use gpufs_core::kernel::Kernel;
-use gpufs_device::Fs;
+use gpufs_core::session::SessionTables;
 
 use super::state::Launch;
 use super::{Backend, Body, SyncError};
@@ -32,22 +32,15 @@ impl Body {
         }
     }
 
-    /// The session, for calls on the host.
-    pub(super) fn fs(&self) -> Fs {
-        // SAFETY:
-        // - made for this session, never unmapped (`estate.rs`), with a gate
-        unsafe { Fs::new(self.tables.host) }
-    }
-
     /// `Session::launch`.
     pub(super) fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(Fs) + Send + Sync + 'static,
+        F: Fn(&'static SessionTables) + Send + Sync + 'static,
     {
-        let (fs, number) = (self.fs(), self.number);
+        let tables = self.tables.host;
         let options = self.cpu_options()?.clone();
         let busy = self.busy();
-        let launched = cpu::spawn_of(number, grid, &options, move || kernel(fs))?;
+        let launched = cpu::spawn(grid, &options, move || kernel(tables))?;
         self.state.run().lanes.push(Launch::new(launched, busy));
         Ok(())
     }
@@ -58,8 +51,7 @@ impl Body {
             return Err(SyncError::Dead);
         }
         let Backend::Gpu(gpu) = &self.backend else {
-            let tables = self.tables.host;
-            return self.launch(grid, move |_| K::run(tables, arguments)).map_err(SyncError::Kernel);
+            return self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel);
         };
         if grid.blocks == 0 || grid.threads == 0 {
             return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
@@ -81,15 +73,15 @@ impl Body {
     /// `Session::run`.
     pub(super) fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(Fs) + Sync,
+        F: Fn(&'static SessionTables) + Sync,
     {
-        let fs = self.fs();
+        let tables = self.tables.host;
         let ran = self.cpu_options().and_then(|options| {
             let _busy = self.busy();
             let _lanes = self.gate.lanes();
-            cpu::launch_of(self.number, grid, options, || kernel(fs))
+            cpu::launch(grid, options, || kernel(tables))
         });
-        self.finish(ran, None)
+        self.finish(ran)
     }
 
     /// `Session::begin_external`.
@@ -113,14 +105,16 @@ impl Body {
     }
 
     /// `Session::with_tables`.
-    pub(super) fn with_tables<T>(&mut self, calls: impl FnOnce(Fs) -> T) -> Result<T, Errno> {
+    pub(super) fn with_tables<T>(
+        &mut self,
+        calls: impl FnOnce(&'static SessionTables) -> T,
+    ) -> Result<T, Errno> {
         if self.state.on_gpu() {
             return Err(Errno::BUSY);
         }
         let _busy = self.busy();
         let _lanes = self.gate.lanes();
-        let _lent = self.lend();
-        Ok(calls(self.fs()))
+        Ok(calls(self.tables.host))
     }
 
     /// `Session::is_finished`.

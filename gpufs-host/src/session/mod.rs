@@ -23,12 +23,10 @@
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
-//! | `alone.rs` | calls of threads and of other sessions' lanes: who waits for whom |
 //! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
 //!
 //! The protocol of streams and rings is not here (`gpufs_core`), nor what a GPU's runtime is asked to do (`gpu`).
 
-mod alone;
 mod buffer;
 mod builder;
 mod close;
@@ -65,12 +63,12 @@ mod tests;
 mod unwound;
 
 use std::any::TypeId;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use crate::cpu::CpuOptions;
 use crate::gpu::{DeviceMemory, Gpu};
-use crate::ring::{MemorySource, Mode, Ring, RingError, RingMemory, RingService, Services};
+use crate::ring::{Confined, MemorySource, Mode, Ring, RingError, RingMemory, RingService, Services};
 
 pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
@@ -111,8 +109,6 @@ pub(super) enum Backend {
 #[derive(Debug)]
 struct Body {
     gate: Arc<Gate>,
-    /// Which session of the process it is.
-    number: u64,
     tables: Tables,
     state: State,
     /// `None` when the session is closed.
@@ -128,7 +124,8 @@ struct Body {
     source: Arc<dyn MemorySource>,
     fixed_files: bool,
     fixed_buffers: bool,
-    host_files: Vec<(u32, OwnedFd)>,
+    /// Files that the host registered: the entry, the host's descriptor, and that of the entry.
+    host_files: Vec<(u32, OwnedFd, RawFd)>,
     /// Moves the positions of redirected standard streams.
     seeker: Seeker,
     reported: ReportedFailures,
@@ -141,6 +138,8 @@ struct Body {
     values: Vec<(TypeId, usize)>,
     /// What its service ring does besides system calls.
     services: Arc<Services>,
+    /// The sandbox that is in force.
+    confined: Option<Arc<Confined>>,
     /// Last, after all that lies in it.
     lease: Lease,
 }

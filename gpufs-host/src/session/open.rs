@@ -15,7 +15,6 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{OpenFile, PanicRoute};
 use gpufs_core::stream::Buffering;
 
-use super::alone::new_number;
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
 use super::estate::Lease;
 use super::failures::ReportedFailures;
@@ -29,7 +28,7 @@ use super::tables::{Contents, PoolMemory, Sizes, Tables};
 use super::{Backend, Body, Owner, files, modes};
 use crate::cpu;
 use crate::gpu::GpuError;
-use crate::ring::{self, Chosen, CpuMemory, MemorySource, Mode, Ring, RingConfig, RingService};
+use crate::ring::{self, Chosen, Confined, CpuMemory, MemorySource, Mode, Ring, RingConfig, RingService};
 
 /// Entries of the service ring: a call of as many warps as keep its workers busy.
 const SERVICE_ENTRIES: u32 = 1024;
@@ -46,11 +45,12 @@ impl Served {
         backend: &Backend,
         plan: &Plan,
         source: &Arc<dyn MemorySource>,
+        confined: Option<Arc<Confined>>,
     ) -> Result<Self, OpenError> {
         let memories = backend.ring_memories(builder.memory).map_err(OpenError::Ring)?;
         let wanted = builder.exact_mode.then_some(builder.mode);
         let modes = modes::to_try(wanted, backend.is_gpu(), modes::cores());
-        let config = builder.ring_config(plan, source);
+        let config = RingConfig { confined, ..builder.ring_config(plan, source) };
         let mut chosen = ring::choose_among(&config, builder.rings as usize, &modes, &memories)
             .map_err(OpenError::Ring)?;
         if chosen.mode != Mode::Threads {
@@ -148,10 +148,21 @@ impl Data {
             host_journal: &self.host_journal,
             coalescing_bytes: builder.coalescing_bytes(own_memory),
             line_buffers: plan.line_buffers,
+            confined: builder.sandbox.is_some(),
         };
         let records = if own_memory { 0 } else { self.memory.records().as_ptr() as u64 };
         Tables::build(lease.estate(), &contents, records, &|bytes| backend.device_memory(bytes))
     }
+}
+
+/// Puts the builder's sandbox in force, if it has one.
+fn confine(builder: &Builder) -> Result<Option<Arc<Confined>>, OpenError> {
+    let Some(sandbox) = &builder.sandbox else { return Ok(None) };
+    let confined = Confined::start(sandbox).map_err(OpenError::Sandbox)?;
+    for lack in &confined.weaker {
+        eprintln!("gpufs: the sandbox is weaker than it is meant to be: this Linux has {lack}");
+    }
+    Ok(Some(Arc::new(confined)))
 }
 
 impl Body {
@@ -169,15 +180,20 @@ impl Body {
             (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
         let own_memory = backend.is_gpu();
         let plan = builder.plan(own_memory);
-        let Served { chosen, service } = Served::open(builder, &backend, &plan, &source)?;
+        let confined = confine(builder)?;
+        let Served { chosen, service } = Served::open(builder, &backend, &plan, &source, confined.clone())?;
         let data = Data::allocate(builder, own_memory, &plan, &chosen, &source).map_err(OpenError::System)?;
+        if confined.is_some() && !data.fixed_buffers {
+            let text = "a sandbox needs registered buffers, and the rings could not register the session's: raise the limit of locked memory \
+                        (`ulimit -l`), or ask for fewer buffers";
+            return Err(OpenError::Sandbox(text.into()));
+        }
         let tables = data.tables(builder, &backend, &plan, &chosen, &lease).map_err(OpenError::System)?;
         let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
         let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
         let mut session = Self {
             gate: Arc::clone(gate),
-            number: new_number(),
             tables,
             state: State::Idle,
             service: Some(service),
@@ -199,12 +215,14 @@ impl Body {
             placed: Vec::new(),
             values: Vec::new(),
             services: Arc::clone(&builder.services),
+            confined,
             lease,
         };
         session.open_standard_streams();
-        session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
+        if session.confined.is_none() {
+            session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
+        }
         session.route_panics().map_err(OpenError::Gpu)?;
-        session.tables.gate.open(session.number, session.backend.is_gpu());
         Ok(session)
     }
 
@@ -226,6 +244,15 @@ impl Body {
             let stream = tables.streams_free.claim(1, 0);
             debug_assert!(file == Some(Claim::single(index)) && stream == Some(Claim::single(index)));
             let descriptor = index.cast_signed();
+            if self.confined.as_ref().is_some_and(|confined| !confined.standard_streams) {
+                let (file, stream) = (&tables.files()[index as usize], &tables.streams()[index as usize]);
+                file.descriptor.set(index);
+                let flags = OpenFile::OPEN | OpenFile::HOST_OWNED;
+                // ORDERING: release, device, partner `SessionTables::file`.
+                file.flags.publish(flags);
+                stream.set_up(tables, index, flags, Buffering::Full);
+                continue;
+            }
             let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
             // The position is shared with the program, its children and its shell, so the system's own counts. With a position of
             // the session's, each of them would overwrite what the others wrote.

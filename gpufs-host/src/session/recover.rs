@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, fs, io, ptr, thread};
 
@@ -16,7 +17,7 @@ use gpufs_core::stream::Token;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
 use super::host_journal::HostJournal;
-use crate::ring::{Ring, block_signals};
+use crate::ring::{Confined, Ring, block_signals};
 
 /// A stream that held buffered bytes when the device died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +206,7 @@ pub(super) fn recover(
     buffers: u32,
     host_journal: &HostJournal,
     rings: &[Ring],
+    confined: Option<&Arc<Confined>>,
     wait_max: Duration,
 ) -> Recovery {
     if !host_journal.is_enabled() {
@@ -218,11 +220,26 @@ pub(super) fn recover(
             streams.entry(block.record.stream).or_default().push(block);
         }
     }
+    if let Some(confined) = confined {
+        // In the family, whose descriptors these are.
+        let known = Arc::clone(confined);
+        let streams = confined.run(move || {
+            let work = |blocks: Vec<SurvivingBlock>| {
+                let is_known = blocks.first().is_some_and(|block| known.knows(block.record.descriptor));
+                write_stream(blocks, is_known, until)
+            };
+            streams.into_values().filter_map(work).collect()
+        });
+        for buffer in 0..buffers {
+            session.journal.clear_owner(buffer);
+        }
+        return Recovery { kept: true, streams };
+    }
     // In a thread of its own, whose signals are blocked: writing to a pipe that nobody reads is an error here, and no signal.
     let streams = thread::scope(|scope| {
         let work = || {
             block_signals();
-            streams.into_values().filter_map(|blocks| write_stream(blocks, until)).collect()
+            streams.into_values().filter_map(|blocks| write_stream(blocks, true, until)).collect()
         };
         thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
     });
@@ -321,15 +338,15 @@ fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, writt
     rest
 }
 
-/// Writes what one stream's blocks hold; `None` if that is nothing.
-fn write_stream(mut blocks: Vec<SurvivingBlock>, until: Instant) -> Option<RecoveredStream> {
+/// Writes what one stream's blocks hold; `None` if that is nothing. Nothing is written to a descriptor that is not `is_known`.
+fn write_stream(mut blocks: Vec<SurvivingBlock>, is_known: bool, until: Instant) -> Option<RecoveredStream> {
     blocks.sort_unstable_by_key(|block| block.record.block_number);
     if blocks.iter().all(|block| block.rest.is_empty()) {
         return None;
     }
     let descriptor = blocks[0].record.descriptor;
     let serial = blocks[0].record.is_serial();
-    let file = fs::read_link(format!("/proc/self/fd/{descriptor}"))
+    let file = fs::read_link(format!("/proc/thread-self/fd/{descriptor}"))
         .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string());
     let mut stream =
         RecoveredStream { file, written: 0, unfinished: unfinished(&blocks), lost: 0, errno: None };
@@ -344,7 +361,11 @@ fn write_stream(mut blocks: Vec<SurvivingBlock>, until: Instant) -> Option<Recov
             }
             let address = block.address + u64::from(start);
             let offset = (!serial).then(|| block.record.offset + u64::from(start));
-            let (written, outcome) = write_all(descriptor, (address, bytes), offset, until);
+            let (written, outcome) = if is_known {
+                write_all(descriptor, (address, bytes), offset, until)
+            } else {
+                (0, Err(Errno::BADF))
+            };
             stream.written += written;
             stream.lost += bytes - written;
             stream.errno = stream.errno.or(outcome.err());

@@ -137,6 +137,10 @@ pub(super) fn leave_standard_streams(tables: &SessionTables) {
         let ahead = i64::from(stream.read_end.peek().saturating_sub(stream.read_next.peek()))
             + i64::from(stream.pushed_count.peek());
         let descriptor = file.descriptor.peek().cast_signed();
+        if tables.is_confined() && descriptor.cast_unsigned() != index {
+            // A number of the sandbox's, not of the host's.
+            continue;
+        }
         if ahead > 0 && move_to(descriptor, -ahead, libc::SEEK_CUR).is_err() {
             // More bytes were pushed back than the file has before this position.
             let _ = move_to(descriptor, 0, libc::SEEK_SET);

@@ -17,10 +17,7 @@ const ONE: Grid = Grid { blocks: 1, threads: 1 };
 
 struct Known;
 
-// SAFETY:
-// - no device program has it, and it uses no tables
-#[expect(unsafe_code, reason = "a kernel that does nothing")]
-unsafe impl Kernel for Known {
+impl Kernel for Known {
     const NAME: &'static std::ffi::CStr = c"known";
     type Arguments = u64;
     fn run(_: &'static SessionTables, _: u64) {}
@@ -28,10 +25,7 @@ unsafe impl Kernel for Known {
 
 struct Missing;
 
-// SAFETY:
-// - no device program has it, and it uses no tables
-#[expect(unsafe_code, reason = "a kernel that does nothing")]
-unsafe impl Kernel for Missing {
+impl Kernel for Missing {
     const NAME: &'static std::ffi::CStr = c"missing";
     type Arguments = ();
     fn run(_: &'static SessionTables, (): ()) {}

@@ -103,7 +103,7 @@ impl Functions {
     ///
     /// # Safety
     /// As for [`Services::perform`](super::Services::perform): at `sqe.addr` lies the request, and there is room for the reply.
-    pub(super) unsafe fn call(&self, sqe: &Sqe) -> Result<i32, Errno> {
+    pub(in super::super) unsafe fn call(&self, sqe: &Sqe) -> Result<i32, Errno> {
         let function = lock(&self.table).get(&sqe.off).cloned().ok_or(Errno::NOSYS)?;
         let (request_bytes, reply_bytes) = (sqe.len as usize, sqe.file_index as usize);
         if request_bytes != function.request_bytes || reply_bytes != function.reply_bytes {

@@ -123,7 +123,7 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
 }
 
 /// `fchmodat2(2)`, since Linux 6.6.
-const FCHMODAT2: libc::c_long = 452;
+pub(super) const FCHMODAT2: libc::c_long = 452;
 
 /// A file in memory: its descriptor.
 fn memory_file(length: u64, appends: bool) -> Result<i32, Errno> {

@@ -16,11 +16,10 @@
 mod view;
 
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpufs_core::Queue;
-use gpufs_core::gate::Gate;
 use gpufs_core::session::SessionTables;
 use gpufs_core::shared::PATH_BYTES;
 
@@ -45,8 +44,6 @@ pub(super) struct Tables {
     pub(super) device_address: u64,
     image: NonNull<u8>,
     bytes: usize,
-    /// Who may use the tables on the host.
-    pub(super) gate: &'static Gate,
     /// What gets the image when the tables are closed.
     estate: Arc<Estate>,
     /// The device's copy of the image, where it has one.
@@ -126,7 +123,6 @@ impl Pools {
             line_buffers: self.line_buffers.host_address(),
             records: self.records_at.max(self.records.host_address()),
             paths: is_copied.then_some(0),
-            gate: ptr::null(),
         }
     }
     /// What the view of a device with memory of its own has of them.
@@ -136,7 +132,6 @@ impl Pools {
             line_buffers: self.line_buffers.device_address(),
             records: self.records_at.max(self.records.device_address()),
             paths: Some(self.paths.device_address()),
-            gate: ptr::null(),
         }
     }
     fn device_bytes(&self) -> usize {
@@ -164,7 +159,6 @@ impl Tables {
             line_buffers: 0,
             records: 0,
             paths: contents.is_copied().then_some(0),
-            gate: ptr::null(),
         };
         let _ = measure.view(contents, nowhere, Ring::parts);
         let bytes = measure.bytes().next_multiple_of(PAGE as usize);
@@ -173,16 +167,14 @@ impl Tables {
             .map(|whole| -> Box<dyn DeviceMemory> { Box::new(ImageMemory::new(whole)) });
         let pools = Pools::new(contents, records_at, allocate)?;
         let of_host = pools.of_host(contents.is_copied());
-        let view_at = |image: &Image| {
-            let own = Addresses { gate: image.gate, ..of_host };
-            Cutter::new(image.memory.as_ptr() as u64).view(contents, own, Ring::parts)
-        };
+        let view_at =
+            |image: &Image| Cutter::new(image.memory.as_ptr() as u64).view(contents, of_host, Ring::parts);
         // SAFETY:
         // - the images of the estate were made for sessions, and it is this session's
         let mut image = unsafe { take_image(estate, bytes, head_bytes(contents.rings.len()), &view_at) }?;
         let host_view = view_at(&image);
         let generations = core::mem::take(&mut image.generations);
-        let (image, gate) = (image.memory, image.gate);
+        let image = image.memory;
         let device_view = device.as_ref().map(|device| {
             Cutter::new(device.address()).view(contents, pools.of_device(), Ring::device_parts)
         });
@@ -211,7 +203,6 @@ impl Tables {
             device_address,
             image,
             bytes,
-            gate,
             estate: Arc::clone(estate),
             device,
             device_view,
@@ -237,8 +228,8 @@ impl Tables {
         let emptied =
             unsafe { libc::madvise(tables.as_ptr().cast(), self.bytes - head, libc::MADV_DONTNEED) };
         if emptied == 0 {
-            let (memory, bytes, gate) = (self.image, self.bytes, self.gate);
-            self.estate.images().push(Image { memory, bytes, head, generations, gate });
+            let (memory, bytes) = (self.image, self.bytes);
+            self.estate.images().push(Image { memory, bytes, head, generations });
         }
     }
 
