@@ -55,6 +55,11 @@ mod cuda;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
+/// Targets for fuzzing that need what is private here.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::session::fuzz::recovery;
+}
 mod process;
 #[expect(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;

@@ -10,12 +10,12 @@
 //! | `runtime/` | the trait, made of the single calls of a runtime; what CUDA and HIP have in common |
 #![expect(unsafe_code, reason = "calls of the runtimes' C interfaces, behind one trait")]
 #![cfg_attr(
-    not(any(feature = "cuda", feature = "hip", test)),
+    not(any(feature = "cuda", feature = "hip", test, fuzzing)),
     allow(dead_code, reason = "built without a GPU's runtime, nothing implements the trait")
 )]
 
 mod error;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod fake;
 mod launch;
 mod memory;

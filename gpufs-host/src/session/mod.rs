@@ -37,6 +37,8 @@ mod exit;
 mod failures;
 mod files;
 mod flush;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod handle;
 mod host_journal;
 mod image;

@@ -3,6 +3,9 @@
 //! The streams' buffers, the rings and the journal are host memory. From them alone the host writes every record whose call had
 //! returned (`gpufs_core::journal` has the argument). It makes ordinary system calls, since the rings' bookkeeping is gone. Nothing here
 //! reads a table.
+//!
+//! A device that has faulted may have written anything there. Whatever the bytes are, the host reads the session's memory alone, and ends: a
+//! record of a block that no buffer holds is none, a slot that no ring has names no result, and a place beyond all files is `EFBIG`.
 #![expect(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
 
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
 use gpufs_core::stream::Token;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
-use super::host_journal::HostJournal;
+use super::host_journal::{HostJournal, capacity_of};
 use crate::ring::{Confined, Ring, block_signals};
 
 /// A stream that held buffered bytes when the device died.
@@ -261,7 +264,7 @@ fn read_block(
     // SAFETY:
     // - the device is dead
     let (record, epoch, ticket) = unsafe { journal.in_force(buffer) }?;
-    if record.stream == 0 {
+    if record.stream == 0 || record.block_shift() > journal.shift {
         return None;
     }
     let mut written = record.written;
@@ -290,13 +293,16 @@ fn read_block(
 /// The state of the operation with this token. `ticket`: the ticket that was drawn for it, if one was (`gpufs_core::journal`, "The write
 /// in flight").
 fn fate_of(host_journal: &HostJournal, rings: &[Ring], token: u64, ticket: Option<u32>) -> Fate {
-    let (ring, operation) = Token::from_word(token).parts();
-    let kept = host_journal.result(ring, operation.slot.0);
+    let (index, operation) = Token::from_word(token).parts();
+    let Some(ring) = rings.get(index as usize) else { return Fate::Unpublished };
+    if operation.slot.0 >= capacity_of(&ring.parts(), true) {
+        return Fate::Unpublished;
+    }
+    let kept = host_journal.result(index, operation.slot.0);
     if kept >> 32 == u64::from(operation.generation) {
         #[allow(clippy::cast_possible_truncation, reason = "the low half is the result")]
         return Fate::Done((kept as u32).cast_signed());
     }
-    let Some(ring) = rings.get(ring as usize) else { return Fate::Unpublished };
     if let Some(result) = ring.completion_of(operation.token() | Operation::JOURNALED) {
         return Fate::Done(result);
     }
@@ -360,11 +366,11 @@ fn write_stream(mut blocks: Vec<SurvivingBlock>, is_known: bool, until: Instant)
                 continue;
             }
             let address = block.address + u64::from(start);
-            let offset = (!serial).then(|| block.record.offset + u64::from(start));
-            let (written, outcome) = if is_known {
-                write_all(descriptor, (address, bytes), offset, until)
-            } else {
-                (0, Err(Errno::BADF))
+            let offset = if serial { Ok(None) } else { place_in_file(&block.record, (start, end)).map(Some) };
+            let (written, outcome) = match offset {
+                _ if !is_known => (0, Err(Errno::BADF)),
+                Ok(offset) => write_all(descriptor, (address, bytes), offset, until),
+                Err(errno) => (0, Err(errno)),
             };
             stream.written += written;
             stream.lost += bytes - written;
@@ -374,10 +380,21 @@ fn write_stream(mut blocks: Vec<SurvivingBlock>, is_known: bool, until: Instant)
     Some(stream)
 }
 
+/// Where in the file these bytes of a block begin.
+///
+/// # Errors
+/// `EFBIG` where no file is so long.
+fn place_in_file(record: &Record, (start, end): (u32, u32)) -> Result<u64, Errno> {
+    match record.offset.checked_add(end.into()) {
+        Some(end) if end <= i64::MAX.cast_unsigned() => Ok(record.offset + u64::from(start)),
+        _ => Err(Errno::FBIG),
+    }
+}
+
 /// Bytes of a stream's blocks that lie before others and are not whole.
 fn unfinished(blocks: &[SurvivingBlock]) -> u64 {
     let position = |block: &SurvivingBlock, inside: u32| {
-        (block.record.block_number << block.record.block_shift()) + u64::from(inside)
+        (u128::from(block.record.block_number) << block.record.block_shift()) + u128::from(inside)
     };
     let end = blocks
         .iter()
@@ -387,7 +404,9 @@ fn unfinished(blocks: &[SurvivingBlock]) -> u64 {
     blocks
         .iter()
         .map(|block| {
-            let inside = end.saturating_sub(position(block, 0)).min(1 << block.record.block_shift());
+            let block_bytes = 1 << block.record.block_shift();
+            let inside = end.saturating_sub(position(block, 0)).min(block_bytes);
+            let inside = u64::try_from(inside).unwrap_or(0);
             let whole: u64 = block.rest.iter().map(|(start, end)| u64::from(end - start)).sum();
             inside.saturating_sub(u64::from(block.written) + whole)
         })
