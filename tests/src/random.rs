@@ -1,16 +1,26 @@
 //! Random numbers that a seed repeats.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-/// The splitmix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+/// The splitmix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"), behind bytes that were given.
 #[derive(Clone, Debug)]
-pub struct Random(Cell<u64>);
+pub struct Random {
+    state: Cell<u64>,
+    /// What comes first, from the end.
+    given: RefCell<Vec<u8>>,
+}
 
 impl Random {
     /// The generator of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self(Cell::new(seed))
+        Self { state: Cell::new(seed), given: RefCell::new(Vec::new()) }
+    }
+    /// The generator that first gives these bytes, eight at a time: whoever chooses them makes the choices.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let given = RefCell::new(bytes.iter().rev().copied().collect());
+        Self { given, ..Self::new(bytes.len() as u64) }
     }
     /// The generator of case `index` of a seed.
     #[must_use]
@@ -19,8 +29,13 @@ impl Random {
     }
     /// The next 64 bits.
     pub fn bits(&self) -> u64 {
-        let mut value = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.0.set(value);
+        let mut given = self.given.borrow_mut();
+        if !given.is_empty() {
+            // The bits that choices look at first are those of the first byte.
+            return (0..8).fold(0, |word, _| word << 8 | u64::from(given.pop().unwrap_or(0)));
+        }
+        let mut value = self.state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.state.set(value);
         value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         value ^ (value >> 31)
