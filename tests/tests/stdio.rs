@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 
-use gpufs_device::stdio::Buffering;
+use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File};
 use gpufs_host::{CpuOptions, Session};
 use gpufs_tests::{MODES, Scratch, c_path, once, small};
@@ -71,6 +71,43 @@ fn setvbuf_keeps_what_is_to_be_read() {
     }
 }
 
+/// The end of a file is met once: what others append later is read after `clearerr` or a move, and not before (C11 7.21.7.1).
+#[test]
+fn the_end_of_a_file_is_sticky() {
+    let scratch = Scratch::new("sticky");
+    let path = scratch.path("file");
+    let name = c_path(&path);
+    for mut session in sessions() {
+        for unbuffered in [false, true] {
+            fs::write(&path, "ab").unwrap();
+            let append = |text: &str| {
+                fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(text.as_bytes()).unwrap();
+            };
+            once(&mut session, |fs| {
+                let file = fs.fopen(&name, c"r").unwrap();
+                if unbuffered {
+                    file.setvbuf(Buffering::None, 0).unwrap();
+                }
+                assert_eq!((rest(file), file.feof()), (b"ab".to_vec(), true));
+                append("cd\n");
+                let mut memory = [0; 8];
+                assert_eq!((file.fgetc(), file.fread(&mut memory)), (Ok(None), Ok(0)));
+                assert_eq!(
+                    (file.fgets(&mut memory).map(|line| line.is_some()), file.feof()),
+                    (Ok(false), true)
+                );
+                file.clearerr();
+                assert_eq!((file.fgetc(), rest(file)), (Ok(Some(b'c')), b"d\n".to_vec()));
+                append("ef");
+                assert_eq!(file.fgetc(), Ok(None));
+                file.fseek(0, Whence::Current).unwrap();
+                assert_eq!(rest(file), b"ef");
+                file.fclose().unwrap();
+            });
+        }
+    }
+}
+
 /// What `fopen` makes of a mode: nothing, or whether it reads, writes, appends, and has cut the file.
 fn system_opens(path: &CStr, mode: &CStr) -> Result<i32, i32> {
     // SAFETY:
@@ -116,7 +153,7 @@ fn modes_are_glibcs() {
                 // What it may do says how it was opened.
                 let reads = file.fgetc() != Err(Errno::BADF);
                 file.clearerr();
-                let _ = file.fseek(0, gpufs_device::stdio::Whence::Set);
+                let _ = file.fseek(0, Whence::Set);
                 let writes = file.fputc(b'#').is_ok();
                 let _ = file.fflush();
                 let appends = writes && file.ftell().unwrap() != 1;

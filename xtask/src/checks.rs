@@ -62,6 +62,13 @@ pub(crate) fn test(keep_going: bool) -> bool {
     in_turn(&[Set::Lint, Set::Test], keep_going)
 }
 
+/// The soak, for so many minutes in each mode.
+pub(crate) fn soak(minutes_each: u64) -> Report {
+    let mut command = cargo("test -p gpufs-tests --release --test soak -- --nocapture");
+    command.env("GPUFS_SOAK_SECONDS", (60 * minutes_each).to_string());
+    step::run("soak", &mut command, minutes(15 + 4 * minutes_each))
+}
+
 /// Every check; whether nothing failed.
 fn nightly() -> bool {
     in_turn(&[Set::Lint, Set::Test, Set::Nightly], true)

@@ -5,11 +5,13 @@
 //! | `bundle.rs` | what runs on a GPU machine, in one folder |
 //! | `checks.rs` | every check as a named step, and the three sets of checks: `quick`, `test`, `nightly` |
 //! | `conformance` | tests of other C libraries, unchanged, under `gpufs/drop_in.h` |
+//! | `coverage.rs` | which lines of the core and the device crate no test reaches |
 //! | `demo.rs` | the main job on real input |
 //! | `device` | device code for each GPU target, and a look at what the compiler emitted |
 //! | `dist` | an installable prefix for C, C++, CUDA and HIP |
+//! | `fuzz.rs` | the fuzz targets, with libFuzzer |
 //! | `lex.rs` | Rust as words and comments |
-//! | `mutants` | changes of the core that loom's models must catch |
+//! | `mutants` | changes of the core and the device crate that models and tests must catch |
 //! | `programs.rs` | C programs as GPU programs, the project's own and those of other people |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 //! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
@@ -18,9 +20,11 @@
 mod bundle;
 mod checks;
 mod conformance;
+mod coverage;
 mod demo;
 mod device;
 mod dist;
+mod fuzz;
 mod lex;
 mod mutants;
 mod programs;
@@ -53,9 +57,17 @@ Checks, each alone:
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (8,000 sequences)
   other-gpus     device-code's code objects and abi for gfx90a and gfx1100: nightly, as gfx942 stands for them by day
-  mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught: nightly
-                 (--only NAME, which may be repeated, and --jobs N)
+  mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
+                 tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
+                 --all-code FILE… takes all that cargo-mutants makes of files of the core and the device crate instead)
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
+
+What runs for as long as one likes:
+  fuzz [TARGET] [MINUTES]
+                 libFuzzer on the targets of fuzz, or one, for 10 minutes each; what it finds is kept in target/fuzz/found
+  soak [MINUTES] sessions, files, streams and faults in each mode over and over, for 10 minutes: content in memory and on disk is
+                 checked, and descriptors, mappings and memory are counted at the end
+  coverage       the lines of the core and the device crate that no test reaches
 
 What is built and run:
   demo           run the programs of apps/ on this machine and say what they did; takes options, such as --device cuda
@@ -111,17 +123,13 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             let shrink = option(&mut parser, "shrink")?;
             Ok(if shrink { tidy::shrink() } else { checks::named("tidy").is_some_and(|check| check()) })
         }
-        "mutants" => {
-            let (mut only, mut jobs) = (Vec::new(), 1);
-            while let Some(argument) = parser.next()? {
-                match argument {
-                    Arg::Long("only") => only.push(parser.value()?.string()?),
-                    Arg::Long("jobs") => jobs = parser.value()?.parse()?,
-                    other => return Err(other.unexpected()),
-                }
-            }
-            Ok(step::summarize(&[mutants::run(&only, jobs)]))
-        }
+        "mutants" => mutants(&mut parser),
+        "coverage" => match parser.next()? {
+            None => Ok(step::summarize(&coverage::run())),
+            Some(argument) => Err(argument.unexpected()),
+        },
+        "fuzz" => fuzz(&values(&mut parser)?),
+        "soak" => soak(&values(&mut parser)?),
         "bundle" => {
             let chosen = values(&mut parser)?;
             match chosen.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -153,6 +161,47 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             Ok(check())
         }
     }
+}
+
+/// `mutants`, with its options.
+fn mutants(parser: &mut Parser) -> Result<bool, lexopt::Error> {
+    let (mut only, mut jobs, mut files, mut all_code) = (Vec::new(), 1, Vec::new(), false);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("only") => only.push(parser.value()?.string()?),
+            Arg::Long("jobs") => jobs = parser.value()?.parse()?,
+            Arg::Long("all-code") => all_code = true,
+            Arg::Value(file) if all_code => files.push(file.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let report = if all_code { mutants::all_code(&files, jobs) } else { mutants::run(&only, jobs) };
+    Ok(step::summarize(&[report]))
+}
+
+/// `fuzz [TARGET] [MINUTES]`.
+fn fuzz(values: &[String]) -> Result<bool, lexopt::Error> {
+    let (target, minutes) = match values {
+        [] => (None, 10),
+        [only] => only.parse().map_or_else(|_| (Some(only.clone()), 10), |minutes| (None, minutes)),
+        [target, minutes] => (Some(target.clone()), minutes_of("fuzz", minutes)?),
+        _ => return Err("fuzz [TARGET] [MINUTES]".into()),
+    };
+    Ok(fuzz::run(&fuzz::Options { target, minutes })?)
+}
+
+/// `soak [MINUTES]`.
+fn soak(values: &[String]) -> Result<bool, lexopt::Error> {
+    let minutes = match values {
+        [] => 10,
+        [minutes] => minutes_of("soak", minutes)?,
+        _ => return Err("soak [MINUTES]".into()),
+    };
+    Ok(step::summarize(&[checks::soak(minutes)]))
+}
+
+fn minutes_of(command: &str, text: &str) -> Result<u64, lexopt::Error> {
+    text.parse().map_err(|_| format!("{command}: '{text}' is no number of minutes").into())
 }
 
 /// The options of `conformance`.
@@ -219,6 +268,13 @@ mod tests {
         assert!(refused(&["test", "core"]).contains("core"));
         assert!(refused(&["bundle", "hip"]).contains("'cuda'"));
         assert!(refused(&["dist"]).contains("DIR is missing"));
+        assert!(refused(&["fuzz", "formats", "long"]).contains("'long' is no number of minutes"));
+        assert!(
+            refused(&["fuzz", "nothing"])
+                .contains("there is no fuzz target 'nothing'; there are completions")
+        );
+        assert!(refused(&["soak", "1", "2"]).contains("soak [MINUTES]"));
+        assert!(refused(&["mutants", "file.rs"]).contains("file.rs"));
     }
 
     /// Each check is in the help text, and nothing else is.

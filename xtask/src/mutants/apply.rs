@@ -1,21 +1,29 @@
-//! Puts a mutant into a copy of the core.
+//! Puts a mutant into a copy of the sources.
 
 use std::collections::BTreeMap;
 
 use super::definition::{Change, Mutant};
 use crate::lex::{Token, functions, lex};
 
-/// Sources of the core by their paths from its folder.
+/// Sources by their paths from the workspace's root.
 pub(super) type Sources = BTreeMap<String, String>;
+
+/// Whether the mutant may change the file: of the core for loom's models, and of any crate for whole-stack tests.
+fn may_change(mutant: &Mutant, path: &str) -> bool {
+    if mutant.whole {
+        path.contains("/src/")
+    } else {
+        path.starts_with("gpufs-core/src/") || path == format!("gpufs-core/tests/{}.rs", mutant.test)
+    }
+}
 
 /// What the mutant makes of the sources; what is wrong, if a text that it changes does not stand there exactly once.
 pub(super) fn apply(mutant: &Mutant, sources: &Sources) -> Result<Sources, String> {
     let mut changed = Sources::new();
     for change in &mutant.changes {
-        let own = format!("tests/{}.rs", mutant.test);
         let mut hits = Vec::new();
         for (path, original) in sources {
-            if path.ends_with(&change.file) && (path.starts_with("src/") || *path == own) {
+            if path.ends_with(&change.file) && may_change(mutant, path) {
                 let text = changed.get(path).unwrap_or(original);
                 hits.extend(find(text, change).into_iter().map(|place| (path, place)));
             }
@@ -62,7 +70,7 @@ mod tests {
 
     fn sources(queue: &str) -> Sources {
         [("src/queue.rs", queue), ("src/other.rs", "fn enter() { one(); }"), ("tests/model.rs", queue)]
-            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .map(|(path, text)| (format!("gpufs-core/{path}"), text.to_owned()))
             .into()
     }
 
@@ -72,7 +80,7 @@ mod tests {
         let queue = "fn enter() { one(); }\nfn leave() { self\n  .word // why\n  .publish( 1 ); }\nfn other() { self.word.publish(1) }";
         let changed = apply(&mutants[0], &sources(queue)).unwrap();
         assert_eq!(changed.len(), 1);
-        let words: String = changed["src/queue.rs"].split_whitespace().collect();
+        let words: String = changed["gpufs-core/src/queue.rs"].split_whitespace().collect();
         assert_eq!(words, "fnenter(){}fnleave(){self.word.set(1);}fnother(){self.word.publish(1)}");
     }
 

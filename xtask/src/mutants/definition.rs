@@ -1,9 +1,9 @@
-//! What the files of `gpufs-core/tests/mutants` say.
+//! What the files of `gpufs-core/tests/mutants` and `tests/mutants` say.
 //!
 //! ```text
 //! mutant NAME
-//! row    the row of the loom test's table that it is of, or its beginning
-//! caught the models that catch it; or none
+//! row    the row of the loom test's table that it is of, or its beginning; of a mutant for whole-stack tests, what is wrong with it
+//! caught the models, or the tests, that catch it; or none
 //! in     FUNCTION [end of the file's path]
 //! -      what stands there once
 //! +      what is put in its place
@@ -28,16 +28,18 @@ pub(super) struct Change {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mutant {
     pub(super) name: String,
-    /// The loom test whose table it is of, such as `loom_journal`.
+    /// The loom test whose table it is of, such as `loom_journal`, or the whole-stack test that catches it.
     pub(super) test: String,
+    /// Whole-stack tests are to catch it.
+    pub(super) whole: bool,
     pub(super) row: String,
     /// Models that catch it.
     pub(super) caught: Vec<String>,
     pub(super) changes: Vec<Change>,
 }
 
-/// Reads all files of `folder`.
-pub(super) fn read(folder: &Path) -> Result<Vec<Mutant>, String> {
+/// Reads all files of `folder`, whose mutants are for whole-stack tests if `whole`.
+pub(super) fn read(folder: &Path, whole: bool) -> Result<Vec<Mutant>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -45,7 +47,8 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Mutant>, String> {
     for path in paths {
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let test = path.file_stem().unwrap_or_default().to_string_lossy();
-        mutants.extend(parse(&text, &test).map_err(|why| format!("{}:{why}", path.display()))?);
+        let of_file = parse(&text, &test).map_err(|why| format!("{}:{why}", path.display()))?;
+        mutants.extend(of_file.into_iter().map(|mutant| Mutant { whole, ..mutant }));
     }
     Ok(mutants)
 }

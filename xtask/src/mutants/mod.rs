@@ -1,10 +1,11 @@
-//! Mutants of the core: each change that a table of the loom tests says a model catches is made in a copy of the core, and the model must fail.
+//! Mutants: each change that a table of the loom tests says a model catches is made in a copy of the core, and the model must fail; each of
+//! those that name a whole-stack test, in a copy of the workspace.
 //!
 //! | file | what |
 //! |---|---|
-//! | `definition.rs` | the files in `gpufs-core/tests/mutants`: one for each loom test |
+//! | `definition.rs` | the files in `gpufs-core/tests/mutants`, one for each loom test, and in `tests/mutants`, one for each whole-stack test |
 //! | `apply.rs` | puts a mutant into the sources |
-//! | `run.rs` | builds and runs the models |
+//! | `run.rs` | builds and runs the models and tests |
 //!
 //! That a mutant's text still stands where it says is checked with each `tidy`, in no time; that models catch it, at night.
 
@@ -16,12 +17,15 @@ use std::fs;
 use std::path::Path;
 
 use crate::step::{self, Report};
-use crate::workspace::root;
+use crate::workspace::{cargo, minutes, root, target_directory};
 use apply::{Sources, apply};
 use definition::Mutant;
 use run::Fate;
 
-const DEFINITIONS: &str = "gpufs-core/tests/mutants";
+/// Where the definitions are: for loom's models, and for whole-stack tests.
+const DEFINITIONS: [(&str, bool); 2] = [("gpufs-core/tests/mutants", false), ("tests/mutants", true)];
+/// What has sources that mutants change, or tables.
+const SOURCES: [&str; 4] = ["gpufs-core", "gpufs-device/src", "gpufs-host/src", "tests/tests"];
 
 /// Each mutant can be made, and is of a row of its test's table.
 pub(crate) fn check_definitions() -> Report {
@@ -29,14 +33,19 @@ pub(crate) fn check_definitions() -> Report {
         let (mutants, sources) = read()?;
         let mut wrong = Vec::new();
         for mutant in &mutants {
-            let Mutant { test, name, row, .. } = mutant;
+            let Mutant { test, name, row, caught, whole, .. } = mutant;
+            let folder = DEFINITIONS[usize::from(*whole)].0;
+            let mut note = |why: String| wrong.push(format!("{folder}/{test}.txt: {name}: {why}"));
             if let Err(why) = apply(mutant, &sources) {
-                wrong.push(format!("{DEFINITIONS}/{test}.txt: {name}: {why}"));
+                note(why);
             }
-            if !rows(test, &sources).iter().any(|(text, _)| text.starts_with(row)) {
-                wrong.push(format!(
-                    "{DEFINITIONS}/{test}.txt: {name}: the table of tests/{test}.rs has no row '{row}'"
-                ));
+            if *whole {
+                let text = sources.get(&format!("tests/tests/{test}.rs")).map_or("", String::as_str);
+                for missing in caught.iter().filter(|name| !text.contains(&format!("fn {name}("))) {
+                    note(format!("tests/tests/{test}.rs has no test {missing}"));
+                }
+            } else if !rows(test, &sources).iter().any(|(text, _)| text.starts_with(row)) {
+                note(format!("the table of tests/{test}.rs has no row '{row}'"));
             }
         }
         for line in &wrong {
@@ -83,10 +92,56 @@ pub(crate) fn run(only: &[String], jobs: usize) -> Report {
     })
 }
 
+/// Files of which `all_code` makes mutants where none is named: what decides, and is not seen by a type.
+const ALL_CODE: [&str; 2] = ["gpufs-core/src/alloc/free_set.rs", "gpufs-device/src/io/runs.rs"];
+/// The version of cargo-mutants whose options are used.
+const CARGO_MUTANTS: &str = "26";
+/// Whole-stack tests that mutants of the device crate are given, besides the crates' own.
+const WHOLE_STACK: [&str; 8] =
+    ["stdio", "runs", "closed_meanwhile", "descriptors", "vectors", "fgets", "keeping", "lanes"];
+
+/// Every mutant that `cargo mutants` makes of these files, against the tests of the core and the device crate and some of the whole stack. The
+/// tool is installed into `target/tools` where it is missing.
+pub(crate) fn all_code(files: &[String], jobs: usize) -> Report {
+    let tools = target_directory().join("tools");
+    let program = tools.join("bin/cargo-mutants");
+    if !program.exists() {
+        let mut install = cargo(&format!("install cargo-mutants --locked --version ^{CARGO_MUTANTS} --root"));
+        let installed = step::run("cargo-mutants", install.arg(&tools), minutes(30));
+        if installed.failed() {
+            return installed;
+        }
+    }
+    let mut command = std::process::Command::new(program);
+    command.args(["mutants", "--baseline", "run", "--no-shuffle", "--colors", "never", "--timeout", "300"]);
+    command.args(["--jobs", &jobs.to_string(), "--output"]).arg(target_directory().join("mutants"));
+    let chosen: Vec<&str> =
+        if files.is_empty() { ALL_CODE.to_vec() } else { files.iter().map(String::as_str).collect() };
+    for file in chosen {
+        command.args(["--file", file]);
+    }
+    for package in ["gpufs-core", "gpufs-device", "gpufs-tests"] {
+        command.args(["--test-package", package]);
+    }
+    command
+        .args(["--", "--lib", "--test", "model", "--test", "threads", "--test", "waits", "--test", "format"]);
+    for test in WHOLE_STACK {
+        command.args(["--test", test]);
+    }
+    step::run("mutants of all code", command.current_dir(root()), minutes(24 * 60))
+}
+
 fn read() -> Result<(Vec<Mutant>, Sources), String> {
     let mut sources = Sources::new();
-    collect(&root().join("gpufs-core"), "", &mut sources).map_err(|error| format!("gpufs-core: {error}"))?;
-    Ok((definition::read(&root().join(DEFINITIONS))?, sources))
+    for folder in SOURCES {
+        collect(&root().join(folder), &format!("{folder}/"), &mut sources)
+            .map_err(|error| format!("{folder}: {error}"))?;
+    }
+    let mut mutants = Vec::new();
+    for (folder, whole) in DEFINITIONS {
+        mutants.extend(definition::read(&root().join(folder), whole)?);
+    }
+    Ok((mutants, sources))
 }
 
 /// Adds the files of a folder and of those in it.
@@ -105,7 +160,7 @@ fn collect(folder: &Path, prefix: &str, sources: &mut Sources) -> std::io::Resul
 
 /// The table in a loom test: what is changed, and the models that catch it.
 fn rows<'a>(test: &str, sources: &'a Sources) -> Vec<(&'a str, &'a str)> {
-    let text = sources.get(&format!("tests/{test}.rs")).map_or("", String::as_str);
+    let text = sources.get(&format!("gpufs-core/tests/{test}.rs")).map_or("", String::as_str);
     let rows = text.lines().filter_map(|line| {
         let (change, models) = line.strip_prefix("//! | ")?.strip_suffix(" |")?.rsplit_once(" | ")?;
         (change != "mutation").then_some((change, models))
@@ -115,7 +170,7 @@ fn rows<'a>(test: &str, sources: &'a Sources) -> Vec<(&'a str, &'a str)> {
 
 /// Rows of the tables that no mutant is of.
 fn without_mutant<'a>(mutants: &[Mutant], sources: &'a Sources) -> Vec<(&'a str, &'a str)> {
-    let tests = sources.keys().filter_map(|path| path.strip_prefix("tests/")?.strip_suffix(".rs"));
+    let tests = sources.keys().filter_map(|path| path.strip_prefix("gpufs-core/tests/")?.strip_suffix(".rs"));
     let has = |test: &str, row: &str| {
         mutants.iter().any(|mutant| mutant.test == test && row.starts_with(&mutant.row))
     };

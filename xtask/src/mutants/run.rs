@@ -1,4 +1,4 @@
-//! Builds and runs loom's models over a copy of the core, for each mutant.
+//! Builds and runs loom's models over a copy of the core, or whole-stack tests over a copy of the workspace, for each mutant.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn run(mutants: &[&Mutant], sources: &Sources, jobs: usize) -> Vec<Fa
         for job in 0..jobs.clamp(1, mutants.len().max(1)) {
             let (next, fates) = (&next, &fates);
             scope.spawn(move || {
-                let mut workplace = Workplace::make(job, sources);
+                let mut workplaces = [None, None];
                 loop {
                     let index = {
                         let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -42,7 +42,9 @@ pub(super) fn run(mutants: &[&Mutant], sources: &Sources, jobs: usize) -> Vec<Fa
                         *next - 1
                     };
                     let Some(mutant) = mutants.get(index) else { return };
-                    let fate = match &mut workplace {
+                    let workplace = workplaces[usize::from(mutant.whole)]
+                        .get_or_insert_with(|| Workplace::make(job, mutant.whole, sources));
+                    let fate = match workplace {
                         Ok(workplace) => workplace.fate(mutant, sources).unwrap_or_else(Fate::Broken),
                         Err(error) => Fate::Broken(error.clone()),
                     };
@@ -66,9 +68,10 @@ pub(super) fn said(fate: &Fate, mutant: &Mutant) -> String {
     }
 }
 
-/// A copy of the core in a workspace of its own.
+/// A copy of the core in a workspace of its own, or of the workspace.
 struct Workplace {
     folder: PathBuf,
+    whole: bool,
     /// What the sources are now, where they are changed.
     changed: Sources,
     /// Tests whose models pass without any mutant.
@@ -76,35 +79,42 @@ struct Workplace {
 }
 
 impl Workplace {
-    fn make(job: usize, sources: &Sources) -> Result<Self, String> {
-        let folder = target_directory().join("mutants").join(job.to_string());
+    fn make(job: usize, whole: bool, sources: &Sources) -> Result<Self, String> {
+        let name = if whole { format!("whole-{job}") } else { job.to_string() };
+        let folder = target_directory().join("mutants").join(name);
         let made = || -> io::Result<()> {
+            if whole {
+                return copy_workspace(&folder);
+            }
             fs::create_dir_all(&folder)?;
             let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
             write(&folder.join("Cargo.toml"), &alone(&manifest))?;
             fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
             let _ = fs::remove_dir_all(folder.join("gpufs-core"));
-            for (path, text) in sources {
-                write(&folder.join("gpufs-core").join(path), text)?;
+            for (path, text) in sources.iter().filter(|(path, _)| path.starts_with("gpufs-core/")) {
+                write(&folder.join(path), text)?;
             }
             Ok(())
         };
         made().map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Self { folder, changed: Sources::new(), sound: BTreeMap::new() })
+        Ok(Self { folder, whole, changed: Sources::new(), sound: BTreeMap::new() })
     }
 
     fn fate(&mut self, mutant: &Mutant, sources: &Sources) -> Result<Fate, String> {
         let changed = apply(mutant, sources)?;
         // What fails without the mutant says nothing.
-        if !self.sound.contains_key(&mutant.test) {
+        let known = self.sound.get(&mutant.test);
+        if known.is_none_or(|known| self.whole && mutant.caught.iter().any(|test| !known.contains(test))) {
             self.become_of(&Sources::new(), sources)?;
-            let results = self.models(&mutant.test, &[])?;
+            // Of whole-stack tests only those that are needed: the others take long.
+            let needed: &[String] = if self.whole { &mutant.caught } else { &[] };
+            let results = self.models(&mutant.test, needed)?;
             let failing: Vec<_> =
                 results.iter().filter(|(_, passed)| !**passed).map(|(name, _)| name.as_str()).collect();
             if !failing.is_empty() {
                 return Err(format!("without any mutant these models fail: {}", failing.join(", ")));
             }
-            self.sound.insert(mutant.test.clone(), results.into_keys().collect());
+            self.sound.entry(mutant.test.clone()).or_default().extend(results.into_keys());
         }
         let known = &self.sound[&mutant.test];
         if let Some(unknown) = mutant.caught.iter().find(|model| !known.contains(model)) {
@@ -130,7 +140,7 @@ impl Workplace {
             .filter(|path| !changed.contains_key(*path))
             .map(|path| (path, &sources[path]));
         for (path, text) in back.chain(changed) {
-            let path = self.folder.join("gpufs-core").join(path);
+            let path = self.folder.join(path);
             write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         self.changed.clone_from(changed);
@@ -168,8 +178,13 @@ impl Workplace {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", &LIMIT_SECONDS.to_string()]).arg(cargo);
-        command.args(["test", "-p", "gpufs-core", "--release", "--test", test]).args(arguments);
-        command.current_dir(&self.folder).env("RUSTFLAGS", "--cfg loom").env("RUST_BACKTRACE", "0");
+        if self.whole {
+            command.args(["test", "-p", "gpufs-tests", "--test", test]).args(arguments);
+        } else {
+            command.args(["test", "-p", "gpufs-core", "--release", "--test", test]).args(arguments);
+            command.env("RUSTFLAGS", "--cfg loom");
+        }
+        command.current_dir(&self.folder).env("RUST_BACKTRACE", "0");
         command.env("CARGO_TARGET_DIR", self.folder.join("target"));
         let output = command.output().map_err(|error| format!("cargo: {error}"))?;
         let said =
@@ -203,6 +218,28 @@ fn alone(manifest: &str) -> String {
     let (before, rest) = manifest.split_once("members = [").unwrap_or((manifest, "]"));
     let (_, after) = rest.split_once(']').unwrap_or(("", ""));
     format!("{before}members = [\"gpufs-core\"]{after}")
+}
+
+/// Puts what git has of the workspace into a folder, where it has changed.
+fn copy_workspace(folder: &Path) -> io::Result<()> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()?;
+    if !listed.status.success() {
+        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        return Err(io::Error::other(format!("git ls-files: {said}")));
+    }
+    for path in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+        let (from, to) = (root().join(path), folder.join(path));
+        // One that git has and that was removed.
+        let Ok(bytes) = fs::read(&from) else { continue };
+        if fs::read(&to).ok().as_ref() != Some(&bytes) {
+            to.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(to, bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file, and the folders around it.
