@@ -63,7 +63,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let otherwise = match &error {
             OpenError::Size(_) => libc::EINVAL,
-            OpenError::Ring(_) => libc::ENOTSUP,
+            OpenError::Ring(_) | OpenError::Sandbox(_) => libc::ENOTSUP,
             OpenError::System(_) => libc::ENOMEM,
             _ => libc::ENODEV,
         };

@@ -18,6 +18,7 @@ mod given;
 #[cfg(test)]
 mod layouts;
 mod options;
+mod sandbox;
 mod session;
 mod statistics;
 mod version;
@@ -31,6 +32,7 @@ pub use given::{
     gpufs_host_fileno, gpufs_host_fopen, gpufs_host_register_file, gpufs_host_unregister_file,
 };
 pub use options::Options;
+pub use sandbox::{GivenSandbox, Tree};
 pub use session::{
     Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_launch,
     gpufs_host_open, gpufs_host_session, gpufs_host_synchronize, gpufs_host_use,

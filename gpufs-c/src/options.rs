@@ -10,6 +10,7 @@ use gpufs_host::ring::{Mode, RingMemory};
 use gpufs_host::{Builder, Session};
 
 use crate::error::Failure;
+use crate::sandbox::{self, GivenSandbox};
 
 /// What the options choose.
 #[derive(Debug)]
@@ -113,6 +114,17 @@ options! {
     };
     /// 0.
     reserved: u32 => |_, _| Err(refused("reserved is not 0"));
+    /// The address of a [`GivenSandbox`].
+    sandbox: usize => |chosen, address| {
+        let given: *const GivenSandbox = core::ptr::with_exposed_provenance(address);
+        if !given.is_aligned() {
+            return Err(refused("sandbox: not the address of a gpufs_sandbox"));
+        }
+        // SAFETY:
+        // - not null, and aligned, as checked; otherwise by the contract of `chosen`
+        let sandbox = unsafe { sandbox::named(given)? };
+        chosen.build(|builder| builder.sandbox(sandbox))
+    };
 }
 
 fn refused(text: impl std::fmt::Display) -> Failure {
@@ -198,7 +210,7 @@ unsafe fn copied(given: *const Options) -> Result<Options, Failure> {
 /// `EINVAL` for a structure or a number without a meaning.
 ///
 /// # Safety
-/// As [`copied`].
+/// As [`copied`]; and `sandbox` is 0, or the address of a `gpufs_sandbox` as the header says.
 pub(crate) unsafe fn chosen(given: *const Options) -> Result<Chosen, Failure> {
     // SAFETY:
     // - this function's contract

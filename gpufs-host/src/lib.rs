@@ -36,8 +36,8 @@
 //!                                                                      └────────────────────► dead ─ drop ─► closed
 //! ```
 //!
-//! A kernel may do through a session all that the process could do when it opened it; rights given up later stay with the kernels. `SECURITY.md`
-//! has more.
+//! A kernel may do through a session all that the process could do when it opened it; rights given up later stay with the kernels. With a
+//! [`Sandbox`] it may do what that names. `SECURITY.md` has more.
 //!
 //! | module | what is in it |
 //! |---|---|

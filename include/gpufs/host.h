@@ -66,6 +66,45 @@ unsigned gpufs_version(void);
 #define GPUFS_RING_MEMORY_CALLER 2  /* gpufs; Linux 6.5, or 6.10 for more than a page */
 #define GPUFS_RING_MEMORY_RUNTIME 3 /* the GPU's runtime, pinned, on the same kernels; CPU lanes: as _CALLER */
 
+/* What may be done below a directory of a sandbox. */
+#define GPUFS_TREE_READ 1   /* opening for reading, listing, asking for properties */
+#define GPUFS_TREE_WRITE 2  /* also writing and truncating files that exist */
+#define GPUFS_TREE_CREATE 3 /* also making, renaming, linking and removing entries, and their permissions */
+
+/* A directory with all that is below it. */
+typedef struct gpufs_tree {
+    const char *path;  /* of a directory that exists */
+    uint32_t access;   /* GPUFS_TREE_... */
+    uint32_t reserved; /* 0 */
+} gpufs_tree;
+
+GPUFS_SIZE_(gpufs_tree, 16);
+GPUFS_OFFSET_(gpufs_tree, path, 0);
+GPUFS_OFFSET_(gpufs_tree, access, 8);
+GPUFS_OFFSET_(gpufs_tree, reserved, 12);
+
+/* What kernels of a session may do: what is named here, beside the files and buffers that the host registers or opens
+ * streams on, and nothing else. Linux holds it (SECURITY.md). What kernels may not do fails with EACCES. */
+typedef struct gpufs_sandbox {
+    size_t size;                 /* sizeof(gpufs_sandbox) */
+    const gpufs_tree *trees;     /* may be null where there are none */
+    size_t tree_count;
+    const char *const *services; /* names of functions that kernels may call (gpufs_host_add_service) */
+    size_t service_count;
+    uint32_t standard_streams;   /* 1: also the standard streams of the process */
+    uint32_t as_far_as_possible; /* 1: where this Linux lacks a part, opened without it, and told on the standard error;
+                                  * 0: not opened (ENOTSUP) */
+} gpufs_sandbox;
+
+GPUFS_SIZE_(gpufs_sandbox, 48);
+GPUFS_OFFSET_(gpufs_sandbox, size, 0);
+GPUFS_OFFSET_(gpufs_sandbox, trees, 8);
+GPUFS_OFFSET_(gpufs_sandbox, tree_count, 16);
+GPUFS_OFFSET_(gpufs_sandbox, services, 24);
+GPUFS_OFFSET_(gpufs_sandbox, service_count, 32);
+GPUFS_OFFSET_(gpufs_sandbox, standard_streams, 40);
+GPUFS_OFFSET_(gpufs_sandbox, as_far_as_possible, 44);
+
 /* Sizes and choices. Set everything to 0, set `size`, then the fields that matter: `gpufs_options options = {.size =
  * sizeof options, .rings = 2};`. 0 stands for the default. Later versions append fields; `size` lets programs and
  * libraries of different versions work together. */
@@ -94,9 +133,11 @@ typedef struct gpufs_options {
                                    * about a better mode that is refused, which GPUFS_QUIET in the environment also
                                    * turns off */
     uint32_t reserved;            /* 0 */
+    const gpufs_sandbox *sandbox; /* what kernels may do; read by gpufs_host_open. Null: what the process may do when the
+                                   * session is opened; rights that it gives up later stay with the kernels */
 } gpufs_options;
 
-GPUFS_SIZE_(gpufs_options, 88);
+GPUFS_SIZE_(gpufs_options, 96);
 GPUFS_OFFSET_(gpufs_options, size, 0);
 GPUFS_OFFSET_(gpufs_options, rings, 8);
 GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
@@ -115,6 +156,7 @@ GPUFS_OFFSET_(gpufs_options, threads, 68);
 GPUFS_OFFSET_(gpufs_options, stack_bytes, 72);
 GPUFS_OFFSET_(gpufs_options, quiet, 80);
 GPUFS_OFFSET_(gpufs_options, reserved, 84);
+GPUFS_OFFSET_(gpufs_options, sandbox, 88);
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
  * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -600,6 +601,46 @@ static void between_host_and_session(gpufs_host *host) {
     CHECK(close(ends[0]) == 0 && close(made) == 0);
 }
 
+/* In a sandbox of the folder "confined". */
+static void confined(gpufs_session *session, void *argument) {
+    (void)argument;
+    CHECK_FAILS(gpufs_open(session, "/etc/passwd", O_RDONLY, 0), -1, EACCES);
+    CHECK_FAILS(gpufs_open(session, "confined/../alphabet", O_RDONLY, 0), -1, EACCES);
+    int made = gpufs_open(session, "confined/made", O_WRONLY | O_CREAT, 0644);
+    CHECK(made >= 0 && gpufs_close(session, made) == 0);
+}
+
+/* A sandbox: wrong ones have a reason, and a right one holds. */
+static void sandboxes(gpufs_options options) {
+    gpufs_tree tree = {"no/such/folder", GPUFS_TREE_CREATE, 0};
+    gpufs_sandbox sandbox = {sizeof sandbox, &tree, 1, NULL, 0, 0, 0};
+    options.sandbox = &sandbox;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, ENOTSUP);
+    CHECK(strstr(gpufs_last_error(), "no/such/folder") != NULL || strstr(gpufs_last_error(), "sandbox") != NULL);
+    tree.access = 4;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    tree.access = GPUFS_TREE_CREATE;
+    sandbox.standard_streams = 2;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    sandbox.standard_streams = 0;
+    sandbox.service_count = 1;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    sandbox.service_count = 0;
+    sandbox.size = 8;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    sandbox.size = sizeof sandbox;
+    tree.path = "confined";
+    CHECK(mkdir("confined", 0755) == 0);
+    gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    if (host == NULL) {
+        printf("SKIP sandboxes: %s\n", gpufs_last_error());
+    } else {
+        CHECK(gpufs_host_launch(host, 1, 1, confined, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+        CHECK(gpufs_host_close(host) == 0 && unlink("confined/made") == 0);
+    }
+    CHECK(rmdir("confined") == 0);
+}
+
 int main(void) {
     /* Opening: what cannot be has a reason. */
     CHECK(gpufs_last_error()[0] == '\0');
@@ -635,6 +676,7 @@ int main(void) {
     gpufs_host *first = gpufs_host_open(GPUFS_CPU, 0, &newer.options);
     CHECK(first != NULL && gpufs_host_close(first) == 0);
 
+    sandboxes(options);
     gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
     CHECK(host != NULL);
     CHECK(gpufs_host_session(host) != NULL && gpufs_host_begin(host) == 0);
