@@ -1,5 +1,7 @@
 //! What kernels of a session in a sandbox can do, and what they cannot, in each mode.
 
+#![expect(unsafe_code, reason = "pretends a fault")]
+
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::Write as _;
@@ -8,13 +10,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gpufs_core::service::Service;
-use gpufs_core::session::OpenFile;
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_device::file::{IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
 use gpufs_device::{Errno, Fs, fprintf};
 use gpufs_host::ring::Mode;
-use gpufs_host::session::OpenError;
+use gpufs_host::session::{OpenError, SyncError};
 use gpufs_host::{Sandbox, Session};
-use gpufs_tests::{MODES, each, once, skip};
+use gpufs_tests::closures::{child, is_child};
+use gpufs_tests::{MODES, each, lanes, once, refuse_call, skip, small};
 
 /// A folder with `in/` (a tree), `out/` (none), and files in both; it goes with this.
 struct Folder(PathBuf);
@@ -287,6 +290,40 @@ fn what_the_host_gives_works_and_what_it_has_open_does_not() {
 }
 
 #[test]
+fn what_streams_accepted_before_a_fault_is_written() {
+    let folder = Folder::new("fault");
+    let sandbox = Sandbox::new().read_write_create(folder.tree());
+    for mode in MODES {
+        let builder = small().mode(mode).survives(true).sandbox(sandbox.clone());
+        let mut session = match builder.cpu() {
+            Ok(session) => session,
+            Err(refused) => {
+                skip("what_streams_accepted_before_a_fault_is_written", refused);
+                continue;
+            }
+        };
+        let path = folder.path("in/kept");
+        let name = path.clone();
+        let kernel = move |tables: &'static SessionTables| {
+            let out = Fs::new(tables).fopen(&name, c"w").expect("inside");
+            out.fputs(c"accepted").expect("room in its buffer");
+        };
+        session.launch(lanes(1), kernel).expect("launched");
+        while !session.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        // SAFETY:
+        // - its kernel has ended
+        let error = unsafe { session.pretend_fault() };
+        let SyncError::Fault(fault) = error else { panic!("{mode}: {error}") };
+        assert_eq!((fault.recovery.lost(), fault.recovery.streams.len()), (0, 1), "{mode}: {fault}");
+        assert!(fault.recovery.streams[0].file.ends_with("in/kept"), "{mode}: {fault}");
+        drop(session);
+        assert_eq!(fs::read_to_string(folder.0.join("in/kept")).expect("it"), "accepted", "{mode}");
+    }
+}
+
+#[test]
 fn standard_streams_are_there_where_they_are_named() {
     let folder = Folder::new("standard");
     let name = "standard_streams_are_there_where_they_are_named";
@@ -359,9 +396,8 @@ fn sessions_leave_nothing_behind() {
             });
         }
     };
-    if !gpufs_tests::closures::is_child("sessions_leave_nothing_behind") {
-        let output =
-            gpufs_tests::closures::child("sessions_leave_nothing_behind").wait_with_output().unwrap();
+    if !is_child("sessions_leave_nothing_behind") {
+        let output = child("sessions_leave_nothing_behind").wait_with_output().unwrap();
         return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
     round();
@@ -382,4 +418,38 @@ fn sessions_leave_nothing_behind() {
 fn a_tree_that_is_not_there_is_named() {
     let refused = Session::builder().sandbox(Sandbox::new().read_only("/no/such/tree")).cpu().unwrap_err();
     assert!(refused.to_string().contains("/no/such/tree"), "{refused}");
+}
+
+/// `landlock_create_ruleset(2)`.
+const LANDLOCK_CREATE_RULESET: i64 = 444;
+
+#[test]
+fn where_linux_lacks_landlock_a_sandbox_is_refused_unless_it_may_be_weaker() {
+    const NAME: &str = "where_linux_lacks_landlock_a_sandbox_is_refused_unless_it_may_be_weaker";
+    if !is_child(NAME) {
+        let output = child(NAME).wait_with_output().expect("its end");
+        let text = String::from_utf8_lossy(&output.stdout);
+        println!("{text}");
+        return assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let folder = Folder::new("weaker");
+    let sandbox = Sandbox::new().read_only(folder.tree());
+    if let Err(refused) = Session::builder().sandbox(sandbox.clone()).cpu() {
+        return skip(NAME, refused);
+    }
+    if let Err(refused) = refuse_call(LANDLOCK_CREATE_RULESET, libc::ENOSYS) {
+        return skip(NAME, refused);
+    }
+    let refused = Session::builder().sandbox(sandbox.clone()).cpu().unwrap_err().to_string();
+    assert!(refused.contains("no Landlock") && refused.contains("as_far_as_possible"), "{refused}");
+    // What Landlock only stands behind is refused all the same.
+    for (mode, mut session) in sessions(NAME, &sandbox.as_far_as_possible()) {
+        once(&mut session, |fs| {
+            for path in [c"/etc/passwd", &*folder.path("out/secret"), &*folder.path("in/link")] {
+                assert_eq!(open(fs, path, O_RDONLY), Err(Errno::ACCES), "{mode}: {path:?}");
+            }
+            assert_eq!(open(fs, &folder.path("in/file"), O_RDWR), Err(Errno::ACCES), "{mode}");
+            assert_eq!(open(fs, &folder.path("in/file"), O_RDONLY), Ok(()), "{mode}");
+        });
+    }
 }
