@@ -44,7 +44,9 @@ fn serve(rig: &Rig, head: u32, count: u32) {
 fn submit(rig: &Rig, batch: u32) -> ([Option<Operation>; WIDTH], gpufs_core::SlotClaim, Ticket) {
     let queue = &rig.queue;
     let claim = queue.claim(batch, 0).expect("every slot is free");
-    let drawn = queue.reserve(claim.count());
+    // SAFETY:
+    // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+    let drawn = unsafe { queue.reserve(claim.count()) };
     let ticket = drawn.first();
     let mut operations = [None; WIDTH];
     for (rank, operation) in (0..claim.count()).zip(&mut operations) {
@@ -82,7 +84,9 @@ fn queue_alone(bencher: Bencher<'_, '_>, batch: u32) {
 fn stream(session: &mut Session) -> &'static Stream {
     let file = OpenOptions::new().write(true).open("/dev/null").expect("/dev/null");
     let file = session.register_file(file).expect("a free place");
-    let view = session.tables();
+    // SAFETY:
+    // - nothing else uses the session
+    let view = unsafe { session.tables() };
     let stream = view.streams().last().expect("a session has streams");
     let flags = OpenFile::OPEN | OpenFile::WRITABLE | OpenFile::SEEKABLE;
     stream.set_up(view, file.0, flags, Buffering::Full);
@@ -97,7 +101,9 @@ fn stream(session: &mut Session) -> &'static Stream {
 fn stream_record(bencher: Bencher<'_, '_>, bytes: u32) {
     let mut session = Session::builder().rings(1).cpu().expect("a session");
     let stream = stream(&mut session);
-    let (view, generation) = (session.tables(), stream.generation.peek());
+    // SAFETY:
+    // - as above
+    let (view, generation) = (unsafe { session.tables() }, stream.generation.peek());
     let size = stream.block_bytes();
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
         // Ends: the second time every block is free.

@@ -174,7 +174,10 @@ pub(crate) fn memory(bench: &mut Bench, builder: Builder) -> Result<(String, Fac
         Some(_) => builder.cuda(bench.options.ordinal, &bench.options.program)?,
     };
     let (free_after, mapped_after) = (free(bench)?, mapped_for_devices()?);
-    let tables = session.tables();
+    #[expect(unsafe_code, reason = "sizes in the tables")]
+    // SAFETY:
+    // - of an open session; sizes are read
+    let tables = unsafe { session.tables() };
     let pool = |pool: &gpufs_core::alloc::BufferPool, taken: u32| {
         u64::from(pool.free.free() + taken) * u64::from(pool.buffer_bytes)
     };

@@ -148,7 +148,9 @@ impl Ring {
         // SAFETY:
         // - just claimed; released once its outcome is known
         let operation = unsafe { self.queue.arm(slot) };
-        let batch = self.queue.reserve(1);
+        // SAFETY:
+        // - filled and committed below
+        let batch = unsafe { self.queue.reserve(1) };
         // SAFETY:
         // - the ticket was just drawn, with a claimed slot; the entry refers to nothing
         unsafe { self.queue.fill(batch.first(), Sqe { user_data: operation.token(), ..Sqe::default() }) };

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::fs;
 
-use gpufs_device::Errno;
+use gpufs_device::{Errno, Fs};
 use gpufs_device_c::stdio::{gpufs_raw_fclose, gpufs_raw_fopen};
 use gpufs_device_c::{MODE_BYTES, PATH_BYTES};
 use gpufs_host::Session;
@@ -77,21 +77,8 @@ impl Stage {
         let mut got = Err(Errno::IO);
         let (sent, answer) = ((c_path as usize, c_mode as usize), std::sync::Mutex::new(&mut got));
         self.session
-            .run(lanes(1), |tables| {
-                // SAFETY:
-                // - the session's tables; strings that end, or are as long as the bounds
-                let opened =
-                    unsafe { gpufs_raw_fopen(tables, sent.0 as *const c_char, sent.1 as *const c_char) };
-                let outcome = match opened {
-                    errno @ -4095..0 => Err(Errno::from_number(-i32::try_from(errno).unwrap_or(0))),
-                    // SAFETY:
-                    // - the stream that was just opened
-                    file => match unsafe { gpufs_raw_fclose(file as *const std::ffi::c_void) } {
-                        0 => Ok(()),
-                        _ => Err(Errno::IO),
-                    },
-                };
-                **answer.lock().expect("one lane") = outcome;
+            .run(lanes(1), |fs| {
+                **answer.lock().expect("one lane") = open_and_close(fs, sent);
             })
             .expect("one lane");
         self.remove_all();
@@ -181,5 +168,23 @@ impl Drop for Guarded {
         // SAFETY:
         // - mapped so, once
         unsafe { libc::munmap(self.0.cast(), Self::BYTES + Self::GUARD) };
+    }
+}
+
+/// Opens a stream, by the addresses of a path and a mode, and closes it.
+fn open_and_close(fs: Fs, sent: (usize, usize)) -> Result<(), Errno> {
+    // SAFETY:
+    // - the session is open while its kernel runs
+    let tables = unsafe { fs.tables() };
+    // SAFETY:
+    // - the session's tables; strings that end, or are as long as the bounds
+    match unsafe { gpufs_raw_fopen(tables, sent.0 as *const c_char, sent.1 as *const c_char) } {
+        errno @ -4095..0 => Err(Errno::from_number(-i32::try_from(errno).unwrap_or(0))),
+        // SAFETY:
+        // - the stream that was just opened
+        file => match unsafe { gpufs_raw_fclose(file as *const std::ffi::c_void) } {
+            0 => Ok(()),
+            _ => Err(Errno::IO),
+        },
     }
 }

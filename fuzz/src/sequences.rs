@@ -85,8 +85,7 @@ pub fn sequences(data: &[u8]) {
     let Ok(mut session) = builder.cpu_with(options) else { return };
     let shared = session.fopen(scratch.path("shared"), "w").expect("a stream for all");
     let shared = &shared;
-    let ended = session.run(Grid { blocks: WARPS, threads: WIDTH }, |tables| {
-        let fs = Fs::new(tables);
+    let ended = session.run(Grid { blocks: WARPS, threads: WIDTH }, |fs| {
         let lane = warp::global_thread() as usize;
         let mut player = Player::new(fs, &scratch, lane);
         for step in &scripts[lane] {

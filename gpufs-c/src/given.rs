@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
+use gpufs_device::File;
 use gpufs_device::kernel::FileHandle;
-use gpufs_device::{File, Fs};
 use gpufs_host::FileError;
 use gpufs_host::ring::ServiceError;
 
@@ -115,8 +115,7 @@ pub unsafe extern "C" fn gpufs_host_fopen(
         let mode = unsafe { CStr::from_ptr(mode) };
         let mut session = host.lock()?;
         let tables = session.device_tables();
-        let opened = session
-            .with_tables(|view| Fs::new(view).fopen(path, mode).map(|file| file.to_handle_at(tables)))?;
+        let opened = session.with_tables(|fs| fs.fopen(path, mode).map(|file| file.to_handle_at(tables)))?;
         let handle = opened
             .map_err(|errno| Failure::new(errno.number(), format!("{}: {errno}", path.to_string_lossy())))?;
         Ok(core::ptr::without_provenance_mut(usize::try_from(handle).unwrap_or(0)))
@@ -135,7 +134,7 @@ pub unsafe extern "C" fn gpufs_host_fclose(pointer: *mut Host, file: *mut c_void
         let host = unsafe { host(pointer)? };
         let mut session = host.lock()?;
         let tables = session.device_tables();
-        session.with_tables(|view| File::from_handle_at(file.addr() as u64, tables, view)?.fclose())??;
+        session.with_tables(|fs| File::from_handle_at(file.addr() as u64, tables, fs)?.fclose())??;
         Ok(0)
     })
 }
@@ -170,8 +169,8 @@ pub unsafe extern "C" fn gpufs_host_fdopen(
         let mut session = host.lock()?;
         let tables = session.device_tables();
         let file = session.fdopen(ours, &mode).map_err(|error| refused(&error))?;
-        let handle = session
-            .with_tables(|view| file.get_at(Fs::new(view), tables).map(|file| file.to_handle_at(tables)))??;
+        let handle =
+            session.with_tables(|fs| file.get_at(fs, tables).map(|file| file.to_handle_at(tables)))??;
         Ok(core::ptr::without_provenance_mut(usize::try_from(handle).unwrap_or(0)))
     })
 }
@@ -188,8 +187,8 @@ pub unsafe extern "C" fn gpufs_host_fileno(pointer: *mut Host, file: *mut c_void
         let host = unsafe { host(pointer)? };
         let mut session = host.lock()?;
         let tables = session.device_tables();
-        let file = session.with_tables(|view| {
-            File::from_handle_at(file.addr() as u64, tables, view).map(|file| FileHandle::new(file, tables))
+        let file = session.with_tables(|fs| {
+            File::from_handle_at(file.addr() as u64, tables, fs).map(|file| FileHandle::new(file, tables))
         })??;
         Ok(session.fileno(file).map_err(|error| refused(&error))?.into_raw_fd())
     })

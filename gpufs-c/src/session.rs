@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpufs_core::session::SessionTables;
 use gpufs_core::word::SharedWord;
+use gpufs_device::Fs;
 use gpufs_device_c::used::{gpufs_raw_use_session, stop_using};
 use gpufs_host::session::Owner;
 use gpufs_host::{Grid, Session};
@@ -211,7 +212,10 @@ unsafe impl Send for Call {}
 unsafe impl Sync for Call {}
 
 impl Call {
-    fn make(&self, tables: &'static SessionTables) {
+    fn make(&self, fs: Fs) {
+        // SAFETY:
+        // - the kernel uses them through the calls of the library, while the launch runs
+        let tables = unsafe { fs.tables() };
         // SAFETY:
         // - the kernel may be called with this argument from any lane, by the contract of `gpufs_host_launch`
         // - the tables live until the session is closed, which waits for its kernels
@@ -238,7 +242,7 @@ pub unsafe extern "C" fn gpufs_host_launch(
         let host = unsafe { host(pointer)? };
         let kernel = kernel.ok_or_else(|| Failure::new(libc::EINVAL, "the kernel is null"))?;
         let call = Call { kernel, argument };
-        host.lock()?.launch(Grid { blocks, threads }, move |tables| call.make(tables))?;
+        host.lock()?.launch(Grid { blocks, threads }, move |fs| call.make(fs))?;
         Ok(0)
     })
 }

@@ -8,8 +8,14 @@ use crate::abi::Errno;
 use crate::session::{FileIndex, SessionTables, StreamIndex};
 use crate::word::{DeviceWord, DeviceWord64};
 
-/// One kernel: how the host starts it, on CPU lanes by calling it, on a GPU by its name in the device program.
-pub trait Kernel {
+/// One kernel: how the host starts it, on CPU lanes by calling it, on a GPU by its name in the device program. `gpufs_device::kernel!` implements
+/// it.
+///
+/// # Safety
+/// - A device program that has an entry point of this name has one that takes the address of a session's tables and then these arguments, and does
+///   what [`Kernel::run`] does.
+/// - The body keeps no reference to the tables for longer than it runs, and follows the rules that stand at each of them.
+pub unsafe trait Kernel {
     /// The entry point's name in a device program.
     const NAME: &'static CStr;
     /// What a launch hands to every thread, by value: plain data and handles, laid out as C would.
@@ -58,6 +64,19 @@ impl<T: 'static> Clone for Shared<T> {
 }
 impl<T: 'static> Copy for Shared<T> {}
 
+/// What stands for a session in a kernel, or on the host: `gpufs_device::Fs`.
+///
+/// # Safety
+/// - The address is that of the session's tables, for the device that the caller runs on.
+/// - On the host, [`OfSession::is_here`] says whether the caller is a lane of a launch of the session, which runs and was not waited for.
+pub unsafe trait OfSession: Copy {
+    /// The address of the tables.
+    fn address(self) -> u64;
+    /// Whether the caller is a lane of one of the session's launches.
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    fn is_here(self) -> bool;
+}
+
 impl<T: Portable> Shared<T> {
     /// A handle to the value at `value`, both addresses as the device sees them.
     ///
@@ -67,13 +86,19 @@ impl<T: Portable> Shared<T> {
     pub const unsafe fn new(session: u64, value: u64) -> Self {
         Self { session, value, of: PhantomData }
     }
-    /// The value. Any lane.
+    /// The value. Any lane of a kernel of the session that placed it.
     ///
     /// # Panics
-    /// If it was placed for another session.
+    /// If it was placed for another session. On the host also where the caller is no lane of that session's launches: a thread has
+    /// `Session::fetch`.
     #[must_use]
-    pub fn get(self, fs: impl Into<&'static SessionTables>) -> &'static T {
-        assert!(core::ptr::from_ref(fs.into()) as u64 == self.session, "a value that another session placed");
+    pub fn get(self, fs: impl OfSession) -> &'static T {
+        assert!(fs.address() == self.session, "a value that another session placed");
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        assert!(
+            fs.is_here(),
+            "a placed value is for the lanes of its session's kernels; a thread calls Session::fetch"
+        );
         // SAFETY:
         // - this is code of that session, so the value is there (`new`)
         unsafe { &*(self.value as *const T) }

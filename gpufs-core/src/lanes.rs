@@ -47,12 +47,21 @@ pub struct LaneRuntime {
     pub clock: fn() -> u64,
     /// Whether the caller is a kernel's lane, rather than a thread of the host's.
     pub on_lane: fn() -> bool,
+    /// The session whose launch the calling lane belongs to, as in [`Gate::session`](crate::gate::Gate::session); 0 of a launch of no session's,
+    /// and of a thread that runs no lane.
+    pub session: fn() -> u64,
+    /// The caller begins (`true`) or ends a call on a session whose launch it does not belong to.
+    pub passes: fn(begins: bool),
 }
 
 static INSTALLED: AtomicPtr<LaneRuntime> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Makes `runtime` the process's CPU-lane runtime. Installing the same one again changes nothing.
-pub fn install(runtime: &'static LaneRuntime) {
+///
+/// # Safety
+/// Each function does what its field says: device code relies on it.
+#[expect(unsafe_code, reason = "device code relies on the functions")]
+pub unsafe fn install(runtime: &'static LaneRuntime) {
     // ORDERING: release, partner `runtime`: a thread that sees the pointer sees the table's contents.
     INSTALLED.store(core::ptr::from_ref(runtime).cast_mut(), Ordering::Release);
 }
@@ -83,4 +92,6 @@ pub static ONE_LANE: LaneRuntime = LaneRuntime {
     nap: |_| core::hint::spin_loop(),
     clock: || 0,
     on_lane: || false,
+    session: || 0,
+    passes: |_| (),
 };

@@ -27,7 +27,7 @@
 //! | [`shared`] | streams that several threads open by the same path |
 //! | [`session`] | all of it, as the device sees it |
 //! | [`call`], [`failures`], [`kernel`], [`seek`] | what host and device say to each other: calls by name, failed calls, kernels, `lseek` |
-//! | `lanes` | the seam of CPU lanes, which GPUs do not have |
+//! | `lanes`, [`gate`] | the seam of CPU lanes, and who may use a session's tables on the host: GPUs have neither |
 //!
 //! The words used here (slot, ticket, batch, publisher, poller, drain …) are in the [glossary](protocol#words).
 //!
@@ -59,7 +59,8 @@
 //! let claim = queue.claim(1, 0).expect("the slot is free");
 //! // Sound: the slot was just claimed, and is released when the operation is done.
 //! let operation = unsafe { queue.arm(Slot(claim.item(0))) };
-//! let batch = queue.reserve(1);
+//! // Sound: one slot is held, and the batch is filled and committed next.
+//! let batch = unsafe { queue.reserve(1) };
 //! // Sound: the ticket was just drawn; a NOP refers to no memory. Then the batch is filled.
 //! unsafe {
 //!     queue.fill(batch.first(), Sqe::nop().with_user_data(operation.token()));
@@ -92,6 +93,7 @@ pub mod alloc;
 pub mod call;
 pub mod failures;
 pub mod files;
+pub mod gate;
 pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]

@@ -20,6 +20,7 @@ use core::ops::Deref;
 
 use crate::alloc::BufferPool;
 pub use crate::files::{FileIndex, OpenFile, Target};
+use crate::gate::Gate;
 pub use crate::lock::TicketLock;
 pub use crate::regions::Region;
 pub use crate::resources::Resources;
@@ -50,6 +51,8 @@ pub struct SessionTables {
     pub records_ended: *const DeviceWord,
     /// Failed calls, counted by call and error number ([`crate::failures`]). Null where they are not counted.
     pub failures: *const DeviceWord64,
+    /// Who may use the tables on the host. Null where whoever made them vouches for their users: in tests, and on a GPU, which never looks.
+    pub gate: *const Gate,
     /// 1 where the session is in a sandbox: what has an address or a plain path goes to the ring for services ([R-SERVE-7]).
     pub confined: u32,
 }
@@ -82,6 +85,13 @@ impl SessionTables {
                 self.resources.stream_count as usize,
             )
         }
+    }
+    /// Who may use the tables on the host.
+    #[must_use]
+    pub const fn gate(&self) -> Option<&'static Gate> {
+        // SAFETY:
+        // - null, or a gate that is never freed, by the host's construction
+        unsafe { self.gate.as_ref() }
     }
     /// Whether the session was closed, or belongs to the process that this one was forked from: its tables are zero then. On CPU lanes; a
     /// GPU's tables go with its session.

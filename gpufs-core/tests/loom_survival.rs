@@ -233,7 +233,9 @@ fn slot_is_released_last() {
             // SAFETY:
             // - claimed above, and never released
             let operation = unsafe { queue.arm(Slot(claim.item(0))) };
-            let batch = queue.reserve(1);
+            // SAFETY:
+            // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+            let batch = unsafe { queue.reserve(1) };
             let sqe = Sqe::default().with_user_data(operation.token() | Operation::JOURNALED);
             // SAFETY:
             // - the ticket was just drawn, and is filled and committed once

@@ -122,7 +122,9 @@ impl Warp<'_> {
             unsafe { self.world.buffers[operation.slot.0 as usize].write(Buffer(!operation.token())) };
         }
         self.chance.stumble();
-        let drawn = queue.reserve(claim.count());
+        // SAFETY:
+        // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+        let drawn = unsafe { queue.reserve(claim.count()) };
         let ticket = drawn.first();
         for (rank, operation) in (0..).zip(&operations) {
             self.chance.stumble();

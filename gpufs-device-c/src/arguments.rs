@@ -37,7 +37,10 @@ pub(crate) unsafe fn session(tables: *const SessionTables) -> Result<Fs, Errno> 
     // SAFETY:
     // - null, or aligned, initialized and not freed while the result is used, by this function's contract
     // - nothing borrows tables mutably
-    unsafe { tables.as_ref() }.map(Fs::new).ok_or(Errno::INVAL)
+    let tables = unsafe { tables.as_ref() }.ok_or(Errno::INVAL)?;
+    // SAFETY:
+    // - a session's, by this function's contract
+    Ok(unsafe { Fs::new(tables) })
 }
 
 /// The stream of a handle.
@@ -68,16 +71,16 @@ pub(crate) unsafe fn stream_for(file: *const c_void, call: Call) -> Result<File,
 
 /// An object of a session.
 pub(crate) trait Owned: Copy {
-    fn tables(self) -> &'static SessionTables;
+    fn fs(self) -> Fs;
 }
 impl Owned for Fs {
-    fn tables(self) -> &'static SessionTables {
-        self.session()
+    fn fs(self) -> Fs {
+        self
     }
 }
 impl Owned for File {
-    fn tables(self) -> &'static SessionTables {
-        self.fs().session()
+    fn fs(self) -> Fs {
+        Self::fs(self)
     }
 }
 
@@ -87,7 +90,7 @@ pub(crate) fn counted_with<O: Owned, T>(
     (owner, argument): (Result<O, Errno>, Result<T, Errno>),
 ) -> (Result<O, Errno>, Result<T, Errno>) {
     if let (Ok(owner), Err(errno)) = (&owner, &argument) {
-        owner.tables().note_failure(call, *errno);
+        let _ = owner.fs().counted::<()>(call, Err(*errno));
     }
     (owner, argument)
 }

@@ -2,7 +2,6 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
 use gpufs_device::file::{IOV_MAX, IoSlice, IoSliceMut};
 use gpufs_device::{Call, Errno};
@@ -166,9 +165,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_lseek(
     // SAFETY:
     // - this function's contract
     let fs = unsafe { session(tables) };
-    result(fs.and_then(|fs| {
-        fs.lseek(descriptor(number), distance, counted(fs.session(), Call::Lseek, whence(from))?)
-    }))
+    result(fs.and_then(|fs| fs.lseek(descriptor(number), distance, fs.counted(Call::Lseek, whence(from))?)))
 }
 
 /// `fsync(2)`.

@@ -2,7 +2,6 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
 use gpufs_device::stdio::{Buffering, LineStep, Transfer};
 use gpufs_device::{Call, Errno};
@@ -74,7 +73,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fopen(
         unsafe { arguments::mode(mode) },
     );
     if let (Ok(fs), Err(errno), _) | (Ok(fs), Ok(_), Err(errno)) = checked {
-        fs.session().note_failure(Call::Fopen, errno);
+        let _ = fs.counted::<()>(Call::Fopen, Err(errno));
     }
     let (fs, path, mode) = match checked {
         (Ok(fs), Ok(path), Ok(mode)) => (fs, path, mode),
@@ -316,7 +315,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fseek(file: *const c_void, offset: i64
     // SAFETY:
     // - this function's contract
     let file = unsafe { stream_for(file, Call::Fseek) };
-    done(file.and_then(|file| file.fseek(offset, counted(file.fs().session(), Call::Fseek, whence(from))?)))
+    done(file.and_then(|file| file.fseek(offset, file.fs().counted(Call::Fseek, whence(from))?)))
 }
 
 /// `ftello(3)`.
@@ -356,7 +355,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_setvbuf(file: *const c_void, mode: c_i
     // SAFETY:
     // - this function's contract
     let file = unsafe { stream_for(file, Call::Setvbuf) };
-    done(file.and_then(|file| file.setvbuf(counted(file.fs().session(), Call::Setvbuf, buffering)?, bytes)))
+    done(file.and_then(|file| file.setvbuf(file.fs().counted(Call::Setvbuf, buffering)?, bytes)))
 }
 
 /// `flockfile(3)`. 0.

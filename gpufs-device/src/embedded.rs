@@ -101,7 +101,8 @@ impl Read for File {
             return some(self.fread_counted(into));
         }
         let session = self.fs().session();
-        let came = read_some(*self, Lanes::calling(session, Call::ReadSome), into);
+        let inside = self.enter()?;
+        let came = read_some(*self, Lanes::calling(&inside, Call::ReadSome), into);
         gpufs_core::failures::counted(session, Call::ReadSome, came)
     }
 }

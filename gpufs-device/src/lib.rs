@@ -64,6 +64,7 @@ pub mod embedded;
 pub mod file;
 pub mod format;
 pub mod fs;
+mod inside;
 mod io;
 pub mod kernel;
 #[cfg(all(any(target_arch = "nvptx64", target_arch = "amdgpu"), feature = "runtime"))]

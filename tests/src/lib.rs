@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpufs_core::session::SessionTables;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::{Fs, warp};
 use gpufs_host::ring::{Mode, RingMemory};
@@ -128,15 +129,33 @@ pub fn c_path(path: &Path) -> CString {
 pub fn each<T: Send>(session: &mut Session, count: u32, kernel: impl Fn(Fs, u64) -> T + Sync) -> Vec<T> {
     let results = Mutex::new(Vec::new());
     session
-        .run(lanes(count), |tables| {
+        .run(lanes(count), |fs| {
             let lane = warp::global_thread();
-            let result = kernel(Fs::new(tables), lane);
+            let result = kernel(fs, lane);
             results.lock().unwrap_or_else(PoisonError::into_inner).push((lane, result));
         })
         .expect("the kernel and the flush behind it");
     let mut results = results.into_inner().expect("no lane died with the lock");
     results.sort_by_key(|(lane, _)| *lane);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A session's tables, for tests that look at them, or move what is in them, as nothing else does at the time.
+#[must_use]
+#[expect(unsafe_code, reason = "tests know the rules")]
+pub fn tables(session: &Session) -> &'static SessionTables {
+    // SAFETY:
+    // - of an open session; what is read are words
+    unsafe { session.tables() }
+}
+
+/// [`tables`], in a kernel.
+#[must_use]
+#[expect(unsafe_code, reason = "tests know the rules")]
+pub fn tables_of(fs: Fs) -> &'static SessionTables {
+    // SAFETY:
+    // - as in `tables`
+    unsafe { fs.tables() }
 }
 
 /// Runs `kernel` in one lane: its result.

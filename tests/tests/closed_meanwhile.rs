@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_RDWR, Whence};
-use gpufs_device::{Errno, Fs, warp};
+use gpufs_device::{Errno, warp};
 use gpufs_host::{CpuOptions, Grid};
 use gpufs_tests::{MODES, Scratch, small};
 
@@ -31,11 +31,13 @@ fn a_lane_that_waited_for_the_lock_of_a_closed_file_touches_no_other() {
         let outcomes = Mutex::new(Vec::new());
         let taken = Mutex::new(None);
         session
-            .run(Grid { blocks: WAITERS + 1, threads: 1 }, |tables| {
-                let fs = Fs::new(tables);
+            .run(Grid { blocks: WAITERS + 1, threads: 1 }, |fs| {
                 let lane = warp::global_thread();
                 if lane == 0 {
                     let descriptor = fs.open(&path, O_RDWR, 0).unwrap();
+                    // SAFETY:
+                    // - the session is open while its kernel runs
+                    let tables = unsafe { fs.tables() };
                     let file = &tables.files()[descriptor.0 as usize];
                     let number = file.descriptor.peek().cast_signed();
                     let ticket = file.lock.draw();

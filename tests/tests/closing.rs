@@ -67,7 +67,7 @@ fn a_stream_that_cannot_be_written_is_closed_under_its_writers() {
             Vec::leak((0..ROUNDS).map(|_| DeviceWord64::new(0)).collect::<Vec<_>>());
         let good: Vec<CString> = (0..ROUNDS).map(|round| scratch.c(&format!("good{round}"))).collect();
         let grid = Grid { blocks: WRITERS + 1, threads: 1 };
-        session.launch(grid, move |fs| close_under_writers(fs.into(), handles, c"/dev/full", &good)).unwrap();
+        session.launch(grid, move |fs| close_under_writers(fs, handles, c"/dev/full", &good)).unwrap();
         session.synchronize().unwrap();
         for round in 0..ROUNDS {
             let found = fs::read(scratch.path(&format!("good{round}"))).unwrap();

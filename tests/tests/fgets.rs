@@ -13,7 +13,7 @@ use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
 use gpufs_tests::random::{Random, text};
-use gpufs_tests::{MODES, Scratch, each, once, setting, small};
+use gpufs_tests::{MODES, Scratch, each, once, setting, small, tables, tables_of};
 
 /// What lies where `fgets` wrote nothing.
 const UNTOUCHED: u8 = 0xee;
@@ -168,7 +168,7 @@ fn lanes_that_call_together_get_what_the_model_says() {
                             let wanted = (calling >> lane & 1 == 1).then(|| model.line(rooms[lane]));
                             assert_eq!(answer, wanted, "{what}, lane {lane}");
                         }
-                        opened += usize::from(once(&mut session, |fs| are_lines_open(fs.session())));
+                        opened += usize::from(once(&mut session, |fs| are_lines_open(tables_of(fs))));
                         if random.one_in(4) {
                             assert_eq!(once(&mut session, |_| file.feof()), model.end, "{what}");
                         }
@@ -193,11 +193,11 @@ fn taken_by_all(session: &mut Session, grid: Grid, file: File, room: usize) -> V
     let taken = Mutex::new(Vec::new());
     let opened = &DeviceWord::new(0);
     session
-        .run(grid, |tables| {
+        .run(grid, |fs| {
             let mut memory = vec![0; room];
             while let Some(line) = file.fgets(&mut memory).unwrap() {
                 taken.lock().unwrap().push(line.to_bytes().to_vec());
-                let open = are_lines_open(tables);
+                let open = are_lines_open(tables_of(fs));
                 opened.fetch_add_relaxed(u32::from(open));
             }
         })
@@ -273,9 +273,9 @@ fn a_session_ends_with_lines_open() {
                 assert_eq!(line.unwrap().as_deref(), lines.next().map(str::as_bytes));
             }
         }
-        assert!(once(&mut session, |fs| are_lines_open(fs.session())));
+        assert!(once(&mut session, |fs| are_lines_open(tables_of(fs))));
         // Closing waits until every slot is free, or gives up. Ends: the reads complete, and what they read is given up.
-        let tables = session.tables();
+        let tables = tables(&session);
         while tables.queues().iter().any(|queue| queue.free_slots() != queue.capacity()) {
             for queue in tables.queues() {
                 queue.drain_alone(64);

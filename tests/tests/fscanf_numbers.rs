@@ -15,7 +15,7 @@ use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
 use gpufs_tests::random::Random;
-use gpufs_tests::{Scratch, each, once, setting, small};
+use gpufs_tests::{Scratch, each, once, setting, small, tables_of};
 
 fn session(builder: Builder, width: u32, schedule: Schedule) -> Session {
     builder.mode(Mode::Enter).cpu_with(CpuOptions { width, schedule, ..CpuOptions::default() }).unwrap()
@@ -248,7 +248,7 @@ fn lanes_that_call_together_read_as_the_c_library() {
                             stuck = answer.is_some_and(|(count, _)| count == Some(0));
                         }
                         let kind = if reals { Tokens::Reals } else { Tokens::Integers };
-                        opened += usize::from(once(&mut session, |fs| are_tokens_open(fs.session(), kind)));
+                        opened += usize::from(once(&mut session, |fs| are_tokens_open(tables_of(fs), kind)));
                         if stuck {
                             assert_eq!(once(&mut session, |_| file.fgetc()), Ok(system.byte()), "{what}");
                         }
@@ -267,13 +267,13 @@ fn read_by_all(session: &mut Session, grid: Grid, file: File, reals: bool) -> (V
     let taken = Mutex::new(Vec::new());
     let opened = &DeviceWord::new(0);
     session
-        .run(grid, |tables| {
+        .run(grid, |fs| {
             loop {
                 let (count, values) = read(file, if reals { 4 } else { 1 });
                 let Some(count) = count else { break };
                 taken.lock().unwrap().push(values[..count].to_vec());
                 let kind = if reals { Tokens::Reals } else { Tokens::Integers };
-                let open = are_tokens_open(tables, kind);
+                let open = are_tokens_open(tables_of(fs), kind);
                 opened.fetch_add_relaxed(u32::from(open));
             }
         })

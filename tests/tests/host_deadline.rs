@@ -7,12 +7,12 @@ use std::io::{Read as _, Write as _};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use gpufs_device::Errno;
 use gpufs_device::file::O_RDONLY;
 use gpufs_device::stdio::Buffering;
-use gpufs_device::{Errno, Fs};
 use gpufs_host::ring::Mode;
 use gpufs_host::{Grid, Session};
-use gpufs_tests::{Scratch, skip, small};
+use gpufs_tests::{Scratch, skip, small, tables};
 
 /// Runs `body` with a session of each mode that works here, before its first launch and after it, in a thread that is waited for no longer
 /// than makes sense. Such a call would otherwise be waited for without end.
@@ -58,8 +58,8 @@ fn fifo(scratch: &Scratch) -> HostFile {
 /// The session still does what it is for.
 fn still_works(session: &mut Session, scratch: &Scratch) {
     let path = scratch.c("after");
-    let written = session.with_tables(|view| {
-        let file = Fs::new(view).fopen(&path, c"w+")?;
+    let written = session.with_tables(|fs| {
+        let file = fs.fopen(&path, c"w+")?;
         file.fwrite(b"hello")?;
         file.rewind();
         let mut back = [0; 8];
@@ -68,7 +68,7 @@ fn still_works(session: &mut Session, scratch: &Scratch) {
         Ok::<_, Errno>(back[..count].to_vec())
     });
     assert_eq!(written.unwrap().unwrap(), b"hello");
-    session.run(Grid { blocks: 2, threads: 32 }, |view| Fs::new(view).nop().unwrap()).unwrap();
+    session.run(Grid { blocks: 2, threads: 32 }, |fs| fs.nop().unwrap()).unwrap();
     session.synchronize().unwrap();
 }
 
@@ -77,7 +77,7 @@ fn reading_a_pipe_that_nobody_writes() {
     in_every_mode("reading_a_pipe_that_nobody_writes", |session, scratch, _| {
         let mut writer = fifo(scratch);
         let path = scratch.c("fifo");
-        let fs = Fs::new(session.tables());
+        let fs = session.fs();
         let mut into = [0; 16];
         let file = session.with_tables(|_| fs.fopen(&path, c"r")).unwrap().unwrap();
         let descriptor = session.with_tables(|_| fs.open(&path, O_RDONLY, 0)).unwrap().unwrap();
@@ -98,7 +98,7 @@ fn reading_a_pipe_that_nobody_writes() {
         assert_eq!((got, &into), (Ok(16), b"0123456789abcdef"));
         assert_eq!(session.with_tables(|_| file.fclose()).unwrap(), Ok(()));
         assert_eq!(session.with_tables(|_| fs.close(descriptor)).unwrap(), Ok(()));
-        let tables = session.tables();
+        let tables = tables(session);
         assert!(tables.queues().iter().all(|queue| queue.free_slots() == queue.capacity()), "slots are lost");
         still_works(session, scratch);
     });
@@ -108,7 +108,7 @@ fn reading_a_pipe_that_nobody_writes() {
 fn calls_on_the_tables_alone() {
     in_every_mode("calls_on_the_tables_alone", |session, scratch, mode| {
         let mut writer = fifo(scratch);
-        let fs = Fs::new(session.tables());
+        let fs = session.fs();
         // The thread of `sqpoll` sleeps, and the attendant does.
         std::thread::sleep(Duration::from_millis(20));
         let file = fs.fopen(&scratch.c("fifo"), c"r").unwrap();
@@ -127,7 +127,7 @@ fn writing_a_pipe_that_nobody_reads() {
     in_every_mode("writing_a_pipe_that_nobody_reads", |session, scratch, mode| {
         let mut reader = fifo(scratch);
         let path = scratch.c("fifo");
-        let fs = Fs::new(session.tables());
+        let fs = session.fs();
         let file = session.with_tables(|_| fs.fopen(&path, c"w")).unwrap().unwrap();
         let bytes: Vec<u8> = (0..200_000_u32).map(|index| (index % 251) as u8).collect();
         let transfer = session.with_tables(|_| file.fwrite_counted(&bytes)).unwrap();
@@ -153,7 +153,7 @@ fn unbuffered_too() {
     in_every_mode("unbuffered_too", |session, scratch, _| {
         let mut reader = fifo(scratch);
         let path = scratch.c("fifo");
-        let fs = Fs::new(session.tables());
+        let fs = session.fs();
         let file = session.with_tables(|_| fs.fopen(&path, c"w")).unwrap().unwrap();
         session.with_tables(|_| file.setvbuf(Buffering::None, 0)).unwrap().unwrap();
         let bytes = vec![7; 200_000];
@@ -179,7 +179,7 @@ fn opening_a_fifo_that_nobody_writes() {
         }
         drop(fifo(scratch));
         let path = scratch.c("fifo");
-        let opened = session.with_tables(|view| Fs::new(view).fopen(&path, c"r").map(drop)).unwrap();
+        let opened = session.with_tables(|fs| fs.fopen(&path, c"r").map(drop)).unwrap();
         // The other modes may open it without waiting.
         assert!(matches!(opened, Err(Errno::TIMEDOUT) | Ok(())), "{opened:?}");
         still_works(session, scratch);
@@ -191,7 +191,7 @@ fn a_stream_that_a_lane_holds() {
     in_every_mode("a_stream_that_a_lane_holds", |session, scratch, mode| {
         let mut writer = fifo(scratch);
         let path = scratch.c("fifo");
-        let fs = Fs::new(session.tables());
+        let fs = session.fs();
         let file = session.with_tables(|_| fs.fopen(&path, c"r")).unwrap().unwrap();
         session
             .launch(Grid { blocks: 1, threads: 1 }, move |_| {

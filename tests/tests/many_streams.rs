@@ -9,7 +9,7 @@ use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
 
 /// Streams that a session has beside the three standard ones, by default.
 const STREAMS: u32 = 253;
@@ -74,10 +74,10 @@ fn write_at_once(session: &mut Session, count: u32, calls: u64) {
 
 /// Writes at once with as many streams as there are, twice: what the first ones took came back.
 fn check(mut session: Session, count: u32, calls: u64) {
-    let before = session.tables().stream_buffers.free.free();
+    let before = tables(&session).stream_buffers.free.free();
     for calls in [calls, calls / 2] {
         write_at_once(&mut session, count, calls);
-        assert_eq!(session.tables().stream_buffers.free.free(), before, "all buffers are back");
+        assert_eq!(tables(&session).stream_buffers.free.free(), before, "all buffers are back");
     }
 }
 
@@ -123,7 +123,7 @@ fn sizes_that_somebody_chose() {
 
 /// How many blocks the first stream that a kernel opened has.
 fn blocks_of_first(session: &Session) -> u32 {
-    session.tables().streams()[3].block_count.peek()
+    tables(session).streams()[3].block_count.peek()
 }
 
 /// A stream has its blocks before it has written a few of one; one that writes little has one.

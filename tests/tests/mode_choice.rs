@@ -4,7 +4,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use gpufs_device::Fs;
 use gpufs_device::file::O_RDONLY;
 use gpufs_device::stdio::Buffering;
 use gpufs_host::ring::Mode;
@@ -84,8 +83,7 @@ fn refused_child() {
 fn reads(session: &mut Session) {
     let grid = Grid { blocks: 4, threads: 64 };
     session
-        .run(grid, |view| {
-            let fs = Fs::new(view);
+        .run(grid, |fs| {
             let file = fs.open(c"/proc/self/exe", O_RDONLY, 0).unwrap();
             for round in 0..8 {
                 assert_eq!(fs.pread(file, &mut [0; 512], round * 4096).unwrap(), 512);
@@ -97,7 +95,7 @@ fn reads(session: &mut Session) {
 
 /// A line from each lane, unbuffered: each waits for its write.
 fn lines(session: &mut Session) {
-    let file = session.with_tables(|view| Fs::new(view).fopen(c"/dev/null", c"a")).unwrap().unwrap();
+    let file = session.with_tables(|fs| fs.fopen(c"/dev/null", c"a")).unwrap().unwrap();
     session.with_tables(|_| file.setvbuf(Buffering::None, 0)).unwrap().unwrap();
     let grid = Grid { blocks: 4, threads: 64 };
     session.run(grid, |_| assert_eq!(file.fwrite(b"a line\n"), Ok(7))).unwrap();

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use gpufs_device::Fs;
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
 
@@ -14,7 +13,7 @@ fn holds(option: &str, value: &str, builder: Builder, options: CpuOptions) {
         Ok(mut session) => {
             let grid = Grid { blocks: 1, threads: 1 };
             session
-                .run(grid, |view| Fs::new(view).nop().unwrap())
+                .run(grid, |fs| fs.nop().unwrap())
                 .unwrap_or_else(|error| panic!("{option} = {value} opens, and then: {error}"));
         }
         Err(error) => {

@@ -330,10 +330,10 @@ fn every_pair_of_calls_on_files_of_their_own() {
     for (machine, (options, threads)) in machines(1).enumerate() {
         let mut session = session(&options);
         for first in Call::ALL {
-            let outcome = session.run(lanes(threads), |tables| {
+            let outcome = session.run(lanes(threads), |fs| {
                 let lane = warp::global_thread();
                 for second in Call::ALL.into_iter().filter(|second| is_made(machine, first, *second)) {
-                    let mine = Mine::new(Fs::new(tables), &scratch, lane);
+                    let mine = Mine::new(fs, &scratch, lane);
                     let (call, result) = if lane.is_multiple_of(2) {
                         (first, perform(first, &mine))
                     } else {
@@ -528,7 +528,7 @@ fn two_sessions_in_one_warp() {
         let files = [open(&mut first, "even"), open(&mut second, "odd")];
         // A session serves its rings while a kernel of its own runs.
         let gate: &'static DeviceWord = Box::leak(Box::default());
-        let waits = move |_: &'static _| {
+        let waits = move |_: Fs| {
             while gate.observe() == 0 {
                 warp::nap(1_000);
             }

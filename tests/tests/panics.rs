@@ -76,12 +76,17 @@ static COUNTING: LaneRuntime = LaneRuntime {
     nap: |nanoseconds| counted(|| (cpu_lanes().nap)(nanoseconds)),
     clock: || (cpu_lanes().clock)(),
     on_lane: || (cpu_lanes().on_lane)(),
+    session: || (cpu_lanes().session)(),
+    passes: |begins| (cpu_lanes().passes)(begins),
 };
 
 /// Installs the counting runtime. Called by each lane before anything else: a launch installs its own.
+#[expect(unsafe_code, reason = "device code relies on the runtime")]
 fn count_operations() {
     let _ = CPU_LANES.set(runtime());
-    install(&COUNTING);
+    // SAFETY:
+    // - each function is the CPU lanes' own
+    unsafe { install(&COUNTING) };
 }
 
 /// Makes a call of the chosen lane, whose operations count.

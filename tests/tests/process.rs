@@ -12,12 +12,12 @@ use std::{fs, mem, thread};
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::O_RDONLY;
-use gpufs_device::{Errno, File, Fs};
+use gpufs_device::{Errno, File};
 use gpufs_host::cpu::LaunchError;
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, lanes, once, skip, small};
+use gpufs_tests::{MODES, Scratch, lanes, once, skip, small, tables};
 
 /// A session in a mode, unless the machine has none.
 fn session(test: &str, mode: Mode) -> Option<Session> {
@@ -114,7 +114,7 @@ fn calls_say_so(session: &mut Session) {
     assert!(session.is_finished() && session.is_inherited());
     // What only tells something still does.
     assert!(!session.statistics().rings.is_empty() && !session.device_name().is_empty());
-    assert!(session.multiprocessors() > 0 && session.tables().queue_count == 1);
+    assert!(session.multiprocessors() > 0 && tables(session).queue_count == 1);
     let _ = (session.mode(), session.refused(), session.ring_memory(), session.device_tables());
 }
 
@@ -128,7 +128,7 @@ fn in_the_child(deed: Deed, session: &Session, log: File, scratch: &Scratch) {
             // Device calls on the copied tables, which nothing of the session's stands in front of.
             assert_eq!(log.fputs(c"the child's\n"), Err(Errno::BADF));
             assert_eq!(log.fclose(), Err(Errno::BADF));
-            let fs = Fs::new(copy.tables());
+            let fs = copy.fs();
             assert!(fs.fopen(&scratch.c("child"), c"w").is_err());
             assert!(fs.open(&scratch.c("data"), O_RDONLY, 0).is_err());
             assert_eq!(fs.nop(), Err(Errno::BADF));
@@ -195,7 +195,6 @@ fn a_fork_beside_running_kernels_changes_nothing() {
         GO.set(0);
         session
             .launch(lanes(4), move |fs| {
-                let fs = Fs::new(fs);
                 while GO.observe() == 0 {
                     fs.nop().unwrap();
                 }
@@ -318,7 +317,7 @@ fn end(end: End, mode: Mode, path: &str) {
                     lines();
                     PRINTED.publish(1);
                     loop {
-                        Fs::new(fs).nop().unwrap();
+                        fs.nop().unwrap();
                     }
                 })
                 .unwrap();

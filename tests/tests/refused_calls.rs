@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gpufs_device::{Fs, fprintf};
+use gpufs_device::fprintf;
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{Grid, Session};
@@ -54,7 +54,7 @@ fn write_lines(session: &mut Session, scratch: &Scratch, name: &str) -> Result<u
     let path = scratch.c(name);
     let opened = OnceLock::new();
     let one = Grid { blocks: 1, threads: 1 };
-    session.run(one, |view| assert!(opened.set(Fs::new(view).fopen(&path, c"w")).is_ok()))?;
+    session.run(one, |fs| assert!(opened.set(fs.fopen(&path, c"w")).is_ok()))?;
     let file = opened.into_inner().expect("the lane has ended").expect("a file that can be written");
     session.run(Grid { blocks: 2, threads: 64 }, |_| {
         fprintf!(file, c"a line of %lu\n", gpufs_device::warp::global_thread()).expect("room");
@@ -102,8 +102,7 @@ fn child() {
         Err(error) => println!("\nother={error}"),
     }
     let path = scratch.c("host");
-    let host =
-        session.with_tables(|view| Fs::new(view).fopen(&path, c"w").and_then(gpufs_device::File::fclose));
+    let host = session.with_tables(|fs| fs.fopen(&path, c"w").and_then(gpufs_device::File::fclose));
     println!("\nhost={host:?}");
     if let Some(failure) = session.ring_failure() {
         println!("\nfailure={failure}");

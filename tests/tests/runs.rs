@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-use gpufs_device::{Fs, warp};
+use gpufs_device::warp;
 use gpufs_host::cpu::Schedule;
 use gpufs_host::{CpuOptions, Grid};
 use gpufs_tests::{MODES, Scratch, each, skip, small};
@@ -66,8 +66,7 @@ fn staging_memory_is_given_back_when_all_have_copied() {
         let wrong = Mutex::new(Vec::new());
         let grid = Grid { blocks: WARPS, threads: 2 };
         session
-            .run(grid, |tables| {
-                let fs = Fs::new(tables);
+            .run(grid, |fs| {
                 let lane = warp::global_thread();
                 let is_reader = (lane / 2).is_multiple_of(2);
                 let at = lane as usize * BYTES;

@@ -1,5 +1,5 @@
 //! What kernels of a session in a sandbox can do, and what they cannot, in each mode.
-
+#![expect(unsafe_code, reason = "reaches the tables, as a kernel that means harm does")]
 #![expect(unsafe_code, reason = "pretends a fault")]
 
 use std::ffi::{CStr, CString};
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gpufs_core::service::Service;
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::session::OpenFile;
 use gpufs_device::file::{IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
 use gpufs_device::{Errno, Fs, fprintf};
 use gpufs_host::ring::Mode;
@@ -259,7 +259,10 @@ fn what_the_host_gives_works_and_what_it_has_open_does_not() {
             assert_eq!(fs.fstat(index).expect("its size").st_size, 5, "{mode}");
             stream.get(fs).expect("open").fputs(c"logged\n").expect("a line");
             // An entry of the table that a kernel overwrites, with each descriptor that the host may have.
-            let entry = &fs.session().files()[forged.0 as usize];
+            // SAFETY:
+            // - the session is open while its kernel runs
+            let tables = unsafe { fs.tables() };
+            let entry = &tables.files()[forged.0 as usize];
             let (before, flags) = (entry.descriptor.peek(), entry.flags.peek());
             entry.flags.publish(flags & !OpenFile::FIXED);
             for number in 0..256 {
@@ -304,8 +307,8 @@ fn what_streams_accepted_before_a_fault_is_written() {
         };
         let path = folder.path("in/kept");
         let name = path.clone();
-        let kernel = move |tables: &'static SessionTables| {
-            let out = Fs::new(tables).fopen(&name, c"w").expect("inside");
+        let kernel = move |fs: Fs| {
+            let out = fs.fopen(&name, c"w").expect("inside");
             out.fputs(c"accepted").expect("room in its buffer");
         };
         session.launch(lanes(1), kernel).expect("launched");

@@ -85,8 +85,7 @@ fn round(mode: Mode, scratch: &Scratch, round: u64, salt: u64) -> Result<(), Str
     let launches = 1 + round % 3;
     for launch in 0..launches {
         session
-            .run(grid, |tables| {
-                let fs = Fs::new(tables);
+            .run(grid, |fs| {
                 lane_round(fs, scratch, (round, launch), salt);
                 let log = log.get(fs).unwrap();
                 fprintf!(log, c"%lu %lu %lu\n", round, launch, warp::global_thread()).unwrap();
@@ -96,8 +95,8 @@ fn round(mode: Mode, scratch: &Scratch, round: u64, salt: u64) -> Result<(), Str
     // A lane ends with a panic in the middle: the session goes on, and the stream has what the others wrote.
     let panicked = round.is_multiple_of(2);
     if panicked {
-        let ended = session.run(Grid { blocks: 1, threads: 4 }, |tables| {
-            let log = log.get(Fs::new(tables)).unwrap();
+        let ended = session.run(Grid { blocks: 1, threads: 4 }, |fs| {
+            let log = log.get(fs).unwrap();
             fprintf!(log, c"%lu 9 %lu\n", round, warp::global_thread()).unwrap();
             if warp::global_thread() == 2 {
                 std::panic::resume_unwind(Box::new("deliberate"));

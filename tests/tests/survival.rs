@@ -12,7 +12,7 @@ use std::time::Duration;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{O_CREAT, O_RDWR};
 use gpufs_device::stdio::Buffering;
-use gpufs_device::{Errno, File, Fs, fprintf, warp};
+use gpufs_device::{Errno, File, fprintf, warp};
 use gpufs_host::session::{Fault, SyncError};
 use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_test_kernels::{Call, Letters};
@@ -370,8 +370,8 @@ fn a_stall_is_told_in_words() {
     let (reader, writer) = io::pipe().unwrap();
     let file = session.register_file(std::os::fd::OwnedFd::from(reader)).unwrap();
     session
-        .launch(lanes(1), move |tables| {
-            let _ = Fs::new(tables).read(file, &mut [0; 4]);
+        .launch(lanes(1), move |fs| {
+            let _ = fs.read(file, &mut [0; 4]);
         })
         .unwrap();
     while !session.is_finished() {
@@ -394,14 +394,14 @@ fn a_write_that_ended_long_ago_is_not_repeated() {
     let mut session = small().survives(true).cpu().unwrap();
     let (out, reader) = open(&mut session, Output::Pipe, &scratch);
     session
-        .launch(lanes(1), move |tables| {
+        .launch(lanes(1), move |fs| {
             // A block that is full goes out; nobody looks at the stream afterwards.
             out.fwrite(&[b'x'; 4096]).unwrap();
             out.fwrite(b"rest").unwrap();
             // Others drain its completion, and fill the CQ, of 256 entries, more than once.
-            let file = Fs::new(tables).open(&name, O_RDWR | O_CREAT, 0o644).unwrap();
+            let file = fs.open(&name, O_RDWR | O_CREAT, 0o644).unwrap();
             for _ in 0..1000 {
-                Fs::new(tables).pwrite(file, b"y", 0).unwrap();
+                fs.pwrite(file, b"y", 0).unwrap();
             }
         })
         .unwrap();
@@ -446,12 +446,12 @@ fn stopped_while_opening(seed: u64) {
     BEGUN.set(0);
     OPENED.set(0);
     session
-        .launch(lanes(32), move |tables| {
+        .launch(lanes(32), move |fs| {
             register_lane();
             BEGUN.fetch_add(1);
             // As many as the table has room for; then errors.
             loop {
-                if Fs::new(tables).open(&name, O_RDWR, 0).is_ok() {
+                if fs.open(&name, O_RDWR, 0).is_ok() {
                     OPENED.fetch_add(1);
                 }
             }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use gpufs_device::file::{O_RDONLY, Whence};
-use gpufs_device::{Errno, File, Fs, fprintf, warp};
+use gpufs_device::{Errno, File, fprintf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
@@ -135,8 +135,8 @@ fn a_read_that_never_ends_holds_nothing_else() {
     let mut session = small().mode(Mode::Enter).deadline(Duration::from_millis(500)).cpu().unwrap();
     let (from, mut to) = std::io::pipe().unwrap();
     let input = session.register_file(from).unwrap();
-    let outcome = session.run(lanes(8), |tables| {
-        let _ = Fs::new(tables).read(input, &mut [0; 16]);
+    let outcome = session.run(lanes(8), |fs| {
+        let _ = fs.read(input, &mut [0; 16]);
     });
     assert!(matches!(outcome, Err(SyncError::Kernel(_))), "{outcome:?}");
     let file = once(&mut session, |fs| {

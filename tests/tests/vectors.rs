@@ -264,8 +264,8 @@ fn lanes_of_one_call_differ() {
         let paths = [scratch.c("even"), scratch.c("odd")];
         let files = paths.each_ref().map(|path| once(session, |fs| fs.open(path, O_RDONLY, 0)).unwrap());
         session
-            .run(lanes(64), |tables| {
-                let (fs, lane) = (Fs::new(tables), warp::global_thread());
+            .run(lanes(64), |fs| {
+                let lane = warp::global_thread();
                 let mut memory = [0; 2];
                 let mut into = [IoSliceMut::new(&mut memory)];
                 let offset = [Some(0), None, Some(u64::MAX), Some(60)][lane as usize % 4];

@@ -62,8 +62,8 @@ fn reads_then_writes(session: &mut Session, width: u32, readers: u32, pipes: u32
     let first_writer = readers.next_multiple_of(width);
     let end = first_writer + readers;
     session
-        .run(Grid { blocks: end.div_ceil(width), threads: width }, |tables| {
-            let (fs, lane) = (Fs::new(tables), u32::try_from(warp::global_thread()).unwrap());
+        .run(Grid { blocks: end.div_ceil(width), threads: width }, |fs| {
+            let lane = u32::try_from(warp::global_thread()).unwrap();
             if lane < readers {
                 arrived.fetch_add(1);
                 let mut byte = [0];
@@ -127,8 +127,8 @@ fn lanes_talk_through_sockets_that_the_host_gave() {
             let first_writer = 40_u64.next_multiple_of(u64::from(width));
             let blocks = u32::try_from(first_writer + 40).unwrap().div_ceil(width);
             session
-                .run(Grid { blocks, threads: width }, |tables| {
-                    let (fs, lane) = (Fs::new(tables), warp::global_thread());
+                .run(Grid { blocks, threads: width }, |fs| {
+                    let lane = warp::global_thread();
                     if let Some(socket) = near.get(usize::try_from(lane).unwrap()) {
                         let mut answer = [0; 8];
                         assert_eq!(fs.read(Descriptor(*socket), &mut answer), Ok(8));
@@ -161,8 +161,8 @@ fn lanes_fill_pipes_that_others_read_later() {
         let arrived = DeviceWord::new(0);
         let text: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
         session
-            .run(Grid { blocks: 80, threads: 1 }, |tables| {
-                let (fs, lane) = (Fs::new(tables), usize::try_from(warp::global_thread()).unwrap());
+            .run(Grid { blocks: 80, threads: 1 }, |fs| {
+                let lane = usize::try_from(warp::global_thread()).unwrap();
                 if lane < 40 {
                     arrived.fetch_add(1);
                     assert_eq!(fs.write(Descriptor(pipes[lane].1), &text), Ok(BYTES));
@@ -218,12 +218,16 @@ fn fifos_wait_for_their_other_end() {
                 fs.close(to).unwrap();
             };
             session
-                .run(Grid { blocks, threads: width }, |tables| {
-                    let (fs, lane) = (Fs::new(tables), warp::global_thread());
+                .run(Grid { blocks, threads: width }, |fs| {
+                    let lane = warp::global_thread();
                     if lane < FIFOS {
                         arrived.fetch_add(1);
                         let name = &names[usize::try_from(lane).unwrap()];
-                        if lane / u64::from(width) % 2 == 0 { read(fs, name) } else { write(fs, name) }
+                        if (lane / u64::from(width)).is_multiple_of(2) {
+                            read(fs, name);
+                        } else {
+                            write(fs, name);
+                        }
                     } else if let Some(lane) = lane.checked_sub(first_later).filter(|lane| *lane < FIFOS) {
                         while u64::from(arrived.observe()) < FIFOS {
                             warp::nap(10_000);
@@ -332,8 +336,7 @@ fn closing_ends_after_a_wait_for_a_fifo() {
             let Some(mut session) = open(builder, mode, 1) else { continue };
             let scratch = Scratch::new("waiting-close");
             let name = make_fifo(&scratch, "fifo");
-            let ran = session.run(Grid { blocks: 1, threads: 1 }, |tables| {
-                let fs = Fs::new(tables);
+            let ran = session.run(Grid { blocks: 1, threads: 1 }, |fs| {
                 let file = fs.open(&name, if reading { O_RDONLY } else { O_WRONLY }, 0).unwrap();
                 fs.read(file, &mut [0]).unwrap();
             });
@@ -360,8 +363,8 @@ fn streams_of_pipes_wait_for_each_other() {
         let (arrived, written) = (DeviceWord::new(0), DeviceWord::new(0));
         let pipes = std::sync::Mutex::new(Some(pipes));
         session
-            .run(Grid { blocks: 2 * STREAMS as u32, threads: 1 }, |tables| {
-                let (fs, lane) = (Fs::new(tables), usize::try_from(warp::global_thread()).unwrap());
+            .run(Grid { blocks: 2 * STREAMS as u32, threads: 1 }, |fs| {
+                let lane = usize::try_from(warp::global_thread()).unwrap();
                 let reads = lane < STREAMS;
                 let (from, to) = &names[lane % STREAMS];
                 let file = if reads { fs.fopen(from, c"r").unwrap() } else { fs.fopen(to, c"w").unwrap() };

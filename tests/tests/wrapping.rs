@@ -9,12 +9,12 @@ use gpufs_core::session::SessionTables;
 use gpufs_core::stream::readahead::Lines;
 use gpufs_core::stream::{Direction, Stream};
 use gpufs_device::stdio::Buffering;
-use gpufs_device::{Errno, File, Fs, warp};
+use gpufs_device::{Errno, File, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_test_kernels::Letters;
 use gpufs_tests::suite::printing::check_records;
-use gpufs_tests::{Scratch, once, record, small};
+use gpufs_tests::{Scratch, once, record, small, tables_of};
 
 /// The one stream that the test opened.
 fn opened(tables: &'static SessionTables) -> &'static Stream {
@@ -47,7 +47,7 @@ fn take_all(what: &str, session: &mut Session, first: u64) {
     fs::write(scratch.path("text"), text).unwrap();
     let name = scratch.c("text");
     let file = once(session, |fs| fs.fopen(&name, c"r").unwrap());
-    let tables = once(session, Fs::session);
+    let tables = once(session, tables_of);
     opened(tables).lines.begin_at(first);
     let taken = Mutex::new(BTreeSet::new());
     let ahead = Mutex::new(0_u64);
@@ -119,7 +119,7 @@ fn a_stream_that_was_written_for_long_begins_anew() {
                 file.fflush().unwrap();
                 file
             });
-            let stream = opened(once(&mut session, Fs::session));
+            let stream = opened(once(&mut session, tables_of));
             // Blocks of 4 KiB, of which the grid fills some hundred.
             skip(stream, (Stream::SPENT >> stream.block_shift.peek()) + 1 - 64);
             assert!(!stream.is_spent());
@@ -172,7 +172,7 @@ fn handles_of_c_come_again_late() {
         let file = fs.fopen(&name, c"w").unwrap();
         let closed = file.to_handle();
         file.fclose().unwrap();
-        let entry = fs.session().streams().iter().position(|stream| {
+        let entry = tables_of(fs).streams().iter().position(|stream| {
             // SAFETY:
             // - the handle is of this session
             let found = || unsafe { File::from_handle(closed) };

@@ -1,11 +1,12 @@
 //! Where the time of a round trip goes: one NOP by the steps of the core, with a look at the clock between them.
 
 use gpufs_core::abi::Sqe;
+use gpufs_core::session::SessionTables;
 use gpufs_core::stream::{Reservation, Stream};
 use gpufs_core::word::wake_fence;
 use gpufs_core::{Outcome, Poll};
 use gpufs_device::warp::{Machine, Warp, nap};
-use gpufs_device::{File, calling, kernel};
+use gpufs_device::{File, Fs, calling, kernel};
 
 use crate::{Times, copy_wide, ticks, warp_index};
 
@@ -23,11 +24,18 @@ pub const STEPS: [&str; 10] = [
     "outcome, release the slot",
 ];
 
+/// The tables, for the steps of the core.
+fn tables(fs: Fs) -> &'static SessionTables {
+    // SAFETY:
+    // - the kernels below take the steps in their order, while nobody else uses the ring
+    unsafe { fs.tables() }
+}
+
 kernel! {
     /// One lane makes NOPs on the first ring, while nobody else uses it. Samples of each of [`STEPS`], in their order.
     pub fn nop_steps(fs: Fs, rounds: u32, times: u64) {
         let times = Times(times);
-        let queue = &{ fs.session().queues()[0] };
+        let queue = &{ tables(fs).queues()[0] };
         let (start_ns, start) = (gpufs_device::warp::clock(), ticks());
         for round in 0..rounds {
             let mut at = Times::HEAD + round as usize * STEPS.len();
@@ -44,7 +52,9 @@ kernel! {
             // SAFETY:
             // - claimed above, and released below when the outcome is known, or never
             let operation = unsafe { queue.arm(gpufs_core::Slot(claim.item(0))) };
-            let drawn = queue.reserve(1);
+            // SAFETY:
+            // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+            let drawn = unsafe { queue.reserve(1) };
             stamp();
             // SAFETY:
             // - the ticket was just drawn, by the holder of a slot, and a NOP refers to nothing
@@ -102,7 +112,7 @@ kernel! {
     /// after the other's. Without the assembly of records: the warp copies its bytes as they lie.
     pub fn write_steps(fs: Fs, file: File, rounds: u32, device: u64, times: u64) {
         let times = Times(times);
-        let (warp, session) = (calling!(), fs.session());
+        let (warp, session) = (calling!(), tables(fs));
         let bytes = WRITTEN * u64::from(Machine::width());
         let source = device + u64::from(warp_index()) * bytes;
         // SAFETY:

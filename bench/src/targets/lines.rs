@@ -132,7 +132,10 @@ impl Run<'_> {
         mut measure: impl FnMut(&mut Writer<'_>) -> Result<Spread, Failure>,
     ) -> Result<Vec<Named>, Failure> {
         let rings = self.bench.most_rings();
-        let tables = self.bench.stage(rings)?.session().tables();
+        #[expect(unsafe_code, reason = "sizes in the tables")]
+        // SAFETY:
+        // - of an open session; sizes are read
+        let tables = unsafe { self.bench.stage(rings)?.session().tables() };
         let (block, depth) = (tables.stream_buffers.buffer_bytes, tables.blocks_per_stream);
         self.bench.quiet();
         let file = scratch::both_ways(path)?;

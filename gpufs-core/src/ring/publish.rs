@@ -59,7 +59,12 @@ pub(super) const fn ticket_of(tickets: u64) -> Ticket {
 
 impl Queue {
     /// Draws `count` tickets. One lane, holding as many claimed slots., [R-5a].
-    pub fn reserve(&self, count: u32) -> Batch {
+    ///
+    /// # Safety
+    /// - The caller holds `count` claimed slots of this queue, 1 at least, which belong to no other batch ([R-2]).
+    /// - It fills every ticket and commits the batch, whatever happens. The tail never passes a ticket that was not committed: all entries behind
+    ///   it stay unseen, and with them bytes that were accepted from others.
+    pub unsafe fn reserve(&self, count: u32) -> Batch {
         let words = self.words();
         // ORDERING: acquire and release, device, partner every earlier `reserve`: the claims behind all earlier tickets come before,
         // and with them the kernel's read of the SQE one lap ago and the clearing of its mark. The caller's own slots do not

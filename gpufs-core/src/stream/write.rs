@@ -178,7 +178,9 @@ impl Stream {
         let journaled = if resources.journal.is_enabled() { Operation::JOURNALED } else { 0 };
         let sqe = Resources::pool_transfer(pool, true, target, (address, to - from), offset)
             .with_user_data(operation.token() | journaled);
-        let batch = queue.reserve(1);
+        // SAFETY:
+        // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+        let batch = unsafe { queue.reserve(1) };
         let ticket = batch.first();
         resources.journal.note_ticket(block.buffer.peek(), block.epoch.peek(), ticket.0);
         // SAFETY:

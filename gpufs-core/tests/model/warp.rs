@@ -128,7 +128,9 @@ impl Warp {
             lane.operation = Some(operation);
             return;
         }
-        let batch = rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64"));
+        // SAFETY:
+        // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+        let batch = unsafe { rig.queue.reserve(u32::try_from(self.lanes.len()).expect("at most 64")) };
         let ticket = batch.first();
         // Who draws while nobody else is between drawing and committing as the publisher.
         model.publisher.get_or_insert(ticket.0);

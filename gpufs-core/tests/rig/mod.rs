@@ -131,7 +131,9 @@ impl Rig {
         // SAFETY:
         // - the caller holds the slot, in which nothing is in flight
         let operation = unsafe { self.queue.arm(slot) };
-        let drawn = self.queue.reserve(1);
+        // SAFETY:
+        // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+        let drawn = unsafe { self.queue.reserve(1) };
         let ticket = drawn.first();
         // SAFETY:
         // - the ticket was just drawn, and nobody else knows it

@@ -47,7 +47,8 @@ impl Fs {
     /// The system call's: `EBADF` (not open for writing), `EINVAL` (also no length), `EOPNOTSUPP` for a mode that the file system does not
     /// have, `ENOSPC`, `EFBIG`, `ESPIPE`, `ENODEV` …
     pub fn fallocate(self, descriptor: Descriptor, mode: u32, offset: u64, length: u64) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fallocate);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fallocate);
         self.simple(lanes, Call::Fallocate, Ok(descriptor), |number| {
             Sqe::fallocate(number, mode, offset, length)
         })
@@ -65,7 +66,8 @@ impl Fs {
         length: u64,
         advice: u32,
     ) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::PosixFadvise);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::PosixFadvise);
         self.simple(lanes, Call::PosixFadvise, Ok(descriptor), |number| {
             Sqe::fadvise(number, offset, length, advice)
         })
@@ -85,7 +87,8 @@ impl Fs {
         flags: u32,
     ) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::SyncFileRange);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::SyncFileRange);
         let fits = offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
         let fits = if fits { Ok(descriptor) } else { Err(Errno::INVAL) };
         // The descriptor is looked at before the range, as the system call does.

@@ -21,7 +21,8 @@ impl Fs {
     /// `EBADF` for a descriptor that is not open; `EMFILE` where the session's file table is full, or the process has no descriptor left.
     pub fn dup(self, descriptor: Descriptor) -> Result<Descriptor, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Dup);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Dup);
         let request = session.file(descriptor).and_then(|_| Ok((descriptor, claim(session)?)));
         counted(session, Call::Dup, duplicate(session, lanes, request))
     }

@@ -25,7 +25,8 @@ impl Fs {
     /// `EINVAL` for a template that does not end so, `EEXIST` where no free name was found; as [`Fs::open`].
     pub fn mkstemp(self, template: &mut [u8]) -> Result<Descriptor, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Mkstemp);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Mkstemp);
         let length = CStr::from_bytes_until_nul(template).map(CStr::count_bytes).unwrap_or(0);
         let ends =
             length >= LETTERS && template[length - LETTERS..length].iter().all(|letter| *letter == b'X');

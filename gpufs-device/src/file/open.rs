@@ -37,7 +37,8 @@ impl Fs {
     /// # Errors
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn open(self, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        let opened = open(self, Lanes::calling(self.session(), Call::Open), Ok((path, flags, mode)));
+        let inside = self.enter()?;
+        let opened = open(self, Lanes::calling(&inside, Call::Open), Ok((path, flags, mode)));
         counted(self.session(), Call::Open, opened)
     }
 
@@ -46,7 +47,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::open`] and, for the directory, [`Fs::unlinkat`].
     pub fn openat(self, dir: Descriptor, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Openat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Openat);
         counted(self.session(), Call::Openat, open_at(self, lanes, dir, Ok((path, flags, mode))))
     }
 
@@ -56,7 +58,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::open`].
     pub fn creat(self, path: &CStr, mode: u32) -> Result<Descriptor, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Creat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Creat);
         let opened = open(self, lanes, Ok((path, O_CREAT | O_WRONLY | O_TRUNC, mode)));
         counted(self.session(), Call::Creat, opened)
     }
@@ -66,7 +69,8 @@ impl Fs {
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
     pub fn close(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let closed = close(self, Lanes::calling(self.session(), Call::Close), Some(descriptor));
+        let inside = self.enter()?;
+        let closed = close(self, Lanes::calling(&inside, Call::Close), Some(descriptor));
         counted(self.session(), Call::Close, closed)
     }
 }

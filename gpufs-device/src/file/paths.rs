@@ -20,7 +20,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `EISDIR` for a directory, `EACCES`, `EPERM`, `EROFS` …; `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn unlink(self, path: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Unlink);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Unlink);
         self.named(lanes, Call::Unlink, unlink_entry(self.session(), AT_FDCWD, 0), path)
     }
 
@@ -30,7 +31,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::unlink`]; `EINVAL` for other flags; `EBADF` for a relative path where `dir` is not open, `ENOTDIR` where it is no directory.
     pub fn unlinkat(self, dir: Descriptor, path: &CStr, flags: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Unlinkat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Unlinkat);
         self.named(lanes, Call::Unlinkat, unlink_entry(self.session(), dir, flags), path)
     }
 
@@ -39,7 +41,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `ENOTDIR`, `ENOTEMPTY`, `EBUSY`, `EINVAL` for a path that ends in `.` …
     pub fn rmdir(self, path: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Rmdir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Rmdir);
         self.named(lanes, Call::Rmdir, unlink_entry(self.session(), AT_FDCWD, AT_REMOVEDIR), path)
     }
 
@@ -49,7 +52,8 @@ impl Fs {
     /// As [`Fs::unlink`]; of a directory as [`Fs::rmdir`].
     pub fn remove(self, path: &CStr) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Remove);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Remove);
         let entry = |flags| PathEntry::one(unlink_entry(session, AT_FDCWD, flags), path);
         let mut outcome = on_paths(session, lanes, Some(entry(0)));
         let is_directory = outcome == Err(Errno::ISDIR);
@@ -67,7 +71,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `EXDEV` across file systems, `EISDIR`, `ENOTDIR`, `ENOTEMPTY`, `EINVAL` for a directory into itself …
     pub fn rename(self, old: &CStr, new: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Rename);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Rename);
         self.renamed(lanes, Call::Rename, (AT_FDCWD, old), (AT_FDCWD, new), 0)
     }
 
@@ -82,7 +87,8 @@ impl Fs {
         new_dir: Descriptor,
         new: &CStr,
     ) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Renameat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Renameat);
         self.renamed(lanes, Call::Renameat, (old_dir, old), (new_dir, new), 0)
     }
 
@@ -99,7 +105,8 @@ impl Fs {
         new: &CStr,
         flags: u32,
     ) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Renameat2);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Renameat2);
         self.renamed(lanes, Call::Renameat2, (old_dir, old), (new_dir, new), flags)
     }
 
@@ -108,7 +115,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT` for a parent that is missing, `EACCES`, `ENOSPC`, `EROFS` ….
     pub fn mkdir(self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Mkdir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Mkdir);
         self.named(lanes, Call::Mkdir, mkdir_entry(self.session(), AT_FDCWD, mode), path)
     }
 
@@ -117,7 +125,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::mkdir`] and, for the directory, [`Fs::unlinkat`].
     pub fn mkdirat(self, dir: Descriptor, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Mkdirat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Mkdirat);
         self.named(lanes, Call::Mkdirat, mkdir_entry(self.session(), dir, mode), path)
     }
 
@@ -126,7 +135,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT`, `EPERM` for a directory, `EXDEV`, `EMLINK` ….
     pub fn link(self, old: &CStr, new: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Link);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Link);
         self.linked(lanes, Call::Link, (AT_FDCWD, old), (AT_FDCWD, new), 0)
     }
 
@@ -143,7 +153,8 @@ impl Fs {
         new: &CStr,
         flags: u32,
     ) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Linkat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Linkat);
         self.linked(lanes, Call::Linkat, (old_dir, old), (new_dir, new), flags)
     }
 
@@ -152,7 +163,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EEXIST`, `ENOENT` also for an empty target, `EACCES`, `ENOSPC` ….
     pub fn symlink(self, target: &CStr, path: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Symlink);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Symlink);
         self.symlinked(lanes, Call::Symlink, target, AT_FDCWD, path)
     }
 
@@ -161,7 +173,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::symlink`] and, for the directory, [`Fs::unlinkat`].
     pub fn symlinkat(self, target: &CStr, dir: Descriptor, path: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Symlinkat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Symlinkat);
         self.symlinked(lanes, Call::Symlinkat, target, dir, path)
     }
 

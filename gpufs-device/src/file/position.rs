@@ -19,7 +19,8 @@ impl Fs {
     /// The system call's: `EBADF`, `EISDIR`, `EIO`, `EAGAIN` …
     pub fn read(self, descriptor: Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
         let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
-        let lanes = Lanes::calling(self.session(), Call::Read);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Read);
         counted(self.session(), Call::Read, self.sequential(lanes, false, descriptor, memory, bytes))
     }
 
@@ -29,7 +30,8 @@ impl Fs {
     /// The system call's: `EBADF`, `ENOSPC`, `EPIPE`, `EFBIG`, `EAGAIN` …
     pub fn write(self, descriptor: Descriptor, from: &[u8]) -> Result<usize, Errno> {
         let (memory, bytes) = (from.as_ptr() as u64, from.len() as u64);
-        let lanes = Lanes::calling(self.session(), Call::Write);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Write);
         counted(self.session(), Call::Write, self.sequential(lanes, true, descriptor, memory, bytes))
     }
 
@@ -39,7 +41,8 @@ impl Fs {
     /// `EBADF`; `ESPIPE` for a pipe, socket or terminal; `EINVAL` for a position before the start; `EOVERFLOW` for one that does
     /// not fit 63 bits.
     pub fn lseek(self, descriptor: Descriptor, offset: i64, whence: Whence) -> Result<u64, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Lseek);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Lseek);
         let session = self.session();
         let moved = self.one_by_one(lanes, descriptor, |lanes, file| {
             let flags = file.flags.peek();

@@ -23,7 +23,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP` …; `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn stat(self, path: &CStr) -> Result<Stat, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Stat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Stat);
         self.stat_of(lanes, Call::Stat, Ok((AT_FDCWD, path, AT_NO_AUTOMOUNT)))
     }
 
@@ -32,7 +33,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::stat`].
     pub fn lstat(self, path: &CStr) -> Result<Stat, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Lstat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Lstat);
         self.stat_of(lanes, Call::Lstat, Ok((AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW)))
     }
 
@@ -41,7 +43,8 @@ impl Fs {
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
     pub fn fstat(self, descriptor: Descriptor) -> Result<Stat, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fstat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fstat);
         let open = self.session().file(descriptor);
         self.stat_of(lanes, Call::Fstat, open.map(|_| (descriptor, c"", AT_EMPTY_PATH)))
     }
@@ -53,7 +56,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::stat`] and, for the directory, [`Fs::unlinkat`]; `EINVAL` for other flags.
     pub fn fstatat(self, dir: Descriptor, path: &CStr, flags: u32) -> Result<Stat, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fstatat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fstatat);
         self.stat_of(lanes, Call::Fstatat, Ok((dir, path, flags | AT_NO_AUTOMOUNT)))
     }
 
@@ -64,7 +68,8 @@ impl Fs {
     /// As [`Fs::fstatat`]; `EINVAL` for a reserved bit of `mask`.
     pub fn statx(self, dir: Descriptor, path: &CStr, flags: u32, mask: u32) -> Result<Statx, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Statx);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Statx);
         let mut statx = Statx::default();
         let outcome = look(session, lanes, Ok((dir, path, flags)), mask, Into::Statx(&mut statx));
         counted(session, Call::Statx, outcome.map(|()| statx))

@@ -20,7 +20,8 @@ impl Fs {
     /// The system call's: `EBADF` (not open for reading), `ESPIPE`, `EISDIR`, `EINVAL`, `EIO` …
     pub fn pread(self, descriptor: Descriptor, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (into.as_mut_ptr() as u64, into.len() as u64);
-        let lanes = Lanes::calling(self.session(), Call::Pread);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Pread);
         counted(self.session(), Call::Pread, self.positioned(lanes, false, descriptor, memory, bytes, offset))
     }
 
@@ -30,7 +31,8 @@ impl Fs {
     /// The system call's: `EBADF` (not open for writing), `ENOSPC`, `EFBIG`, `ESPIPE`, `EPIPE` …
     pub fn pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<usize, Errno> {
         let (memory, bytes) = (from.as_ptr() as u64, from.len() as u64);
-        let lanes = Lanes::calling(self.session(), Call::Pwrite);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Pwrite);
         counted(self.session(), Call::Pwrite, self.positioned(lanes, true, descriptor, memory, bytes, offset))
     }
 
@@ -66,7 +68,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EBADF`, `EINVAL` for what cannot be synchronized, `EIO`, `ENOSPC` …
     pub fn fsync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fsync);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fsync);
         self.simple(lanes, Call::Fsync, Ok(descriptor), |number| Sqe::fsync(number, 0))
     }
 
@@ -75,7 +78,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn fdatasync(self, descriptor: Descriptor) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fdatasync);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fdatasync);
         self.simple(lanes, Call::Fdatasync, Ok(descriptor), |number| Sqe::fsync(number, FSYNC_DATASYNC))
     }
 
@@ -85,7 +89,8 @@ impl Fs {
     /// The system call's: `EBADF`, `EINVAL` (also for a file not open for writing, and before Linux 6.9), `EFBIG` …
     pub fn ftruncate(self, descriptor: Descriptor, length: u64) -> Result<(), Errno> {
         let descriptor = if length > i64::MAX.cast_unsigned() { Err(Errno::INVAL) } else { Ok(descriptor) };
-        let lanes = Lanes::calling(self.session(), Call::Ftruncate);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Ftruncate);
         self.simple(lanes, Call::Ftruncate, descriptor, |number| Sqe::ftruncate(number, length))
     }
 

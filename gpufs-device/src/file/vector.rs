@@ -118,7 +118,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::read`]; `EINVAL` for more than [`IOV_MAX`] pieces.
     pub fn readv(self, descriptor: Descriptor, into: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Readv);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Readv);
         self.vectored(lanes, descriptor, Pieces::reading(Call::Readv, into), None, 0)
     }
 
@@ -137,7 +138,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::write`]; `EINVAL` for more than [`IOV_MAX`] pieces.
     pub fn writev(self, descriptor: Descriptor, from: &[IoSlice<'_>]) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Writev);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Writev);
         self.vectored(lanes, descriptor, Pieces::writing(Call::Writev, from), None, 0)
     }
 
@@ -152,7 +154,8 @@ impl Fs {
         into: &mut [IoSliceMut<'_>],
         offset: u64,
     ) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Preadv);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Preadv);
         self.vectored(lanes, descriptor, Pieces::reading(Call::Preadv, into), Some(offset), 0)
     }
 
@@ -162,7 +165,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::pwrite`]; `EINVAL` for more than [`IOV_MAX`] pieces.
     pub fn pwritev(self, descriptor: Descriptor, from: &[IoSlice<'_>], offset: u64) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Pwritev);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Pwritev);
         self.vectored(lanes, descriptor, Pieces::writing(Call::Pwritev, from), Some(offset), 0)
     }
 
@@ -178,7 +182,8 @@ impl Fs {
         offset: Option<u64>,
         flags: u32,
     ) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Preadv2);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Preadv2);
         self.vectored(lanes, descriptor, Pieces::reading(Call::Preadv2, into), offset, flags)
     }
 
@@ -194,7 +199,8 @@ impl Fs {
         offset: Option<u64>,
         flags: u32,
     ) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Pwritev2);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Pwritev2);
         self.vectored(lanes, descriptor, Pieces::writing(Call::Pwritev2, from), offset, flags)
     }
 

@@ -22,19 +22,22 @@ pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation) -> Option<i
     let claim = queue.claim(1, slot_hint(ring))?;
     // SAFETY:
     // - claimed above; the claim is released where the outcome is known
-    #[allow(unsafe_code, reason = "arms a slot")]
+    #[expect(unsafe_code, reason = "arms a slot")]
     let cancelling = unsafe { queue.arm(Slot(claim.item(0))) };
-    let drawn = queue.reserve(1);
+    // SAFETY:
+    // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+    #[expect(unsafe_code, reason = "draws a ticket")]
+    let drawn = unsafe { queue.reserve(1) };
     let entry = Sqe::async_cancel(operation.token()).with_user_data(cancelling.token());
     // SAFETY:
     // - the ticket was drawn above, after the slot was claimed, and nobody else knows it; the entry refers to no memory
-    #[allow(unsafe_code, reason = "fills an entry")]
+    #[expect(unsafe_code, reason = "fills an entry")]
     unsafe {
         queue.fill(drawn.first(), entry);
     }
     // SAFETY:
     // - the one ticket was drawn and filled above
-    #[allow(unsafe_code, reason = "commits an entry")]
+    #[expect(unsafe_code, reason = "commits an entry")]
     unsafe {
         queue.commit(drawn);
     }

@@ -15,7 +15,9 @@ mod wait;
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::Token;
-use gpufs_core::{Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket};
+use gpufs_core::{
+    Batch, Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket,
+};
 use static_assertions::const_assert;
 
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
@@ -254,8 +256,7 @@ fn transact_noting(
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
-            if session.is_closed() {
+            if is_copy(session) {
                 return -Errno::BADF.number();
             }
             let drained = drain_after(session, ring, queue, lanes, 1);
@@ -270,7 +271,8 @@ fn transact_noting(
         let batch = first_lanes(rest, claim.count());
         let mine = batch.contains(lanes.lane());
         let rank = batch.rank(lanes.lane());
-        let drawn = if lanes.is_leader() { Some(queue.reserve(claim.count())) } else { None };
+        // SAFETY: the slots of the claim. Each lane of the batch fills its ticket below, and the leader commits it; nothing between could fail
+        let drawn = unsafe { draw(queue, lanes, claim.count()) };
         let ticket = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
         let mut operation = None;
         if let (true, Some(entry)) = (mine, entry) {
@@ -325,6 +327,29 @@ fn transact_noting(
         rest = rest.without(batch);
     }
     result
+}
+
+/// Tickets for the slots that the leader has claimed, in the leader.
+///
+/// # Safety
+/// As for [`Queue::reserve`].
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "one branch")]
+unsafe fn draw(queue: &Queue, lanes: Lanes, count: u32) -> Option<Batch> {
+    if lanes.is_leader() {
+        // SAFETY:
+        // - this function's contract
+        Some(unsafe { queue.reserve(count) })
+    } else {
+        None
+    }
+}
+
+/// Whether these are a forked child's copy of its parent's tables, in which no slot becomes free.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "nothing, on a GPU")]
+fn is_copy(session: &SessionTables) -> bool {
+    cfg!(not(any(target_arch = "nvptx64", target_arch = "amdgpu"))) && session.is_closed()
 }
 
 /// Claims up to `wanted` slots for the lanes; an empty claim if none is free. Convergent; valid in all.

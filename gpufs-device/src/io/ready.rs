@@ -73,7 +73,9 @@ fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
     // SAFETY:
     // - claimed for this operation alone; the caller releases it where the outcome is known
     let operation = unsafe { queue.arm(Slot(claim.item(0))) };
-    let batch = queue.reserve(1);
+    // SAFETY:
+    // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+    let batch = unsafe { queue.reserve(1) };
     // SAFETY:
     // - the ticket was just drawn, for this lane alone, which holds a slot for it
     // - the caller keeps what the entry refers to until it has seen the completion

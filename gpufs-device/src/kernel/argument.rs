@@ -51,13 +51,13 @@ impl FileHandle {
     /// # Errors
     /// `EBADF` if the stream was closed, or is another session's.
     pub fn get(self, fs: Fs) -> Result<File, Errno> {
-        File::from_handle_at(self.0, core::ptr::from_ref(fs.session()).addr() as u64, fs.session())
+        File::from_handle_at(self.0, core::ptr::from_ref(fs.session()).addr() as u64, fs)
     }
     /// The stream, for the host, which sees the tables at another address than the device does: that is `session`.
     ///
     /// # Errors
     /// As [`FileHandle::get`].
     pub fn get_at(self, fs: Fs, session: u64) -> Result<File, Errno> {
-        File::from_handle_at(self.0, session, fs.session())
+        File::from_handle_at(self.0, session, fs)
     }
 }

@@ -105,7 +105,11 @@ macro_rules! kernel {
             #[derive(Clone, Copy, Debug)]
             pub struct Entry;
 
-            impl $crate::kernel::Kernel for Entry {
+            // SAFETY:
+            // - the entry point of this name, below, is `run`, with the same arguments
+            // - the session is used through an `Fs` alone
+            #[allow(unsafe_code, reason = "the promise is kept here")]
+            unsafe impl $crate::kernel::Kernel for Entry {
                 const NAME: &'static ::core::ffi::CStr = match ::core::ffi::CStr::from_bytes_with_nul(
                     concat!("gpufs_kernel_", stringify!($name), "\0").as_bytes(),
                 ) {
@@ -115,7 +119,9 @@ macro_rules! kernel {
                 type Arguments = Arguments;
                 #[allow(unused_variables, reason = "a kernel may have no arguments")]
                 fn run(session: &'static $crate::kernel::SessionTables, arguments: Arguments) {
-                    let fs = $crate::Fs::new(session);
+                    // SAFETY:
+                    // - a session's tables, which it gives to the launch that runs this, and which it waits for before it closes
+                    let fs = unsafe { $crate::Fs::new(session) };
                     super::$name(fs $(, <$type as $crate::kernel::Argument>::receive(arguments.$argument, fs))*);
                 }
             }

@@ -42,7 +42,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::call`]; `EINVAL` for more than [`SERVICE_BYTES_MAX`] bytes.
     pub fn call_by_key(self, key: u64, request: &[u8], reply: &mut [u8]) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Service);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Service);
         let fits = request.len() <= SERVICE_BYTES_MAX && reply.len() <= SERVICE_BYTES_MAX;
         let bytes = fits.then_some(SERVICE_BYTES_MAX as u64);
         #[expect(

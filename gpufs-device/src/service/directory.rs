@@ -27,7 +27,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::open`]: `ENOENT`, `ENOTDIR`, `EACCES`, `EMFILE` …
     pub fn opendir(self, path: &CStr) -> Result<Directory, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Opendir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Opendir);
         let opened = file::open(self, lanes, Ok((path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)));
         counted(self.session(), Call::Opendir, opened.map(Directory))
     }
@@ -40,7 +41,8 @@ impl Fs {
     /// `EBADF`; the system call's: `ENOTDIR` for a descriptor that is no directory's, `ENOENT` where the directory was removed, `EIO`.
     pub fn readdir(self, directory: Directory, into: &mut Dirent) -> Result<bool, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Readdir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Readdir);
         let read = lanes.grouped(u64::from(directory.0.0), |group| {
             locked(session, group, directory.0, |file| next_entries(session, group, file, into))
         });
@@ -53,7 +55,8 @@ impl Fs {
     /// `EBADF`.
     pub fn rewinddir(self, directory: Directory) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Rewinddir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Rewinddir);
         let rewound = lanes.grouped(u64::from(directory.0.0), |group| {
             locked(session, group, directory.0, |file| {
                 if group.is_leader() {
@@ -70,7 +73,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::close`].
     pub fn closedir(self, directory: Directory) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Closedir);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Closedir);
         counted(self.session(), Call::Closedir, file::close(self, lanes, Some(directory.0)))
     }
 }

@@ -40,7 +40,8 @@ impl Fs {
     /// `EBADF`; `EAGAIN` (`EWOULDBLOCK`) with [`LOCK_NB`] where another has it; `EINVAL` for another operation.
     pub fn flock(self, descriptor: Descriptor, operation: u32) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Flock);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Flock);
         let file = session.process_descriptor(descriptor);
         let entry = file.ok().map(|file| Sqe::flock(file, operation));
         let done = serve_until_done(session, lanes, entry, operation & LOCK_NB == 0);
@@ -60,7 +61,8 @@ impl Fs {
         lock: &mut RecordLock,
     ) -> Result<(), Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Fcntl);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fcntl);
         let wanted = session.file(descriptor).and_then(|file| {
             let mut wanted = *lock;
             // The position is the session's, so the system cannot count from it.

@@ -35,7 +35,8 @@ impl Fs {
     /// The system call's: `EINVAL` where the path names something else than a symbolic link, or `into` is empty; `ENOENT`, `ENOTDIR`, `EACCES`,
     /// `ELOOP` … `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn readlink(self, path: &CStr, into: &mut [u8]) -> Result<usize, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Readlink);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Readlink);
         // A target is shorter than PATH_MAX.
         let room = into.len().min(PATH_MAX);
         #[expect(clippy::cast_possible_truncation, reason = "at most PATH_MAX")]
@@ -49,7 +50,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EINVAL` for a length of 2⁶³ or more, and for what is no file; `EISDIR`, `EACCES`, `ENOENT`, `EROFS`, `EFBIG` …
     pub fn truncate(self, path: &CStr, length: u64) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Truncate);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Truncate);
         self.changed(lanes, Call::Truncate, path, |path| Sqe::truncate(path, length))
     }
 
@@ -58,7 +60,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EPERM` for another user's file, `ENOENT`, `EACCES`, `EROFS` …
     pub fn chmod(self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Chmod);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Chmod);
         self.changed(lanes, Call::Chmod, path, |path| Sqe::chmod(gpufs_core::abi::AT_FDCWD, path, mode, 0))
     }
 
@@ -67,7 +70,8 @@ impl Fs {
     /// # Errors
     /// `EBADF`; the system call's: `EPERM`, `EROFS` …
     pub fn fchmod(self, descriptor: Descriptor, mode: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fchmod);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fchmod);
         let file = self.session().process_descriptor(descriptor);
         let entry = file.ok().map(|file| Sqe::fchmod(file, mode));
         let done = Errno::check(serve(self.session(), lanes, entry));
@@ -80,7 +84,8 @@ impl Fs {
     /// # Errors
     /// The system call's: `EACCES` or `EROFS` where it may not, `ENOENT`, `ENOTDIR`; `EINVAL` for another mode.
     pub fn access(self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Access);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Access);
         self.changed(lanes, Call::Access, path, |path| Sqe::access(gpufs_core::abi::AT_FDCWD, path, mode, 0))
     }
 
@@ -90,7 +95,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::access`]; for a relative path `EBADF` where `dir` is not open, `ENOTDIR` where it is no directory.
     pub fn faccessat(self, dir: Descriptor, path: &CStr, mode: u32, flags: u32) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Faccessat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Faccessat);
         let dir = directory(self.session(), dir);
         self.changed(lanes, Call::Faccessat, path, |path| Sqe::access(dir, path, mode, flags))
     }
@@ -109,7 +115,8 @@ impl Fs {
         times: Option<[TimeSpec; 2]>,
         flags: u32,
     ) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Utimensat);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Utimensat);
         let (dir, [accessed, modified]) = (directory(self.session(), dir), packed(times));
         let entry = |path| Sqe::utimens(dir, path, accessed, modified, flags);
         self.changed(lanes, Call::Utimensat, path, entry)
@@ -120,7 +127,8 @@ impl Fs {
     /// # Errors
     /// `EBADF`; as [`Fs::utimensat`].
     pub fn futimens(self, descriptor: Descriptor, times: Option<[TimeSpec; 2]>) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Futimens);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Futimens);
         let [accessed, modified] = packed(times);
         let file = self.session().process_descriptor(descriptor);
         let entry = file.ok().map(|file| Sqe::utimens(file, 0, accessed, modified, 0));
@@ -133,7 +141,8 @@ impl Fs {
     /// # Errors
     /// `EINVAL` for an empty `into`, `ERANGE` for one that is too short, `ENOENT` where the directory was removed.
     pub fn getcwd(self, into: &mut [u8]) -> Result<&CStr, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Getcwd);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Getcwd);
         let room = into.len().min(PATH_MAX);
         #[expect(clippy::cast_possible_truncation, reason = "at most PATH_MAX")]
         let entry = |area: StagingArea| Sqe::getcwd(area.address, room as u32);

@@ -23,7 +23,8 @@ impl Fs {
     /// process no descriptor; `EAGAIN`, `ENOMEM` where the system has no process.
     pub fn popen(self, command: &CStr, mode: &CStr) -> Result<File, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Popen);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Popen);
         let command = command.to_bytes_with_nul();
         let writes = match mode.to_bytes() {
             b"r" | b"re" => Ok(false),
@@ -62,7 +63,8 @@ impl Fs {
     /// `EBADF` for a stream that is closed; `ECHILD` for one that is not of `popen`. What could not be written is lost with the process.
     pub fn pclose(self, stream: File) -> Result<i32, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Pclose);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Pclose);
         let number = stream.file_number();
         let entry = number.ok().map(Sqe::child_of);
         let child = number.and(Errno::check(serve(session, lanes, entry)));
@@ -85,7 +87,8 @@ impl Fs {
     /// `ENOENT` where there is no such variable; `ENAMETOOLONG` for a name of 4,096 bytes or more.
     pub fn getenv(self, name: &CStr, into: &mut [u8]) -> Result<usize, Errno> {
         let session = self.session();
-        let mut lanes = Lanes::calling(session, Call::Getenv);
+        let inside = self.enter()?;
+        let mut lanes = Lanes::calling(&inside, Call::Getenv);
         let name = name.to_bytes_with_nul();
         let room = into.len().saturating_sub(1);
         let mut done = 0;

@@ -31,7 +31,8 @@ impl Fs {
     /// # Errors
     /// `EINVAL` for a clock that there is not, and for the thread's (`CLOCK_THREAD_CPUTIME_ID`).
     pub fn clock_gettime(self, clock: u32) -> Result<TimeSpec, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::ClockGettime);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::ClockGettime);
         counted(self.session(), Call::ClockGettime, self.time_of(lanes, clock))
     }
 
@@ -41,7 +42,8 @@ impl Fs {
     /// # Errors
     /// None that the system has for it.
     pub fn time(self) -> Result<i64, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Time);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Time);
         let time = self.time_of(lanes, CLOCK_REALTIME);
         counted(self.session(), Call::Time, time.map(|time| time.tv_sec))
     }
@@ -64,7 +66,8 @@ impl Fs {
     /// `EINVAL` for a negative time, and for nanoseconds that are not from 0 to 999,999,999.
     pub fn nanosleep(self, duration: TimeSpec) -> Result<(), Errno> {
         let started = Machine::clock();
-        let _lanes = Lanes::calling(self.session(), Call::Nanosleep);
+        let inside = self.enter()?;
+        let _lanes = Lanes::calling(&inside, Call::Nanosleep);
         let (seconds, nanoseconds) = match (u64::try_from(duration.tv_sec), u64::try_from(duration.tv_nsec)) {
             (Ok(seconds), Ok(nanoseconds)) if nanoseconds < NANOSECONDS => (seconds, nanoseconds),
             _ => return counted(self.session(), Call::Nanosleep, Err(Errno::INVAL)),

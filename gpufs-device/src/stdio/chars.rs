@@ -20,7 +20,8 @@ impl File {
     /// As [`File::fwrite`].
     pub fn fputc(self, byte: u8) -> Result<u8, Errno> {
         let bytes: &[u8] = &[byte];
-        let written = write(self, Lanes::calling(self.session, Call::Fputc), &bytes);
+        let inside = self.enter()?;
+        let written = write(self, Lanes::calling(&inside, Call::Fputc), &bytes);
         counted(self.session, Call::Fputc, written.result()).map(|_| byte)
     }
 
@@ -30,7 +31,8 @@ impl File {
     /// As [`File::fread`].
     pub fn fgetc(self) -> Result<Option<u8>, Errno> {
         let mut byte = [0];
-        let came = read(self, Lanes::calling(self.session, Call::Fgetc), byte.as_mut_ptr(), 1);
+        let inside = self.enter()?;
+        let came = read(self, Lanes::calling(&inside, Call::Fgetc), byte.as_mut_ptr(), 1);
         let count = counted(self.session, Call::Fgetc, came.result())?;
         Ok((count == 1).then_some(byte[0]))
     }
@@ -41,7 +43,8 @@ impl File {
     /// # Errors
     /// `EBADF` if the stream is closed or not open for reading.
     pub fn ungetc(self, byte: u8) -> Result<Option<u8>, Errno> {
-        let lanes = Lanes::calling(self.session, Call::Ungetc);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Ungetc);
         let pushed = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 held.prepare_reading()?;

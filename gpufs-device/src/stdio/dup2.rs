@@ -20,7 +20,8 @@ impl Fs {
     /// `EBADF` where `old` is not open, or `new` is not below the length of the session's file table; `EBUSY` where it is being opened or
     /// closed; as [`Fs::dup`].
     pub fn dup2(self, old: Descriptor, new: Descriptor) -> Result<Descriptor, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Dup2);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Dup2);
         let made = lanes.grouped(u64::from(lanes.lane()), |alone| self.replace(alone, old, new));
         counted(self.session(), Call::Dup2, made)
     }
@@ -31,7 +32,8 @@ impl Fs {
     /// # Errors
     /// `EINVAL` for other flags, and where `old` is `new`; as [`Fs::dup2`].
     pub fn dup3(self, old: Descriptor, new: Descriptor, flags: u32) -> Result<Descriptor, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Dup3);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Dup3);
         let made = lanes.grouped(u64::from(lanes.lane()), |alone| {
             if flags & !O_CLOEXEC != 0 || old == new {
                 return Err(Errno::INVAL);

@@ -21,7 +21,8 @@ impl File {
     /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
     pub fn fclose(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session, Call::Fclose);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fclose);
         // A lane whose stream another keeps, of these lanes perhaps, waits by itself.
         let waits = self.stream().is_kept() && !self.is_kept();
         let apart = if waits { u64::from(lanes.lane()) + 1 } else { 0 };

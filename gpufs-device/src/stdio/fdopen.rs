@@ -25,7 +25,8 @@ impl Fs {
     /// descriptor that is not open; `EMFILE` where the session has no stream left. The descriptor stays open.
     pub fn fdopen(self, descriptor: Descriptor, mode: &CStr) -> Result<File, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Fdopen);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fdopen);
         let checked = open_flags(mode.to_bytes()).and_then(|flags| {
             let (file, has) = session.file_and_flags(descriptor)?;
             let wants = match flags & 3 {

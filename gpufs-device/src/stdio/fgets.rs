@@ -31,7 +31,8 @@ impl File {
     /// As [`File::fread`].
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
-        let line = Lanes::calling(self.session, Call::Fgets).grouped(self.name(), |mut group| {
+        let inside = self.enter()?;
+        let line = Lanes::calling(&inside, Call::Fgets).grouped(self.name(), |mut group| {
             let line = take(self, &mut group, memory, room).map(|length| {
                 // SAFETY:
                 // - `memory` is `into`'s, of which `length` bytes and a NUL after them were filled

@@ -21,7 +21,8 @@ impl File {
     }
     /// Clears both, as `clearerr(3)`.
     pub fn clearerr(self) {
-        let cleared = Lanes::calling(self.session, Call::Clearerr).grouped(self.key(), |group| {
+        let Ok(inside) = self.enter() else { return };
+        let cleared = Lanes::calling(&inside, Call::Clearerr).grouped(self.key(), |group| {
             with_lock(self, group, |held| {
                 held.lower(Stream::FLAG_EOF | Stream::FLAG_ERROR);
                 Ok(())

@@ -127,7 +127,8 @@ impl File {
     /// What a write met, now or since the last call: `ENOSPC`, `EPIPE`, `EIO` …; the bytes are kept, and tried again by the next
     /// flush. `EBADF` for a closed stream.
     pub fn fflush(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session, Call::Fflush);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fflush);
         counted(self.session, Call::Fflush, flush(self, lanes, Asked::ByName))
     }
 }
@@ -152,7 +153,8 @@ impl Fs {
     /// # Errors
     /// The first error met; the other streams are flushed all the same.
     pub fn fflush_all(self) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::FflushAll);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::FflushAll);
         // Lanes that keep streams go by themselves: others wait for those.
         let keeps =
             self.session().streams().iter().any(|stream| stream.is_kept() && stream.is_kept_by(identity()));

@@ -28,7 +28,8 @@ impl Fs {
     /// `EINVAL` for a mode that begins otherwise; `EMFILE` if the session has no stream or file entry left (set by the session's builder); the system
     /// call's: `ENOENT`, `EACCES`, `EEXIST`, `EISDIR` …
     pub fn fopen(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Fopen);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fopen);
         let request = open_flags(mode.to_bytes()).map(|flags| (path, flags));
         counted(self.session(), Call::Fopen, open_stream(self, lanes, request, false))
     }
@@ -39,7 +40,8 @@ impl Fs {
     /// # Errors
     /// As [`Fs::fopen`]; `EOPNOTSUPP` where the file system of `/tmp` has no such files.
     pub fn tmpfile(self) -> Result<File, Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Tmpfile);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Tmpfile);
         let request = Ok((TEMPORARY, O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC));
         counted(self.session(), Call::Tmpfile, open_stream(self, lanes, request, false))
     }

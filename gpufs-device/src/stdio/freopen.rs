@@ -26,7 +26,8 @@ impl File {
     /// if it is closed. `EMFILE` where the session's file table has no entry more: the new file needs one before the old one is closed.
     pub fn freopen(self, path: Option<&CStr>, mode: &CStr) -> Result<Self, Errno> {
         let session = self.session;
-        let lanes = Lanes::calling(session, Call::Freopen);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Freopen);
         let flags = open_flags(mode.to_bytes());
         let reopened = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {

@@ -101,7 +101,8 @@ impl File {
     /// # Errors
     /// As [`File::fread`]: then the stream is not kept. `EINVAL` where `into` has no room for another byte and a NUL.
     pub fn getdelim_step(self, delimiter: u8, into: &mut [u8], done: usize) -> Result<LineStep, Errno> {
-        let lanes = Lanes::calling(self.session, Call::Getdelim);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Getdelim);
         let fits = done.saturating_add(2) <= into.len();
         let mut mine = Line {
             memory: into.as_mut_ptr(),

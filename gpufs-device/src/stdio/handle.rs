@@ -24,6 +24,7 @@ use gpufs_core::{Call, Errno};
 use static_assertions::const_assert;
 
 use super::File;
+use crate::Fs;
 
 /// Bits of an address.
 const ADDRESS_BITS: u32 = 48;
@@ -111,7 +112,7 @@ impl File {
         // SAFETY:
         // - this function's contract
         let (session, tables) = unsafe { session_of(handle)? };
-        Self::from_handle_at(handle, session, tables)
+        Self::in_tables(handle, session, tables)
     }
 
     /// [`File::from_handle`] for a call, which counts as failed in the session of a stream that was closed.
@@ -125,14 +126,19 @@ impl File {
         // SAFETY:
         // - this function's contract
         let (session, tables) = unsafe { session_of(handle)? };
-        counted(tables, call, Self::from_handle_at(handle, session, tables))
+        counted(tables, call, Self::in_tables(handle, session, tables))
     }
 
-    /// The stream of a handle that a device gave, which sees the session `tables` at `session`. Touches nothing but the tables.
+    /// The stream of a handle that a device gave, which sees the session's tables at `session`. Touches nothing but the tables.
     ///
     /// # Errors
     /// `EBADF` if the word is no handle of that session, or the stream was closed.
-    pub fn from_handle_at(handle: u64, session: u64, tables: &'static SessionTables) -> Result<Self, Errno> {
+    #[inline]
+    pub fn from_handle_at(handle: u64, session: u64, fs: Fs) -> Result<Self, Errno> {
+        Self::in_tables(handle, session, fs.session())
+    }
+
+    fn in_tables(handle: u64, session: u64, tables: &'static SessionTables) -> Result<Self, Errno> {
         let (address, opening) = unpack(handle).ok_or(Errno::BADF)?;
         let first = tables.streams().first().ok_or(Errno::BADF)?;
         let offset = address

@@ -28,7 +28,8 @@ impl File {
     /// # Errors
     /// `EBADF` if the stream is closed.
     pub fn flockfile(self) -> Result<(), Errno> {
-        let kept = Lanes::calling(self.session, Call::Flockfile).grouped(self.key(), |group| {
+        let inside = self.enter()?;
+        let kept = Lanes::calling(&inside, Call::Flockfile).grouped(self.key(), |group| {
             if !Machine::INDEPENDENT_LANES || is_kept(self, group) || Machine::is_host() {
                 return with_lock(self, group, |held| keep(held, group.count()));
             }
@@ -48,7 +49,8 @@ impl File {
     /// # Errors
     /// `EBADF` if the stream is closed.
     pub fn ftrylockfile(self) -> Result<bool, Errno> {
-        let lanes = Lanes::calling(self.session, Call::Ftrylockfile);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Ftrylockfile);
         let kept = lanes.grouped(self.key(), |group| {
             let first = !Machine::INDEPENDENT_LANES || group.is_leader();
             let chosen = group.ballot(first);
@@ -67,7 +69,8 @@ impl File {
     /// # Errors
     /// `EPERM` if the caller does not keep it (undefined in POSIX), `EBADF` if it is closed.
     pub fn funlockfile(self) -> Result<(), Errno> {
-        let let_go = Lanes::calling(self.session, Call::Funlockfile).grouped(self.key(), |group| {
+        let inside = self.enter()?;
+        let let_go = Lanes::calling(&inside, Call::Funlockfile).grouped(self.key(), |group| {
             if !is_kept(self, group) {
                 return Err(if self.is_open() { Errno::PERM } else { Errno::BADF });
             }

@@ -277,8 +277,11 @@ impl File {
 
     /// As [`File::fread`], with the count also when there is an error.
     pub fn fread_counted(self, into: &mut [u8]) -> Transfer {
-        let came =
-            read(self, Lanes::calling(self.session, Call::Fread), into.as_mut_ptr(), into.len() as u64);
+        let inside = match self.enter() {
+            Ok(inside) => inside,
+            Err(errno) => return Transfer { bytes: 0, error: Some(errno) },
+        };
+        let came = read(self, Lanes::calling(&inside, Call::Fread), into.as_mut_ptr(), into.len() as u64);
         if let Some(errno) = came.error {
             self.session.note_failure(Call::Fread, errno);
         }

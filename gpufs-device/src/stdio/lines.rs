@@ -43,7 +43,8 @@ impl Fs {
     /// # Errors
     /// As [`File::fwrite`].
     pub fn puts(self, string: &CStr) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session(), Call::Puts);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Puts);
         let written = write(self.stdout(), lanes, &Line(string.to_bytes()));
         counted(self.session(), Call::Puts, written.result()).map(|_| ())
     }
@@ -55,7 +56,8 @@ impl File {
     /// # Errors
     /// As [`File::fwrite`].
     pub fn fputs(self, string: &CStr) -> Result<(), Errno> {
-        let written = write(self, Lanes::calling(self.session, Call::Fputs), &string.to_bytes());
+        let inside = self.enter()?;
+        let written = write(self, Lanes::calling(&inside, Call::Fputs), &string.to_bytes());
         counted(self.session, Call::Fputs, written.result()).map(|_| ())
     }
 }

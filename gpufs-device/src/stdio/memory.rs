@@ -77,7 +77,8 @@ impl Fs {
     /// - While a call on the stream is under way, nothing else uses them.
     pub unsafe fn fmemopen(self, memory: *mut u8, bytes: usize, mode: &CStr) -> Result<File, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::Fmemopen);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fmemopen);
         let (address, limit) = (memory as u64, bytes as u64);
         let fits = limit <= i64::MAX.cast_unsigned() && address.checked_add(limit).is_some();
         let request = open_flags(mode.to_bytes()).and_then(|flags| {
@@ -132,7 +133,8 @@ impl Fs {
     /// `EMFILE` where the session has no stream or file entry left, or the process no descriptor; `ENOMEM`. [`File::fileno`] is `EBADF`.
     pub fn open_memstream(self) -> Result<File, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::OpenMemstream);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::OpenMemstream);
         let flags = OpenFile::OPEN | OpenFile::SEEKABLE | OpenFile::WRITABLE;
         let opened = open(self, lanes, Ok(Opening { flags, zeros: 0, content: (0, 0), position: 0 }));
         if let Ok(file) = opened {
@@ -151,7 +153,8 @@ impl File {
     /// # Errors
     /// `EINVAL` for a stream that is not on memory; `EBADF` for a closed one; what flushing met.
     pub fn memory_text(self, into: &mut [u8]) -> Result<MemoryText, Errno> {
-        let lanes = Lanes::calling(self.session, Call::MemoryText);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::MemoryText);
         let (memory, room) = (into.as_mut_ptr() as u64, into.len() as u64);
         let text = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| held.text(memory, room).or_else(|errno| held.fail(errno)))

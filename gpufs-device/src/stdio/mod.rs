@@ -73,6 +73,7 @@ use gpufs_core::session::{FileIndex, SessionTables};
 use gpufs_core::stream::Stream;
 
 use crate::Fs;
+use crate::inside::Inside;
 
 pub(crate) use fopen::{claim_with_file, stream_on};
 #[cfg(feature = "embedded-io")]
@@ -138,10 +139,24 @@ impl File {
     fn name(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
-    /// The session that opened it.
+    /// The session that opened it. On the host, of a stream that is closed, perhaps with its session: one that is closed.
     #[must_use]
+    #[inline]
     pub fn fs(self) -> Fs {
-        Fs::new(self.session)
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        if !self.is_open() {
+            return Fs::closed_session(self.session);
+        }
+        Fs::of(self.session)
+    }
+    /// Begins a call. On the host a stream of a session that is closed is closed, whoever has its entry now: the call finds that out.
+    ///
+    /// # Errors
+    /// As `Fs::enter`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nothing, on a GPU")]
+    pub(crate) fn enter(self) -> Result<Inside, Errno> {
+        Inside::enter(self.session, 0)
     }
 }
 
@@ -167,6 +182,10 @@ impl Fs {
         File { session: self.session(), index: 0, generation: 0 }
     }
     fn standard(self, index: u32) -> File {
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        if self.is_past() {
+            return self.closed();
+        }
         let stream = &self.session().streams()[index as usize];
         // ORDERING: relaxed: opened by the host before the first launch. Of a stream that is closed, which is even, this is the handle that was
         // closed.

@@ -92,7 +92,8 @@ impl File {
         };
         let again = |window: &mut WindowSink<'_>| format_again(window, format_bytes, arguments, errno());
         let record = Formatted { scratch: &scratch, bytes, again };
-        let written = write(self, Lanes::calling(self.session, Call::Fprintf), &record).result();
+        let inside = self.enter()?;
+        let written = write(self, Lanes::calling(&inside, Call::Fprintf), &record).result();
         counted(self.session, Call::Fprintf, failed.map_or(written, Err))
     }
 
@@ -105,7 +106,8 @@ impl File {
     pub fn write_fmt(self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
         let mut text = Text::new(self);
         let formatted = text.print(arguments);
-        let lanes = Lanes::calling(self.session, Call::WriteFmt);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::WriteFmt);
         // Where that failed there is nothing to write, but the others may wait for this lane.
         let written = write(self, lanes, &text).result();
         counted(self.session, Call::WriteFmt, formatted.and(written.map(|_| ())))

@@ -234,7 +234,8 @@ impl File {
         memory: Memory,
     ) -> Result<Option<usize>, Errno> {
         let checked = check_targets(format, targets).map(|()| targets).map_err(|error| error.errno());
-        let lanes = Lanes::calling(self.session, Call::Fscanf);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fscanf);
         let outcome = lanes.grouped(self.key(), |group| {
             let outcome = read(self, group, format, checked, memory);
             // Numbers differ in length, and lanes that come to the next call one by one make it one by one.

@@ -17,7 +17,8 @@ impl File {
     /// # Errors
     /// `ESPIPE` for what has no position; `EINVAL` for a position before the start, `EOVERFLOW` beyond 63 bits; what flushing met.
     pub fn fseek(self, offset: i64, whence: Whence) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session, Call::Fseek);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fseek);
         let moved = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| seek(held, offset, whence))
         });
@@ -29,7 +30,8 @@ impl File {
     /// # Errors
     /// `ESPIPE` for what has no position; `EBADF` for a closed stream.
     pub fn ftell(self) -> Result<u64, Errno> {
-        let position = Lanes::calling(self.session, Call::Ftell).grouped(self.key(), |group| {
+        let inside = self.enter()?;
+        let position = Lanes::calling(&inside, Call::Ftell).grouped(self.key(), |group| {
             with_lock(self, group, |held| match held.file_flags() {
                 flags if flags & OpenFile::POSITIONLESS != 0 => Ok(0),
                 flags if flags & OpenFile::SHARED != 0 => held.shared_position(),
@@ -43,7 +45,8 @@ impl File {
 
     /// Moves to the start and clears the error flag, as `rewind(3)`.
     pub fn rewind(self) {
-        let lanes = Lanes::calling(self.session, Call::Rewind);
+        let Ok(inside) = self.enter() else { return };
+        let lanes = Lanes::calling(&inside, Call::Rewind);
         let moved = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {
                 let outcome = seek(held, 0, Whence::Set);

@@ -19,7 +19,8 @@ impl File {
     /// # Errors
     /// What flushing met; `EBADF`.
     pub fn setvbuf(self, buffering: Buffering, bytes: usize) -> Result<(), Errno> {
-        let lanes = Lanes::calling(self.session, Call::Setvbuf);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Setvbuf);
         // One lane at a time: each sets what it asks for, in lane order.
         let set = lanes.grouped(u64::from(lanes.lane()), |alone| {
             with_lock(self, alone, |held| {

@@ -43,7 +43,8 @@ impl Fs {
     /// path of 4,096 bytes or more, `EMFILE` also where one stream was opened 2²⁹ times.
     pub fn fopen_shared(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
         let session = self.session();
-        let lanes = Lanes::calling(session, Call::FopenShared);
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::FopenShared);
         let bytes = path.to_bytes();
         let checked = match open_flags(mode.to_bytes()) {
             Ok(_) if bytes.len() >= PATH_MAX => Err(Errno::NAMETOOLONG),

@@ -21,7 +21,8 @@ pub use machine::Machine;
 pub use message::Broadcast;
 
 use gpufs_core::Call;
-use gpufs_core::session::SessionTables;
+
+use crate::inside::Inside;
 
 /// The lanes that come here together, as [`warp::Lanes`](crate::warp::Lanes), for what a kernel's own lanes do together. Two of these are two
 /// places, also where one macro holds both. A place in a function that several others call is one place.
@@ -192,8 +193,8 @@ impl Lanes {
     /// once, with a value of its own.
     #[inline]
     #[must_use]
-    pub(crate) fn calling(session: &SessionTables, call: Call) -> Self {
-        Self { mask: Machine::calling(call.identity(session)), lane: Machine::lane() }
+    pub(crate) fn calling(inside: &Inside, call: Call) -> Self {
+        Self { mask: Machine::calling(call.identity(inside.session())), lane: Machine::lane() }
     }
     /// The lanes that come to `site` together: [`calling!`](crate::calling) declares one.
     #[inline]

@@ -101,8 +101,19 @@ pub enum Schedule {
 /// What is wrong with the options; the first panic of a lane, which includes what the warp operations say of calls that break their
 /// rules; a refusal of the system.
 pub fn launch<F: Fn() + Sync>(grid: Grid, options: &CpuOptions, kernel: F) -> Result<(), LaunchError> {
+    launch_of(0, grid, options, kernel)
+}
+
+/// [`launch`] for `session`, whose tables its lanes use: a number as [`Gate::session`](gpufs_core::gate::Gate::session), or 0 for none. The
+/// session is open until all lanes have ended.
+pub(crate) fn launch_of<F: Fn() + Sync>(
+    session: u64,
+    grid: Grid,
+    options: &CpuOptions,
+    kernel: F,
+) -> Result<(), LaunchError> {
     check(grid, options)?;
-    run(grid, options, &kernel)
+    run(grid, options, session, &kernel)
 }
 
 /// Starts what [`launch`] does, and returns.
@@ -113,11 +124,24 @@ pub fn spawn<F>(grid: Grid, options: &CpuOptions, kernel: F) -> Result<Launched,
 where
     F: Fn() + Send + Sync + 'static,
 {
+    spawn_of(0, grid, options, kernel)
+}
+
+/// [`spawn`] for a session, as [`launch_of`].
+pub(crate) fn spawn_of<F>(
+    session: u64,
+    grid: Grid,
+    options: &CpuOptions,
+    kernel: F,
+) -> Result<Launched, LaunchError>
+where
+    F: Fn() + Send + Sync + 'static,
+{
     check(grid, options)?;
     let options = options.clone();
     let thread = thread::Builder::new()
         .name("gpufs launch".to_owned())
-        .spawn(move || run(grid, &options, &kernel))
+        .spawn(move || run(grid, &options, session, &kernel))
         .map_err(LaunchError::System)?;
     Ok(Launched { thread })
 }
@@ -170,14 +194,22 @@ pub(crate) fn check_options(options: &CpuOptions) -> Result<(), LaunchError> {
 }
 
 /// Gives device code that runs on the host its clock, its naps and its lanes: what a session does before anything else, and a launch without.
+#[expect(unsafe_code, reason = "the runtime of CPU lanes")]
 pub(crate) fn install() {
-    gpufs_core::lanes::install(&runtime::RUNTIME);
+    // SAFETY:
+    // - the functions of this module's lanes, which do that
+    unsafe { gpufs_core::lanes::install(&runtime::RUNTIME) };
 }
 
 /// Runs a launch whose parameters are good.
-fn run(grid: Grid, options: &CpuOptions, kernel: &(dyn Fn() + Sync)) -> Result<(), LaunchError> {
+fn run(
+    grid: Grid,
+    options: &CpuOptions,
+    session: u64,
+    kernel: &(dyn Fn() + Sync),
+) -> Result<(), LaunchError> {
     install();
-    let work = Work::new(grid, options, kernel);
+    let work = Work::new(grid, options, session, kernel);
     let threads = match options.schedule {
         Schedule::Fast => options.threads.min(usize::try_from(work.warps()).unwrap_or(usize::MAX)),
         Schedule::Seeded(_) => 1,

@@ -37,7 +37,7 @@ impl Resident {
     pub(super) fn new(work: &Work<'_>, preempts: bool) -> Self {
         let width = work.width;
         Self {
-            warp: Rc::new(Warp::new(width, preempts, work.number)),
+            warp: Rc::new(Warp::new(width, preempts, (work.number, work.session))),
             fibers: (0..width).map(|_| None).collect(),
         }
     }

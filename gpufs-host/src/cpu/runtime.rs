@@ -90,6 +90,9 @@ thread_local! {
 /// Launches and threads so far.
 static NUMBERS: DeviceWord = DeviceWord::new(0);
 
+/// Lanes that are in a call on a session whose launch they do not belong to. That session's ring service may be parked.
+static ABROAD: DeviceWord = DeviceWord::new(0);
+
 /// A number that no launch has that runs, nor a thread that calls the device's functions itself: 24 bits are told apart.
 pub(super) fn launch_number() -> u32 {
     // ORDERING: relaxed: the number orders nothing.
@@ -109,7 +112,20 @@ pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
             || (ONE_LANE.collective)(mask, what, value, argument),
         )
     },
-    nap: |nanoseconds| on_lane(|warp, lane| warp.nap(lane, nanoseconds), || nap_outside(nanoseconds)),
+    nap: |nanoseconds| {
+        // ORDERING: relaxed: the lane's own count is seen by it.
+        if ABROAD.peek() != 0 {
+            crate::ring::rouse();
+        }
+        on_lane(|warp, lane| warp.nap(lane, nanoseconds), || nap_outside(nanoseconds));
+    },
     on_lane: || RUNNING.get().is_some(),
+    session: || on_lane(|warp, _| warp.session(), || 0),
+    passes: |begins| {
+        if is_lane() {
+            // ORDERING: relaxed: a hint for the lane itself, and for others a poll too many.
+            ABROAD.count(if begins { 1 } else { u32::MAX });
+        }
+    },
     clock: || u64::try_from(CLOCK_START.elapsed().as_nanos()).unwrap_or(u64::MAX),
 };

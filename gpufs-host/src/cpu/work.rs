@@ -20,6 +20,8 @@ pub(super) struct Work<'k> {
     pub(super) stack_bytes: usize,
     /// What tells it from other launches.
     pub(super) number: u32,
+    /// The session whose launch it is, or 0.
+    pub(super) session: u64,
     grid: Grid,
     /// Warps that were taken, or more. Warps are taken in order of their blocks, so the first block that is incomplete is never
     /// kept waiting by a later one.
@@ -47,12 +49,13 @@ pub(super) struct NewWarp {
 }
 
 impl<'k> Work<'k> {
-    pub(super) fn new(grid: Grid, options: &CpuOptions, kernel: &'k (dyn Fn() + Sync)) -> Self {
+    pub(super) fn new(grid: Grid, options: &CpuOptions, session: u64, kernel: &'k (dyn Fn() + Sync)) -> Self {
         Self {
             kernel,
             width: options.width,
             stack_bytes: options.stack_bytes,
             number: super::runtime::launch_number(),
+            session,
             grid,
             taken: DeviceWord64::new(0),
             failure: OnceLock::new(),

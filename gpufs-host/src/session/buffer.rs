@@ -5,6 +5,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use super::Body;
+use super::placed::is_ours;
 use crate::gpu::{DeviceMemory, within};
 use crate::ring::{CpuMemory, MemorySource};
 
@@ -17,6 +18,8 @@ pub struct DeviceBuffer {
     bytes: usize,
     /// Its place in the session's `placed`.
     place: usize,
+    /// The number of the session.
+    session: u64,
 }
 
 impl DeviceBuffer {
@@ -104,7 +107,8 @@ impl Body {
             Some(memory) => memory,
             None => Box::new(HostMemory::allocate(bytes)?),
         };
-        let buffer = DeviceBuffer { address: memory.address(), bytes, place: self.placed.len() };
+        let buffer =
+            DeviceBuffer { address: memory.address(), bytes, place: self.placed.len(), session: self.number };
         self.placed.push(memory);
         Ok(buffer)
     }
@@ -117,6 +121,8 @@ impl Body {
         into: &mut [u8],
     ) -> io::Result<()> {
         self.state.check_idle()?;
+        is_ours(buffer.session, self.number)?;
+        let _alone = self.alone();
         within(buffer.bytes, offset, into.len())?;
         self.memory_of(buffer).read_at(offset, into)
     }
@@ -129,12 +135,13 @@ impl Body {
         from: &[u8],
     ) -> io::Result<()> {
         self.state.check_idle()?;
+        is_ours(buffer.session, self.number)?;
+        let _alone = self.alone();
         within(buffer.bytes, offset, from.len())?;
         self.memory_of(buffer).write_at(offset, from)
     }
 
     fn memory_of(&self, buffer: &DeviceBuffer) -> &dyn DeviceMemory {
-        let memory = self.placed.get(buffer.place).filter(|memory| memory.address() == buffer.address);
-        &**memory.expect("a buffer of this session")
+        &**self.placed.get(buffer.place).expect("as many as were made")
     }
 }

@@ -1,6 +1,6 @@
 //! The end of a session: what happens when it is dropped, in this order.
 //!
-//! 1. It synchronizes, and says what could not be written.
+//! 1. It lets no call of other threads in any more, waits for those that are inside, synchronizes, and says what could not be written.
 //! 2. It waits for operations in flight, for a while, while the ring service still serves them.
 //! 3. It leaves the files of standard streams where their readers stand, and reports failed calls.
 //! 4. It closes the tables, so that every handle that outlives the session finds nothing open, and the files that kernels had opened.
@@ -91,6 +91,11 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
+        {
+            let _busy = self.busy();
+            let _lanes = self.gate.lanes();
+            self.shut();
+        }
         if !self.state.is_dead()
             && let Err(error) = self.synchronize()
         {

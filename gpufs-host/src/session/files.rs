@@ -258,6 +258,8 @@ impl Body {
             source,
         };
         self.state.check_idle().map_err(|error| failed(error.into()))?;
+        // The rings' registered buffers are replaced.
+        let _alone = self.alone();
         let place = self.buffers.len();
         if place >= self.tables.host.regions().len() {
             return Err(failed(

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use gpufs_core::Errno;
 use gpufs_core::kernel::{Kernel, Portable};
 use gpufs_core::session::{FileIndex, SessionTables};
+use gpufs_device::Fs;
 
 use super::live::Live;
 use super::{
@@ -83,9 +84,36 @@ impl Session {
         Builder::default()
     }
 
-    /// The tables, as kernels see them.
+    /// The session, for device calls that threads of the host make: each as a warp of one lane, at any time while the session is open, beside
+    /// kernels on CPU lanes and other calls. [`Session::synchronize`], [`Session::fetch`] and the end of the session wait for calls that are
+    /// inside; later ones are `EBADF`. On a GPU, whose tables are its own, calls are `EBUSY` but inside of [`Session::with_tables`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use gpufs_host::Session;
+    ///
+    /// let session = Session::builder().cpu()?;
+    /// let fs = session.fs();
+    /// fs.nop()?;
+    /// drop(session);
+    /// assert_eq!(fs.nop(), Err(gpufs_device::Errno::BADF));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn tables(&self) -> &'static SessionTables {
+    pub fn fs(&self) -> Fs {
+        // SAFETY:
+        // - made for this session, never unmapped (`estate.rs`), with a gate
+        unsafe { Fs::new(self.tables) }
+    }
+
+    /// The tables, as kernels see them.
+    ///
+    /// # Safety
+    /// They are used while the session is open, by the rules that stand at each of them.
+    #[doc(hidden)]
+    #[must_use]
+    pub unsafe fn tables(&self) -> &'static SessionTables {
         self.tables
     }
 
@@ -125,14 +153,13 @@ impl Session {
         self.live.tell(Body::ring_failure)
     }
 
-    /// Starts a kernel: `kernel` runs once for each thread of `grid`, with the session's tables as its argument. Several may run
-    /// at once.
+    /// Starts a kernel: `kernel` runs once for each thread of `grid`, with the session as its argument. Several may run at once.
     ///
     /// # Errors
     /// A grid or options that are invalid; the system's refusal of a thread.
     pub fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(&'static SessionTables) + Send + Sync + 'static,
+        F: Fn(Fs) + Send + Sync + 'static,
     {
         self.live.enter()?.launch(grid, kernel)
     }
@@ -159,7 +186,7 @@ impl Session {
     /// As [`Session::launch`] and [`Session::synchronize`].
     pub fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(&'static SessionTables) + Sync,
+        F: Fn(Fs) + Sync,
     {
         self.live.enter()?.run(grid, kernel)
     }
@@ -210,7 +237,7 @@ impl Session {
     ///
     /// # Errors
     /// `EBUSY` while kernels run on a GPU, since its tables are then newer than the host's.
-    pub fn with_tables<T>(&mut self, calls: impl FnOnce(&'static SessionTables) -> T) -> Result<T, Errno> {
+    pub fn with_tables<T>(&mut self, calls: impl FnOnce(Fs) -> T) -> Result<T, Errno> {
         self.live.enter()?.with_tables(calls)
     }
 
@@ -289,10 +316,7 @@ impl Session {
     /// Copies from a device buffer, from `offset` on. Does not wait: call [`Session::synchronize`] before.
     ///
     /// # Errors
-    /// Kernels are running; the bytes do not lie in the buffer; the driver refuses.
-    ///
-    /// # Panics
-    /// If another session made it.
+    /// Kernels are running; another session made it; the bytes do not lie in the buffer; the driver refuses.
     pub fn read_device(&mut self, buffer: &DeviceBuffer, offset: usize, into: &mut [u8]) -> io::Result<()> {
         self.live.enter()?.read_device(buffer, offset, into)
     }
@@ -301,9 +325,6 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::read_device`].
-    ///
-    /// # Panics
-    /// If another session made it.
     pub fn write_device(&mut self, buffer: &DeviceBuffer, offset: usize, from: &[u8]) -> io::Result<()> {
         self.live.enter()?.write_device(buffer, offset, from)
     }
@@ -319,10 +340,7 @@ impl Session {
     /// The current state of a placed value. Does not wait: call [`Session::synchronize`] before.
     ///
     /// # Errors
-    /// Kernels are running, or the driver refuses.
-    ///
-    /// # Panics
-    /// If another session placed it.
+    /// Kernels are running; another session placed it; the driver refuses.
     pub fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
         self.live.enter()?.fetch(placed)
     }

@@ -7,6 +7,7 @@
 use std::io;
 use std::ptr::NonNull;
 
+use gpufs_core::gate::Gate;
 use gpufs_core::stream::Stream;
 
 use super::layout::PAGE;
@@ -36,6 +37,8 @@ pub(super) struct Image {
     pub(super) head: usize,
     /// The generation of each stream, all even; none before the first session.
     pub(super) generations: Vec<u32>,
+    /// Who may use the tables: closed. Never freed, as the image is not.
+    pub(super) gate: &'static Gate,
 }
 
 // SAFETY:
@@ -59,7 +62,8 @@ impl Image {
         // SAFETY:
         // - whole pages of the mapping above: private and anonymous, as the advice needs
         let _ = unsafe { libc::madvise(tables.as_ptr().cast(), bytes - head, libc::MADV_WIPEONFORK) };
-        Ok(Self { memory, bytes, head, generations: Vec::new() })
+        let gate = Box::leak(Box::default());
+        Ok(Self { memory, bytes, head, generations: Vec::new(), gate })
     }
 
     /// Whether a session has written the head.

@@ -4,7 +4,7 @@
 
 use gpufs_core::Errno;
 use gpufs_core::kernel::Kernel;
-use gpufs_core::session::SessionTables;
+use gpufs_device::Fs;
 
 use super::state::Launch;
 use super::{Backend, Body, SyncError};
@@ -32,15 +32,22 @@ impl Body {
         }
     }
 
+    /// The session, for calls on the host.
+    pub(super) fn fs(&self) -> Fs {
+        // SAFETY:
+        // - made for this session, never unmapped (`estate.rs`), with a gate
+        unsafe { Fs::new(self.tables.host) }
+    }
+
     /// `Session::launch`.
     pub(super) fn launch<F>(&mut self, grid: Grid, kernel: F) -> Result<(), LaunchError>
     where
-        F: Fn(&'static SessionTables) + Send + Sync + 'static,
+        F: Fn(Fs) + Send + Sync + 'static,
     {
-        let tables = self.tables.host;
+        let (fs, number) = (self.fs(), self.number);
         let options = self.cpu_options()?.clone();
         let busy = self.busy();
-        let launched = cpu::spawn(grid, &options, move || kernel(tables))?;
+        let launched = cpu::spawn_of(number, grid, &options, move || kernel(fs))?;
         self.state.run().lanes.push(Launch::new(launched, busy));
         Ok(())
     }
@@ -51,7 +58,8 @@ impl Body {
             return Err(SyncError::Dead);
         }
         let Backend::Gpu(gpu) = &self.backend else {
-            return self.launch(grid, move |tables| K::run(tables, arguments)).map_err(SyncError::Kernel);
+            let tables = self.tables.host;
+            return self.launch(grid, move |_| K::run(tables, arguments)).map_err(SyncError::Kernel);
         };
         if grid.blocks == 0 || grid.threads == 0 {
             return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
@@ -73,15 +81,15 @@ impl Body {
     /// `Session::run`.
     pub(super) fn run<F>(&mut self, grid: Grid, kernel: F) -> Result<(), SyncError>
     where
-        F: Fn(&'static SessionTables) + Sync,
+        F: Fn(Fs) + Sync,
     {
-        let tables = self.tables.host;
+        let fs = self.fs();
         let ran = self.cpu_options().and_then(|options| {
             let _busy = self.busy();
             let _lanes = self.gate.lanes();
-            cpu::launch(grid, options, || kernel(tables))
+            cpu::launch_of(self.number, grid, options, || kernel(fs))
         });
-        self.finish(ran)
+        self.finish(ran, None)
     }
 
     /// `Session::begin_external`.
@@ -105,16 +113,14 @@ impl Body {
     }
 
     /// `Session::with_tables`.
-    pub(super) fn with_tables<T>(
-        &mut self,
-        calls: impl FnOnce(&'static SessionTables) -> T,
-    ) -> Result<T, Errno> {
+    pub(super) fn with_tables<T>(&mut self, calls: impl FnOnce(Fs) -> T) -> Result<T, Errno> {
         if self.state.on_gpu() {
             return Err(Errno::BUSY);
         }
         let _busy = self.busy();
         let _lanes = self.gate.lanes();
-        Ok(calls(self.tables.host))
+        let _lent = self.lend();
+        Ok(calls(self.fs()))
     }
 
     /// `Session::is_finished`.

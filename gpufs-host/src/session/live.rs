@@ -261,8 +261,11 @@ impl Body {
         if self.state.is_dead() {
             return Ok(());
         }
-        if self.wait_until(until) {
-            let finished = self.finish(Ok(()));
+        // A call of a thread that ends with the process may be inside for ever.
+        if self.wait_until(until)
+            && let Some(alone) = self.alone_by(Some(until))
+        {
+            let finished = self.finish(Ok(()), Some(alone));
             if !self.state.is_dead() {
                 seeker::leave_standard_streams(self.tables.host);
                 self.report_failures();

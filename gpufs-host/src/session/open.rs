@@ -15,6 +15,7 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::{OpenFile, PanicRoute};
 use gpufs_core::stream::Buffering;
 
+use super::alone::new_number;
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
 use super::estate::Lease;
 use super::failures::ReportedFailures;
@@ -194,6 +195,7 @@ impl Body {
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
         let mut session = Self {
             gate: Arc::clone(gate),
+            number: new_number(),
             tables,
             state: State::Idle,
             service: Some(service),
@@ -223,6 +225,7 @@ impl Body {
             session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         }
         session.route_panics().map_err(OpenError::Gpu)?;
+        session.tables.gate.open(session.number, session.backend.is_gpu());
         Ok(session)
     }
 

@@ -15,6 +15,8 @@ use super::{Body, Owner};
 #[derive(Debug)]
 pub struct Placed<T: 'static> {
     handle: Shared<T>,
+    /// The number of the session that placed it.
+    session: u64,
     place: Place,
     of: PhantomData<T>,
 }
@@ -54,7 +56,7 @@ impl Body {
             Some(address) => {
                 // SAFETY:
                 // - a `T` lies there, whose session is closed; nothing is done when it is dropped (`Portable`)
-                unsafe { std::ptr::with_exposed_provenance_mut::<T>(address).write(value) };
+                unsafe { copy_words(&raw const value, std::ptr::with_exposed_provenance_mut(address)) };
                 address
             }
             None => Box::into_raw(Box::new(value)).expose_provenance(),
@@ -97,21 +99,20 @@ impl Body {
         // SAFETY:
         // - placed just now; on CPU lanes there stays a value of this type, on a GPU it is freed with the session, which waits for its kernels
         let handle = unsafe { Shared::new(session, address) };
-        Ok(Placed { handle, place, of: PhantomData })
+        Ok(Placed { handle, session: self.number, place, of: PhantomData })
     }
 
     /// `Session::fetch`.
     pub(super) fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
         self.state.check_idle()?;
+        is_ours(placed.session, self.number)?;
+        let _alone = self.alone();
         let mut value = std::mem::MaybeUninit::<T>::uninit();
         match placed.place {
-            Place::Host(address) if !self.values.contains(&(TypeId::of::<T>(), address)) => {
-                panic!("a value of this session");
-            }
             Place::Host(address) => {
                 // SAFETY:
-                // - placed there by this session; no kernel runs, so nothing writes it, and its bytes may be copied (`Portable`)
-                value.write(unsafe { std::ptr::with_exposed_provenance::<T>(address).read() });
+                // - placed there by this session, a `T`, whose bytes may be copied (`Portable`); `value` has room for one
+                unsafe { copy_words(std::ptr::with_exposed_provenance::<T>(address), value.as_mut_ptr()) };
             }
             Place::Device(index) => {
                 value = std::mem::MaybeUninit::zeroed();
@@ -120,11 +121,54 @@ impl Body {
                 let image = unsafe {
                     std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>())
                 };
-                self.placed.get(index).expect("a value of this session").read(image)?;
+                self.placed.get(index).expect("as many as were placed").read(image)?;
             }
         }
         // SAFETY:
         // - written above: a copy of a `T`
         Ok(unsafe { value.assume_init() })
+    }
+}
+
+/// Whether what a session with the number `theirs` made is this session's, `ours`.
+///
+/// # Errors
+/// It is not.
+pub(super) fn is_ours(theirs: u64, ours: u64) -> io::Result<()> {
+    if theirs == ours {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "another session made this value or buffer: ask the session that did, while it is open",
+    ))
+}
+
+/// Copies a value word by word, from its start. A kernel may have kept a reference to the value, against the rules, and still change its words:
+/// each is read or written whole, and what a [`Handoff`](gpufs_device::kernel::Handoff) says of its value is read before the value.
+///
+/// # Safety
+/// Both pointers are aligned, `from` is valid for reads of a `T`, and `to` for writes.
+unsafe fn copy_words<T: Portable>(from: *const T, to: *mut T) {
+    /// The smallest word that kernels change.
+    type Word = std::mem::MaybeUninit<u32>;
+    if align_of::<T>() < align_of::<Word>() {
+        // It holds no word.
+        // SAFETY:
+        // - this function's contract
+        unsafe { to.copy_from_nonoverlapping(from, 1) };
+        return;
+    }
+    let (from, to) = (from.cast::<Word>(), to.cast::<Word>());
+    for index in 0..size_of::<T>() / size_of::<Word>() {
+        // SAFETY:
+        // - within the value, whose size is a multiple of its alignment
+        let (from, to) = unsafe { (from.add(index), to.add(index)) };
+        // SAFETY:
+        // - valid and aligned, by this function's contract; padding may be anything
+        let word = unsafe { from.read_volatile() };
+        // SAFETY:
+        // - as above
+        unsafe { to.write_volatile(word) };
     }
 }

@@ -34,8 +34,8 @@ impl Builder {
     ///     Ok(a)
     /// };
     /// let mut session = Session::builder().service::<Divisor>(divisor).cpu()?;
-    /// session.run(Grid { blocks: 1, threads: 32 }, |tables| {
-    ///     assert_eq!(Fs::new(tables).call::<Divisor>(&[12, 18]), Ok(6));
+    /// session.run(Grid { blocks: 1, threads: 32 }, |fs| {
+    ///     assert_eq!(fs.call::<Divisor>(&[12, 18]), Ok(6));
     /// })?;
     /// # Ok(())
     /// # }

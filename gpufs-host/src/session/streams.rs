@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gpufs_core::Errno;
-use gpufs_core::session::{OpenFile, SessionTables};
+use gpufs_core::session::OpenFile;
 use gpufs_device::kernel::FileHandle;
 use gpufs_device::{File, Fs};
 
@@ -104,8 +104,7 @@ impl Session {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| failed(Errno::INVAL))?;
         let mode = CString::new(mode).map_err(|_| failed(Errno::INVAL))?;
         let tables = self.device_tables();
-        let opened = self
-            .with_tables(|view| Fs::new(view).fopen(&name, &mode).map(|file| FileHandle::new(file, tables)));
+        let opened = self.with_tables(|fs| fs.fopen(&name, &mode).map(|file| FileHandle::new(file, tables)));
         opened.and_then(|opened| opened).map_err(failed)
     }
 
@@ -120,8 +119,7 @@ impl Session {
         let entered = self.live.enter().map(|body| body.give_file(file.into()));
         let index = entered.unwrap_or(Err(Errno::BUSY)).map_err(failed)?;
         let tables = self.device_tables();
-        let opened = self.with_tables(|view| {
-            let fs = Fs::new(view);
+        let opened = self.with_tables(|fs| {
             fs.fdopen(index, &mode).map(|file| FileHandle::new(file, tables)).inspect_err(|_| {
                 // The error of the close is not the caller's concern.
                 let _ = fs.close(index);
@@ -139,8 +137,7 @@ impl Session {
     pub fn fileno(&mut self, file: FileHandle) -> Result<OwnedFd, FileError> {
         let tables = self.device_tables();
         let confined = self.live.enter().ok().and_then(|body| body.confined.clone());
-        let found = self
-            .with_tables(|view| duplicate(view, file.get_at(Fs::new(view), tables)?, confined.as_deref()));
+        let found = self.with_tables(|fs| duplicate(fs, file.get_at(fs, tables)?, confined.as_deref()));
         found.and_then(|found| found).map_err(|errno| FileError {
             what: "the descriptor of a stream",
             path: None,
@@ -173,18 +170,17 @@ impl Session {
         call: impl FnOnce(File) -> Result<(), Errno>,
     ) -> Result<(), FileError> {
         let tables = self.device_tables();
-        let called = self.with_tables(|view| file.get_at(Fs::new(view), tables).and_then(call));
+        let called = self.with_tables(|fs| file.get_at(fs, tables).and_then(call));
         called.and_then(|called| called).map_err(|errno| FileError { what, path: None, errno })
     }
 }
 
 /// A duplicate of the descriptor of a stream's file, where the stream stands.
-fn duplicate(
-    tables: &'static SessionTables,
-    file: File,
-    confined: Option<&Confined>,
-) -> Result<OwnedFd, Errno> {
+fn duplicate(fs: Fs, file: File, confined: Option<&Confined>) -> Result<OwnedFd, Errno> {
     let of = |error: std::io::Error| error.raw_os_error().map_or(Errno::IO, Errno::from_number);
+    // SAFETY:
+    // - the session is open, as it has made this call
+    let tables = unsafe { fs.tables() };
     let (entry, flags) = tables.file_and_flags(file.fileno()?)?;
     file.fflush()?;
     let number = entry.descriptor.peek().cast_signed();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::session::SessionTables;
 
+use super::alone::Alone;
 use super::builder::STAGING_BUFFER_BYTES;
 use super::state::Launches;
 use super::{Backend, Body, Fault, StalledAt, SyncError, flush, recover, unwound};
@@ -16,11 +17,16 @@ use crate::ring;
 impl Body {
     /// `Session::synchronize`.
     pub(super) fn synchronize(&mut self) -> Result<(), SyncError> {
-        self.finish(Ok(()))
+        self.finish(Ok(()), None)
     }
 
-    /// [`Body::synchronize`], after a kernel that the caller has run to its end, with this result.
-    pub(super) fn finish(&mut self, ran: Result<(), LaunchError>) -> Result<(), SyncError> {
+    /// [`Body::synchronize`], after a kernel that the caller has run to its end, with this result. `alone`: no call of others is inside, which
+    /// is otherwise waited for.
+    pub(super) fn finish(
+        &mut self,
+        ran: Result<(), LaunchError>,
+        alone: Option<Alone>,
+    ) -> Result<(), SyncError> {
         if self.state.is_dead() {
             return Err(SyncError::Dead);
         }
@@ -31,6 +37,11 @@ impl Body {
             let _lanes = self.gate.lanes();
             outcome = outcome.and(launch.join().map_err(SyncError::Kernel));
         }
+        let _alone = {
+            let _busy = self.busy();
+            let _lanes = self.gate.lanes();
+            alone.unwrap_or_else(|| self.alone())
+        };
         if outcome.is_err() {
             let _busy = self.busy();
             let staging = self.memory.staging_bytes / STAGING_BUFFER_BYTES as usize;

@@ -17,7 +17,10 @@ const ONE: Grid = Grid { blocks: 1, threads: 1 };
 
 struct Known;
 
-impl Kernel for Known {
+// SAFETY:
+// - no device program has it, and it uses no tables
+#[expect(unsafe_code, reason = "a kernel that does nothing")]
+unsafe impl Kernel for Known {
     const NAME: &'static std::ffi::CStr = c"known";
     type Arguments = u64;
     fn run(_: &'static SessionTables, _: u64) {}
@@ -25,7 +28,10 @@ impl Kernel for Known {
 
 struct Missing;
 
-impl Kernel for Missing {
+// SAFETY:
+// - no device program has it, and it uses no tables
+#[expect(unsafe_code, reason = "a kernel that does nothing")]
+unsafe impl Kernel for Missing {
     const NAME: &'static std::ffi::CStr = c"missing";
     type Arguments = ();
     fn run(_: &'static SessionTables, (): ()) {}

@@ -7,7 +7,6 @@
 use std::ffi::CString;
 use std::process::ExitCode;
 
-use gpufs_device::Fs;
 use gpufs_device::file::{Descriptor, O_RDONLY};
 use gpufs_device::stdio::Whence;
 use gpufs_host::ring::Mode;
@@ -34,8 +33,7 @@ fn main() -> ExitCode {
     let fails = what != "none";
     let grid = Grid { blocks: 3, threads: 100 };
     session
-        .run(grid, |tables| {
-            let fs = Fs::new(tables);
+        .run(grid, |fs| {
             // The end of a file is no failure.
             let file = fs.open(&present, O_RDONLY, 0);
             if let Ok(file) = file {
@@ -49,8 +47,7 @@ fn main() -> ExitCode {
         })
         .expect("the kernel");
     // The host's own calls, and one lane's.
-    let opened = session.with_tables(|tables| {
-        let fs = Fs::new(tables);
+    let opened = session.with_tables(|fs| {
         let file = fs.fopen(&present, c"r").expect("a file that is there");
         assert_eq!(file.fgetc(), Ok(Some(b't')));
         while let Ok(Some(_)) = file.fgetc() {}

@@ -92,8 +92,8 @@ fn main() {
     let grid = Grid { blocks: 4, threads: 64 };
     for round in 0..2_u32 {
         let (text, data) = (text.clone(), data.clone());
-        let kernel = move |tables| {
-            let (fs, thread) = (Fs::new(tables), warp::global_thread());
+        let kernel = move |fs: Fs| {
+            let thread = warp::global_thread();
             // A file of its own block's, shared by its warp's lanes through their own handles.
             let file = fs.open(&data, O_RDWR | O_CREAT, 0o644).expect("the data file");
             let mut bytes = [thread as u8; 100];
@@ -126,13 +126,13 @@ fn main() {
     session.synchronize().expect("the kernels' end");
     let threads = Mutex::new(BTreeSet::new());
     mark();
-    let ran = session.run(Grid { blocks: 2, threads: 32 }, |tables| {
+    let ran = session.run(Grid { blocks: 2, threads: 32 }, |fs| {
         // SAFETY:
         // - the call takes nothing and touches nothing
         let thread = unsafe { libc::syscall(libc::SYS_gettid) };
         threads.lock().expect("no lane died with it").insert(thread);
-        ask_the_host(Fs::new(tables), &data);
-        change_names(Fs::new(tables), &data, warp::global_thread());
+        ask_the_host(fs, &data);
+        change_names(fs, &data, warp::global_thread());
     });
     mark();
     ran.expect("the kernel");

@@ -80,7 +80,10 @@ fn kind(start: &[u8]) -> Option<Device> {
 /// The kernel of `gpufs-libc/c/start.c`.
 struct Start;
 
-impl Kernel for Start {
+// SAFETY:
+// - no device program has it, and it uses no tables
+#[expect(unsafe_code, reason = "a kernel that does nothing")]
+unsafe impl Kernel for Start {
     const NAME: &'static CStr = c"gpufs_program_start";
     /// The address of the program's block.
     type Arguments = u64;

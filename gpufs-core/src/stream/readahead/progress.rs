@@ -121,7 +121,9 @@ impl Lines {
         let operation = unsafe { queue.arm(Slot(slot)) };
         let sqe = Resources::pool_transfer(pool, false, target, (address, bytes), offset)
             .with_user_data(operation.token());
-        let batch = queue.reserve(1);
+        // SAFETY:
+        // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
+        let batch = unsafe { queue.reserve(1) };
         // SAFETY:
         // - the ticket was just drawn, for this lane alone
         // - the place's buffer belongs to the operation until its completion was seen (`State::InFlight`), and to the stream

@@ -182,7 +182,11 @@ impl File {
 
     /// As [`File::fwrite`], with the count also when there is an error.
     pub fn fwrite_counted(self, bytes: &[u8]) -> Transfer {
-        let written = write(self, Lanes::calling(self.session, Call::Fwrite), &bytes);
+        let inside = match self.enter() {
+            Ok(inside) => inside,
+            Err(errno) => return Transfer { bytes: 0, error: Some(errno) },
+        };
+        let written = write(self, Lanes::calling(&inside, Call::Fwrite), &bytes);
         if let Some(errno) = written.error {
             self.session.note_failure(Call::Fwrite, errno);
         }

@@ -61,6 +61,8 @@ pub(super) struct Warp {
     origin: Cell<Position>,
     /// The number of its launch.
     launch: u32,
+    /// The session whose launch it is, or 0.
+    session: u64,
     /// Lanes that have not ended.
     pub(super) live: LaneSet,
     pub(super) ready: LaneSet,
@@ -86,13 +88,14 @@ pub(super) struct Warp {
 pub(super) struct WarpBroken;
 
 impl Warp {
-    pub(super) fn new(width: u32, preempts: bool, launch: u32) -> Self {
+    pub(super) fn new(width: u32, preempts: bool, (launch, session): (u32, u64)) -> Self {
         let nowhere = Position { thread: 0, block: 0, block_threads: 1, grid_blocks: 1 };
         Self {
             width,
             preempts,
             origin: Cell::new(nowhere),
             launch,
+            session,
             live: LaneSet::default(),
             ready: LaneSet::default(),
             napping: LaneSet::default(),
@@ -121,6 +124,10 @@ impl Warp {
         }
     }
 
+    /// The session whose launch it is, or 0.
+    pub(super) fn session(&self) -> u64 {
+        self.session
+    }
     /// The number of its launch.
     pub(super) fn launch(&self) -> u32 {
         self.launch

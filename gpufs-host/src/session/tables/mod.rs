@@ -16,10 +16,11 @@
 mod view;
 
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use gpufs_core::Queue;
+use gpufs_core::gate::Gate;
 use gpufs_core::session::SessionTables;
 use gpufs_core::shared::PATH_BYTES;
 
@@ -44,6 +45,8 @@ pub(super) struct Tables {
     pub(super) device_address: u64,
     image: NonNull<u8>,
     bytes: usize,
+    /// Who may use the tables on the host.
+    pub(super) gate: &'static Gate,
     /// What gets the image when the tables are closed.
     estate: Arc<Estate>,
     /// The device's copy of the image, where it has one.
@@ -123,6 +126,7 @@ impl Pools {
             line_buffers: self.line_buffers.host_address(),
             records: self.records_at.max(self.records.host_address()),
             paths: is_copied.then_some(0),
+            gate: ptr::null(),
         }
     }
     /// What the view of a device with memory of its own has of them.
@@ -132,6 +136,7 @@ impl Pools {
             line_buffers: self.line_buffers.device_address(),
             records: self.records_at.max(self.records.device_address()),
             paths: Some(self.paths.device_address()),
+            gate: ptr::null(),
         }
     }
     fn device_bytes(&self) -> usize {
@@ -159,6 +164,7 @@ impl Tables {
             line_buffers: 0,
             records: 0,
             paths: contents.is_copied().then_some(0),
+            gate: ptr::null(),
         };
         let _ = measure.view(contents, nowhere, Ring::parts);
         let bytes = measure.bytes().next_multiple_of(PAGE as usize);
@@ -167,14 +173,16 @@ impl Tables {
             .map(|whole| -> Box<dyn DeviceMemory> { Box::new(ImageMemory::new(whole)) });
         let pools = Pools::new(contents, records_at, allocate)?;
         let of_host = pools.of_host(contents.is_copied());
-        let view_at =
-            |image: &Image| Cutter::new(image.memory.as_ptr() as u64).view(contents, of_host, Ring::parts);
+        let view_at = |image: &Image| {
+            let own = Addresses { gate: image.gate, ..of_host };
+            Cutter::new(image.memory.as_ptr() as u64).view(contents, own, Ring::parts)
+        };
         // SAFETY:
         // - the images of the estate were made for sessions, and it is this session's
         let mut image = unsafe { take_image(estate, bytes, head_bytes(contents.rings.len()), &view_at) }?;
         let host_view = view_at(&image);
         let generations = core::mem::take(&mut image.generations);
-        let image = image.memory;
+        let (image, gate) = (image.memory, image.gate);
         let device_view = device.as_ref().map(|device| {
             Cutter::new(device.address()).view(contents, pools.of_device(), Ring::device_parts)
         });
@@ -203,6 +211,7 @@ impl Tables {
             device_address,
             image,
             bytes,
+            gate,
             estate: Arc::clone(estate),
             device,
             device_view,
@@ -228,8 +237,8 @@ impl Tables {
         let emptied =
             unsafe { libc::madvise(tables.as_ptr().cast(), self.bytes - head, libc::MADV_DONTNEED) };
         if emptied == 0 {
-            let (memory, bytes) = (self.image, self.bytes);
-            self.estate.images().push(Image { memory, bytes, head, generations });
+            let (memory, bytes, gate) = (self.image, self.bytes, self.gate);
+            self.estate.images().push(Image { memory, bytes, head, generations, gate });
         }
     }
 

@@ -3,6 +3,7 @@
 
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::failures::FAILURE_WORDS;
+use gpufs_core::gate::Gate;
 use gpufs_core::session::{OpenFile, Region, Resources, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
@@ -59,6 +60,8 @@ pub(super) struct Addresses {
     pub(super) records: u64,
     /// Paths of shared streams; `None` where they lie in the image.
     pub(super) paths: Option<u64>,
+    /// Who may use the tables; null for a device's view.
+    pub(super) gate: *const Gate,
 }
 
 /// Bytes of a coalescing buffer: the lines of a warp mostly fit.
@@ -188,6 +191,7 @@ impl Cutter {
             records: self.coalescing_buffers(contents.sizes.record_bytes, own.records),
             records_ended: self.table::<DeviceWord>(1),
             failures: self.table::<DeviceWord64>(FAILURE_WORDS),
+            gate: own.gate,
             confined: contents.confined.into(),
         };
         (session, queues)

@@ -36,7 +36,7 @@ pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
             // The context is gone with the kernel, and this process's with it.
             return Outcome::Passed;
         }
-        let reason = harness.session.tables().stall().reason.peek();
+        let reason = crate::tables(&harness.session).stall().reason.peek();
         assert_eq!(reason, 1 + gpufs_core::session::WaitReason::Completion as u32);
         assert_works(&mut harness);
         drop(harness);
