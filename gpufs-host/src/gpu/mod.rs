@@ -16,6 +16,7 @@
 
 mod error;
 #[cfg(any(test, fuzzing))]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests use more of it"))]
 pub(crate) mod fake;
 mod launch;
 mod memory;
