@@ -157,7 +157,7 @@ impl Guarded {
         if nul == 1 {
             // SAFETY:
             // - the last byte before the guard
-            unsafe { self.0.add(Self::BYTES - 1).write(0) };
+            unsafe { self.0.wrapping_add(Self::BYTES - 1).write(0) };
         }
         start.cast_const().cast()
     }

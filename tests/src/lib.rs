@@ -5,6 +5,7 @@ pub mod closures;
 pub mod compilers;
 pub mod differential;
 pub mod documents;
+pub mod hostile;
 pub mod random;
 pub mod returned;
 mod seccomp;

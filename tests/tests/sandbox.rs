@@ -1,6 +1,5 @@
 //! What kernels of a session in a sandbox can do, and what they cannot, in each mode.
-#![expect(unsafe_code, reason = "reaches the tables, as a kernel that means harm does")]
-#![expect(unsafe_code, reason = "pretends a fault")]
+#![expect(unsafe_code, reason = "reaches the tables, as a kernel that means harm does, and pretends a fault")]
 
 use std::ffi::{CStr, CString};
 use std::fs;

@@ -156,7 +156,7 @@ fn scribble(host: &SessionTables, body: &super::Body, outputs: &Outputs, bytes: 
                 }
                 // SAFETY:
                 // - an entry of the ring, below its count; nothing is in flight
-                let cell = unsafe { &*parts.cqes.add(index) };
+                let cell = unsafe { &*parts.cqes.wrapping_add(index) };
                 // SAFETY:
                 // - as above
                 unsafe { cell.write(Cqe { user_data, res, flags: 0 }) };
@@ -166,13 +166,13 @@ fn scribble(host: &SessionTables, body: &super::Body, outputs: &Outputs, bytes: 
                 let slot = bytes.byte() as usize % 32;
                 // SAFETY:
                 // - one for each slot, of which there are more
-                unsafe { &*results.add(slot) }.publish(bytes.number() << 32 | bytes.number() & 0xffff_ffff);
+                unsafe { &*results.wrapping_add(slot) }.publish(bytes.number() << 32 | bytes.number() & 0xffff_ffff);
             }
             _ if opens => {
                 let index = u32::from(bytes.byte()) % 16;
                 // SAFETY:
                 // - one word for each of 16 files
-                let word = unsafe { &*journal.files.add(index as usize) };
+                let word = unsafe { &*journal.files.wrapping_add(index as usize) };
                 let number = u64::from(bytes.word()) | u64::from(NO_DESCRIPTOR.cast_unsigned());
                 word.publish(number | bytes.number() << 32);
             }

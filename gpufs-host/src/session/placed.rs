@@ -161,9 +161,8 @@ unsafe fn copy_words<T: Portable>(from: *const T, to: *mut T) {
     }
     let (from, to) = (from.cast::<Word>(), to.cast::<Word>());
     for index in 0..size_of::<T>() / size_of::<Word>() {
-        // SAFETY:
-        // - within the value, whose size is a multiple of its alignment
-        let (from, to) = unsafe { (from.add(index), to.add(index)) };
+        // Within the value, whose size is a multiple of its alignment.
+        let (from, to) = (from.wrapping_add(index), to.wrapping_add(index));
         // SAFETY:
         // - valid and aligned, by this function's contract; padding may be anything
         let word = unsafe { from.read_volatile() };
