@@ -301,7 +301,8 @@ impl Journal {
     /// Puts a record in force; the epoch that it begins. The owner of the block, whose epoch is `epoch`, while no lane commits to it.
     pub fn switch(&self, buffer: u32, epoch: u64, record: Record) -> u64 {
         let Some(place) = self.place(buffer) else { return epoch };
-        let next = epoch + 1;
+        // Of an epoch that a device has not counted up to, it may come round.
+        let next = epoch.wrapping_add(1);
         // SAFETY:
         // - the record that is not in force belongs to the owner of the block alone
         unsafe { place.records[usize::from(next & 1 == 1)].write(record) };
@@ -319,8 +320,8 @@ impl Journal {
             word.publish(0);
         }
         // ORDERING: release, system, partner the host, once the device is dead: all is cleared before.
-        place.epoch.publish(next + 2);
-        next + 2
+        place.epoch.publish(next.wrapping_add(2));
+        next.wrapping_add(2)
     }
     /// Records that a buffer has no owner. The lane that closes its stream, before it releases the buffer.
     pub fn clear_owner(&self, buffer: u32) {
