@@ -149,10 +149,10 @@ pub struct Place {
     pub records: [EntryCell<Record>; 2],
 }
 
-/// The journal as the device sees it. Without `places`, output does not survive a fault.
+/// What a [`Journal`] is made of. Whoever has one can do nothing with it but to read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
-pub struct Journal {
+pub struct JournalParts {
     /// One for each stream buffer, or null.
     pub places: *const Place,
     /// `entries_per_buffer` for each stream buffer.
@@ -164,6 +164,33 @@ pub struct Journal {
     pub entries_per_buffer: u32,
     /// log₂ of a buffer's bytes: at most 20.
     pub shift: u32,
+}
+
+/// The journal as the device sees it. Without `places`, output does not survive a fault.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Journal {
+    parts: JournalParts,
+}
+
+impl core::ops::Deref for Journal {
+    type Target = JournalParts;
+
+    #[inline]
+    fn deref(&self) -> &JournalParts {
+        &self.parts
+    }
+}
+
+impl Journal {
+    /// The journal of these parts.
+    ///
+    /// # Safety
+    /// Every pointer that is not null is valid for as many items as its field says, on every device that uses the journal, as long as that is used.
+    #[must_use]
+    pub const unsafe fn new(parts: JournalParts) -> Self {
+        Self { parts }
+    }
 }
 
 impl Journal {
@@ -194,7 +221,7 @@ impl Journal {
     #[must_use]
     #[inline]
     pub const fn entry_drawn(&self, index: u32) -> u32 {
-        Self::entries_by_place(1 << self.shift).saturating_add(index)
+        Self::entries_by_place(1 << self.parts.shift).saturating_add(index)
     }
 
     /// Whether output survives.
@@ -267,7 +294,7 @@ impl Journal {
     /// The part of an epoch that an entry holds: 0 in no epoch in which something is entered.
     #[must_use]
     pub const fn entry_epoch(&self, epoch: u64) -> u64 {
-        epoch & (u64::MAX >> (2 * self.shift))
+        epoch & (u64::MAX >> (2 * self.parts.shift))
     }
     /// The part of an epoch that stands next to a ticket, likewise.
     const fn ticket_epoch(epoch: u64) -> u64 {
@@ -280,12 +307,12 @@ impl Journal {
     /// The bytes that an entry tells of, as start and end, if it is of this epoch.
     #[must_use]
     pub const fn whole(&self, entry: u64, epoch: u64) -> Option<(u32, u32)> {
-        if entry >> (2 * self.shift) != self.entry_epoch(epoch) || entry == 0 {
+        if entry >> (2 * self.parts.shift) != self.entry_epoch(epoch) || entry == 0 {
             return None;
         }
-        let mask = (1 << self.shift) - 1;
+        let mask = (1 << self.parts.shift) - 1;
         #[expect(clippy::cast_possible_truncation, reason = "below a buffer's bytes")]
-        let (start, last) = ((entry >> self.shift & mask) as u32, (entry & mask) as u32);
+        let (start, last) = ((entry >> self.parts.shift & mask) as u32, (entry & mask) as u32);
         Some((start, start + last + 1))
     }
     /// Stores entry `index` of a buffer: [`start`, `start + bytes`) is whole. The committer, with `bytes` at least 1, after
@@ -293,9 +320,9 @@ impl Journal {
     #[must_use]
     pub fn enter(&self, buffer: u32, epoch: u64, index: u32, start: u32, bytes: u32) -> bool {
         let Some(entry) = self.entries(buffer).get(index as usize) else { return false };
-        let span = u64::from(start) << self.shift | u64::from(bytes - 1);
+        let span = u64::from(start) << self.parts.shift | u64::from(bytes - 1);
         // ORDERING: release, system, partner the host, once the device is dead: the bytes come before.
-        entry.publish(self.entry_epoch(epoch) << (2 * self.shift) | span);
+        entry.publish(self.entry_epoch(epoch) << (2 * self.parts.shift) | span);
         true
     }
     /// Puts a record in force; the epoch that it begins. The owner of the block, whose epoch is `epoch`, while no lane commits to it.

@@ -11,6 +11,17 @@ use crate::word::{DeviceWord, DeviceWord64};
 /// One kernel: how the host starts it, on CPU lanes by calling it, on a GPU by its name in the device program. `gpufs_device::kernel!` implements
 /// it.
 ///
+/// ```compile_fail,E0200
+/// use gpufs_core::{kernel::Kernel, session::SessionTables};
+///
+/// struct Wrong;
+/// impl Kernel for Wrong {
+///     const NAME: &'static std::ffi::CStr = c"gpufs_kernel_other";
+///     type Arguments = ();
+///     fn run(_: &'static SessionTables, (): ()) {}
+/// }
+/// ```
+///
 /// # Safety
 /// - A device program that has an entry point of this name has one that takes the address of a session's tables and then these arguments, and does
 ///   what [`Kernel::run`] does.

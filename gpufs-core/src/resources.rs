@@ -13,10 +13,10 @@ use crate::ring::Queue;
 use crate::stall::Stall;
 use crate::word::DeviceWord;
 
-/// What streams and files need of their session. Constant while kernels run, but for what the tables' own rules say.
+/// What a [`Resources`] is made of. Whoever has one can do nothing with it but to read it.
 #[derive(Debug, PartialEq)]
 #[repr(C)]
-pub struct Resources {
+pub struct ResourcesParts {
     /// `ring_count` rings: those of I/O, then the service ring if there is one of its own.
     pub queues: *const Queue,
     /// Rings of I/O: at least 1.
@@ -61,6 +61,55 @@ pub struct Resources {
     pub journal: Journal,
 }
 
+/// What streams and files need of their session. Constant while kernels run, but for what the tables' own rules say.
+///
+/// Its parts are read, and not changed: code that follows their addresses relies on them.
+///
+/// ```compile_fail,E0451
+/// use gpufs_core::resources::Resources;
+///
+/// fn forged(of: &Resources) -> Resources {
+///     Resources { parts: unimplemented!(), ..*of }
+/// }
+/// ```
+/// ```compile_fail,E0594
+/// fn moved(resources: &mut gpufs_core::resources::Resources) {
+///     resources.queues = std::ptr::without_provenance(0x1000);
+/// }
+/// ```
+/// ```compile_fail,E0133
+/// # use gpufs_core::resources::{Resources, ResourcesParts};
+/// fn made(parts: ResourcesParts) -> Resources {
+///     Resources::new(parts)
+/// }
+/// ```
+#[derive(Debug, PartialEq)]
+#[repr(C)]
+pub struct Resources {
+    parts: ResourcesParts,
+}
+
+impl core::ops::Deref for Resources {
+    type Target = ResourcesParts;
+
+    #[inline]
+    fn deref(&self) -> &ResourcesParts {
+        &self.parts
+    }
+}
+
+impl Resources {
+    /// The table of these parts.
+    ///
+    /// # Safety
+    /// Every pointer is valid for as many items as its field says, on every device that uses the table, as long as that is used; `stall` and
+    /// `stalled` may be null where no wait gives up.
+    #[must_use]
+    pub const unsafe fn new(parts: ResourcesParts) -> Self {
+        Self { parts }
+    }
+}
+
 // SAFETY:
 // - the tables are shared by design; each entry's rules say which lane touches what
 unsafe impl Sync for Resources {}
@@ -74,45 +123,45 @@ impl Resources {
     pub const fn queues(&self) -> &[Queue] {
         // SAFETY:
         // - valid for `ring_count`, which is not less, by the host's construction
-        unsafe { core::slice::from_raw_parts(self.queues, self.queue_count as usize) }
+        unsafe { core::slice::from_raw_parts(self.parts.queues, self.parts.queue_count as usize) }
     }
     /// All rings: those of I/O, then the service ring if there is one of its own.
     #[must_use]
     pub const fn all_queues(&self) -> &[Queue] {
         // SAFETY:
         // - valid for `ring_count`, by the host's construction
-        unsafe { core::slice::from_raw_parts(self.queues, self.ring_count as usize) }
+        unsafe { core::slice::from_raw_parts(self.parts.queues, self.parts.ring_count as usize) }
     }
     /// The ring that can do the operations of services, for a warp whose ring of I/O is `own` ([R-SERVE-2]).
     #[must_use]
     pub const fn ring_for_services(&self, own: u32) -> u32 {
-        if self.ring_count > self.queue_count { self.queue_count } else { own }
+        if self.parts.ring_count > self.parts.queue_count { self.parts.queue_count } else { own }
     }
     /// The file table.
     #[must_use]
     pub const fn files(&self) -> &[OpenFile] {
         // SAFETY:
         // - valid for `file_count`, by the host's construction
-        unsafe { core::slice::from_raw_parts(self.files, self.file_count as usize) }
+        unsafe { core::slice::from_raw_parts(self.parts.files, self.parts.file_count as usize) }
     }
     /// The registered memory.
     #[must_use]
     pub const fn regions(&self) -> &[Region] {
         // SAFETY:
         // - valid for `region_count`, by the host's construction
-        unsafe { core::slice::from_raw_parts(self.regions, self.region_count as usize) }
+        unsafe { core::slice::from_raw_parts(self.parts.regions, self.parts.region_count as usize) }
     }
     /// Where a wait gave up, if one did.
     #[must_use]
     pub const fn stall(&self) -> &Stall {
         // SAFETY:
         // - valid, by the host's construction
-        unsafe { &*self.stall }
+        unsafe { &*self.parts.stall }
     }
     /// Whether the lanes of a warp copy together: where what crosses the bus costs by the access.
     #[must_use]
-    pub const fn copies_together(&self) -> bool {
-        self.coalescing_buffers.base != 0
+    pub fn copies_together(&self) -> bool {
+        self.parts.coalescing_buffers.base != 0
     }
     /// Whether the calling lane is the first that gives up, and writes [`Resources::stall`].
     #[must_use]

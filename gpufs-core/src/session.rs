@@ -51,10 +51,10 @@ pub struct SessionTables {
     pub records_ended: *const DeviceWord,
     /// Failed calls, counted by call and error number ([`crate::failures`]). Null where they are not counted.
     pub failures: *const DeviceWord64,
-    /// Who may use the tables on the host. Null where whoever made them vouches for their users: in tests, and on a GPU, which never looks.
-    pub gate: *const Gate,
     /// 1 where the session is in a sandbox: what has an address or a plain path goes to the ring for services ([R-SERVE-7]).
     pub confined: u32,
+    /// Who may use the tables on the host. Null where whoever made them vouches for their users: in tests, and on a GPU, which never looks.
+    pub gate: *const Gate,
 }
 
 // SAFETY:
@@ -76,7 +76,7 @@ impl Deref for SessionTables {
 impl SessionTables {
     /// The stream table.
     #[must_use]
-    pub const fn streams(&self) -> &[Stream] {
+    pub fn streams(&self) -> &[Stream] {
         // SAFETY:
         // - `stream_count` streams lie there, by the host's construction
         unsafe {

@@ -277,10 +277,10 @@ impl Entry {
     }
 }
 
-/// The entries of a session.
+/// What a [`Table`] is made of. Whoever has one can do nothing with it but to read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
-pub struct Table {
+pub struct TableParts {
     /// As many as streams.
     pub entries: *const Entry,
     /// [R-SHARE-1].
@@ -291,20 +291,48 @@ pub struct Table {
     pub count: u32,
 }
 
+/// The entries of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Table {
+    parts: TableParts,
+}
+
+impl core::ops::Deref for Table {
+    type Target = TableParts;
+
+    #[inline]
+    fn deref(&self) -> &TableParts {
+        &self.parts
+    }
+}
+
+impl Table {
+    /// The table of these parts.
+    ///
+    /// # Safety
+    /// Every pointer is valid for as many items as its field says, and `paths` is 0 or the address of as many paths, on every device that uses the
+    /// table, as long as that is used.
+    #[must_use]
+    pub const unsafe fn new(parts: TableParts) -> Self {
+        Self { parts }
+    }
+}
+
 impl Table {
     /// The entries.
     #[must_use]
     pub const fn entries(&self) -> &[Entry] {
         // SAFETY:
         // - valid for `count`, by the host's construction
-        unsafe { core::slice::from_raw_parts(self.entries, self.count as usize) }
+        unsafe { core::slice::from_raw_parts(self.parts.entries, self.parts.count as usize) }
     }
     /// The lock under which entries are begun.
     #[must_use]
     pub const fn lock(&self) -> &TicketLock {
         // SAFETY:
         // - valid, by the host's construction
-        unsafe { &*self.lock }
+        unsafe { &*self.parts.lock }
     }
     /// An entry.
     #[must_use]
@@ -312,7 +340,7 @@ impl Table {
         &self.entries()[index as usize]
     }
     fn path(&self, index: u32) -> &[DeviceWord64; PATH_WORDS] {
-        assert!(index < self.count && self.paths != 0, "an entry with a path");
+        assert!(index < self.parts.count && self.paths != 0, "an entry with a path");
         let address = self.paths + u64::from(index) * size_of::<[DeviceWord64; PATH_WORDS]>() as u64;
         // SAFETY:
         // - that number of words for each entry, aligned, by the host's construction

@@ -7,7 +7,7 @@ mod rig;
 use std::ptr;
 
 use gpufs_core::abi::Cqe;
-use gpufs_core::journal::{Journal, Place, Record};
+use gpufs_core::journal::{Journal, JournalParts, Place, Record};
 use gpufs_core::word::{EntryCell, SharedWord64};
 use gpufs_core::{Delivery, Operation, Slot};
 
@@ -25,7 +25,11 @@ fn tables(epoch: u64) -> (Vec<Place>, Vec<SharedWord64>) {
 
 fn journal(places: &[Place], entries: &[SharedWord64], shift: u32) -> Journal {
     let (places, entries) = (places.as_ptr(), entries.as_ptr());
-    Journal { places, entries, files: ptr::null(), entries_per_buffer: ENTRIES, shift }
+    // SAFETY:
+    // - the caller uses it while it has them
+    unsafe {
+        Journal::new(JournalParts { places, entries, files: ptr::null(), entries_per_buffer: ENTRIES, shift })
+    }
 }
 
 fn whole(journal: &Journal, buffer: u32, epoch: u64) -> Vec<(u32, u32)> {

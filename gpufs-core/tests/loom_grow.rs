@@ -19,7 +19,7 @@ mod rig;
 
 use gpufs_core::abi::Cqe;
 use gpufs_core::files::OpenFile;
-use gpufs_core::resources::Resources;
+use gpufs_core::resources::{Resources, ResourcesParts};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Mutex;
@@ -52,11 +52,14 @@ impl World {
         let (rig, stream, file) =
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = Resources {
+        let parts = ResourcesParts {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: 2,
             ..models::session_of(&rig.queue, &file, &stream)
         };
+        // SAFETY:
+        // - all of it outlives the session
+        let session = unsafe { Resources::new(parts) };
         stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
         stream.begin_writing(&session, 0);
         stream.open_cursor();

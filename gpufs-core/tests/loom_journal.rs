@@ -18,7 +18,7 @@
 
 mod rig;
 
-use gpufs_core::journal::{Journal, Place, Record};
+use gpufs_core::journal::{Journal, JournalParts, Place, Record};
 use gpufs_core::word::{EntryCell, SharedWord64};
 use loom::sync::Arc;
 use rig::models::{self, spawn};
@@ -50,12 +50,16 @@ impl Tables {
         tables
     }
     fn journal(&self) -> Journal {
-        Journal {
-            places: &raw const *self.places,
-            entries: self.entries.as_ptr(),
-            files: std::ptr::null(),
-            entries_per_buffer: ENTRIES,
-            shift: SHIFT,
+        // SAFETY:
+        // - used while `self` is there
+        unsafe {
+            Journal::new(JournalParts {
+                places: &raw const *self.places,
+                entries: self.entries.as_ptr(),
+                files: std::ptr::null(),
+                entries_per_buffer: ENTRIES,
+                shift: SHIFT,
+            })
         }
     }
     /// The switch that follows: all up to 30 is known.

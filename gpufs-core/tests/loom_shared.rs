@@ -20,7 +20,7 @@ mod rig;
 
 use gpufs_core::Errno;
 use gpufs_core::session::TicketLock;
-use gpufs_core::shared::{Entry, Left, State, Table};
+use gpufs_core::shared::{Entry, Left, State, Table, TableParts};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::sync::Mutex;
 use loom::thread;
@@ -58,11 +58,15 @@ impl World {
             entry.make_free();
         }
         let (lock, paths) = (Box::<TicketLock>::default(), vec![DeviceWord64::new(0), DeviceWord64::new(0)]);
-        let table = Table {
-            entries: entries.as_ptr(),
-            lock: &raw const *lock,
-            paths: paths.as_ptr() as u64,
-            count: 2,
+        // SAFETY:
+        // - all of it outlives the table
+        let table = unsafe {
+            Table::new(TableParts {
+                entries: entries.as_ptr(),
+                lock: &raw const *lock,
+                paths: paths.as_ptr() as u64,
+                count: 2,
+            })
         };
         let streams = (0..2).map(|_| EntryCell::new(Stream::default())).collect();
         Self {

@@ -23,8 +23,8 @@ mod rig;
 
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::files::OpenFile;
-use gpufs_core::journal::{Journal, Place, Record};
-use gpufs_core::resources::Resources;
+use gpufs_core::journal::{Journal, JournalParts, Place, Record};
+use gpufs_core::resources::{Resources, ResourcesParts};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream, Token};
 use gpufs_core::word::{DeviceWord64, EntryCell, SharedWord64};
 use gpufs_core::{Operation, Slot};
@@ -62,17 +62,24 @@ impl World {
             ticket: SharedWord64::new(0),
             records: [(); 2].map(|()| EntryCell::new(Record::default())),
         });
-        let session = Resources {
+        let parts = ResourcesParts {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
-            journal: Journal {
-                places: &raw const *place,
-                entries: entries.as_ptr(),
-                files: std::ptr::null(),
-                entries_per_buffer: BLOCK as u32,
-                shift: BLOCK.ilog2(),
+            // SAFETY:
+            // - the tables outlive the session
+            journal: unsafe {
+                Journal::new(JournalParts {
+                    places: &raw const *place,
+                    entries: entries.as_ptr(),
+                    files: std::ptr::null(),
+                    entries_per_buffer: BLOCK as u32,
+                    shift: BLOCK.ilog2(),
+                })
             },
             ..models::session_of(&rig.queue, &file, &stream)
         };
+        // SAFETY:
+        // - all of it outlives the session
+        let session = unsafe { Resources::new(parts) };
         stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
         stream.begin_writing(&session, 0);
         stream.open_cursor();

@@ -20,6 +20,12 @@ const CLOSED: u64 = u64::MAX;
 /// It may be copied, kept, and used in any thread. On the host, a call through the `Fs` of a session that was closed is `EBADF`, also when a
 /// later session has its memory; closing a session waits for the calls that are inside. On a GPU a kernel's `Fs` is good until the kernel ends,
 /// for which its session waits.
+///
+/// ```compile_fail,E0133
+/// fn of(tables: &'static gpufs_core::session::SessionTables) -> gpufs_device::Fs {
+///     gpufs_device::Fs::new(tables)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fs {
     session: &'static SessionTables,

@@ -6,4 +6,4 @@ mod free_set;
 mod pool;
 
 pub use free_set::{Claim, FreeSet};
-pub use pool::{BufferPool, Staged};
+pub use pool::{BufferPool, BufferPoolParts, Staged};

@@ -60,6 +60,12 @@ pub(super) const fn ticket_of(tickets: u64) -> Ticket {
 impl Queue {
     /// Draws `count` tickets. One lane, holding as many claimed slots. [R-3], [R-5a].
     ///
+    /// ```compile_fail,E0133
+    /// fn dropped(queue: &gpufs_core::Queue) {
+    ///     drop(queue.reserve(1));
+    /// }
+    /// ```
+    ///
     /// # Safety
     /// - The caller holds `count` claimed slots of this queue, 1 at least, which belong to no other batch ([R-2]).
     /// - It fills every ticket and commits the batch, whatever happens. The tail never passes a ticket that was not committed: all entries behind

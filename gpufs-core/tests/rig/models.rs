@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gpufs_core::alloc::BufferPool;
+use gpufs_core::alloc::{BufferPool, BufferPoolParts};
 use gpufs_core::files::OpenFile;
-use gpufs_core::journal::Journal;
-use gpufs_core::resources::Resources;
+use gpufs_core::journal::{Journal, JournalParts};
+use gpufs_core::resources::ResourcesParts;
 use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord64;
 use gpufs_core::{FreeSet, Queue};
@@ -42,7 +42,10 @@ pub(crate) fn no_pool(buffer_bytes: u32) -> BufferPool {
     // SAFETY:
     // - an empty set has no words
     let free = unsafe { FreeSet::new(std::ptr::null(), 0) };
-    BufferPool { base: 0, buffer_bytes, buffer_index: BufferPool::UNREGISTERED, free }
+    let parts = BufferPoolParts { base: 0, buffer_bytes, buffer_index: BufferPool::UNREGISTERED, free };
+    // SAFETY:
+    // - it has no buffers
+    unsafe { BufferPool::new(parts) }
 }
 
 /// A pool of the buffers whose bits are set in `free`, which stays where it is, of which each has `buffer_bytes`.
@@ -50,13 +53,15 @@ pub(crate) fn pool_of(free: &DeviceWord64, buffer_bytes: u32) -> BufferPool {
     // SAFETY:
     // - one word, which outlives the pool
     let free = unsafe { FreeSet::new(free, 1) };
-    BufferPool { free, ..no_pool(buffer_bytes) }
+    // SAFETY:
+    // - no memory is reached
+    unsafe { BufferPool::new(BufferPoolParts { free, ..*no_pool(buffer_bytes) }) }
 }
 
 /// A session of one ring, one file and one stream, which outlive it, and of nothing else.
-pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Resources {
+pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> ResourcesParts {
     let (pool, null) = (no_pool(4096), std::ptr::null());
-    Resources {
+    ResourcesParts {
         queues: queue,
         queue_count: 1,
         ring_count: 1,
@@ -76,12 +81,16 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Res
         blocks_per_stream: 1,
         stall: std::ptr::null(),
         stalled: std::ptr::null(),
-        journal: Journal {
-            places: std::ptr::null(),
-            entries: null,
-            files: null,
-            entries_per_buffer: 0,
-            shift: 0,
+        // SAFETY:
+        // - it has no tables
+        journal: unsafe {
+            Journal::new(JournalParts {
+                places: std::ptr::null(),
+                entries: null,
+                files: null,
+                entries_per_buffer: 0,
+                shift: 0,
+            })
         },
     }
 }

@@ -6,9 +6,9 @@
 
 use gpufs_core::FreeSet;
 use gpufs_core::abi::Cqe;
-use gpufs_core::alloc::BufferPool;
+use gpufs_core::alloc::{BufferPool, BufferPoolParts};
 use gpufs_core::files::OpenFile;
-use gpufs_core::resources::Resources;
+use gpufs_core::resources::{Resources, ResourcesParts};
 use gpufs_core::stream::readahead::{Tokens, Work};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
@@ -55,16 +55,24 @@ impl World {
         // SAFETY:
         // - one word each, in a vector that is never resized and lives as long as the session
         let sets = unsafe { [FreeSet::new(&raw const free[0], 1), FreeSet::new(&raw const free[1], 1)] };
-        let session = Resources {
-            stream_buffers: BufferPool { free: sets[0], ..models::no_pool(BLOCK as u32) },
-            line_buffers: BufferPool {
-                base: memory.as_ptr() as u64,
-                free: sets[1],
-                ..models::no_pool(2 * BLOCK as u32)
-            },
+        let blocks = BufferPoolParts { free: sets[0], ..*models::no_pool(BLOCK as u32) };
+        let texts = BufferPoolParts {
+            base: memory.as_ptr() as u64,
+            free: sets[1],
+            ..*models::no_pool(2 * BLOCK as u32)
+        };
+        // SAFETY:
+        // - the memory of texts outlives the session; that of blocks is not reached
+        let (stream_buffers, line_buffers) = unsafe { (BufferPool::new(blocks), BufferPool::new(texts)) };
+        let parts = ResourcesParts {
+            stream_buffers,
+            line_buffers,
             blocks_per_stream: PLACES,
             ..models::session_of(&rig.queue, &file, &stream)
         };
+        // SAFETY:
+        // - all of it outlives the session
+        let session = unsafe { Resources::new(parts) };
         stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
         let cells = |count| (0..count).map(|_| EntryCell::new(Number::default())).collect();
         let (buffers, texts) = (cells(PLACES.into()), cells(u64::from(PLACES) * ENDS));

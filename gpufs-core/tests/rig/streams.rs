@@ -4,7 +4,7 @@
 use super::{Rig, Shape, models};
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::files::OpenFile;
-use gpufs_core::resources::Resources;
+use gpufs_core::resources::{Resources, ResourcesParts};
 use gpufs_core::stream::{Buffering, Progress, Reservation, Stream};
 use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::thread;
@@ -35,11 +35,14 @@ impl World {
             (Box::new(Rig::new(Shape::square(2))), Box::<Stream>::default(), Box::<OpenFile>::default());
         // One buffer to spare, beside the stream's own.
         let free = Box::new(DeviceWord64::new(0b10));
-        let session = Resources {
+        let parts = ResourcesParts {
             stream_buffers: models::pool_of(&free, BLOCK as u32),
             blocks_per_stream: BLOCKS as u32,
             ..models::session_of(&rig.queue, &file, &stream)
         };
+        // SAFETY:
+        // - all of it outlives the session
+        let session = unsafe { Resources::new(parts) };
         file.descriptor.set(1);
         stream.set_up(&session, 0, OpenFile::SEEKABLE, Buffering::Full);
         stream.grow(&session);

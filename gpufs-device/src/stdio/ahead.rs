@@ -83,7 +83,7 @@ impl Broadcast for Opening {
 }
 
 /// Whether the session has memory for lines.
-pub(super) const fn is_possible(session: &SessionTables) -> bool {
+pub(super) fn is_possible(session: &SessionTables) -> bool {
     session.resources.line_buffers.base != 0
 }
 

@@ -111,6 +111,12 @@ impl Session {
     ///
     /// # Safety
     /// They are used while the session is open, by the rules that stand at each of them.
+    ///
+    /// ```compile_fail,E0133
+    /// fn kept(session: &gpufs_host::Session) -> u32 {
+    ///     session.tables().queue_count
+    /// }
+    /// ```
     #[doc(hidden)]
     #[must_use]
     pub unsafe fn tables(&self) -> &'static SessionTables {

@@ -4,7 +4,7 @@
 //! in `recover.rs`.
 #![expect(unsafe_code, reason = "reads words through their addresses")]
 
-use gpufs_core::journal::{Journal, Place};
+use gpufs_core::journal::{Journal, JournalParts, Place};
 use gpufs_core::session::Stall;
 use gpufs_core::word::SharedWord64;
 
@@ -68,12 +68,16 @@ impl HostJournal {
     }
     /// The journal, as the tables name it.
     pub(super) fn journal(&self) -> Journal {
-        Journal {
-            places: self.places.unwrap_or(std::ptr::null()),
-            entries: self.entries,
-            files: self.files,
-            entries_per_buffer: self.entries_per_buffer,
-            shift: self.shift,
+        // SAFETY:
+        // - laid out for that many, in the session's memory, which stays as long as the tables are used (`close.rs`)
+        unsafe {
+            Journal::new(JournalParts {
+                places: self.places.unwrap_or(std::ptr::null()),
+                entries: self.entries,
+                files: self.files,
+                entries_per_buffer: self.entries_per_buffer,
+                shift: self.shift,
+            })
         }
     }
     /// The generation and result of the last write of a block that `slot` of ring `ring` carried. 0 for none.

@@ -233,12 +233,12 @@ impl Lines {
 
     /// The longest line that fits.
     #[must_use]
-    pub const fn fitting_line_bytes_max(resources: &Resources) -> u32 {
+    pub fn fitting_line_bytes_max(resources: &Resources) -> u32 {
         resources.stream_buffers.buffer_bytes / 4
     }
     /// The most lines of a block.
     #[must_use]
-    pub const fn block_lines_max(resources: &Resources) -> u32 {
+    pub fn block_lines_max(resources: &Resources) -> u32 {
         (resources.stream_buffers.buffer_bytes - Self::fitting_line_bytes_max(resources)) / 4
     }
     fn text(&self, resources: &Resources, place: &Place) -> u64 {

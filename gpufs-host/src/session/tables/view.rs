@@ -1,9 +1,10 @@
 //! What the tables hold, and the session and its queues as the host or the device sees them.
 #![expect(unsafe_code, reason = "makes queues and sets over addresses")]
 
-use gpufs_core::alloc::BufferPool;
+use gpufs_core::alloc::{BufferPool, BufferPoolParts};
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::gate::Gate;
+use gpufs_core::resources::ResourcesParts;
 use gpufs_core::session::{OpenFile, Region, Resources, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
 use gpufs_core::stream::Stream;
@@ -97,11 +98,15 @@ impl Cutter {
         self.table::<Stream>(items)
     }
     fn pool(&mut self, memory: PoolMemory) -> BufferPool {
-        BufferPool {
-            base: memory.base,
-            buffer_bytes: memory.buffer_bytes,
-            buffer_index: memory.buffer_index,
-            free: self.free_set(memory.buffers),
+        // SAFETY:
+        // - the session's memory for that many buffers, or 0
+        unsafe {
+            BufferPool::new(BufferPoolParts {
+                base: memory.base,
+                buffer_bytes: memory.buffer_bytes,
+                buffer_index: memory.buffer_index,
+                free: self.free_set(memory.buffers),
+            })
         }
     }
     /// The pool of coalescing buffers at `base`, or that of long records, which has buffers of the same size. `base` is 0 for a view that
@@ -156,43 +161,52 @@ impl Cutter {
         self.align(PAGE);
         let each = contents.rings.iter().zip(&contents.host_journal.results);
         let queues = each.map(|(ring, results)| self.queue(&parts(ring), *results)).collect();
-        let resources = Resources {
-            queues: queue_table,
-            queue_count: io_rings(contents.rings),
-            file_count: files,
-            files: self.table::<OpenFile>(files),
-            files_free: self.free_set(files),
-            stream_table: self.streams(streams).cast(),
-            streams_free: self.free_set(streams),
-            stream_count: streams,
-            region_count: regions,
-            regions: self.table::<Region>(regions),
-            staging: self.pool(contents.staging),
-            stream_buffers: self.pool(contents.stream_buffers),
-            coalescing_buffers: self.coalescing_buffers(contents.coalescing_bytes, own.coalescing_buffers),
-            line_buffers: self.line_buffers(contents, own.line_buffers),
-            deadline_ns,
-            blocks_per_stream,
-            ring_count: count(contents.rings),
-            stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),
-            stalled: self.table::<DeviceWord>(1),
-            journal: contents.host_journal.journal(),
+        // SAFETY:
+        // - laid out here, for that many; used while the session is open, or closed and never unmapped (`tables`)
+        let resources = unsafe {
+            Resources::new(ResourcesParts {
+                queues: queue_table,
+                queue_count: io_rings(contents.rings),
+                file_count: files,
+                files: self.table::<OpenFile>(files),
+                files_free: self.free_set(files),
+                stream_table: self.streams(streams).cast(),
+                streams_free: self.free_set(streams),
+                stream_count: streams,
+                region_count: regions,
+                regions: self.table::<Region>(regions),
+                staging: self.pool(contents.staging),
+                stream_buffers: self.pool(contents.stream_buffers),
+                coalescing_buffers: self
+                    .coalescing_buffers(contents.coalescing_bytes, own.coalescing_buffers),
+                line_buffers: self.line_buffers(contents, own.line_buffers),
+                deadline_ns,
+                blocks_per_stream,
+                ring_count: count(contents.rings),
+                stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),
+                stalled: self.table::<DeviceWord>(1),
+                journal: contents.host_journal.journal(),
+            })
         };
         let session = SessionTables {
             resources,
-            shared: shared::Table {
-                entries: self.table::<shared::Entry>(streams),
-                lock: self.table::<TicketLock>(1),
-                paths: own
-                    .paths
-                    .unwrap_or_else(|| self.table::<[DeviceWord64; PATH_BYTES / 8]>(streams) as u64),
-                count: streams,
+            // SAFETY:
+            // - as above
+            shared: unsafe {
+                shared::Table::new(shared::TableParts {
+                    entries: self.table::<shared::Entry>(streams),
+                    lock: self.table::<TicketLock>(1),
+                    paths: own
+                        .paths
+                        .unwrap_or_else(|| self.table::<[DeviceWord64; PATH_BYTES / 8]>(streams) as u64),
+                    count: streams,
+                })
             },
             records: self.coalescing_buffers(contents.sizes.record_bytes, own.records),
             records_ended: self.table::<DeviceWord>(1),
             failures: self.table::<DeviceWord64>(FAILURE_WORDS),
-            gate: own.gate,
             confined: contents.confined.into(),
+            gate: own.gate,
         };
         (session, queues)
     }
