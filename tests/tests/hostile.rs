@@ -14,14 +14,15 @@ use gpufs_tests::{MODES, Scratch, once, skip, small};
 fn every_operation_code_is_attacked() {
     let mut params = Params::default();
     // SAFETY:
-    // - the kernel fills the parameters, which are alive; what it returns is a descriptor of nobody else's
-    let ring = unsafe {
-        let ring = libc::syscall(libc::SYS_io_uring_setup, 4, &raw mut params);
-        if ring < 0 {
-            return skip("every_operation_code_is_attacked", std::io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(i32::try_from(ring).expect("a descriptor"))
-    };
+    // - the kernel fills the parameters, which are alive
+    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, &raw mut params) };
+    if ring < 0 {
+        return skip("every_operation_code_is_attacked", std::io::Error::last_os_error());
+    }
+    let ring = i32::try_from(ring).expect("a descriptor");
+    // SAFETY:
+    // - just made, and nobody else's
+    let ring = unsafe { OwnedFd::from_raw_fd(ring) };
     let mut probe = Probe::EMPTY;
     // SAFETY:
     // - the probe is alive, and has room for as many operations

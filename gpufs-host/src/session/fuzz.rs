@@ -166,7 +166,8 @@ fn scribble(host: &SessionTables, body: &super::Body, outputs: &Outputs, bytes: 
                 let slot = bytes.byte() as usize % 32;
                 // SAFETY:
                 // - one for each slot, of which there are more
-                unsafe { &*results.wrapping_add(slot) }.publish(bytes.number() << 32 | bytes.number() & 0xffff_ffff);
+                unsafe { &*results.wrapping_add(slot) }
+                    .publish(bytes.number() << 32 | bytes.number() & 0xffff_ffff);
             }
             _ if opens => {
                 let index = u32::from(bytes.byte()) % 16;

@@ -10,8 +10,6 @@ use gpufs_device::warp;
 
 /// How long what comes behind the entries may take. Nothing on these rings takes nearly as long, but where an entry holds it up.
 const FENCE_MAX: Duration = Duration::from_millis(400);
-/// How long the entries themselves may take after that.
-const AFTER_FENCE: Duration = Duration::from_millis(15);
 /// Between two looks.
 const NAP_NS: u32 = 20_000;
 
@@ -40,12 +38,17 @@ fn put(queue: &Queue, entries: &[Sqe]) -> Option<(SlotClaim, Vec<Operation>)> {
 }
 
 /// The results of `entries` as one batch on ring `ring` of all; `None` for those without a completion in good time: those keep
-/// their slots. One lane.
+/// their slots. `patience`: how long the entries may take when what came behind them is done. One lane.
 ///
 /// # Panics
 /// If the ring has no room.
 #[must_use]
-pub(super) fn submit(tables: &SessionTables, ring: u32, entries: &[Sqe]) -> Vec<Option<i32>> {
+pub(super) fn submit(
+    tables: &SessionTables,
+    ring: u32,
+    entries: &[Sqe],
+    patience: Duration,
+) -> Vec<Option<i32>> {
     let queue = &tables.all_queues()[ring as usize];
     let (claim, operations) = put(queue, entries).expect("room in the ring");
     let (fence_claim, fence) = put(queue, &[Sqe::nop()]).expect("room in the ring");
@@ -62,8 +65,8 @@ pub(super) fn submit(tables: &SessionTables, ring: u32, entries: &[Sqe]) -> Vec<
         if fenced.is_none() && outcome(&fence[0]).is_some() {
             fenced = Some(Instant::now());
         }
-        let late =
-            fenced.map_or(started.elapsed() > FENCE_MAX, |since: Instant| since.elapsed() > AFTER_FENCE);
+        let late = fenced
+            .map_or(started.elapsed() > FENCE_MAX + patience, |since: Instant| since.elapsed() > patience);
         let whole = results.iter().all(Option::is_some);
         if whole && fenced.is_some() {
             queue.release(claim);

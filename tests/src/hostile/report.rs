@@ -162,7 +162,7 @@ fn attack(family: &str, way: Way, boxed: bool, first: usize) -> ! {
     std::panic::set_hook(Box::new(move |panic| say(format!("panic\t0\t{panic}").replace('\n', " "))));
     let mut world: Option<World> = None;
     let mut left = 0;
-    for (index, attempt) in attempts(family).iter().enumerate().skip(first) {
+    for (index, attempt) in attempts(family, boxed).iter().enumerate().skip(first) {
         let mut here = match world.take().map_or_else(|| World::new(way, boxed), Ok) {
             Ok(world) => world,
             Err(error) => {
@@ -329,14 +329,16 @@ pub fn run(test: &str, family: &str) {
     if let Some((family, way, boxed, first)) = part() {
         attack(&family, way, boxed, first);
     }
-    let attempts = attempts(family);
+    let [bare, boxed] = [false, true].map(|boxed| attempts(family, boxed));
     let mut rows: Vec<Row> = Vec::new();
     let mut held = false;
     for way in Way::ALL {
-        let Some(without) = all(test, family, way, false, attempts.len()) else { continue };
-        let within = all(test, family, way, true, attempts.len());
+        let Some(without) = all(test, family, way, false, bare.len()) else { continue };
+        let within = all(test, family, way, true, boxed.len());
         held |= within.is_some();
-        for (index, attempt) in attempts.iter().enumerate() {
+        let outside = bare.iter().zip(without.values()).map(|(attempt, came)| (attempt, came, false));
+        let inside = within.iter().flat_map(|within| boxed.iter().zip(within.values()));
+        for (attempt, came, boxed) in outside.chain(inside.map(|(attempt, came)| (attempt, came, true))) {
             let at =
                 rows.iter().position(|row| row.way == way && row.name == attempt.row).unwrap_or_else(|| {
                     let within = within.is_some().then(Cell::default);
@@ -345,10 +347,8 @@ pub fn run(test: &str, family: &str) {
                     rows.len() - 1
                 });
             let row = &mut rows[at];
-            row.without.add(attempt, without[&index].clone());
-            if let (Some(cell), Some(within)) = (&mut row.within, &within) {
-                cell.add(attempt, within[&index].clone());
-            }
+            let cell = if boxed { row.within.get_or_insert_default() } else { &mut row.without };
+            cell.add(attempt, came.clone());
         }
     }
     print(family, &rows);

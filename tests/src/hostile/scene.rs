@@ -39,7 +39,7 @@ impl Page {
         for at in 0..PAGE {
             // SAFETY:
             // - within the page
-            unsafe { page.0.add(at).write_volatile(with[at % with.len()]) };
+            unsafe { page.0.wrapping_add(at).write_volatile(with[at % with.len()]) };
         }
         page
     }
@@ -51,7 +51,7 @@ impl Page {
     fn bytes(&self) -> Vec<u8> {
         // SAFETY:
         // - within the page, which stays as long as the process
-        (0..PAGE).map(|at| unsafe { self.0.add(at).read_volatile() }).collect()
+        (0..PAGE).map(|at| unsafe { self.0.wrapping_add(at).read_volatile() }).collect()
     }
 }
 
@@ -172,13 +172,11 @@ impl Scene {
         let caller = high(UnixStream::connect(scratch.path("outside/called")).expect("a connection"));
         // SAFETY:
         // - these calls take numbers
-        let (loose, epoll): (OwnedFd, OwnedFd) = unsafe {
-            let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-            (
-                high(owned(libc::socket(libc::AF_UNIX, kind, 0))),
-                high(owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))),
-            )
-        };
+        let loose = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+        // SAFETY:
+        // - takes a number
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        let (loose, epoll): (OwnedFd, OwnedFd) = (high(owned(loose)), high(owned(epoll)));
         let mut watched = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 1 };
         // SAFETY:
         // - the event is alive, and the descriptors are this scene's
@@ -188,11 +186,11 @@ impl Scene {
         }
         let child = Command::new("/bin/true").spawn().expect("a child");
         // SAFETY:
-        // - an all-zero structure is one; the call fills it, and leaves the child to be waited for
-        unsafe {
-            let mut how: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PID, child.id(), &raw mut how, libc::WEXITED | libc::WNOWAIT);
-        }
+        // - an all-zero structure is one
+        let mut how: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY:
+        // - the call fills the structure, and leaves the child to be waited for
+        unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut how, libc::WEXITED | libc::WNOWAIT) };
         Self {
             canary: high(canary.expect("the canary")),
             pipes,
@@ -295,12 +293,12 @@ impl Scene {
         put("the listeners", format!("{:?}", self.listeners.each_ref().map(events)));
         put("the loose socket", events(&self.loose).to_string());
         // SAFETY:
-        // - an all-zero structure is one; the call fills it, and leaves the child to be waited for
-        let child = unsafe {
-            let mut how: libc::siginfo_t = std::mem::zeroed();
-            let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
-            libc::waitid(libc::P_PID, self.child.id(), &raw mut how, options)
-        };
+        // - an all-zero structure is one
+        let mut how: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+        // SAFETY:
+        // - the call fills the structure, and leaves the child to be waited for
+        let child = unsafe { libc::waitid(libc::P_PID, self.child.id(), &raw mut how, options) };
         put("the child's end", child.to_string());
         put("the working directory", format!("{:?}", std::env::current_dir().ok()));
         state

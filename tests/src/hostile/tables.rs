@@ -107,14 +107,17 @@ fn pools(attempts: &mut Vec<Attempt>) {
             let ran = session.run(crate::lanes(1), |fs| {
                 let Ok(file) = fs.fopen(&path, c"w") else { return };
                 assert_eq!(file.fwrite(b"thirty-two bytes of a kernel's.."), Ok(32));
-                let pool = (&raw const crate::tables_of(fs).resources.stream_buffers).cast_mut();
+                let pool = (&raw const crate::tables_of(fs).resources.stream_buffers)
+                    .cast_mut()
+                    .cast::<gpufs_core::alloc::BufferPoolParts>();
                 // SAFETY:
                 // - what a kernel on a GPU can do to its image of the tables: these words lie in memory of the session
-                unsafe {
-                    (&raw mut (*pool).base)
-                        .write_volatile(secret - OWN_BUFFER * u64::from((*pool).buffer_bytes));
-                    (&raw mut (*pool).buffer_index).write_volatile(BufferPool::UNREGISTERED);
-                }
+                let mut forged = unsafe { pool.read() };
+                forged.base = secret - OWN_BUFFER * u64::from(forged.buffer_bytes);
+                forged.buffer_index = BufferPool::UNREGISTERED;
+                // SAFETY:
+                // - as above
+                unsafe { pool.write_volatile(forged) };
             });
             drop(session);
             match ran {
@@ -144,11 +147,12 @@ fn tails(attempts: &mut Vec<Attempt>) {
                     let queue: *const gpufs_core::Queue =
                         &raw const crate::tables_of(fs).all_queues()[ring as usize];
                     // SAFETY:
-                    // - a queue begins with its parts (`repr(C)`), whose words are valid
-                    unsafe {
-                        let tail = &*(*queue.cast::<QueueParts>()).sq_tail;
-                        tail.publish(tail.peek().wrapping_add(by));
-                    }
+                    // - a queue begins with its parts (`repr(C)`)
+                    let tail = unsafe { (*queue.cast::<QueueParts>()).sq_tail };
+                    // SAFETY:
+                    // - a word of the ring's, valid while the session is open
+                    let tail = unsafe { &*tail };
+                    tail.publish(tail.peek().wrapping_add(by));
                     gpufs_device::warp::nap(50_000_000);
                 });
                 drop(ran);
