@@ -4,18 +4,21 @@
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::Write as _;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gpufs_core::service::Service;
 use gpufs_core::session::OpenFile;
-use gpufs_device::file::{IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
+use gpufs_device::file::{
+    IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence,
+};
 use gpufs_device::{Errno, Fs, fprintf};
 use gpufs_host::ring::Mode;
 use gpufs_host::session::{OpenError, SyncError};
 use gpufs_host::{Sandbox, Session};
-use gpufs_tests::closures::{child, is_child};
+use gpufs_tests::closures::{child, is_child, run_child};
 use gpufs_tests::{MODES, each, lanes, once, refuse_call, skip, small};
 
 /// A folder with `in/` (a tree), `out/` (none), and files in both; it goes with this.
@@ -337,6 +340,27 @@ fn standard_streams_are_there_where_they_are_named() {
     for (mode, mut session) in sessions(name, &Sandbox::new().standard_streams()) {
         once(&mut session, |fs| fprintf!(fs.stderr(), c"to be seen\n").expect("written"));
         let _ = mode;
+    }
+}
+
+/// A position is moved through a socket of the host's, which is not a kernel's to use.
+#[test]
+fn positions_of_standard_streams_are_the_hosts() {
+    const NAME: &str = "positions_of_standard_streams_are_the_hosts";
+    if !is_child(NAME) {
+        return run_child(NAME);
+    }
+    let folder = Folder::new("positions");
+    let input = fs::File::open(folder.0.join("in/file")).expect("a file");
+    // SAFETY:
+    // - takes numbers; nothing else in this process reads its standard input
+    assert_eq!(unsafe { libc::dup2(input.as_raw_fd(), 0) }, 0);
+    for (mode, mut session) in sessions(NAME, &Sandbox::new().standard_streams()) {
+        once(&mut session, |fs| {
+            let mut bytes = [0; 6];
+            assert_eq!(fs.stdin().fseek(0, Whence::Set), Err(Errno::ACCES), "{mode}");
+            fs.stdin().fread(&mut bytes).expect("what is left of it");
+        });
     }
 }
 
