@@ -337,6 +337,8 @@ impl Confined {
             let (old_dir, old_name) = old.parent()?;
             first_of(new.clone(), |new| {
                 need(new, Rights::CREATE)?;
+                // A second name allows what its tree allows, so it may not be more than the first one's.
+                need(old, new.rights)?;
                 let (new_dir, new_name) = new.parent()?;
                 let [old_at, new_at] =
                     [&old_name, &new_name].map(|name| name.as_ptr().expose_provenance() as u64);
