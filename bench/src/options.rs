@@ -60,6 +60,7 @@ What:
   --stream-buffer N  bytes of one buffer of a stream; default: the session's
   --stream-buffers N buffers of a stream that writes; default: the session's
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
+  --sandbox 0|1      whether kernels are in a sandbox that has the folder for files, /dev/shm and /dev; default: 0
   --file-bytes N     bytes of the files that are read and written
   --files N          files of paths, a hundred in each folder; default 100,000
   --memory N         most bytes in flight
@@ -92,6 +93,7 @@ pub(crate) struct Options {
     pub(crate) stream_buffer: Option<u32>,
     pub(crate) stream_buffers: Option<u32>,
     pub(crate) survives: Option<bool>,
+    pub(crate) sandbox: bool,
     pub(crate) file_bytes: u64,
     pub(crate) files: Option<u64>,
     pub(crate) memory: usize,
@@ -171,6 +173,7 @@ impl Options {
             stream_buffers: None,
             buffers: None,
             survives: None,
+            sandbox: false,
             file_bytes: 0,
             files: None,
             memory: 0,
@@ -216,6 +219,7 @@ impl Options {
             "stream-buffer" => self.stream_buffer = Some(u32::try_from(bytes(&text()?)?)?),
             "stream-buffers" => self.stream_buffers = Some(text()?.parse()?),
             "survives" => self.survives = Some(text()? != "0"),
+            "sandbox" => self.sandbox = text()? != "0",
             "files" => self.files = Some(text()?.parse()?),
             "file-bytes" => given.file_bytes = Some(bytes(&text()?)?),
             "memory" => given.memory = Some(bytes(&text()?)?),

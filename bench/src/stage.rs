@@ -3,7 +3,7 @@
 
 use std::fs::File as HostFile;
 use std::mem::ManuallyDrop;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use gpufs_bench_kernels::{MOST_FILES, Supply, Times};
 use gpufs_core::kernel::{Kernel, Shared};
 use gpufs_core::session::FileIndex;
 use gpufs_device::kernel::FileHandle;
-use gpufs_host::{Grid, RegisteredBuffer, Session};
+use gpufs_host::{Grid, RegisteredBuffer, Sandbox, Session};
 
 use crate::failure::Failure;
 use crate::gpu::{DeviceBytes, Gpu};
@@ -70,6 +70,13 @@ impl Stage {
         }
         if let Some(survives) = options.survives {
             builder = builder.survives(survives);
+        }
+        if options.sandbox {
+            let mut sandbox = Sandbox::new().read_write_create(&options.directory).read_write("/dev");
+            if Path::new("/dev/shm").is_dir() {
+                sandbox = sandbox.read_write_create("/dev/shm");
+            }
+            builder = builder.sandbox(sandbox);
         }
         let mut session = match gpu {
             None => builder.cpu()?,
