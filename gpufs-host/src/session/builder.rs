@@ -315,7 +315,6 @@ impl Builder {
     /// The session is not opened where this Linux lacks what a sandbox needs ([`OpenError::Sandbox`]).
     ///
     /// ```
-    /// use gpufs_device::Fs;
     /// use gpufs_host::{Grid, Sandbox, Session};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -326,8 +325,8 @@ impl Builder {
     ///     Ok(session) => session,
     ///     Err(refused) => return Ok(eprintln!("SKIP {refused}")),
     /// };
-    /// session.run(Grid { blocks: 1, threads: 32 }, |tables| {
-    ///     assert!(Fs::new(tables).open(c"/etc/passwd", 0, 0).is_err());
+    /// session.run(Grid { blocks: 1, threads: 32 }, |fs| {
+    ///     assert!(fs.open(c"/etc/passwd", 0, 0).is_err());
     /// })?;
     /// # Ok(())
     /// # }
