@@ -11,7 +11,10 @@ use gpufs_device::{Fs, fprintf};
 fn fs(session: *const SessionTables) -> Fs {
     // SAFETY:
     // - the launch gives a session that outlives the kernel
-    Fs::new(unsafe { &*session })
+    let tables = unsafe { &*session };
+    // SAFETY:
+    // - the host keeps them while kernels run
+    unsafe { Fs::new(tables) }
 }
 
 /// `pwrite`: 64 bytes of `from` a thread.
