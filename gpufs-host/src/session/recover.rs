@@ -8,6 +8,9 @@
 //! record of a block that no buffer holds is none, a slot that no ring has names no result, and a place beyond all files is `EFBIG`.
 #![expect(unsafe_code, reason = "reads memory that the device wrote, and makes system calls")]
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -227,10 +230,7 @@ pub(super) fn recover(
         // In the family, whose descriptors these are.
         let known = Arc::clone(confined);
         let streams = confined.run(move || {
-            let work = |blocks: Vec<SurvivingBlock>| {
-                let is_known = blocks.first().is_some_and(|block| known.knows(block.record.descriptor));
-                write_stream(blocks, is_known, until)
-            };
+            let work = |blocks| write_stream(blocks, |descriptor| known.knows(descriptor), until);
             streams.into_values().filter_map(work).collect()
         });
         for buffer in 0..buffers {
@@ -242,7 +242,7 @@ pub(super) fn recover(
     let streams = thread::scope(|scope| {
         let work = || {
             block_signals();
-            streams.into_values().filter_map(|blocks| write_stream(blocks, true, until)).collect()
+            streams.into_values().filter_map(|blocks| write_stream(blocks, |_| true, until)).collect()
         };
         thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
     });
@@ -345,7 +345,11 @@ fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, writt
 }
 
 /// Writes what one stream's blocks hold; `None` if that is nothing. Nothing is written to a descriptor that is not `is_known`.
-fn write_stream(mut blocks: Vec<SurvivingBlock>, is_known: bool, until: Instant) -> Option<RecoveredStream> {
+fn write_stream(
+    mut blocks: Vec<SurvivingBlock>,
+    is_known: impl Fn(i32) -> bool,
+    until: Instant,
+) -> Option<RecoveredStream> {
     blocks.sort_unstable_by_key(|block| block.record.block_number);
     if blocks.iter().all(|block| block.rest.is_empty()) {
         return None;
@@ -368,7 +372,7 @@ fn write_stream(mut blocks: Vec<SurvivingBlock>, is_known: bool, until: Instant)
             let address = block.address + u64::from(start);
             let offset = if serial { Ok(None) } else { place_in_file(&block.record, (start, end)).map(Some) };
             let (written, outcome) = match offset {
-                _ if !is_known => (0, Err(Errno::BADF)),
+                _ if !is_known(descriptor) => (0, Err(Errno::BADF)),
                 Ok(offset) => write_all(descriptor, (address, bytes), offset, until),
                 Err(errno) => (0, Err(errno)),
             };

@@ -175,14 +175,7 @@ const STAGING_BUFFERS: u32 = 64;
 
 /// A small session for attacks.
 fn builder(way: Way) -> Builder {
-    Session::builder()
-        .rings(1)
-        .ring_entries(128)
-        .blocks_per_stream(4)
-        .stream_buffer(4096)
-        .buffers(512 << 10)
-        .files(64)
-        .streams(32)
+    crate::small()
         .idle(Duration::from_millis(20))
         .deadline(Duration::from_secs(5))
         .report_failures(false)
