@@ -12,8 +12,18 @@ use crate::workspace::{cargo, root, target_directory};
 /// The device program of `apps/`, where they look for it.
 pub(crate) const APPS_PTX: &str = "apps.ptx";
 /// Programs of `apps/`, of the tests, and the benchmark.
-const PROGRAMS: &[&str] =
-    &["greet", "grep", "copy", "follow", "demo", "suite", "print_check", "survive_check", "gpufs-bench"];
+const PROGRAMS: &[&str] = &[
+    "greet",
+    "grep",
+    "copy",
+    "follow",
+    "demo",
+    "suite",
+    "print_check",
+    "survive_check",
+    "hostile_check",
+    "gpufs-bench",
+];
 /// What else the checks on a GPU machine take, and where it goes: the script that makes them, and the C part's sources.
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),

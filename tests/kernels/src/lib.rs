@@ -8,6 +8,7 @@ mod attempts;
 mod calls;
 #[path = "../../../examples/csv/kernel.rs"]
 mod csv;
+mod hostile;
 mod meetings;
 mod records;
 
@@ -21,6 +22,7 @@ pub use calls::{
     Script, UNTOUCHED, Verb, hash, piece, print_formats, resolve, script,
 };
 pub use csv::totals;
+pub use hostile::{Answer, BATCH_MAX, Harm, HostileCall, hostile_call, hostile_entries};
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
 

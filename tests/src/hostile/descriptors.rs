@@ -4,8 +4,13 @@ use std::os::fd::AsRawFd as _;
 
 use gpufs_core::abi::{IORING_OP_FSYNC, IORING_OP_READ, IORING_OP_WRITE, SERVICE_DUPLICATE, Sqe};
 
+use gpufs_test_kernels::Harm;
+
 use super::operations::ring;
 use super::{Attempt, Expected, Scene, Seen, World};
+
+/// A row: low numbers, of which a sandbox has trees, and a process on a GPU the driver's files.
+pub(super) const TAKEN: &str = "the number of a tree, closed and taken";
 
 /// `FSYNC` says `EBADF` where a number is no open file, and something else where it is one, and changes nothing. Whether the number reached the
 /// host's own table of descriptors: a private table has none of these files.
@@ -56,8 +61,7 @@ fn numbers(world: &mut World, fixed: bool) -> Seen {
 
 /// What a kernel sees of descriptor 0, 1 or 2 of the host by the library.
 fn standard_stream(world: &mut World, number: u32) -> Seen {
-    let written = world.lane(|fs| fs.write(gpufs_device::file::Descriptor(number), b"\n"));
-    match written {
+    match world.call_on(Harm::Write, gpufs_device::file::Descriptor(number)) {
         Some(Err(errno)) => Seen::Refused(errno.number()),
         Some(Ok(_)) => Seen::Harm("written".into()),
         None => Seen::Silent,
@@ -110,8 +114,8 @@ pub(super) fn attempts() -> Vec<Attempt> {
         }));
     }
     for number in 3..10 {
-        let row = "the number of a tree, closed and taken";
-        attempts.push(Attempt::new(row, number.to_string(), Expected::Own, move |world| take(world, number)));
+        attempts
+            .push(Attempt::new(TAKEN, number.to_string(), Expected::Own, move |world| take(world, number)));
     }
     attempts.push(Attempt::new("dup of a descriptor of the host", "", Expected::Harm, |world| {
         let fd = world.scene.canary.as_raw_fd();

@@ -14,7 +14,10 @@
 //! | `others.rs` | another session of the process, with a read that waits |
 //! | `races.rs` | what changes while it is looked at |
 //! | `tables.rs` | forged tables, which the host acts on |
+//!
+//! The kernels are in `tests/kernels`, so that the same attempts are made on a GPU: by the program `hostile_check`.
 
+mod child;
 mod descriptors;
 mod memory;
 mod operations;
@@ -25,20 +28,19 @@ mod raw;
 mod report;
 mod scene;
 mod services;
+mod site;
 mod tables;
+mod world;
 
-use std::time::Duration;
-
-use gpufs_core::abi::Sqe;
-use gpufs_device::Fs;
 use gpufs_host::ring::Mode;
-use gpufs_host::session::OpenError;
-use gpufs_host::{Builder, Sandbox, Session};
 
 pub use operations::attacked;
 pub use raw::Area;
-pub use report::{Cell, Row, run};
+pub use report::{Cell, Row, check, run};
 pub use scene::{SECRET, Scene};
+pub use site::Site;
+pub use world::World;
+use world::builder;
 
 /// How a session is served, and which of its rings is attacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,138 +154,44 @@ impl Attempt {
     }
 }
 
-/// A session, the scene that it must not reach, and memory for a kernel's own use.
-#[derive(Debug)]
-pub struct World {
-    /// What must stay as it is.
-    pub scene: Scene,
-    /// Its kernels attack.
-    pub session: Session,
-    /// Memory of the session.
-    pub area: Area,
-    /// How it is served.
-    pub way: Way,
-    boxed: bool,
-    /// A descriptor that a kernel opened: `inside/file`, in the numbers that entries of the session have.
-    pub own: i32,
-    /// Index of a file that the host registered: `inside/sub/file`.
-    pub registered: u32,
-}
+/// The families of attempts.
+pub const FAMILIES: [&str; 8] =
+    ["operations", "descriptors", "memory", "services", "paths", "others", "races", "tables"];
+/// Those that are tried on CPU lanes alone, and why.
+pub const OF_LANES: [(&str, &str); 2] = [
+    (
+        "races",
+        "what is raced is the host that serves, whatever device asks; their kernels are closures of the test",
+    ),
+    ("tables", "the host reads a copy of its own, which only a kernel on CPU lanes can forge as it stands"),
+];
+/// Rows of which each attempt ends the host's process without a sandbox.
+const DEADLY: [&str; 2] = ["addresses where nothing is", "each service with an address where nothing is"];
+/// How many of such a row show that on a GPU, where another session takes seconds.
+const DEATHS: usize = 3;
 
-/// Buffers of the staging pool.
-const STAGING_BUFFERS: u32 = 64;
-
-/// A small session for attacks.
-fn builder(way: Way) -> Builder {
-    crate::small()
-        .idle(Duration::from_millis(20))
-        .deadline(Duration::from_secs(5))
-        .report_failures(false)
-        .report_fallback(false)
-        .mode(way.mode())
-}
-
-/// The sandbox of all attempts: `inside` for everything, `readonly` for reading, nothing else.
-fn sandbox(scene: &Scene) -> Sandbox {
-    Sandbox::new().read_write_create(scene.path("inside")).read_only(scene.path("readonly"))
-}
-
-impl World {
-    /// A session in the middle of a new scene.
-    fn new(way: Way, boxed: bool) -> Result<Self, OpenError> {
-        let mut scene = Scene::new();
-        let mut builder = builder(way);
-        if boxed {
-            builder = builder.sandbox(sandbox(&scene));
-        }
-        let mut session = builder.cpu()?;
-        let file = std::fs::File::open(scene.path("inside/sub/file")).expect("a file of the scene");
-        let registered = session.register_file(file).expect("a place in the table").0;
-        let path = crate::c_path(&scene.path("inside/file"));
-        let (area, own) = crate::once(&mut session, |fs| {
-            let own = fs.open(&path, libc::O_RDWR.cast_unsigned(), 0).expect("what the sandbox allows");
-            let own = crate::tables_of(fs).process_descriptor(own).expect("just opened");
-            (Area::of(crate::tables_of(fs), STAGING_BUFFERS), own)
-        });
-        area.clear();
-        scene.note();
-        Ok(Self { scene, session, area, way, boxed, own, registered })
-    }
-
-    /// The ring that is attacked.
-    fn ring(&self) -> u32 {
-        let tables = crate::tables(&self.session);
-        if self.way == Way::Services { tables.ring_count - 1 } else { 0 }
-    }
-    /// The results of entries that a lane puts into the ring that is attacked, as one batch.
-    pub fn submit(&mut self, entries: &[Sqe]) -> Vec<Option<i32>> {
-        let ring = self.ring();
-        self.submit_on(ring, entries)
-    }
-    /// As [`World::submit`], on the ring that the library takes for services.
-    pub fn submit_to_services(&mut self, entries: &[Sqe]) -> Vec<Option<i32>> {
-        let ring = crate::tables(&self.session).ring_count - 1;
-        self.submit_on(ring, entries)
-    }
-    fn submit_on(&mut self, ring: u32, entries: &[Sqe]) -> Vec<Option<i32>> {
-        // In a sandbox each is refused, and a worker of a busy machine may take its time for that. Without one, some wait for good.
-        let patience = Duration::from_millis(if self.boxed { 3_000 } else { 15 });
-        self.lane(|fs| raw::submit(crate::tables_of(fs), ring, entries, patience))
-            .unwrap_or_else(|| vec![None; entries.len()])
-    }
-    /// What one lane returns; `None` where its kernel was ended.
-    pub fn lane<T: Send>(&mut self, kernel: impl Fn(Fs) -> T + Sync) -> Option<T> {
-        let result = std::sync::Mutex::new(None);
-        let ended = self.session.run(crate::lanes(1), |fs| {
-            let made = kernel(fs);
-            *result.lock().expect("one lane") = Some(made);
-        });
-        // What the streams could not write is no matter here.
-        drop(ended);
-        result.into_inner().expect("one lane")
-    }
-    /// The address of a path in the session's memory.
-    pub fn path(&self, offset: usize, name: &str) -> u64 {
-        self.text(offset, crate::c_path(&self.scene.path(name)).as_bytes_with_nul())
-    }
-    /// The address of bytes in the session's memory.
-    pub fn text(&self, offset: usize, bytes: &[u8]) -> u64 {
-        self.area.put(offset, bytes)
-    }
-    /// What was reached, changed or given away, for the table.
-    fn harm(&self, seen: &Seen) -> Option<String> {
-        let mut harm = Vec::new();
-        if let Seen::Harm(text) = seen {
-            harm.push(text.clone());
-        }
-        harm.extend(self.scene.changes());
-        if scene::contains(&self.area.all(), SECRET) {
-            harm.push("a secret is in the session's memory".into());
-        }
-        (!harm.is_empty()).then(|| harm.join("; ").replace(['\n', '\t'], " "))
-    }
-    /// One more session like the world's, for attempts that end it.
-    ///
-    /// # Panics
-    /// If it cannot be opened.
-    #[must_use]
-    pub fn another(&self) -> Session {
-        let builder = builder(self.way);
-        let builder = if self.boxed { builder.sandbox(sandbox(&self.scene)) } else { builder };
-        builder.cpu().expect("as before")
-    }
-    /// Whether nothing is in flight.
-    fn rests(&self) -> bool {
-        let tables = crate::tables(&self.session);
-        tables.all_queues().iter().all(|queue| queue.free_slots() == queue.capacity())
-    }
-}
-
-/// The families of attempts, by name.
-/// Those of a family. Without a sandbox, and unless `GPUFS_HOSTILE_ALL` is set, an operation is tried alone, which shows that it does harm: each of
-/// its variations kills a host or leaves one behind, which takes minutes in all.
-fn attempts(family: &str, boxed: bool) -> Vec<Attempt> {
+/// Those of some families, whose names have `+` between. Without a sandbox, and unless `GPUFS_HOSTILE_ALL` is set, an operation is tried alone,
+/// which shows that it does harm: each of its variations kills a host or leaves one behind, which takes minutes in all.
+fn attempts(families: &str, boxed: bool, gpu: bool) -> Vec<Attempt> {
     let all = boxed || crate::setting("GPUFS_HOSTILE_ALL", 0) != 0;
+    let mut attempts: Vec<Attempt> = families.split('+').flat_map(|family| of_family(family, all)).collect();
+    if gpu && !all {
+        let mut deaths = [0; DEADLY.len()];
+        attempts.retain(|attempt| {
+            // Numbers that are closed there are the driver's.
+            let drivers = attempt.row == descriptors::TAKEN;
+            let deadly = DEADLY.iter().position(|row| *row == attempt.row);
+            !drivers
+                && deadly.is_none_or(|at| {
+                    deaths[at] += 1;
+                    deaths[at] <= DEATHS
+                })
+        });
+    }
+    attempts
+}
+
+fn of_family(family: &str, all: bool) -> Vec<Attempt> {
     match family {
         "operations" if all => operations::attempts(),
         "operations" => operations::attempts().into_iter().filter(|made| made.variant == "alone").collect(),

@@ -1,6 +1,7 @@
 //! Paths that lead outside: absolute ones, `..`, symbolic and magic links, `/proc`, devices; by entries and by the library's calls.
 
 use gpufs_core::abi::Sqe;
+use gpufs_test_kernels::Harm;
 
 use super::{Attempt, Expected, Seen, World};
 
@@ -85,7 +86,7 @@ fn by_entry(world: &mut World, path: &str, flags: u32, dirfd: i32) -> Seen {
 /// Opens as kernels do.
 fn by_library(world: &mut World, path: &str, flags: u32) -> Seen {
     let text = text(world, path);
-    match world.lane(|fs| fs.open(&text, flags, 0o600)) {
+    match world.call(Harm::Open, &text, None, flags) {
         Some(Ok(_)) => Seen::Harm("opened".into()),
         Some(Err(errno)) => Seen::Refused(errno.number()),
         None => Seen::Silent,
@@ -114,10 +115,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
         attempts.push(Attempt::new(".. from an open directory", variant, Expected::Harm, move |world| {
             let dir = crate::c_path(&world.scene.path("inside"));
             let path = std::ffi::CString::new(path).expect("no NUL");
-            let opened = world.lane(|fs| {
-                let dir = fs.open(&dir, (libc::O_DIRECTORY).cast_unsigned(), 0)?;
-                fs.openat(dir, &path, READ, 0)
-            });
+            let opened = world.call(Harm::OpenAt, &dir, Some(&path), READ);
             match opened {
                 Some(Ok(_)) => Seen::Harm("opened".into()),
                 Some(Err(errno)) => Seen::Refused(errno.number()),
@@ -134,10 +132,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
                 crate::c_path(&world.scene.path("outside/secret")),
                 crate::c_path(&world.scene.path("inside/own")),
             );
-            let opened = world.lane(|fs| {
-                fs.symlink(&to, &link)?;
-                fs.open(&link, READ, 0)
-            });
+            let opened = world.call(Harm::OpenLink, &to, Some(&link), READ);
             match opened {
                 Some(Ok(_)) => Seen::Harm("opened".into()),
                 Some(Err(errno)) => Seen::Refused(errno.number()),

@@ -206,6 +206,18 @@ impl Scene {
             before: BTreeMap::new(),
         }
     }
+    /// Makes it a new one, whatever an attempt has closed of it, or put in the place of it. Its pages stay.
+    pub(super) fn renew(&mut self) {
+        // SAFETY:
+        // - all numbers from there on are of this scene, or were; who owns them is forgotten below
+        unsafe { libc::close_range(HOST_NUMBERS.cast_unsigned(), libc::c_uint::MAX, 0) };
+        // An attempt may have waited for it.
+        let _ = self.child.try_wait();
+        // What stays behind is only litter.
+        let _ = fs::remove_dir_all(self.scratch.dir());
+        // Its numbers are the new one's now.
+        std::mem::forget(std::mem::take(self));
+    }
     /// A path in the scene's directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
@@ -239,12 +251,15 @@ impl Scene {
     pub fn descriptors() -> BTreeMap<RawFd, String> {
         Self::descriptors_in(Path::new("/proc/self/fd"))
     }
-    /// The descriptors that the kernels of a session in a sandbox have; `None` where there is none.
+    /// The descriptors that the kernels of the newest session in a sandbox have; `None` where there is none.
     #[must_use]
     pub fn descriptors_of_kernels() -> Option<BTreeMap<RawFd, String>> {
-        let mut threads = fs::read_dir("/proc/self/task").expect("/proc").flatten();
+        let threads = fs::read_dir("/proc/self/task").expect("/proc").flatten();
         let name = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        let family = threads.find(|thread| name(thread).trim() == "gpufs-family")?;
+        let number =
+            |thread: &fs::DirEntry| thread.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        // Sessions that attempts have left behind are older.
+        let family = threads.filter(|thread| name(thread).trim() == "gpufs-family").max_by_key(number)?;
         Some(Self::descriptors_in(&family.path().join("fd")))
     }
     fn descriptors_in(folder: &Path) -> BTreeMap<RawFd, String> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gpufs_core::Errno;
 use gpufs_core::abi::{SERVICES, Sqe};
 use gpufs_core::service::key_of;
+use gpufs_test_kernels::Harm;
 
 use super::{Attempt, Expected, Seen, World};
 
@@ -96,8 +97,8 @@ fn popen(world: &mut World, by_library: bool) -> Seen {
     let command = std::ffi::CString::new(format!("echo there > {}", made.display())).expect("no NUL");
     let result = if by_library {
         world
-            .lane(|fs| fs.popen(&command, c"r").map(|_| 0))
-            .map(|opened| opened.unwrap_or_else(|errno| -errno.number()))
+            .call(Harm::Popen, &command, None, 0)
+            .map(|opened| opened.map_or_else(|errno| -errno.number(), |_| 0))
     } else {
         let address = world.text(PATH, command.as_bytes_with_nul());
         world.submit_to_services(&[Sqe::popen(address, false)])[0]
@@ -150,11 +151,11 @@ pub(super) fn attempts() -> Vec<Attempt> {
     }));
     attempts.push(Attempt::new("the library's calls outside", "unlink", Expected::Harm, |world| {
         let path = crate::c_path(&world.scene.path("outside/secret"));
-        refused(world.lane(|fs| fs.unlink(&path)))
+        refused(world.call(Harm::Unlink, &path, None, 0))
     }));
     attempts.push(Attempt::new("the library's calls outside", "stat", Expected::Harm, |world| {
         let path = crate::c_path(&world.scene.path("outside/secret"));
-        refused(world.lane(|fs| fs.stat(&path)))
+        refused(world.call(Harm::Stat, &path, None, 0))
     }));
     for &(name, code) in SERVICES {
         // Codes and arguments that do not go together: what they name is the kernel's own, and nothing is at the address.
