@@ -62,6 +62,10 @@ impl OpenFile {
     pub const NONBLOCK: u32 = 1 << 10;
     /// A FIFO that device code opened: its descriptor does not wait, and whether a writer has come is for a poll to say.
     pub const FIFO: u32 = 1 << 11;
+    /// A socket.
+    pub const SOCKET: u32 = 1 << 12;
+    /// A socket whose transfers are messages (`SOCK_DGRAM`, `SOCK_SEQPACKET` …): each goes out, and comes in, whole. With [`OpenFile::SOCKET`].
+    pub const MESSAGES: u32 = 1 << 13;
 
     /// Whether a transfer may wait for another party, perhaps forever: a pipe, a FIFO, a socket, a terminal.
     #[must_use]

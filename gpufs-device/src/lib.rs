@@ -42,6 +42,7 @@
 //! | [`stdio`] | streams: `fopen`, `fwrite`, `fprintf`, `fgets` …; how they differ from a CPU's | 1, 2, 3, 9 |
 //! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
+//! | [`socket`] | sockets: `socket`, `accept`, `send` …, and `poll` | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
 //! | `embedded` | with the feature `embedded-io`: streams and descriptors as readers and writers of that crate | 9 |
 //! | [`kernel`](mod@kernel) | declaring a kernel, and what host and kernel hand each other | – |
@@ -70,6 +71,7 @@ pub mod kernel;
 #[cfg(all(any(target_arch = "nvptx64", target_arch = "amdgpu"), feature = "runtime"))]
 mod runtime;
 pub mod service;
+pub mod socket;
 pub mod stdio;
 pub mod warp;
 

@@ -13,6 +13,7 @@ use gpufs_device::file::{
     AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
 };
 use gpufs_device::service::{Directory, Dirent, LOCK_SH, LockCommand, RecordLock, TimeSpec};
+use gpufs_device::socket::{AF_INET, AF_UNIX, POLLIN, PollFd, SOCK_STREAM, SocketAddress};
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, fscanf, warp};
 use gpufs_host::cpu::Schedule;
@@ -205,6 +206,32 @@ macro_rules! perform {
             // Not of popen.
             Call::Pclose => fs.pclose(*file).map(|_| 0),
             Call::Service => fs.call_by_key(7, b"", &mut []).map(|()| 0),
+            Call::Socket => fs.socket(AF_INET, SOCK_STREAM, 0).and_then(|made| fs.close(made)).map(|()| 0),
+            Call::Socketpair => fs
+                .socketpair(AF_UNIX, SOCK_STREAM, 0)
+                .and_then(|[one, other]| fs.close(one).and(fs.close(other)))
+                .map(|()| 0),
+            // A file is no socket.
+            Call::Bind => fs.bind(*descriptor, &SocketAddress::NONE).map(|()| 0),
+            Call::Listen => fs.listen(*descriptor, 1).map(|()| 0),
+            Call::Accept => fs.accept(*descriptor, None).map(|_| 0),
+            Call::Accept4 => fs.accept4(*descriptor, None, 0).map(|_| 0),
+            Call::Connect => fs.connect(*descriptor, &SocketAddress::NONE).map(|()| 0),
+            Call::Shutdown => fs.shutdown(*descriptor, 0).map(|()| 0),
+            Call::Send => fs.send(*descriptor, b"abc", 0).map(|count| count as u64),
+            Call::Sendto => fs.sendto(*descriptor, b"abc", 0, &SocketAddress::NONE).map(|count| count as u64),
+            Call::Recv => fs.recv(*descriptor, &mut bytes, 0).map(|count| count as u64),
+            Call::Recvfrom => fs
+                .recvfrom(*descriptor, &mut bytes, 0, &mut SocketAddress::default())
+                .map(|count| count as u64),
+            Call::Getsockopt => fs.getsockopt(*descriptor, 1, 3, &mut bytes).map(|count| count as u64),
+            Call::Setsockopt => fs.setsockopt(*descriptor, 1, 2, &bytes).map(|()| 0),
+            Call::Getsockname => fs.getsockname(*descriptor).map(|_| 0),
+            Call::Getpeername => fs.getpeername(*descriptor).map(|_| 0),
+            Call::Poll => {
+                let mut all = [PollFd { fd: descriptor.0.cast_signed(), events: POLLIN, revents: 0 }];
+                fs.poll(&mut all, -1).map(|count| count as u64)
+            }
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

@@ -14,6 +14,7 @@ use gpufs_core::session::OpenFile;
 use gpufs_device::file::{
     IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence,
 };
+use gpufs_device::socket::{AF_INET, AF_UNIX, PollFd, SOCK_STREAM, SocketAddress};
 use gpufs_device::{Errno, Fs, fprintf};
 use gpufs_host::ring::Mode;
 use gpufs_host::session::{OpenError, SyncError};
@@ -127,6 +128,47 @@ fn paths_outside_are_refused() {
             "{mode}"
         );
         assert_eq!(fs::read_dir(folder.0.join("out")).expect("a folder").count(), 1, "{mode}");
+    }
+}
+
+/// No kernel in a sandbox makes a socket, or uses one otherwise than to read and write what the host gave.
+#[test]
+fn sockets_are_refused() {
+    for (mode, mut session) in sessions("sockets_are_refused", &Sandbox::new()) {
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().expect("two ends");
+        let socket = session.register_file(std::os::fd::OwnedFd::from(near)).expect("room");
+        far.write_all(b"given").expect("room");
+        once(&mut session, |fs| {
+            let (any, mut bytes) =
+                (SocketAddress::from(std::net::SocketAddr::from(([127, 0, 0, 1], 0))), [0; 8]);
+            let refused = [
+                fs.socket(AF_INET, SOCK_STREAM, 0).map(drop),
+                fs.socketpair(AF_UNIX, SOCK_STREAM, 0).map(drop),
+                fs.bind(socket, &any),
+                fs.listen(socket, 1),
+                fs.accept(socket, None).map(drop),
+                fs.accept4(socket, None, 0).map(drop),
+                fs.connect(socket, &any),
+                fs.shutdown(socket, 2),
+                fs.send(socket, b"x", 0).map(drop),
+                fs.sendto(socket, b"x", 0, &any).map(drop),
+                fs.recv(socket, &mut bytes, 0).map(drop),
+                fs.recvfrom(socket, &mut bytes, 0, &mut SocketAddress::default()).map(drop),
+                fs.setsockopt(socket, 1, 2, &bytes[..4]),
+                fs.getsockopt(socket, 1, 3, &mut bytes).map(drop),
+                fs.getsockname(socket).map(drop),
+                fs.getpeername(socket).map(drop),
+                fs.poll(&mut [PollFd { fd: socket.0.cast_signed(), events: 1, revents: 0 }], 0).map(drop),
+            ];
+            for (at, outcome) in refused.into_iter().enumerate() {
+                assert_eq!(outcome, Err(Errno::ACCES), "{mode}: call {at}");
+            }
+            assert_eq!(fs.read(socket, &mut bytes), Ok(5), "{mode}");
+            assert_eq!(fs.write(socket, b"kernel"), Ok(6), "{mode}");
+        });
+        let mut came = [0; 6];
+        std::io::Read::read_exact(&mut far, &mut came).expect("what the kernel wrote");
+        assert_eq!(&came, b"kernel");
     }
 }
 

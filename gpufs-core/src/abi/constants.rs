@@ -22,6 +22,9 @@ constants! {
     IORING_OP_WRITE_FIXED = 5, "`pwrite(2)` from a registered buffer.";
     IORING_OP_POLL_ADD = 6, "Waits until a file is ready (`poll(2)`).";
     IORING_OP_SYNC_FILE_RANGE = 8, "`sync_file_range(2)`.";
+    IORING_OP_SENDMSG = 9, "`sendmsg(2)`.";
+    IORING_OP_RECVMSG = 10, "`recvmsg(2)`.";
+    IORING_OP_ACCEPT = 13, "`accept4(2)`.";
     IORING_OP_ASYNC_CANCEL = 14, "Cancels another operation.";
     IORING_OP_FALLOCATE = 17, "`fallocate(2)`.";
     IORING_OP_OPENAT = 18, "`openat(2)`.";
@@ -31,6 +34,8 @@ constants! {
     IORING_OP_READ = 22, "`pread(2)`.";
     IORING_OP_WRITE = 23, "`pwrite(2)`.";
     IORING_OP_FADVISE = 24, "`posix_fadvise(2)`.";
+    IORING_OP_SEND = 26, "`send(2)`.";
+    IORING_OP_RECV = 27, "`recv(2)`.";
     IORING_OP_RENAMEAT = 35, "`renameat2(2)`.";
     IORING_OP_UNLINKAT = 36, "`unlinkat(2)`.";
     IORING_OP_MKDIRAT = 37, "`mkdirat(2)`, since Linux 5.15.";
@@ -68,6 +73,7 @@ constants! {
     IO_URING_OP_SUPPORTED = 1 << 0, "The kernel serves this opcode.";
     IORING_FSYNC_DATASYNC = 1 << 0, "`fdatasync(2)` rather than `fsync(2)`.";
     IORING_FILE_INDEX_ALLOC = u32::MAX, "The kernel picks a free slot of the registered files.";
+    IORING_ACCEPT_DONTWAIT = 1 << 1, "In `ioprio` of an accept: fails with `EAGAIN` rather than wait, since Linux 6.10.";
     IOSQE_FIXED_FILE = 1 << 0, "`fd` is an index of the registered files.";
     IOSQE_ASYNC = 1 << 4, "Always run in a worker.";
 }

@@ -39,6 +39,21 @@ opcodes! {
     SERVICE_CHILD = 13, "Which process a descriptor of `popen` belongs to.";
     SERVICE_WAIT = 14, "`waitpid(2)` of a process of `popen`, which does not wait.";
     SERVICE_CALL = 15, "Calls a function of the program.";
+    SERVICE_SOCKET = 0x10, "`socket(2)`.";
+    SERVICE_SOCKETPAIR = 0x11, "`socketpair(2)`: its first end.";
+    SERVICE_OTHER_END = 0x12, "The other end of what an entry made in two.";
+    SERVICE_BIND = 0x13, "`bind(2)`.";
+    SERVICE_LISTEN = 0x14, "`listen(2)`.";
+    SERVICE_ACCEPT = 0x15, "`accept4(2)`, which does not wait.";
+    SERVICE_CONNECT = 0x16, "`connect(2)`, which does not wait.";
+    SERVICE_SHUTDOWN = 0x17, "`shutdown(2)`.";
+    SERVICE_GETSOCKOPT = 0x18, "`getsockopt(2)`.";
+    SERVICE_SETSOCKOPT = 0x19, "`setsockopt(2)`.";
+    SERVICE_GETSOCKNAME = 0x1A, "`getsockname(2)`.";
+    SERVICE_GETPEERNAME = 0x1B, "`getpeername(2)`.";
+    SERVICE_POLL = 0x1C, "`poll(2)`, which does not wait.";
+    SERVICE_POLL_SET = 0x1D, "A descriptor that is ready when one of several is.";
+    SERVICE_POLL_END = 0x1E, "Closes one of `SERVICE_POLL_SET`.";
     SERVICE_ADD_STATUS_FLAGS = 0x30, "`fcntl(2)`: `F_SETFL` of what `F_GETFL` gives, and more.";
     SERVICE_MEMORY_FILE = 0x31, "`memfd_create(2)`, and `ftruncate(2)` of it.";
     SERVICE_RESIZE = 0x32, "`ftruncate(2)`, which io_uring has since Linux 6.9.";
@@ -120,7 +135,7 @@ pub const F_WRLCK: i16 = 1;
 pub const F_UNLCK: i16 = 2;
 
 impl Sqe {
-    const fn service(opcode: u8) -> Self {
+    pub(super) const fn service(opcode: u8) -> Self {
         Self { opcode, fd: -1, ..Self::ZERO }
     }
     /// Adds `flags` (`O_APPEND`, `O_NONBLOCK` …) to the status flags of an open file, as `fcntl(2)` with `F_SETFL`. Completes with 0.

@@ -7,7 +7,8 @@
 //! - **L-PROGRESS a** *An operation completes.* An operation that was committed is published ([P-PUBLISH]), the kernel completes it, and any
 //!   lane that waits on its ring delivers it.
 //! - **L-PROGRESS b** *A slot comes.* Slots are held by operations that some lane waits for, which end by (a), and by operations that may
-//!   never end, which leave some free ([R-8]). A lane that needs two slots at once holds neither while it waits.
+//!   never end, which leave some free ([R-8]). A lane that needs two slots at once holds neither while it waits; a poll with a
+//!   time limit holds its own, which was set aside for it ([R-8]), while it waits for one to be cancelled with.
 //! - **L-PROGRESS c** *A staging buffer comes.* Staging buffers are held only across (b) and (a) of operations that end by themselves. A lane
 //!   that waits for a file that is not ready (an empty or full pipe, a FIFO that no process reads) holds no staging buffer, slot or lock but
 //!   those that sets aside: it waits by a poll that was admitted, or else by naps and polls that are cancelled at once. So it keeps

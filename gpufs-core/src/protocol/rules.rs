@@ -47,8 +47,8 @@
 //! each. Besides these, only a poll of a file may be in flight without an end, and a ring has at most as many of those as
 //! [`Queue::begin_wait`](crate::Queue::begin_wait) admits. Every ring has more slots than both together, by two at least. Any other
 //! operation on a file that may wait for another party (a pipe, a FIFO, a socket, a terminal:
-//! [`OpenFile::may_wait`](crate::files::OpenFile::may_wait)) is told not to wait, or is cancelled after a while. An open of a FIFO is told
-//! not to wait.
+//! [`OpenFile::may_wait`](crate::files::OpenFile::may_wait)) is told not to wait, or is cancelled after a while. So are a
+//! send, a receive and an `accept`. An open of a FIFO is told not to wait.
 //!
 //! **R-9** *A ring that has failed says so by its CQ tail.* Where the ring service has stopped for good, the host stores
 //! [`Queue::failed_tail`](crate::Queue::failed_tail) there, 2³¹ past the CQ head that it sees, and again if a completion that was in flight

@@ -33,6 +33,12 @@
 //! well, and a transfer of several pieces goes through staging memory. The journal has no notes of such an open ([R-SERVE-4] holds as it
 //! stands): what a kernel opened is closed with the sandbox's own table of descriptors.
 //!
+//! **R-SERVE-8** *What sets a socket up is a service.* io_uring has parts of it since Linux 5.19 to 6.11, and it is done once for a connection at
+//! most. What moves bytes, `accept`, and waiting stay on the rings of I/O ([R-8]). A `connect` is begun by a service, which does not wait; its lane
+//! waits by a poll and asks again what came of it. A `poll` of several descriptors looks by a service; to wait, it has the host make one descriptor
+//! that is ready when one of them is, and polls that on its ring of I/O: one slot, however many there are. The host closes what a session leaves of
+//! these.
+//!
 //! # No state of its own
 //!
 //! An entry of the service ring goes through the states of every slot: claimed, armed, in flight, done, released. The words, who writes them,

@@ -9,6 +9,7 @@ mod ready;
 mod runs;
 mod serve;
 mod staging;
+mod until;
 mod vector;
 mod wait;
 
@@ -26,9 +27,11 @@ pub(crate) use abandon::abandoned;
 pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
+use ready::is_ready;
 pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
 pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
+pub(crate) use until::{Awaited, Progress, await_until, until_done};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;
 

@@ -69,7 +69,7 @@ impl<'a> Rests<'a> {
 }
 
 /// Puts one entry into the ring, through a slot that the lane has claimed for it, and releases once the outcome is known.
-fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
+pub(super) fn submit(queue: &Queue, claim: &SlotClaim, entry: Sqe) -> Operation {
     // SAFETY:
     // - claimed for this operation alone; the caller releases it where the outcome is known
     let operation = unsafe { queue.arm(Slot(claim.item(0))) };
@@ -157,7 +157,12 @@ pub(crate) fn poll_entry(target: Target, events: u32) -> Sqe {
 }
 
 /// Waits until a file is ready for one of `events`, or has failed or been hung up.
-fn await_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -> Result<(), Errno> {
+pub(super) fn await_ready(
+    session: &SessionTables,
+    lane: Lanes,
+    target: Target,
+    events: u32,
+) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
     let queue = &session.queues()[ring as usize];
     let mut rests = Rests::new(session, ring);
@@ -176,7 +181,12 @@ fn await_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32
 }
 
 /// Whether a file is ready for one of `events`, or has failed or been hung up.
-fn is_ready(session: &SessionTables, lane: Lanes, target: Target, events: u32) -> Result<bool, Errno> {
+pub(super) fn is_ready(
+    session: &SessionTables,
+    lane: Lanes,
+    target: Target,
+    events: u32,
+) -> Result<bool, Errno> {
     match Errno::check(operate_briefly(session, ring_of_warp(session), lane, poll_entry(target, events), 0)) {
         Ok(_) => Ok(true),
         Err(Errno::CANCELED) => Ok(false),

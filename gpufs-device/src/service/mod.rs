@@ -11,6 +11,8 @@
 //! | `time.rs` | `clock_gettime`, `time`, `nanosleep` |
 //! | `call.rs` | functions of the program |
 //!
+//! Those of sockets are in [`socket`](crate::socket).
+//!
 //! What differs from the system's calls:
 //!
 //! | call | difference |

@@ -12,6 +12,7 @@
 //! | `ungetc` | up to 8 bytes |
 //! | `fopen` | letters of the mode that mean nothing here are passed over, as in glibc, `m` and `c` among them; so is `,ccs=…`, where glibc opens a wide stream: there is none here, and bytes stay as they are |
 //! | `fdopen` with `"a"` | sets `O_APPEND` on the descriptor, and begins at the end (glibc: where the descriptor stands, if it had `O_APPEND`) |
+//! | a stream on a socket, for reading and writing | one buffer serves both directions: writing while bytes that came are not read yet is `ESPIPE`, as in glibc. A peer that does not wait for answers has two streams, `fdopen(socket, "r")` and `fdopen(dup(socket), "w")` |
 //! | `fileno`, and a stream beside its descriptor | a seekable file's descriptor has a position of its own: `fflush` and `fseek` put it where the stream stands, and only `fseek` moves the stream to where a descriptor was used. Where the stream appends, its descriptor stays where it was |
 //! | `freopen` | needs an entry of the file table more while both files are open; `EBUSY` for a stream of `fopen_shared`; what failed to be written of the old file is not reported |
 //! | `tmpfile` | the file never has a name (`O_TMPFILE`): `EOPNOTSUPP` where `/tmp` lies on a file system without such files |

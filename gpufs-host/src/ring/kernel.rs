@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use gpufs_core::abi::{
     Cqe, IORING_FEAT_NODROP, IORING_FEAT_SINGLE_MMAP, IORING_FEAT_SQPOLL_NONFIXED, IORING_OFF_SQ_RING,
-    IORING_OFF_SQES, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
-    IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT,
-    IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED,
-    IORING_OP_READV, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
+    IORING_OFF_SQES, IORING_OP_ACCEPT, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE,
+    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
+    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ,
+    IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_RENAMEAT,
+    IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IORING_REGISTER_PROBE,
     IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED,
     IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
@@ -28,7 +29,7 @@ use super::{Mode, RingConfig, RingMemory, RingParts};
 const HEADER_BYTES: usize = 4096;
 
 /// Opcodes and the first release that has each; whether gpufs can work without.
-const OPCODES: [(u8, &str, Release, Need); 23] = [
+const OPCODES: [(u8, &str, Release, Need); 28] = [
     (IORING_OP_NOP, "NOP", Release::new(5, 1), Need::Required),
     (IORING_OP_READV, "READV", Release::new(5, 1), Need::Required),
     (IORING_OP_WRITEV, "WRITEV", Release::new(5, 1), Need::Required),
@@ -37,6 +38,9 @@ const OPCODES: [(u8, &str, Release, Need); 23] = [
     (IORING_OP_WRITE_FIXED, "WRITE_FIXED", Release::new(5, 1), Need::Required),
     (IORING_OP_POLL_ADD, "POLL_ADD", Release::new(5, 1), Need::Required),
     (IORING_OP_SYNC_FILE_RANGE, "SYNC_FILE_RANGE", Release::new(5, 2), Need::Optional),
+    (IORING_OP_SENDMSG, "SENDMSG", Release::new(5, 3), Need::Required),
+    (IORING_OP_RECVMSG, "RECVMSG", Release::new(5, 3), Need::Required),
+    (IORING_OP_ACCEPT, "ACCEPT", Release::new(5, 5), Need::Required),
     (IORING_OP_ASYNC_CANCEL, "ASYNC_CANCEL", Release::new(5, 5), Need::Required),
     (IORING_OP_FALLOCATE, "FALLOCATE", Release::new(5, 6), Need::Required),
     (IORING_OP_OPENAT, "OPENAT", Release::new(5, 6), Need::Required),
@@ -46,6 +50,8 @@ const OPCODES: [(u8, &str, Release, Need); 23] = [
     (IORING_OP_READ, "READ", Release::new(5, 6), Need::Required),
     (IORING_OP_WRITE, "WRITE", Release::new(5, 6), Need::Required),
     (IORING_OP_FADVISE, "FADVISE", Release::new(5, 6), Need::Optional),
+    (IORING_OP_SEND, "SEND", Release::new(5, 6), Need::Required),
+    (IORING_OP_RECV, "RECV", Release::new(5, 6), Need::Required),
     (IORING_OP_RENAMEAT, "RENAMEAT", Release::new(5, 11), Need::Required),
     (IORING_OP_UNLINKAT, "UNLINKAT", Release::new(5, 11), Need::Required),
     (IORING_OP_MKDIRAT, "MKDIRAT", Release::new(5, 15), Need::Optional),

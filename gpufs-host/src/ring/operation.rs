@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE,
-    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
-    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READ_FIXED,
-    IORING_OP_READV, IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
+    CURRENT_POSITION, IORING_FILE_INDEX_ALLOC, IORING_FSYNC_DATASYNC, IORING_OP_ACCEPT, IORING_OP_CLOSE,
+    IORING_OP_FADVISE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE,
+    IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_READ,
+    IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_RENAMEAT,
+    IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC,
     IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
@@ -257,6 +258,15 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
             // SAFETY:
             // - by this function's contract
             match unsafe { transfer(sqe, ready, tables) } {
+                Ok(step) => return step,
+                Err(errno) => Err(errno),
+            }
+        }
+        IORING_OP_ACCEPT | IORING_OP_SEND | IORING_OP_SENDMSG | IORING_OP_RECV | IORING_OP_RECVMSG => {
+            let sockets = &tables.services.sockets;
+            // SAFETY:
+            // - by this function's contract
+            match tables.file(sqe).and_then(|file| unsafe { sockets.operate(sqe, file) }) {
                 Ok(step) => return step,
                 Err(errno) => Err(errno),
             }

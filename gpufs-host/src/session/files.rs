@@ -115,6 +115,7 @@ pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
     let terminal = unsafe { libc::isatty(descriptor) } == 1;
     match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFBLK | libc::S_IFDIR => flags |= OpenFile::SEEKABLE,
+        libc::S_IFSOCK => flags |= socket_flags(descriptor),
         libc::S_IFCHR if terminal => flags |= OpenFile::TERMINAL,
         // As `entry_flags` of `gpufs-device` has it.
         libc::S_IFCHR
@@ -125,6 +126,19 @@ pub(super) fn flags_of(descriptor: RawFd) -> Result<u32, Errno> {
         _ => {}
     }
     Ok(flags)
+}
+
+/// The flags of a socket.
+fn socket_flags(descriptor: RawFd) -> u32 {
+    let mut kind: libc::c_int = 0;
+    let mut bytes = size_of_val(&kind) as libc::socklen_t;
+    // SAFETY:
+    // - `kind` is valid for writing as many bytes
+    let asked = unsafe {
+        libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast(), &raw mut bytes)
+    };
+    let is_stream = asked == 0 && kind == libc::SOCK_STREAM;
+    if is_stream { OpenFile::SOCKET } else { OpenFile::SOCKET | OpenFile::MESSAGES }
 }
 
 fn last_errno() -> Errno {

@@ -95,6 +95,10 @@ fn prepare(held: &LockedStream, total: u64) -> Result<(), Errno> {
         if held.is_ahead_of_others() {
             return Err(STEP_BACK_FIRST);
         }
+        // A socket's bytes come once: what was read ahead would be lost.
+        if held.file_flags() & OpenFile::SOCKET != 0 && held.ahead() > 0 {
+            return held.fail(Errno::SPIPE);
+        }
         held.forget_read();
         let LockedStream { session, stream, lanes, .. } = *held;
         // The callers that wait are taken to write as much each: together, they would fill the block.

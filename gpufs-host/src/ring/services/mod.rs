@@ -2,11 +2,12 @@
 //! system calls. None waits for another party ([R-SERVE-3]): what would have to wait says `EAGAIN`.
 //!
 //! In this file: what is one system call. Elsewhere: directories (`directory.rs`), processes of `popen` (`processes.rs`), functions of the program
-//! (`functions.rs`).
+//! (`functions.rs`), sockets (`sockets.rs`).
 
 mod directory;
 mod functions;
 mod processes;
+mod sockets;
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -26,12 +27,14 @@ use directory::Directories;
 pub(crate) use functions::Functions;
 pub use functions::ServiceError;
 use processes::Processes;
+use sockets::Sockets;
 
 /// What the services of a session share, whichever of its rings they come by.
 #[derive(Debug, Default)]
 pub struct Services {
     processes: Processes,
     directories: Directories,
+    pub(super) sockets: Sockets,
     pub(crate) functions: Functions,
 }
 
@@ -65,6 +68,9 @@ impl Services {
             SERVICE_CALL => unsafe { self.functions.call(sqe) },
             // SAFETY:
             // - by this function's contract
+            socket if Sockets::has(socket) => unsafe { self.sockets.perform(sqe) },
+            // SAFETY:
+            // - by this function's contract
             _ => unsafe { one_call(sqe) },
         }
     }
@@ -78,6 +84,7 @@ impl Services {
         if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE) {
             super::workers::close_unseen(result);
         }
+        self.sockets.unseen(sqe, result);
     }
 }
 
