@@ -41,8 +41,11 @@ fn number(error: &(dyn std::error::Error + 'static), otherwise: c_int) -> c_int 
         if let Some(errno) = error.downcast_ref::<Errno>() {
             return errno.number();
         }
-        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
-            return number;
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            let busy = (error.kind() == io::ErrorKind::ResourceBusy).then_some(libc::EBUSY);
+            if let Some(number) = error.raw_os_error().or(busy) {
+                return number;
+            }
         }
         next = error.source();
     }
@@ -82,6 +85,11 @@ impl From<SyncError> for Failure {
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {
         Self::new(number(&error, libc::EINVAL), error.to_string())
+    }
+}
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(number(&error, libc::EIO), error.to_string())
     }
 }
 impl From<RegisterError> for Failure {

@@ -34,8 +34,8 @@ pub use given::{
 pub use options::Options;
 pub use sandbox::{GivenSandbox, Tree};
 pub use session::{
-    Host, Kernel, gpufs_host_begin, gpufs_host_close, gpufs_host_describe, gpufs_host_launch,
-    gpufs_host_open, gpufs_host_session, gpufs_host_synchronize, gpufs_host_use,
+    Host, Kernel, gpufs_host_adopt_credentials, gpufs_host_begin, gpufs_host_close, gpufs_host_describe,
+    gpufs_host_launch, gpufs_host_open, gpufs_host_session, gpufs_host_synchronize, gpufs_host_use,
 };
 pub use statistics::{FailureKind, Statistics, gpufs_host_failures, gpufs_host_statistics};
 pub use version::gpufs_version;

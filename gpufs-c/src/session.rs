@@ -265,6 +265,21 @@ pub unsafe extern "C" fn gpufs_host_begin(pointer: *mut Host) -> c_int {
     })
 }
 
+/// Lets kernels have the rights that the calling thread has now.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_adopt_credentials(pointer: *mut Host) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        host.lock()?.adopt_credentials()?;
+        Ok(0)
+    })
+}
+
 /// Waits for all kernels, and writes what their streams hold.
 ///
 /// # Safety

@@ -134,7 +134,8 @@ typedef struct gpufs_options {
                                    * turns off */
     uint32_t reserved;            /* 0 */
     const gpufs_sandbox *sandbox; /* what kernels may do; read by gpufs_host_open. Null: what the process may do when the
-                                   * session is opened; rights that it gives up later stay with the kernels */
+                                   * session is opened; rights that it gives up later stay with the kernels
+                                   * until gpufs_host_adopt_credentials */
 } gpufs_options;
 
 GPUFS_SIZE_(gpufs_options, 96);
@@ -185,6 +186,13 @@ int gpufs_host_launch(gpufs_host *host, unsigned blocks, unsigned threads, gpufs
  * argument. Call it before such launches, and again after each gpufs_host_synchronize. One call covers any number of
  * launches. 0 or -1. */
 int gpufs_host_begin(gpufs_host *host);
+
+/* Lets kernels have the rights that the calling thread has now: user, groups, capabilities, seccomp filters. Without this
+ * call they may do what the process could do when the session was opened, whatever it gives up later. Call it from a
+ * thread that has given up its rights, while no kernel runs. Files that are open stay so. 0, or -1: EBUSY (between a
+ * launch or gpufs_host_begin and gpufs_host_synchronize, or operations in flight), what the system refuses to the fewer
+ * rights. SECURITY.md says what is then. */
+int gpufs_host_adopt_credentials(gpufs_host *host);
 
 /* Makes the session the one that calls without a session go to: those of <gpufs/drop_in.h>. Null: none. 0, or -1.
  * CUDA and HIP files include <gpufs/use.h>, which has its contract. */

@@ -683,6 +683,14 @@ int main(void) {
     char text[256];
     CHECK(gpufs_host_describe(host, text, sizeof text) > 0 && strstr(text, "CPU lanes") == text);
     CHECK(gpufs_host_describe(host, NULL, 0) > 0);
+    CHECK_FAILS(gpufs_host_adopt_credentials(NULL), -1, EINVAL);
+    int ran = 0;
+    CHECK(gpufs_host_launch(host, 1, 1, nothing, &ran) == 0);
+    CHECK_FAILS(gpufs_host_adopt_credentials(host), -1, EBUSY);
+    CHECK(gpufs_host_synchronize(host) == 0 && ran == 1);
+    if (gpufs_host_adopt_credentials(host) != 0) {
+        printf("SKIP gpufs_host_adopt_credentials: %s\n", gpufs_last_error());
+    }
 
     CHECK(gpufs_host_launch(host, 1, 1, streams, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(slurp("untouched", text, sizeof text) == 0);

@@ -86,11 +86,13 @@ impl Queue {
     /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before.
     ///
     /// # Safety
-    /// The caller made the queue, all its words are zero, and no other thread uses it yet.
+    /// No other thread uses the queue. It is new, with words of zero; or nothing is in flight, every slot is free, and the ring below is another one.
     pub unsafe fn begin_at(&self, used: u32) {
         let words = self.words();
-        // ORDERING: relaxed, all three: the queue is handed to other threads afterwards.
+        // ORDERING: relaxed, all four: the queue is handed to other threads afterwards.
         words.tickets.0.set(u64::from(used) * TICKET);
+        // Publications that were left to a lane that never came: what they were for is published.
+        words.orphaned.0.set(0);
         words.published.0.set(used);
         words.drained.0.set(used);
     }

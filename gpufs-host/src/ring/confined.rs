@@ -123,6 +123,10 @@ impl Confined {
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         self.family.run(job)
     }
+    /// Starts functions of the program from the calling thread, with its rights.
+    pub(super) fn renew_outside(&self) -> std::io::Result<()> {
+        self.outside.as_ref().map_or(Ok(()), Outside::renew)
+    }
     /// Whether entries may name this descriptor.
     pub(crate) fn knows(&self, number: RawFd) -> bool {
         self.known(number).is_ok()

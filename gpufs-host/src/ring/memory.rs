@@ -174,6 +174,8 @@ enum Origin {
     Mapping,
     /// A mapping at a place of the source's.
     Placed,
+    /// Not at all: it has been moved away.
+    Moved,
 }
 
 /// One stretch of memory that the device shares; given back on drop.
@@ -242,6 +244,61 @@ impl Region {
         self.device = Some(unsafe { self.source.share(self.host, self.bytes) }?);
         Ok(self)
     }
+    /// Puts other memory in the place of its own, at the same addresses: that of `other`, whole pages of the host's that nobody else has, which
+    /// are moved. Its own is given back.
+    ///
+    /// # Errors
+    /// The system's refusal, with all as it was; or the device's, which then reaches nothing there any more.
+    ///
+    /// # Safety
+    /// `other` is a mapping of ordinary memory, of as many bytes at least, that is the caller's; what lies behind those is unmapped with it. Nothing
+    /// uses what lies in the region.
+    pub(super) unsafe fn replace(&mut self, other: NonNull<u8>) -> io::Result<()> {
+        if let Some(device) = self.device.take() {
+            // SAFETY:
+            // - `shared` shared exactly this, and the device uses nothing there, by this function's contract
+            unsafe { self.source.unshare(self.host, self.bytes) };
+            let moved = self.take_place(other);
+            // SAFETY:
+            // - whole pages at these addresses, whether they were moved or not, until this region's drop
+            let shared = unsafe { self.source.share(self.host, self.bytes) };
+            moved?;
+            return match shared {
+                Ok(again) => {
+                    self.device = Some(again);
+                    if again == device {
+                        Ok(())
+                    } else {
+                        Err(io::Error::other("the device sees it at another address"))
+                    }
+                }
+                Err(error) => Err(error),
+            };
+        }
+        self.take_place(other)
+    }
+    /// Gives nothing back but `rest`, some of its bytes: the others have been moved away.
+    ///
+    /// # Safety
+    /// That is so, and nobody refers to the rest.
+    pub(super) unsafe fn moved(mut self, rest: std::ops::Range<usize>) {
+        self.origin = Origin::Moved;
+        if !rest.is_empty() {
+            // SAFETY:
+            // - a part of the mapping that is still there, by this function's contract
+            unsafe { libc::munmap(self.host.as_ptr().wrapping_add(rest.start).cast(), rest.len()) };
+        }
+        // Sharing changes nothing where memory is the host's own, and undoing it neither.
+        self.device = None;
+    }
+    fn take_place(&self, other: NonNull<u8>) -> io::Result<()> {
+        let (old, bytes) = (other.as_ptr().cast(), self.bytes);
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY:
+        // - both are the caller's, by the contract of `replace`
+        let moved = unsafe { libc::mremap(old, bytes, bytes, flags, self.host.as_ptr()) };
+        if moved == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
     /// Where the device sees it.
     pub(super) fn device(&self) -> NonNull<u8> {
         self.device.unwrap_or(self.host)
@@ -269,6 +326,7 @@ impl Drop for Region {
             // SAFETY:
             // - the place came from this source, the mapping there is this region's, and the ring that used it is gone
             Origin::Placed => unsafe { self.source.give_back_place(self.host, self.bytes) },
+            Origin::Moved => {}
         }
     }
 }

@@ -22,6 +22,7 @@
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
 //! | `sandbox.rs`, `confined.rs`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
 //! | `family.rs`, `landlock.rs`, `restrict.rs` | the threads that are confined, and what the kernel's rings are restricted to |
+//! | `renew.rs`, `credentials.rs` | rings and threads made anew, with the rights that the program has left |
 //! | `services/` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
 //!
 //! Nothing here knows of sessions, streams or kernels, and nothing submits. What an entry says, and that its memory stays until its CQE is
@@ -31,6 +32,7 @@ mod addresses;
 mod choose;
 mod config;
 mod confined;
+mod credentials;
 mod error;
 mod failure;
 mod family;
@@ -47,6 +49,7 @@ mod paths;
 mod poll;
 mod prove;
 mod register;
+mod renew;
 mod restrict;
 mod rouse;
 mod sandbox;
@@ -70,6 +73,7 @@ pub use error::{MissingOpcode, RingError};
 pub use failure::{Failure, Stopped};
 pub use memory::{CpuMemory, MemorySource, RingMemory};
 pub use parts::RingParts;
+pub(crate) use renew::Known;
 pub(crate) use rouse::rouse;
 pub use sandbox::Sandbox;
 pub use service::{BusyGuard, Report, RingReport, RingService};

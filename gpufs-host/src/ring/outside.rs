@@ -16,17 +16,12 @@ pub(super) struct Outside(Mutex<Sender<Call>>);
 impl Outside {
     /// The calling thread must be in no family.
     pub(super) fn start() -> std::io::Result<Self> {
-        let (calls, waiting) = channel::<Call>();
-        let body = move || {
-            super::block_signals();
-            // Ends: when the sender is dropped.
-            for call in waiting {
-                // Without a thread the caller gets an error: nobody answers it.
-                let _ = std::thread::Builder::new().name("gpufs-function".into()).spawn(call);
-            }
-        };
-        std::thread::Builder::new().name("gpufs-outside".into()).spawn(body)?;
-        Ok(Self(Mutex::new(calls)))
+        thread().map(|calls| Self(Mutex::new(calls)))
+    }
+    /// As [`Outside::start`], for this one: later calls have the rights of the calling thread.
+    pub(super) fn renew(&self) -> std::io::Result<()> {
+        *lock(&self.0) = thread()?;
+        Ok(())
     }
 
     /// The result of `call`, in a thread of its own. `EAGAIN` where there is none to be had.
@@ -41,4 +36,19 @@ impl Outside {
         lock(&self.0).send(call).map_err(|_| Errno::AGAIN)?;
         heard.recv().unwrap_or(Err(Errno::AGAIN))
     }
+}
+
+/// A thread that starts others.
+fn thread() -> std::io::Result<Sender<Call>> {
+    let (calls, waiting) = channel::<Call>();
+    let body = move || {
+        super::block_signals();
+        // Ends: when the sender is dropped.
+        for call in waiting {
+            // Without a thread the caller gets an error: nobody answers it.
+            let _ = std::thread::Builder::new().name("gpufs-function".into()).spawn(call);
+        }
+    };
+    std::thread::Builder::new().name("gpufs-outside".into()).spawn(body)?;
+    Ok(calls)
 }

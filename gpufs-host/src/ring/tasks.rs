@@ -1,10 +1,15 @@
 //! What the workers of a ring are to do, what they are doing, and how much of it one takes at a time.
 
 use std::collections::VecDeque;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{SERVICE_CALL, SERVICE_OPCODES, SERVICE_POPEN, Sqe, is_of_paths};
 
+/// Workers that a ring starts with.
+pub(super) const WORKERS_INITIAL: usize = 4;
+/// Workers of a ring, and so operations that can block one at once.
+pub(super) const WORKERS_MAX: usize = 256;
 /// The most brief tasks that a worker takes at a time.
 const TAKEN_MAX: usize = 16;
 /// Brief tasks for which it pays to wake a worker.
@@ -114,6 +119,21 @@ impl Tasks {
             }
         }
         !held.tasks.is_empty()
+    }
+}
+
+/// Workers that brief operations get on so many cores. The ring service has a core, and so has the program. A ring of I/O, of which there are
+/// several, keeps to those that it starts with.
+pub(super) fn crew(cores: usize, for_services: bool) -> usize {
+    if for_services { cores.saturating_sub(2).clamp(WORKERS_INITIAL, WORKERS_MAX) } else { WORKERS_INITIAL }
+}
+
+/// Closes the descriptor of an open whose result is not posted.
+pub(super) fn close_unseen(result: i32) {
+    if result >= 0 {
+        // SAFETY:
+        // - the kernel has just made this descriptor, and nothing else owns it
+        drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }
 

@@ -13,7 +13,6 @@
 //! [`tasks`]: super::tasks
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,15 +25,11 @@ use super::confined::Confined;
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
 use super::services::Services;
-use super::tasks::{BRIEF_OF_A_WAKE, Held, Tasks};
+use super::tasks::{BRIEF_OF_A_WAKE, Held, Tasks, WORKERS_INITIAL, WORKERS_MAX, close_unseen, crew};
 use super::{RingParts, sys};
 
 pub(super) use super::tasks::Task;
 
-/// Workers that a ring starts with.
-const WORKERS_INITIAL: usize = 4;
-/// Workers of a ring, and so operations that can block one at once.
-const WORKERS_MAX: usize = 256;
 /// After this long without progress, entries that wait get another worker.
 const NEW_WORKER_AFTER: Duration = Duration::from_millis(1);
 /// After this long without progress, entries that wait end with `EBUSY` where no worker can be added.
@@ -71,12 +66,6 @@ pub(super) struct WorkerPool {
     cores: usize,
     /// Workers that brief operations get.
     crew: usize,
-}
-
-/// Workers that brief operations get on so many cores. The ring service has a core, and so has the program. A ring of I/O, of which there are
-/// several, keeps to those that it starts with.
-fn crew(cores: usize, for_services: bool) -> usize {
-    if for_services { cores.saturating_sub(2).clamp(WORKERS_INITIAL, WORKERS_MAX) } else { WORKERS_INITIAL }
 }
 
 #[derive(Debug)]
@@ -440,8 +429,8 @@ impl WorkerPool {
 
     /// Ends all threads. Drops entries that no worker has begun, and those that wait for pipes and sockets; other operations run to
     /// their end. Detaches a worker whose system call does not return within [`STOP_MAX`], as an open of a FIFO may never return: it touches
-    /// the ring no more, and ends when the call does.
-    pub(super) fn stop(&self) {
+    /// the ring no more, and ends when the call does. Whether all have ended.
+    pub(super) fn stop(&self) -> bool {
         let (mut workers, watcher) = {
             let mut queue = lock(&self.queue);
             queue.stopped = true;
@@ -460,13 +449,27 @@ impl WorkerPool {
             }
             std::thread::sleep(NAP);
         }
-        drop(workers);
+        let all_ended = workers.is_empty();
         if let Some(watcher) = watcher {
             // It waits only for the event.
             let _ = watcher.join();
         }
         // A worker that posts meanwhile has seen that the pool stops, or does not wait.
         *lock(&self.post) = true;
+        all_ended
+    }
+
+    /// Ends all threads, of a ring with nothing in flight, so that others can be started in their place; false where one does not end in time:
+    /// the pool is stopped then.
+    pub(super) fn pause(&self) -> bool {
+        if !self.stop() {
+            return false;
+        }
+        let mut queue = lock(&self.queue);
+        queue.tasks = Tasks::default();
+        queue.stopped = false;
+        *lock(&self.post) = false;
+        true
     }
 }
 
@@ -481,14 +484,5 @@ impl Queue {
         }
         self.tasks.push(Task::Answer { user_data, result });
         0
-    }
-}
-
-/// Closes the descriptor of an open whose result is not posted.
-pub(super) fn close_unseen(result: i32) {
-    if result >= 0 {
-        // SAFETY:
-        // - the kernel has just made this descriptor, and nothing else owns it
-        drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }

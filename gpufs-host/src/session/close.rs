@@ -22,7 +22,7 @@ const NAP: Duration = Duration::from_micros(50);
 
 impl Body {
     /// Waits until nothing is in flight, for a while; whether that is so.
-    fn settle(&self) -> bool {
+    pub(super) fn settle(&self) -> bool {
         let started = Instant::now();
         // Ends: at `SETTLE_MAX`.
         loop {

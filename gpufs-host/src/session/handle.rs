@@ -223,6 +223,34 @@ impl Session {
         }
     }
 
+    /// Lets kernels have the rights that the calling thread has now: its user, groups and capabilities (`credentials(7)`), and its seccomp filters.
+    ///
+    /// Without this call, what a kernel may do is what the process could do when the session was opened, whatever the process gives up later: so it
+    /// is for certain where Linux's own threads serve the rings (the mode `sqpoll`). Call it from a thread that has given up its rights.
+    ///
+    /// Rings are set up anew, and threads that serve them started anew, from the calling thread. Files that kernels or the host have open stay so.
+    /// Threads of a sandbox take the user, groups and capabilities, which takes rights that they have; they have the filters that all threads of the
+    /// process have. No filter is asked for operations of io_uring (`seccomp(2)`), in any mode but `threads`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = gpufs_host::Session::builder().cpu()?;
+    /// // … setresuid(2), capset(2) …
+    /// session.adopt_credentials()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) while kernels run or operations are in flight. What the system refuses to the fewer rights: the
+    /// limit of locked memory, io_uring itself (`kernel.io_uring_disabled`), a ring in the caller's memory (Linux before 6.10); a session whose rings
+    /// lie in memory of a GPU's runtime. Kernels have their old rights then, but where the error names a sandbox's threads or the moving of a ring:
+    /// the session is to be dropped.
+    pub fn adopt_credentials(&mut self) -> io::Result<()> {
+        let mut body = self.live.enter().map_err(io::Error::other)?;
+        body.adopt_credentials()
+    }
+
     /// Where kernels find the tables: the argument of a kernel that the program launches itself. On CPU lanes, the host's own.
     #[must_use]
     pub fn device_tables(&self) -> u64 {

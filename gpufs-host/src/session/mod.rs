@@ -23,11 +23,13 @@
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
+//! | `adopt.rs` | rights that the program has given up since |
 //! | `alone.rs` | calls of threads and of other sessions' lanes: who waits for whom |
 //! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
 //!
 //! The protocol of streams and rings is not here (`gpufs_core`), nor what a GPU's runtime is asked to do (`gpu`).
 
+mod adopt;
 mod alone;
 mod buffer;
 mod builder;

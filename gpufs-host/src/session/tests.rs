@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use gpufs_core::Errno;
 use gpufs_core::kernel::Kernel;
 
 use gpufs_core::session::SessionTables;
@@ -64,6 +65,60 @@ fn launches_run_at_once_and_end_one_by_one() {
     drop(session);
     assert_eq!(gpu.counts(), [0; 4], "everything was given back");
     assert_eq!(Arc::strong_count(&gpu), 1, "and the GPU let go");
+}
+
+#[test]
+fn what_takes_the_tables_is_refused_while_the_gpu_has_them() {
+    let gpu = Arc::new(Fake::default());
+    let mut session = on(&gpu);
+    let null = || std::fs::File::open("/dev/null").unwrap();
+    let kept = session.register_file(null()).unwrap();
+    session.start::<Known>(ONE, 0).unwrap();
+    let errno = |error: &dyn std::error::Error| {
+        error.source().and_then(|source| source.downcast_ref::<Errno>()).copied()
+    };
+    assert_eq!(errno(&session.register_file(null()).unwrap_err()), Some(Errno::BUSY));
+    assert_eq!(errno(&session.unregister_file(kept).unwrap_err()), Some(Errno::BUSY));
+    assert_eq!(session.with_tables(|_| ()), Err(Errno::BUSY));
+    assert_eq!(session.fopen("/dev/null", "r").unwrap_err().errno(), Errno::BUSY);
+    assert_eq!(session.fdopen(null(), "r").unwrap_err().errno(), Errno::BUSY);
+    let busy = session.adopt_credentials().unwrap_err();
+    assert_eq!(busy.kind(), std::io::ErrorKind::ResourceBusy);
+    assert!(session.register_buffer(1).unwrap_err().to_string().contains("synchronize first"));
+    assert_eq!(session.fs().nop(), Err(Errno::BUSY), "a thread of the host");
+    gpu.end(1, State::Done);
+    session.synchronize().unwrap();
+    session.unregister_file(kept).unwrap();
+    session.adopt_credentials().unwrap();
+    assert_eq!(session.with_tables(|fs| fs.nop()), Ok(Ok(())));
+}
+
+/// The GPU lets the memory of a ring go that is made anew, and gets what lies there then.
+#[test]
+fn rings_are_made_anew_below_a_gpu() {
+    for memory in [RingMemory::Kernel, RingMemory::Caller, RingMemory::Runtime] {
+        let gpu = Arc::new(Fake::default());
+        let builder = Session::builder().mode(Mode::Sqpoll).ring_memory(memory).rings(1).buffers(2 << 20);
+        let mut session = match Session::open(&builder, Backend::Gpu(gpu.clone())) {
+            Ok(session) => session,
+            Err(error) => {
+                println!("SKIP rings_are_made_anew_below_a_gpu, {memory}: {error}");
+                continue;
+            }
+        };
+        let shared = gpu.counts();
+        let adopted = session.adopt_credentials();
+        if memory == RingMemory::Runtime {
+            let said = adopted.unwrap_err().to_string();
+            assert!(said.contains("open another"), "{said}");
+        } else {
+            adopted.unwrap();
+        }
+        assert_eq!(gpu.counts(), shared, "{memory}: as many places as before");
+        assert_eq!(session.with_tables(|fs| fs.nop()), Ok(Ok(())), "{memory}");
+        drop(session);
+        assert_eq!(gpu.counts(), [0; 4], "{memory}: everything was given back");
+    }
 }
 
 #[test]

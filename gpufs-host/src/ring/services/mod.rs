@@ -79,10 +79,10 @@ impl Services {
     pub(super) fn unseen(&self, sqe: &Sqe, result: i32) {
         if sqe.opcode == SERVICE_POPEN && result >= 0 {
             let _ = self.processes.detach(result);
-            super::workers::close_unseen(result);
+            super::tasks::close_unseen(result);
         }
         if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE) {
-            super::workers::close_unseen(result);
+            super::tasks::close_unseen(result);
         }
         self.sockets.unseen(sqe, result);
     }
@@ -148,7 +148,7 @@ fn memory_file(length: u64, appends: bool) -> Result<i32, Errno> {
         // SAFETY:
         // - these calls take numbers and touch no memory
         if let Err(errno) = unsafe { sys::call(call, arguments) } {
-            super::workers::close_unseen(number);
+            super::tasks::close_unseen(number);
             return Err(errno);
         }
     }

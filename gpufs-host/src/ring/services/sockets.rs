@@ -68,11 +68,11 @@ impl Sockets {
     pub(super) fn unseen(&self, sqe: &Sqe, result: i32) {
         match sqe.opcode {
             SERVICE_SOCKETPAIR => {
-                let _ = self.other_end(result).map(super::super::workers::close_unseen);
-                super::super::workers::close_unseen(result);
+                let _ = self.other_end(result).map(super::super::tasks::close_unseen);
+                super::super::tasks::close_unseen(result);
             }
             SERVICE_SOCKET | SERVICE_ACCEPT | SERVICE_OTHER_END | IORING_OP_ACCEPT => {
-                super::super::workers::close_unseen(result);
+                super::super::tasks::close_unseen(result);
             }
             SERVICE_POLL_SET => drop(lock(&self.sets).remove(&result)),
             _ => {}
