@@ -88,7 +88,7 @@ unsafe fn session_of(handle: u64) -> Result<(u64, &'static SessionTables), Errno
 }
 
 impl File {
-    /// The stream as one word. Never 0, and never an address.
+    /// The stream as one word. Never an address, and never 0, but for a stream of a session that was closed: then it is no handle.
     #[must_use]
     pub fn to_handle(self) -> u64 {
         self.to_handle_at(core::ptr::from_ref(self.session).addr() as u64)
@@ -97,7 +97,12 @@ impl File {
     /// [`File::to_handle`] for a device that sees the session at `session`.
     #[must_use]
     pub fn to_handle_at(self, session: u64) -> u64 {
-        pack(session + u64::from(self.stream().home.peek()), self.generation)
+        let home = self.stream().home.peek();
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        if home == 0 {
+            return 0;
+        }
+        pack(session + u64::from(home), self.generation)
     }
 
     /// The stream of a handle.
