@@ -113,6 +113,8 @@ impl Ring {
             ready: ready.as_ptr(),
             slots: slots.as_ptr(),
             free: set,
+            // No operation is noted here.
+            endless: set,
             capacity,
             results: if keeps { &raw const results[1] } else { std::ptr::null() },
         };

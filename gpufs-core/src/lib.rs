@@ -43,13 +43,14 @@
 //! let (sq_tail, cq_head, cq_tail) = <(SharedWord, SharedWord, SharedWord)>::default();
 //! let (sqe, cqe) = (EntryCell::new(Sqe::default()), EntryCell::new(Cqe::default()));
 //! let (words, mark, slot) = (QueueWords::default(), DeviceWord::new(0), DeviceWord64::new(0));
-//! let free = DeviceWord64::new(1);
+//! let (free, endless) = (DeviceWord64::new(1), DeviceWord64::new(0));
 //! let parts = QueueParts {
 //!     sq_tail: &sq_tail, cq_head: &cq_head, cq_tail: &cq_tail,
 //!     sqes: &sqe, cqes: &cqe, sq_entries: 1, cq_entries: 1,
 //!     words: &words, ready: &mark, slots: &slot,
-//!     // Sound: one word, which outlives the set.
+//!     // Sound: one word each, which outlives the set.
 //!     free: unsafe { FreeSet::new(&free, 1) },
+//!     endless: unsafe { FreeSet::new(&endless, 1) },
 //!     capacity: 1, results: std::ptr::null(),
 //! };
 //! // Sound: everything outlives the queue, and all indices begin at 0.

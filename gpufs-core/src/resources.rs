@@ -47,6 +47,8 @@ pub struct ResourcesParts {
     /// Device memory for the text of lines that are read ahead (`stream::readahead`): buffers of twice a stream buffer's size. `base` is 0
     /// where there is none.
     pub line_buffers: BufferPool,
+    /// Bounce buffers of asynchronous operations ([R-ASYNC-5]).
+    pub async_buffers: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to `stream::BLOCKS_MAX`.

@@ -4,6 +4,7 @@
 //! SessionTables ─┬─ resources ─┬─ queues[]        one per ring
 //!                │             ├─ files[]         descriptors that device code opened or the host registered
 //!                │             ├─ staging         pool: bounce buffers of calls in progress, paths, statx results
+//!                │             ├─ async_buffers   pool: bounce buffers of asynchronous operations
 //!                │             ├─ stream_buffers  pool: the blocks of open streams
 //!                │             ├─ regions[]       memory the host registered, used in place
 //!                │             ├─ stall           where a wait gave up, in host memory

@@ -41,6 +41,7 @@
 //! |---|---|---|
 //! | [`stdio`] | streams: `fopen`, `fwrite`, `fprintf`, `fgets` …; how they differ from a CPU's | 1, 2, 3, 9 |
 //! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
+//! | [`aio`] | operations that are started now and waited for later | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`socket`] | sockets: `socket`, `accept`, `send` …, and `poll` | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
@@ -60,6 +61,7 @@
 #![cfg_attr(target_arch = "amdgpu", feature(gpu_intrinsics))]
 #![deny(unsafe_code)]
 
+pub mod aio;
 #[cfg(feature = "embedded-io")]
 pub mod embedded;
 pub mod file;

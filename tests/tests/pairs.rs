@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
+use gpufs_device::aio::{Pending, wait_all};
 use gpufs_device::file::{
     AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
 };
@@ -151,6 +152,31 @@ macro_rules! perform {
             Call::Fdatasync => fs.fdatasync(*descriptor).map(|()| 0),
             // Refused before Linux 6.9.
             Call::Ftruncate => fs.ftruncate(*descriptor, 5).or(Ok(())).map(|()| 0),
+            Call::AioRead => {
+                fs.start_pread(*descriptor, 8, 0).and_then(Pending::wait).map(|done| done.count() as u64)
+            }
+            Call::AioWrite => fs.start_pwrite(*descriptor, b"abc", 1).and_then(Pending::wait).map(|_| 0),
+            Call::AioFsync => fs.start_fsync(*descriptor).and_then(Pending::wait).map(|_| 0),
+            Call::AioError => fs.start_fsync(*descriptor).and_then(|pending| {
+                while !pending.is_done() {
+                    warp::nap(1_000);
+                }
+                pending.wait().map(|_| 0)
+            }),
+            Call::AioReturn => {
+                let read = fs.start_pread(*descriptor, 8, 3);
+                read.and_then(|read| read.wait_into(&mut bytes)).map(|_| u64::from_le_bytes(bytes))
+            }
+            Call::AioSuspend => fs
+                .start_fsync(*descriptor)
+                .and_then(|pending| wait_all([&pending]).and_then(|()| pending.wait()))
+                .map(|_| 0),
+            // It may be complete before.
+            Call::AioCancel => fs.start_pread(*descriptor, 8, 0).and_then(|pending| {
+                let asked = pending.cancel();
+                let _ = pending.wait();
+                asked.map(|_| 0)
+            }),
             Call::Readlink => fs.readlink(path, &mut bytes).map(|count| count as u64),
             Call::Openat => {
                 fs.openat(AT_FDCWD, path, O_RDWR, 0).and_then(|opened| fs.close(opened)).map(|()| 0)

@@ -6,6 +6,7 @@
 //! | [`proofs`] | why that is safe: `[P-OVERWRITE]`, `[P-CQ]`, `[P-FAILED]`, `[P-MARK]`, `[P-ONCE]`, `[P-PUBLISH]`, `[P-WAKE]` |
 //! | [`progress`] | why every wait ends: `[L-PROGRESS a]` to `[L-PROGRESS e]` |
 //! | [`sharing`] | the rules of streams that several threads open by the same path: `[R-SHARE-1]` to `[R-SHARE-6]` |
+//! | [`asynchronous`] | operations that nobody waits for yet: `[R-ASYNC-1]` to `[R-ASYNC-7]`, and their proofs |
 //! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-6]` |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!
@@ -51,9 +52,12 @@
 //! | head step | the poller stores the CQ head when it passes a multiple of this |
 //! | stream buffer | memory of a pool in which one block of a stream lies; beyond each stream's own they are *spare* |
 //! | ring service | whatever serves the ring on the host's side: the kernel's thread, or the host's |
+//! | handle | what a lane has of an asynchronous operation that it started: ring, token and round |
+//! | round | the time between two ends of kernels at which the host has ended all asynchronous operations |
 //! | service ring | the ring for operations that io_uring does not have; host threads serve it |
 //! | service | an operation of the service ring, or a function of the program that it calls |
 
+pub mod asynchronous;
 pub mod progress;
 pub mod proofs;
 pub mod rules;

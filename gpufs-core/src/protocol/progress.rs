@@ -5,9 +5,10 @@
 //! finish: the publisher, the poller, and a warp between reserving and committing stream space ([D-13]).
 //!
 //! - **L-PROGRESS a** *An operation completes.* An operation that was committed is published ([P-PUBLISH]), the kernel completes it, and any
-//!   lane that waits on its ring delivers it.
+//!   lane that waits on its ring delivers it. One that nobody waits for is published by who started it ([P-ASYNC-PUBLISH]), and delivered when a
+//!   lane waits or asks, or when the host ends it ([R-ASYNC-6]).
 //! - **L-PROGRESS b** *A slot comes.* Slots are held by operations that some lane waits for, which end by (a), and by operations that may
-//!   never end, which leave some free ([R-8]). A lane that needs two slots at once holds neither while it waits; a poll with a
+//!   never end, which leave some free ([R-8], [P-ASYNC-PROGRESS]). A lane that needs two slots at once holds neither while it waits; a poll with a
 //!   time limit holds its own, which was set aside for it ([R-8]), while it waits for one to be cancelled with.
 //! - **L-PROGRESS c** *A staging buffer comes.* Staging buffers are held only across (b) and (a) of operations that end by themselves. A lane
 //!   that waits for a file that is not ready (an empty or full pipe, a FIFO that no process reads) holds no staging buffer, slot or lock but

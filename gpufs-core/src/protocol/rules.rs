@@ -44,9 +44,9 @@
 //!
 //! **R-8** *An operation that may never end holds a slot that was set aside for it.* Operations on stream buffers (writes of stream blocks,
 //! reads ahead of lines, fills of streams that read and the polls before them) are never more than the session's stream buffers, one
-//! each. Besides these, only a poll of a file may be in flight without an end, and a ring has at most as many of those as
-//! [`Queue::begin_wait`](crate::Queue::begin_wait) admits. Every ring has more slots than both together, by two at least. Any other
-//! operation on a file that may wait for another party (a pipe, a FIFO, a socket, a terminal:
+//! each. Besides these, only polls of files and asynchronous operations ([R-ASYNC-1]) may be in flight without an end, and a ring has at most as
+//! many of those together as [`Queue::begin_waits`](crate::Queue::begin_waits) admits. Every ring has more slots than all of these, by
+//! two at least. Any other operation on a file that may wait for another party (a pipe, a FIFO, a socket, a terminal:
 //! [`OpenFile::may_wait`](crate::files::OpenFile::may_wait)) is told not to wait, or is cancelled after a while. So are a
 //! send, a receive and an `accept`. An open of a FIFO is told not to wait.
 //!

@@ -12,6 +12,7 @@
 //! | ... in a kept result | [`journal`](crate::journal) | 31 | the same | a result is compared only with the token in the place's record in force, which names the slot's last operation | `journal.rs::a_kept_result_outlives_its_queue` |
 //! | an operation's counters ([`Counters`](crate::Counters)), bytes and lines counted | [`Counters`](crate::Counters) | 64 | never | – | – |
 //! | waits without an end | `waits` | 32 | – | lanes that are present: each counts itself once, and is taken off again | `waits.rs` |
+//! | rounds of asynchronous operations | `waits` | 32 | months of sessions that synchronize 1,000 times a second | a handle that was kept for exactly so long, and whose slot has come to the same generation, would name a later operation | – |
 //! | tickets of a [`TicketLock`](crate::lock::TicketLock) | streams, files | 32 | 7 minutes | they run free: fewer than 2³² lanes wait, of whom each draws one | `lock.rs::a_ticket_lock_comes_round` |
 //! | a stream's position | its cursor, `closed_at`, `granted_to` | 48 | 94 minutes | past [`Stream::SPENT`](crate::stream::Stream::SPENT), 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and starts again with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_anew` |
 //! | a stream's room | `available` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |

@@ -143,6 +143,16 @@ impl Queue {
         }
     }
 
+    /// Adopts what a publisher left, and says whether the tail has passed `ticket`, or will without another lane's help. A lane that committed
+    /// `ticket` and will not drain calls this until it is true. Waits for nothing. [R-ASYNC-2].
+    #[must_use]
+    pub fn pass_to(&self, ticket: Ticket) -> bool {
+        self.adopt();
+        // ORDERING: relaxed: the publisher stores it right before the tail, and nothing else hangs on it. At most `capacity` tickets are drawn
+        // and not published, so one that is further on was passed.
+        ticket.0.wrapping_sub(self.words().published.0.peek()) >= self.parts.capacity
+    }
+
     /// Publishes every ready batch in ticket order, on behalf of `served` publications. The publisher. [R-5d].
     #[inline(always)]
     #[expect(

@@ -159,26 +159,96 @@ impl Queue {
     /// wait. It calls [`Queue::end_wait`] when it has released the slot..
     #[must_use]
     pub fn begin_wait(&self) -> bool {
+        self.begin_waits(1) == 1
+    }
+
+    /// [`Queue::begin_wait`] of up to `wanted` operations: how many, fewer only where no more may be in flight. One lane, for its warp.
+    #[must_use]
+    pub fn begin_waits(&self, wanted: u32) -> u32 {
         let waits = &self.words().waits.0;
         // ORDERING: relaxed: constant.
         let most = waits.most.peek();
         // ORDERING: relaxed load first, so that waiters do not contend for the word; then acquire and release, device, partner
-        // `end_wait`: the slot of the wait before was free by then.
+        // `end_waits`: the slots of the waits before were free by then.
         if waits.begun.peek() >= most {
-            return false;
+            return 0;
         }
-        let admitted = waits.begun.fetch_add(1) < most;
-        if !admitted {
-            waits.begun.fetch_sub(1);
+        let admitted = most.saturating_sub(waits.begun.fetch_add(wanted)).min(wanted);
+        if admitted < wanted {
+            waits.begun.fetch_sub(wanted - admitted);
         }
         admitted
     }
 
     /// Lets another begin.
     pub fn end_wait(&self) {
-        // ORDERING: acquire and release, device, partner `begin_wait`.
-        let before = self.words().waits.0.begun.fetch_sub(1);
-        debug_assert!(before > 0);
+        self.end_waits(1);
+    }
+
+    /// Lets `ended` others begin. One lane, when the slots of those that ended are released.
+    pub fn end_waits(&self, ended: u32) {
+        // ORDERING: acquire and release, device, partner `begin_waits`.
+        let before = self.words().waits.0.begun.fetch_sub(ended);
+        debug_assert!(before >= ended);
+    }
+
+    /// Notes of an asynchronous operation that it may never end. Its lane, between arming and commit.
+    pub fn note_endless(&self, operation: Operation) {
+        self.parts.endless.release(Claim::single(operation.slot.0));
+    }
+
+    /// Takes the note back. The lane that takes the result, before it releases the slot.
+    pub fn clear_endless(&self, operation: Operation) {
+        let noted = self.parts.endless.claim_item(operation.slot.0);
+        debug_assert!(noted, "noted when it was started");
+    }
+
+    /// The operation that was in flight last in a slot, while it is so, and whether it was noted that it may never end. Exact while no kernel
+    /// runs.
+    #[must_use]
+    pub fn in_flight(&self, slot: Slot) -> Option<(Operation, bool)> {
+        // ORDERING: acquire, device, partner `deliver`.
+        let word = self.slot(slot).observe();
+        let generation = (word >> 33) as u32;
+        let live = generation != 0 && word & DONE == 0 && !self.parts.free.is_free(slot.0);
+        live.then(|| (Operation { slot, generation }, self.parts.endless.is_free(slot.0)))
+    }
+
+    /// The result that was delivered to a slot and not taken, if there is one. Exact while no kernel runs.
+    #[must_use]
+    pub fn untaken(&self, slot: Slot) -> Option<i32> {
+        // ORDERING: acquire, device, partner `deliver`.
+        let word = self.slot(slot).observe();
+        #[expect(clippy::cast_possible_truncation, reason = "the low half is the result")]
+        (word & DONE != 0 && !self.parts.free.is_free(slot.0)).then_some((word as u32).cast_signed())
+    }
+
+    /// Operations that were begun and have not ended. Exact while no kernel runs.
+    #[must_use]
+    pub fn waits(&self) -> u32 {
+        // ORDERING: relaxed: a statistic.
+        self.words().waits.0.begun.peek()
+    }
+
+    /// How often the host has ended all asynchronous operations: what a lane has of one is of no use in a later round. [R-ASYNC-6].
+    #[must_use]
+    pub fn round(&self) -> u32 {
+        // ORDERING: relaxed: constant while kernels run.
+        self.words().waits.0.rounds.peek()
+    }
+
+    /// Begins a new round, with the `waits` operations that are still in flight. The host, while no kernel runs and no call is inside, when it has
+    /// released the slots of all others. [R-ASYNC-6].
+    pub fn begin_round(&self, waits: u32) {
+        for slot in 0..self.capacity() {
+            if self.parts.free.is_free(slot) {
+                let _ = self.parts.endless.claim_item(slot);
+            }
+        }
+        let words = &self.words().waits.0;
+        // ORDERING: relaxed, both: the next launch publishes them.
+        words.begun.set(waits);
+        words.rounds.set(words.rounds.peek().wrapping_add(1));
     }
 
     /// Gives slots back. One lane, after every operation in them is done and its outcome was read.

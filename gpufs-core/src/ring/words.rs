@@ -21,7 +21,7 @@ pub struct CacheAligned<T>(pub T);
 /// | `published` | runs free, monotonic, at most the next ticket | the publisher |
 /// | `poller` | 0, 1 | any lane that drains |
 /// | `drained` | runs free, at most the CQ tail | the poller |
-/// | `waits` | see there | a lane that begins or ends a wait without an end |
+/// | `waits` | see there | a lane that begins or ends a wait without an end, or an asynchronous operation; the host, while no kernel runs |
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct QueueWords {
@@ -43,7 +43,7 @@ pub struct QueueWords {
     pub(super) drained: CacheAligned<DeviceWord>,
     /// Operations submitted, tail stores, completions drained, looks at an empty CQ, stale completions, waits for a slot: counters.
     pub(super) counters: CacheAligned<Counters>,
-    /// Waits without an end ([R-8]).
+    /// Waits without an end, and asynchronous operations ([R-8]).
     pub(super) waits: CacheAligned<Waits>,
 }
 
@@ -66,8 +66,10 @@ impl QueueWords {
 pub(super) struct Waits {
     /// As many as there may be. Constant while kernels run.
     pub(super) most: DeviceWord,
-    /// Those begun and not ended, and attempts to begin one that have not been taken back yet.
+    /// Those begun and not ended, and attempts to begin some that have not been taken back yet.
     pub(super) begun: DeviceWord,
+    /// How often the host has ended all of them ([R-ASYNC-6]). Constant while kernels run.
+    pub(super) rounds: DeviceWord,
 }
 
 /// What a queue counts. Each only grows.
@@ -125,6 +127,8 @@ pub struct QueueParts {
     pub slots: *const DeviceWord64,
     /// The free slots: `capacity` of them.
     pub free: FreeSet,
+    /// The slots in which an asynchronous operation is that may never end: a bit for each of the `capacity`, set while one is.
+    pub endless: FreeSet,
     /// Slots: at most min(`sq_entries`, `cq_entries`); at most half of `cq_entries` where there are `results`.
     pub capacity: u32,
     /// `capacity` words in host memory, or null: the result of the last [`Operation::JOURNALED`] operation of each slot.

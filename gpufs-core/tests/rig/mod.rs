@@ -57,6 +57,7 @@ pub(crate) struct Rig {
     ready: Vec<DeviceWord>,
     slots: Vec<DeviceWord64>,
     free: Vec<DeviceWord64>,
+    endless: Vec<DeviceWord64>,
     /// Device's side of the ring.
     pub(crate) queue: Queue,
 }
@@ -80,6 +81,10 @@ impl Rig {
         let word_count = FreeSet::words_for(shape.capacity);
         let free: Vec<_> =
             (0..word_count).map(|word| word64(FreeSet::initial_word(shape.capacity, word))).collect();
+        let endless: Vec<_> = (0..word_count).map(|_| word64(0)).collect();
+        // SAFETY:
+        // - as below
+        let endless_set = unsafe { FreeSet::new(endless.as_ptr(), word_count) };
         // SAFETY:
         // - the words are the rig's, whose vectors are never resized and live as long as the queue
         let set = unsafe { FreeSet::new(free.as_ptr(), word_count) };
@@ -95,6 +100,7 @@ impl Rig {
             ready: ready.as_ptr(),
             slots: slots.as_ptr(),
             free: set,
+            endless: endless_set,
             capacity: shape.capacity,
             results,
         };
@@ -102,7 +108,7 @@ impl Rig {
         // - the pointers are to the rig's vectors, which are never resized and live as long as the queue
         // - all indices begin where the shape says; `ready` is zero
         let queue = unsafe { Queue::new(parts) };
-        Self { shape, shared, sqes, cqes, words, ready, slots, free, queue }
+        Self { shape, shared, sqes, cqes, words, ready, slots, free, endless, queue }
     }
 
     pub(crate) fn sq_tail(&self) -> &SharedWord {

@@ -77,6 +77,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Res
         stream_buffers: pool,
         coalescing_buffers: pool,
         line_buffers: pool,
+        async_buffers: pool,
         deadline_ns: 0,
         blocks_per_stream: 1,
         stall: std::ptr::null(),

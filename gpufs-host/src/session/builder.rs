@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::stream::BLOCKS_MAX;
 
 use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
@@ -53,6 +54,8 @@ pub struct Builder {
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
+/// What one asynchronous operation may want, and as much again.
+const ASYNC_BUFFERS_MIN: u32 = 2 * BufferPool::BUFFERS_MAX;
 
 impl Default for Builder {
     fn default() -> Self {
@@ -361,6 +364,11 @@ impl Builder {
     /// Staging buffers in the whole session.
     pub(super) fn staging_buffers(&self) -> u32 {
         u32::try_from(self.staging_bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
+    }
+
+    /// Staging buffers of asynchronous operations ([R-ASYNC-5]), beside those of calls.
+    pub(super) fn async_buffers(&self) -> u32 {
+        (self.staging_buffers() / 8).max(ASYNC_BUFFERS_MIN)
     }
 
     /// Bytes of the assembly pool, whole buffers.

@@ -18,6 +18,7 @@
 //! | `builder.rs`, `limits.rs`, `sizes.rs`, `modes.rs` | the choices of a program, their ranges, and what follows from them |
 //! | `open.rs` | from the choices to rings, memory and tables |
 //! | `state.rs`, `launch.rs`, `synchronize.rs`, `close.rs` | the life of a session: its states, starting kernels, waiting for them, its end |
+//! | `asynchronous.rs` | what the host does with operations that kernels started and left |
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
@@ -31,6 +32,7 @@
 
 mod adopt;
 mod alone;
+mod asynchronous;
 mod buffer;
 mod builder;
 mod close;

@@ -96,6 +96,7 @@ impl Data {
             |base: u64| HostJournal::lay_out(base, rings, builder.files, buffers, (own_memory, survives));
         let parts = Parts {
             staging: builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize,
+            asynchronous: builder.async_buffers() as usize * STAGING_BUFFER_BYTES as usize,
             streams: buffers.0 as usize * buffers.1 as usize,
             journal: journal_at(0).bytes,
             // A device with memory of its own has the long records there.
@@ -137,6 +138,12 @@ impl Data {
             staging: PoolMemory {
                 base: self.memory.staging().as_ptr() as u64,
                 buffers: builder.staging_buffers(),
+                buffer_bytes: STAGING_BUFFER_BYTES,
+                buffer_index: index(0),
+            },
+            async_buffers: PoolMemory {
+                base: self.memory.asynchronous().as_ptr() as u64,
+                buffers: builder.async_buffers(),
                 buffer_bytes: STAGING_BUFFER_BYTES,
                 buffer_index: index(0),
             },

@@ -9,7 +9,7 @@ use gpufs_core::session::SessionTables;
 use super::alone::Alone;
 use super::builder::STAGING_BUFFER_BYTES;
 use super::state::Launches;
-use super::{Backend, Body, Fault, StalledAt, SyncError, flush, recover, unwound};
+use super::{Backend, Body, Fault, StalledAt, SyncError, asynchronous, flush, recover, unwound};
 use crate::cpu::LaunchError;
 use crate::gpu::GpuError;
 use crate::ring;
@@ -42,6 +42,10 @@ impl Body {
             let _lanes = self.gate.lanes();
             alone.unwrap_or_else(|| self.alone())
         };
+        if !on_gpu {
+            let _busy = self.busy();
+            self.end_operations();
+        }
         if outcome.is_err() {
             let _busy = self.busy();
             let staging = self.memory.staging_bytes / STAGING_BUFFER_BYTES as usize;
@@ -58,6 +62,9 @@ impl Body {
             }
         }
         let _busy = self.busy();
+        if on_gpu {
+            self.end_operations();
+        }
         for stream in self.tables.host.streams() {
             // A lane kept it, and has ended ([R-12]).
             if stream.let_go() {
@@ -73,6 +80,12 @@ impl Body {
             return Err(SyncError::Ring { failure, stream: flushed.err() });
         }
         outcome.and(flushed.map_err(SyncError::Stream))
+    }
+
+    /// Ends what kernels have started and not waited for ([R-ASYNC-6]). No kernel runs, no call is inside, and the ring service is busy.
+    fn end_operations(&self) {
+        let buffers = self.memory.async_bytes / STAGING_BUFFER_BYTES as usize;
+        asynchronous::end_operations(self.tables.host, u32::try_from(buffers).unwrap_or(u32::MAX));
     }
 
     /// `Session::ring_failure`.

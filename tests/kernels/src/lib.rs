@@ -10,6 +10,7 @@ mod calls;
 mod csv;
 mod hostile;
 mod meetings;
+mod pending;
 mod records;
 
 use gpufs_core::word::SharedWord;
@@ -24,6 +25,7 @@ pub use calls::{
 pub use csv::totals;
 pub use hostile::{Answer, BATCH_MAX, Harm, HostileCall, hostile_call, hostile_entries};
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
+pub use pending::{BLOCK, await_two, start_and_cancel, start_and_wait};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
 
 kernel! {

@@ -191,6 +191,10 @@ macro_rules! suite_cases {
                 reads_share_few_buffers any,
                 csv_files_by_a_crate_of_others any,
             }
+            asynchronous {
+                operations_in_flight any,
+                reads_of_an_empty_pipe_end any,
+            }
             differential {
                 streams_like_the_c_librarys any,
                 descriptors_like_the_systems any,

@@ -343,6 +343,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
         (&host.files_free, contents.sizes.files),
         (&host.streams_free, contents.sizes.streams),
         (&host.staging.free, contents.staging.buffers),
+        (&host.async_buffers.free, contents.async_buffers.buffers),
         (&host.stream_buffers.free, contents.stream_buffers.buffers),
         (&host.line_buffers.free, contents.line_buffers),
         (&host.records.free, contents.record_buffers()),

@@ -43,6 +43,8 @@ pub(in crate::session) struct Contents<'a> {
     pub(in crate::session) rings: &'a [Ring],
     pub(in crate::session) sizes: Sizes,
     pub(in crate::session) staging: PoolMemory,
+    /// Of asynchronous operations ([R-ASYNC-5]).
+    pub(in crate::session) async_buffers: PoolMemory,
     pub(in crate::session) stream_buffers: PoolMemory,
     pub(in crate::session) host_journal: &'a HostJournal,
     /// Bytes of the coalescing buffers.
@@ -141,6 +143,7 @@ impl Cutter {
                 ready: self.table::<DeviceWord>(parts.sq_entries),
                 slots: self.table::<DeviceWord64>(capacity),
                 free: self.free_set(capacity),
+                endless: self.free_set(capacity),
                 capacity,
                 results,
             })
@@ -176,6 +179,7 @@ impl Cutter {
                 region_count: regions,
                 regions: self.table::<Region>(regions),
                 staging: self.pool(contents.staging),
+                async_buffers: self.pool(contents.async_buffers),
                 stream_buffers: self.pool(contents.stream_buffers),
                 coalescing_buffers: self
                     .coalescing_buffers(contents.coalescing_bytes, own.coalescing_buffers),

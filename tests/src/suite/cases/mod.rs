@@ -1,5 +1,6 @@
 //! The cases, by group.
 
+pub mod asynchronous;
 pub mod differential;
 pub mod faults;
 pub mod printing;

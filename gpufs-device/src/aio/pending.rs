@@ -1,0 +1,338 @@
+//! What a lane has of an operation that it started, and of one that is complete.
+
+use core::time::Duration;
+
+use gpufs_core::alloc::Staged;
+use gpufs_core::failures::counted;
+use gpufs_core::session::SessionTables;
+use gpufs_core::{Call, Errno};
+
+use crate::Fs;
+use crate::io::{Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each};
+use crate::warp::{Lanes, Machine, Warp};
+
+/// An operation that was started. See the [module](crate::aio).
+///
+/// Dropped when it is complete, it gives back what it held. Dropped before, it goes on, and the session's next synchronization gives that back.
+#[derive(Debug)]
+#[must_use = "the operation's result, and its slot and memory until that is taken"]
+pub struct Pending {
+    fs: Fs,
+    /// `None` when its result has been taken.
+    started: Option<Started>,
+    memory: Option<Staged>,
+    /// It waits for another party.
+    endless: bool,
+}
+
+/// What [`Pending::cancel`] came to (`aio_cancel(3)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancel {
+    /// It ends, as a rule with `ECANCELED`: its result says so.
+    Canceled,
+    /// It is too far along, and ends by itself.
+    NotCanceled,
+    /// It was complete.
+    AllDone,
+}
+
+/// An operation that is complete, with what it read.
+#[derive(Debug)]
+#[must_use = "what was read"]
+pub struct Finished {
+    fs: Fs,
+    count: usize,
+    /// The ring, and its round in which the memory is this one's.
+    round: (u32, u32),
+    memory: Option<Staged>,
+}
+
+/// How long a lane waits.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Complete,
+    /// By the clock, in nanoseconds.
+    Time(u64),
+}
+
+impl Until {
+    /// A time from now on.
+    fn after(limit: Duration) -> Self {
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        Self::Time(Machine::clock().saturating_add(limit))
+    }
+    const fn time(self) -> Option<u64> {
+        match self {
+            Self::Complete => None,
+            Self::Time(time) => Some(time),
+        }
+    }
+}
+
+impl Pending {
+    pub(super) const fn new(fs: Fs, started: Started, memory: Option<Staged>, endless: bool) -> Self {
+        Self { fs, started: Some(started), memory, endless }
+    }
+
+    /// Whether it is complete (`aio_error(3)`): then [`Pending::wait`] does not wait. Drains the ring once. True of one that is of no use any more,
+    /// too.
+    pub fn is_done(&self) -> bool {
+        let Ok(inside) = self.fs.enter() else { return true };
+        let lanes = Lanes::calling(&inside, Call::AioError);
+        let session = self.fs.session();
+        let _ = drain_each(session, lanes, self.started.as_ref().map(|started| started.ring));
+        self.is_complete(session)
+    }
+
+    /// Whether it does not go on.
+    fn is_complete(&self, session: &SessionTables) -> bool {
+        self.started.as_ref().is_none_or(|started| started.look(session) != Look::InFlight)
+    }
+
+    /// Waits until it is complete: its count of bytes, and what it read (`aio_return(3)`).
+    ///
+    /// # Errors
+    /// The operation's: that of the system call. `ECANCELED` or `EINTR` for one that was cancelled. `EINVAL` for one of an earlier launch,
+    /// `EBADF` for one of a closed session.
+    pub fn wait(self) -> Result<Finished, Errno> {
+        self.finish(Until::Complete, None)
+    }
+
+    /// As [`Pending::wait`], and copies what was read to `into`: how many bytes. What does not fit is lost.
+    ///
+    /// # Errors
+    /// As [`Pending::wait`].
+    pub fn wait_into(self, into: &mut [u8]) -> Result<usize, Errno> {
+        self.finish(Until::Complete, Some(into)).map(|finished| finished.count)
+    }
+
+    /// As [`Pending::wait`], for at most so long: then the operation is cancelled, and waited for. It ends soon unless the kernel can neither try nor
+    /// cancel it, as on a file system that is gone.
+    ///
+    /// # Errors
+    /// As [`Pending::wait`]; `ETIMEDOUT` where the time was over first. An operation that was faster than its cancelling has its own result.
+    pub fn wait_for(self, limit: Duration) -> Result<Finished, Errno> {
+        self.finish(Until::after(limit), None)
+    }
+
+    /// [`Pending::wait_for`], and copies what was read to `into`, as [`Pending::wait_into`].
+    ///
+    /// # Errors
+    /// As [`Pending::wait_for`].
+    pub fn wait_into_for(self, into: &mut [u8], limit: Duration) -> Result<usize, Errno> {
+        self.finish(Until::after(limit), Some(into)).map(|finished| finished.count)
+    }
+
+    /// Asks the kernel to end it, and waits for the answer, not for the end: [`Pending::wait`] has that, and the memory stays the operation's until
+    /// then.
+    ///
+    /// # Errors
+    /// `EINVAL` for one of an earlier launch, `EBADF` for one of a closed session.
+    pub fn cancel(&self) -> Result<Cancel, Errno> {
+        let inside = self.fs.enter()?;
+        let lanes = Lanes::calling(&inside, Call::AioCancel);
+        let session = self.fs.session();
+        let answer = cancel_started(session, lanes, self.started.as_ref());
+        let result = match (answer, self.started.as_ref().map(|started| started.look(session))) {
+            (_, None | Some(Look::Ended)) => Err(Errno::INVAL),
+            (Ok(_), _) => Ok(Cancel::Canceled),
+            (Err(Errno::NOENT), Some(Look::Done(_))) => Ok(Cancel::AllDone),
+            (Err(Errno::NOENT | Errno::ALREADY), _) => Ok(Cancel::NotCanceled),
+            (Err(errno), _) => Err(errno),
+        };
+        counted(session, Call::AioCancel, result)
+    }
+
+    /// The same, out of its place, where one stays of which there is nothing to be had.
+    pub(super) const fn take_over(&mut self) -> Self {
+        Self { fs: self.fs, started: self.started.take(), memory: self.memory.take(), endless: self.endless }
+    }
+
+    /// Waits, cancels what is late, takes the result, and copies what was read.
+    fn finish(mut self, until: Until, into: Option<&mut [u8]>) -> Result<Finished, Errno> {
+        let fs = self.fs;
+        let inside = fs.enter()?;
+        let lanes = Lanes::calling(&inside, Call::AioReturn);
+        // What may wait for another lane of the warp, perhaps, does so alone.
+        let apart = lanes.ballot(self.endless || until.time().is_some());
+        let finished = if apart.contains(lanes.lane()) {
+            let lanes = lanes.subset(apart);
+            lanes.grouped(u64::from(lanes.lane()), |alone| self.finish_with(alone, until, into))
+        } else {
+            self.finish_with(lanes.subset(lanes.mask().without(apart)), until, into)
+        };
+        counted(fs.session(), Call::AioReturn, finished)
+    }
+
+    /// [`Pending::finish`] of lanes that wait for each other. Convergent; called by `lanes`.
+    fn finish_with(
+        &mut self,
+        lanes: Lanes,
+        until: Until,
+        into: Option<&mut [u8]>,
+    ) -> Result<Finished, Errno> {
+        let session = self.fs.session();
+        let started = self.started.as_ref();
+        let late = !await_started(session, lanes, started, until.time())?;
+        if lanes.any(late) {
+            // The kernel may answer that it is complete, or cannot be ended: it then ends by itself.
+            let _ = cancel_started(session, lanes, started.filter(|_| late));
+            await_started(session, lanes, started, None)?;
+        }
+        let finished = self.taken(session, late);
+        let (memory, count) = match &finished {
+            Ok(Finished { memory: Some(memory), count, .. }) => (memory.address, *count as u64),
+            _ => (0, 0),
+        };
+        let (to, room) = into.map_or((0, 0), |into| (into.as_mut_ptr() as u64, into.len() as u64));
+        // SAFETY:
+        // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
+        unsafe { copy_lanes(session, lanes, (to, memory, count.min(room))) };
+        // Who has the buffers gives them back next: others may still have a share to copy out of them.
+        lanes.sync();
+        finished
+    }
+
+    /// Takes the result of an operation that is complete. Any lane, for itself.
+    fn taken(&mut self, session: &SessionTables, late: bool) -> Result<Finished, Errno> {
+        let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
+        let Look::Done(result) = started.look(session) else {
+            // The host has given slot and memory back.
+            self.memory = None;
+            return Err(Errno::INVAL);
+        };
+        let (ring, round) = (started.ring, started.round);
+        let count = match Errno::check(result) {
+            Ok(count) => count,
+            Err(errno) => {
+                started.take(session, || release(session, self.memory.take()));
+                let cancelled = matches!(errno, Errno::CANCELED | Errno::INTR);
+                return Err(if late && cancelled { Errno::TIMEDOUT } else { errno });
+            }
+        };
+        started.take(session, || ());
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Finished { fs: self.fs, count, round: (ring, round), memory: self.memory.take() })
+    }
+}
+
+/// Releases staging memory.
+fn release(session: &SessionTables, memory: Option<Staged>) {
+    if let Some(memory) = memory {
+        session.async_buffers.free.release(memory.claim);
+    }
+}
+
+impl Drop for Pending {
+    /// Waits for nothing, and is called by one lane alone, which may be unwound.
+    fn drop(&mut self) {
+        let Some(started) = self.started.take() else { return };
+        let Ok(_inside) = self.fs.enter() else { return };
+        let session = self.fs.session();
+        if let Look::Done(result) = started.look(session) {
+            let memory = self.memory.take();
+            started.take(session, || release(session, memory));
+            if let Err(errno) = Errno::check(result) {
+                session.note_failure(Call::AioReturn, errno);
+            }
+        }
+    }
+}
+
+impl Finished {
+    /// How many bytes were read or written; 0 where the operation moves none.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Copies what was read to `into`, as much as fits: how many bytes. One lane alone; lanes that copy much call [`Pending::wait_into`].
+    ///
+    /// # Errors
+    /// `EINVAL` after the launch in which it was read, `EBADF` of a closed session.
+    pub fn copy_to(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        let _inside = self.fs.enter()?;
+        let session = self.fs.session();
+        if !self.is_current(session) {
+            return Err(Errno::INVAL);
+        }
+        let bytes = self.memory.map_or(0, |_| self.count.min(into.len()));
+        let from = self.memory.map_or(0, |memory| memory.address);
+        // SAFETY:
+        // - one end is staging memory that is this one's, of which the kernel has written so many bytes; the other is the caller's, and borrowed
+        unsafe { copy_raw(into.as_mut_ptr() as u64, from, bytes as u64) };
+        Ok(bytes)
+    }
+
+    /// Whether the memory is still this one's.
+    fn is_current(&self, session: &SessionTables) -> bool {
+        let (ring, round) = self.round;
+        session.all_queues()[ring as usize].round() == round
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        let Some(memory) = self.memory.take() else { return };
+        let Ok(_inside) = self.fs.enter() else { return };
+        if self.is_current(self.fs.session()) {
+            release(self.fs.session(), Some(memory));
+        }
+    }
+}
+
+/// Waits until one of several is complete, for at most so long where there is a limit (`aio_suspend(3)`): its index. Nothing is taken or cancelled.
+///
+/// # Errors
+/// `ETIMEDOUT`; `EINVAL` where there is none.
+pub fn wait_any<'a>(
+    pending: impl IntoIterator<Item = &'a Pending, IntoIter: Clone>,
+    limit: Option<Duration>,
+) -> Result<usize, Errno> {
+    let pending = pending.into_iter();
+    let Some(first) = pending.clone().next() else { return Err(Errno::INVAL) };
+    let fs = first.fs;
+    let until = limit.map_or(Until::Complete, Until::after);
+    let inside = fs.enter()?;
+    let lanes = Lanes::calling(&inside, Call::AioSuspend);
+    // Each lane alone: what another waits for may be this one's next call.
+    lanes.grouped(u64::from(lanes.lane()), |alone| {
+        let session = fs.session();
+        if pending.clone().any(|one| !core::ptr::eq(one.fs.session(), session)) {
+            return Err(Errno::INVAL);
+        }
+        // Ends: as a wait for each of them does, or with the limit.
+        loop {
+            for (index, one) in pending.clone().enumerate() {
+                if one.is_complete(session) {
+                    return Ok(index);
+                }
+            }
+            for one in pending.clone() {
+                // A look at its ring, and a nap.
+                let soon = Machine::clock().saturating_add(LOOK_NS);
+                let soon = until.time().map_or(soon, |until| soon.min(until));
+                if await_started(session, alone, one.started.as_ref(), Some(soon))? {
+                    break;
+                }
+            }
+            if until.time().is_some_and(|until| Machine::clock() >= until) {
+                return Err(Errno::TIMEDOUT);
+            }
+        }
+    })
+}
+
+/// How long [`wait_any`] looks at one operation before it looks at the next.
+const LOOK_NS: u64 = 1_000;
+
+/// Waits until all of several are complete; nothing is taken.
+///
+/// # Errors
+/// `EBADF` of a closed session.
+pub fn wait_all<'a>(pending: impl IntoIterator<Item = &'a Pending>) -> Result<(), Errno> {
+    for one in pending {
+        wait_any([one], None)?;
+    }
+    Ok(())
+}

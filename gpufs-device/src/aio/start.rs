@@ -1,0 +1,231 @@
+//! Starting: arguments are checked per lane, then all of the warp's entries go out as one batch.
+
+use gpufs_core::abi::{CURRENT_POSITION, Sqe};
+use gpufs_core::alloc::{BufferPool, Staged};
+use gpufs_core::failures::counted;
+use gpufs_core::session::{OpenFile, Resources, Target};
+use gpufs_core::{Call, Errno};
+
+use super::Pending;
+use crate::Fs;
+use crate::file::Descriptor;
+use crate::io::{admit, copy_lanes, dismiss, ring_of_warp, slot_hint, start};
+use crate::warp::Lanes;
+
+/// The most bytes of one operation: sixteen staging buffers.
+pub const BYTES_MAX: usize = 4096 * BufferPool::BUFFERS_MAX as usize;
+
+/// `IORING_FSYNC_DATASYNC` (`io_uring_enter(2)`).
+const FSYNC_DATASYNC: u32 = 1;
+
+/// What a lane wants to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Bytes of staging memory; 0 for none.
+    pub(crate) bytes: u64,
+    /// Where to copy them from, before the start; 0 for nowhere.
+    pub(crate) from: u64,
+    /// It may never end: it waits for another party.
+    pub(crate) endless: bool,
+}
+
+/// What a transfer is of.
+#[derive(Clone, Copy)]
+struct Transfer {
+    target: Target,
+    offset: u64,
+    asked: Asked,
+}
+
+impl Fs {
+    /// Starts to read up to `bytes` bytes from `offset` (bytes from the start) on, as `pread(2)`. At most [`BYTES_MAX`].
+    ///
+    /// # Errors
+    /// `EAGAIN`: as many operations as can be are in flight ([module documentation](crate::aio)). `EBADF` (not open for reading), `ESPIPE`,
+    /// `EINVAL` for an offset beyond 63 bits. What the read itself meets is [`Pending::wait`]'s.
+    pub fn start_pread(self, descriptor: Descriptor, bytes: usize, offset: u64) -> Result<Pending, Errno> {
+        self.start_reading(descriptor, bytes, Some(offset))
+    }
+
+    /// Starts to write `from`, or its first [`BYTES_MAX`] bytes, at `offset`, as `pwrite(2)`. The bytes are copied before it returns.
+    ///
+    /// # Errors
+    /// As [`Fs::start_pread`]; `EBADF` for a file that is not open for writing.
+    pub fn start_pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<Pending, Errno> {
+        self.start_writing(descriptor, from, Some(offset))
+    }
+
+    /// Starts to read up to `bytes` bytes of a pipe, FIFO, socket or terminal, as `read(2)`: it is complete when there are some, or the end. What
+    /// does not wait (`O_NONBLOCK`, and a FIFO that a kernel opened) completes with `EAGAIN` where there is nothing.
+    ///
+    /// # Errors
+    /// As [`Fs::start_pread`]; `EINVAL` for a file that has a position, for which [`Fs::start_pread`] says where.
+    pub fn start_read(self, descriptor: Descriptor, bytes: usize) -> Result<Pending, Errno> {
+        self.start_reading(descriptor, bytes, None)
+    }
+
+    /// Starts to write `from`, or its first [`BYTES_MAX`] bytes, to a pipe, FIFO, socket or terminal, as `write(2)`: it is complete when some are
+    /// taken.
+    ///
+    /// # Errors
+    /// As [`Fs::start_read`].
+    pub fn start_write(self, descriptor: Descriptor, from: &[u8]) -> Result<Pending, Errno> {
+        self.start_writing(descriptor, from, None)
+    }
+
+    /// Starts `fsync(2)`. It is not ordered after writes that are still in flight: wait for those first.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EBADF`.
+    pub fn start_fsync(self, descriptor: Descriptor) -> Result<Pending, Errno> {
+        self.start_syncing(descriptor, 0)
+    }
+
+    /// Starts `fdatasync(2)`, as [`Fs::start_fsync`].
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EBADF`.
+    pub fn start_fdatasync(self, descriptor: Descriptor) -> Result<Pending, Errno> {
+        self.start_syncing(descriptor, FSYNC_DATASYNC)
+    }
+
+    fn start_reading(
+        self,
+        descriptor: Descriptor,
+        bytes: usize,
+        offset: Option<u64>,
+    ) -> Result<Pending, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::AioRead);
+        let transfer = self.transfer(false, descriptor, (0, bytes), offset);
+        self.told(Call::AioRead, self.start_transfer(lanes, false, transfer))
+    }
+
+    fn start_writing(
+        self,
+        descriptor: Descriptor,
+        from: &[u8],
+        offset: Option<u64>,
+    ) -> Result<Pending, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::AioWrite);
+        let transfer = self.transfer(true, descriptor, (from.as_ptr() as u64, from.len()), offset);
+        self.told(Call::AioWrite, self.start_transfer(lanes, true, transfer))
+    }
+
+    fn start_syncing(self, descriptor: Descriptor, flags: u32) -> Result<Pending, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::AioFsync);
+        let number = self.session().process_descriptor(descriptor);
+        let asked = number.map(|_| Asked { bytes: 0, from: 0, endless: false });
+        // SAFETY:
+        // - the entry refers to no memory
+        let started = unsafe { self.start_entry(lanes, asked, |_| Sqe::fsync(number.unwrap_or(-1), flags)) };
+        self.told(Call::AioFsync, started)
+    }
+
+    /// Counts a start that failed. That there is no room is an answer, at which every caller looks, and no failure.
+    fn told(self, call: Call, started: Result<Pending, Errno>) -> Result<Pending, Errno> {
+        match started {
+            Err(Errno::AGAIN) => started,
+            started => counted(self.session(), call, started),
+        }
+    }
+
+    /// What a lane's transfer is of, or what is wrong with it: the offset, the descriptor, the access, the kind of file, in this order.
+    fn transfer(
+        self,
+        writing: bool,
+        descriptor: Descriptor,
+        (from, bytes): (u64, usize),
+        offset: Option<u64>,
+    ) -> Result<Transfer, Errno> {
+        if offset.is_some_and(|offset| offset > i64::MAX.cast_unsigned()) {
+            return Err(Errno::INVAL);
+        }
+        let (file, flags) = self.session().file_and_flags(descriptor)?;
+        if flags & (if writing { OpenFile::WRITABLE } else { OpenFile::READABLE }) == 0 {
+            return Err(Errno::BADF);
+        }
+        match offset {
+            Some(_) if flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) == 0 => {
+                return Err(Errno::SPIPE);
+            }
+            None if flags & OpenFile::SEEKABLE != 0 => return Err(Errno::INVAL),
+            _ => {}
+        }
+        let bytes = bytes.min(BYTES_MAX) as u64;
+        let asked = Asked { bytes, from, endless: OpenFile::may_wait(flags) };
+        let target = file.target_of(flags, descriptor);
+        Ok(Transfer { target, offset: offset.unwrap_or(CURRENT_POSITION), asked })
+    }
+
+    /// Starts the lanes' transfers, all in one direction. Convergent; called by `lanes`.
+    fn start_transfer(
+        self,
+        lanes: Lanes,
+        writing: bool,
+        transfer: Result<Transfer, Errno>,
+    ) -> Result<Pending, Errno> {
+        let index = self.session().async_buffers.buffer_index;
+        let index = (index != BufferPool::UNREGISTERED).then_some(index);
+        let entry = |memory: Option<(u64, u32)>| match (transfer, memory) {
+            (Ok(Transfer { target, offset, .. }), Some(memory)) => {
+                Resources::transfer(index, writing, target, memory, offset)
+            }
+            // Of no bytes, of a file that was looked at.
+            _ => Sqe::nop(),
+        };
+        // SAFETY:
+        // - the entry refers to the memory that it was given alone
+        unsafe { self.start_entry(lanes, transfer.map(|transfer| transfer.asked), entry) }
+    }
+
+    /// Starts an operation of each lane that asked for one: `entry` makes it, of the lane's staging memory, an address and the bytes asked for, if
+    /// it asked for some. What begins asynchronous calls of every kind. Convergent; called by `lanes`. [R-ASYNC-1].
+    ///
+    /// # Errors
+    /// `asked`'s, and `EAGAIN`.
+    ///
+    /// # Safety
+    /// The entry refers to no memory but what it was given, or to what stays until the operation is complete.
+    pub(crate) unsafe fn start_entry(
+        self,
+        lanes: Lanes,
+        asked: Result<Asked, Errno>,
+        entry: impl FnOnce(Option<(u64, u32)>) -> Sqe,
+    ) -> Result<Pending, Errno> {
+        let session = self.session();
+        let ring = ring_of_warp(session);
+        let pool = session.async_buffers;
+        let admitted = admit(session, ring, lanes, asked.is_ok());
+        let bytes = asked.map_or(0, |asked| if admitted { asked.bytes } else { 0 });
+        let hint = slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank());
+        let claim = if bytes > 0 { pool.claim_whole(bytes, hint) } else { None };
+        let goes = admitted && (bytes == 0 || claim.is_some());
+        dismiss(session, ring, lanes, admitted && !goes);
+        #[expect(clippy::cast_possible_truncation, reason = "at most BYTES_MAX")]
+        let memory =
+            claim.map(|claim| Staged { claim, address: pool.address(claim.item(0)), bytes: bytes as u32 });
+        let from = asked.map_or(0, |asked| asked.from);
+        let copied = if from == 0 { 0 } else { memory.map_or(0, |memory| u64::from(memory.bytes)) };
+        // SAFETY:
+        // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier below puts the copies before
+        unsafe { copy_lanes(session, lanes, (memory.map_or(0, |memory| memory.address), from, copied)) };
+        lanes.sync();
+        let sqe = goes.then(|| entry(memory.map(|memory| (memory.address, memory.bytes))));
+        let endless = asked.is_ok_and(|asked| asked.endless);
+        // SAFETY:
+        // - this function's contract, and the staging memory is released when the operation is complete
+        let started = unsafe { start(session, ring, lanes, sqe, endless) };
+        let begun = match started {
+            Ok(Some(started)) => return Ok(Pending::new(self, started, memory, endless)),
+            Ok(None) => Err(Errno::AGAIN),
+            Err(errno) => Err(errno),
+        };
+        if let Some(memory) = memory {
+            pool.free.release(memory.claim);
+        }
+        asked.and(begun)
+    }
+}

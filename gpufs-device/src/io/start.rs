@@ -1,0 +1,249 @@
+//! Operations that a lane starts and does not wait for: start, look, take, cancel ([R-ASYNC-1] to [R-ASYNC-4]). What an operation is, and where its
+//! bytes lie, is the caller's business.
+#![expect(unsafe_code, reason = "hands buffers to the kernel")]
+
+use gpufs_core::abi::Sqe;
+use gpufs_core::session::{SessionTables, WaitReason};
+use gpufs_core::{Claim, Errno, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
+
+use super::{Backoff, Drained, claim_slots, drain_after, drain_each, draw, first_lanes, transact_on};
+use crate::warp::{Lanes, Machine, Warp};
+
+/// Where an operation is that a lane started. Whoever takes its result consumes it.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "slot and count are the operation's until its result is taken"]
+pub(crate) struct Started {
+    /// The ring.
+    pub(crate) ring: u32,
+    operation: Operation,
+    /// The round in which it was started ([R-ASYNC-6]).
+    pub(crate) round: u32,
+    /// It may never end.
+    endless: bool,
+}
+
+/// What is known of an operation that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Look {
+    /// It goes on.
+    InFlight,
+    /// It is complete, with this result, which can be taken.
+    Done(i32),
+    /// The host has ended it, when the kernels that it was started in had ended ([R-ASYNC-6]).
+    Ended,
+}
+
+impl Started {
+    fn queue<'a>(&self, session: &'a SessionTables) -> &'a Queue {
+        &session.all_queues()[self.ring as usize]
+    }
+
+    /// What is known of it. Any lane, for itself. Waits for nothing.
+    pub(crate) fn look(&self, session: &SessionTables) -> Look {
+        let queue = self.queue(session);
+        if queue.round() != self.round {
+            return Look::Ended;
+        }
+        match queue.outcome(self.operation) {
+            Outcome::Done(result) => Look::Done(result),
+            Outcome::InFlight => Look::InFlight,
+            Outcome::Stale => Look::Ended,
+        }
+    }
+
+    /// Releases what a complete operation held, its memory by `release`. Any lane, for itself. [R-ASYNC-3].
+    pub(crate) fn take(self, session: &SessionTables, release: impl FnOnce()) {
+        let queue = self.queue(session);
+        if self.endless {
+            queue.clear_endless(self.operation);
+        }
+        release();
+        // SAFETY:
+        // - claimed when it was started, of this ring, and released here alone: whoever calls this has found it complete, in its own round, and
+        //   has given its handle up
+        queue.release(unsafe { SlotClaim::of(self.operation) });
+        queue.end_wait();
+    }
+
+    /// The entry that cancels it. [R-ASYNC-4].
+    const fn cancel_entry(&self) -> Sqe {
+        Sqe::async_cancel(self.operation.token())
+    }
+}
+
+/// Counts an operation for each lane that wants one, as far as there may be so many more on the ring: whether the lane's was. Convergent; called by
+/// `lanes`. [R-ASYNC-1].
+pub(crate) fn admit(session: &SessionTables, ring: u32, lanes: Lanes, wants: bool) -> bool {
+    let wanting = lanes.ballot(wants);
+    let queue = &session.queues()[ring as usize];
+    let admitted =
+        lanes.on_leader_inline(|| if wanting.is_empty() { 0 } else { queue.begin_waits(wanting.count()) });
+    wants && wanting.rank(lanes.lane()) < admitted
+}
+
+/// Takes the count of lanes back whose start went no further. Convergent; called by `lanes`.
+pub(crate) fn dismiss(session: &SessionTables, ring: u32, lanes: Lanes, was_admitted: bool) {
+    let back = lanes.ballot(was_admitted).count();
+    if back > 0 && lanes.is_leader() {
+        session.queues()[ring as usize].end_waits(back);
+    }
+}
+
+/// Submits the entries of those lanes that have one, as few batches as slots allow, and returns when they are published: each lane's operation.
+/// Convergent; called by `lanes`; each lane that has an entry was admitted ([`admit`]). [R-ASYNC-2].
+///
+/// # Errors
+/// Of a thread of the host's, that it gave up waiting for a slot; of a copy of a parent's tables, `EBADF`.
+///
+/// # Safety
+/// What an entry refers to stays valid and the kernel's until the operation was found complete ([`Started::look`]), or the session's memory is
+/// given back.
+pub(crate) unsafe fn start(
+    session: &SessionTables,
+    ring: u32,
+    lanes: Lanes,
+    entry: Option<Sqe>,
+    endless: bool,
+) -> Result<Option<Started>, Errno> {
+    let queue = &{ session.queues()[ring as usize] };
+    let mut rest = lanes.ballot(entry.is_some());
+    let (mut started, mut backoff) = (None, Backoff::new(session));
+    // Ends: each round with a claim serves at least one lane, and a claim comes ([L-PROGRESS b], [P-ASYNC-PROGRESS]).
+    while !rest.is_empty() {
+        let claim = claim_slots(queue, lanes, rest.count(), ring);
+        if claim.bits == 0 {
+            let drained = drain_after(session, ring, queue, lanes, 1);
+            let waited = if super::is_copy(session) {
+                Err(Errno::BADF)
+            } else {
+                backoff.wait(drained, WaitReason::Slot, ring, 0)
+            };
+            if let Err(errno) = waited {
+                dismiss(session, ring, lanes, rest.contains(lanes.lane()));
+                return if rest.contains(lanes.lane()) { Err(errno) } else { Ok(started) };
+            }
+            continue;
+        }
+        let batch = first_lanes(rest, claim.count());
+        let (mine, rank) = (batch.contains(lanes.lane()), batch.rank(lanes.lane()));
+        // SAFETY:
+        // - the slots of the claim. Each lane of the batch fills its ticket below, and the leader commits it; nothing between could fail
+        let drawn = unsafe { draw(queue, lanes, claim.count()) };
+        let first = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
+        if let (true, Some(entry)) = (mine, entry) {
+            // SAFETY:
+            // - this function's contract, and its claim has a slot for each lane of the batch
+            started = Some(unsafe { fill(queue, ring, (claim, first, rank), entry, endless) });
+        }
+        lanes.sync();
+        if let Some(drawn) = drawn {
+            // SAFETY:
+            // - drawn above and committed here alone; each lane has filled its ticket, and the barrier puts that before
+            unsafe { queue.commit(drawn) };
+        }
+        publish(session, ring, queue, lanes, first.plus(claim.count() - 1));
+        rest = rest.without(batch);
+    }
+    Ok(started)
+}
+
+/// Arms a lane's slot and fills its ticket: those of its rank.
+///
+/// # Safety
+/// The claim was made for this batch, and its slot and ticket of this rank are the caller's alone; the batch was drawn and not committed. The
+/// entry is as [`start`] wants it.
+unsafe fn fill(
+    queue: &Queue,
+    ring: u32,
+    (claim, first, rank): (Claim, Ticket, u32),
+    entry: Sqe,
+    endless: bool,
+) -> Started {
+    // SAFETY:
+    // - a slot of the claim, this lane's alone by its rank; nothing was in flight in it when it was claimed
+    // - it is released when its outcome was seen, by `Started::take` or by the host
+    let operation = unsafe { queue.arm(Slot(claim.item(rank))) };
+    if endless {
+        queue.note_endless(operation);
+    }
+    // SAFETY:
+    // - the ticket is one of the batch just drawn, and this lane's alone by its rank; the claim has a slot for each
+    // - what the entry refers to stays, by this function's contract
+    unsafe { queue.fill(first.plus(rank), entry.with_user_data(operation.token())) };
+    Started { ring, operation, round: queue.round(), endless }
+}
+
+/// Waits until the tail has passed `last`, which the leader has committed. Convergent; called by `lanes`.
+fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, last: Ticket) {
+    if lanes.is_leader() {
+        let mut backoff = Backoff::new(session);
+        // Ends: producers of earlier tickets wait for nothing, and this loop adopts what a publisher leaves ([P-ASYNC-PUBLISH]).
+        while !queue.pass_to(last) {
+            // Past a deadline of the session's, a thread of the host's gives up: what it started is published by whoever drains next.
+            if backoff.wait(Drained::Nothing, WaitReason::Slot, ring, u64::from(last.0)).is_err() {
+                break;
+            }
+        }
+    }
+    lanes.sync();
+}
+
+/// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: whether it is complete. Convergent;
+/// called by `lanes`, which wait for each other.
+///
+/// # Errors
+/// Of a thread of the host's, that it gave up: the ring has failed, or the session's deadline has passed.
+pub(crate) fn await_started(
+    session: &SessionTables,
+    lanes: Lanes,
+    started: Option<&Started>,
+    until_ns: Option<u64>,
+) -> Result<bool, Errno> {
+    let mut backoff = Backoff::new(session);
+    // Ends: the kernel completes what it can, and this loop drains; what may never end has the caller's limit or the session's deadline.
+    loop {
+        let going_on = started.filter(|started| started.look(session) == Look::InFlight);
+        let over = until_ns.is_some_and(|until| Machine::clock() >= until);
+        if !lanes.any(going_on.is_some() && !over) {
+            return Ok(going_on.is_none());
+        }
+        let drained = drain_each(session, lanes, going_on.map(|started| started.ring));
+        if let Some(started) = going_on {
+            // A lane with a limit of its own has no other.
+            let limited = until_ns.is_some() && drained != Drained::Failed;
+            let (ring, object) = (started.ring, started.operation.token());
+            backoff.wait_for_completion(
+                if limited { Drained::Some } else { drained },
+                WaitReason::Completion,
+                ring,
+                object,
+            )?;
+        }
+    }
+}
+
+/// Cancels the operation of each lane that has one: what the cancel came to, 0 where it ended or will end the operation, `ENOENT` where there is
+/// no such operation any more, `EALREADY` where it cannot be ended any more. Convergent; called by `lanes`. [R-ASYNC-4].
+pub(crate) fn cancel_started(
+    session: &SessionTables,
+    lanes: Lanes,
+    started: Option<&Started>,
+) -> Result<u32, Errno> {
+    let mut left = started.filter(|started| started.look(session) == Look::InFlight);
+    let mut result = Err(Errno::NOENT);
+    // Ends: each round takes a ring.
+    loop {
+        let rest = lanes.ballot(left.is_some());
+        if rest.is_empty() {
+            return result;
+        }
+        let ring = lanes.broadcast(left.map_or(0, |started| started.ring), rest.first());
+        let mine = left.filter(|started| started.ring == ring);
+        let value = transact_on(session, ring, lanes, mine.map(Started::cancel_entry));
+        if mine.is_some() {
+            result = Errno::check(value);
+            left = None;
+        }
+    }
+}
