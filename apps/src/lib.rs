@@ -6,6 +6,7 @@
 //! | `greet` | [`kernels::greet`] | thousands of lanes print to one stream |
 //! | `grep` | [`kernels::grep`] | many files opened and read by the device, output in order |
 //! | `copy` | [`kernels::copy`] | registered buffers: large transfers without a copy |
+//! | `serve` | [`kernels::serve`] | a kernel that stays: sockets, a table in the device's memory |
 //! | `follow` | [`kernels::follow`] | a log that is read while the kernel that writes it runs |
 //!
 //! Without the feature `host` this library is the kernels alone, and with `runtime` it is the device program, `apps.ptx`:

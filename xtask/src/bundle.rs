@@ -17,6 +17,7 @@ const PROGRAMS: &[&str] = &[
     "grep",
     "copy",
     "follow",
+    "serve",
     "demo",
     "suite",
     "print_check",

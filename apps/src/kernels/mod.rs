@@ -11,5 +11,6 @@ pub mod follow;
 pub mod greet;
 pub mod grep;
 mod parts;
+pub mod serve;
 
 pub use parts::{Part, Parts};

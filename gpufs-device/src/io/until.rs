@@ -11,6 +11,11 @@ use super::ready::{await_ready, submit};
 use super::{Backoff, Rests, abandon, drain, is_ready, poll_entry, ring_of_warp, slot_hint};
 use crate::warp::{Lanes, Machine, Warp};
 
+/// A wait with a time limit that has taken longer than this looks less often than other waits do.
+const LONG_NS: u64 = 1_000_000;
+/// But once in so many nanoseconds.
+const NAP_NS_MAX: u64 = 1_000_000;
+
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -146,6 +151,7 @@ fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry: Sqe, end_
         }
     };
     let operation = submit(queue, &claim, entry);
+    let started = Machine::clock();
     let mut cancel: Option<(Operation, gpufs_core::SlotClaim)> = None;
     // Ends: with the poll, which ends by itself or is cancelled.
     let result = loop {
@@ -162,6 +168,12 @@ fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry: Sqe, end_
             && let Some(spare) = queue.claim(1, slot_hint(ring))
         {
             cancel = Some((submit(queue, &spare, Sqe::async_cancel(operation.token())), spare));
+        }
+        // Who has waited for long looks less often, and later by no more than a part of the wait.
+        let waited = Machine::clock().saturating_sub(started);
+        if waited > LONG_NS && cancel.is_none() {
+            let left = end_ns.saturating_sub(started + waited);
+            Machine::nap((waited / 16).min(left).min(NAP_NS_MAX) as u32);
         }
         if let Err(errno) =
             backoff.wait_for_completion(drained, WaitReason::Completion, ring, operation.token())

@@ -12,6 +12,8 @@ const NAP_NS_STEP: u64 = 500;
 const NAP_NS_MAX: u64 = 50_000;
 /// Naps at least this long are slept through from the first one on. The system makes a shorter sleep longer than that.
 const SLEEP_NS_MIN: u32 = 5_000;
+/// The longest nap that is slept through as it was asked for.
+const ASKED_NS_MAX: u64 = 1_000_000;
 
 /// How long nothing but waiting has happened.
 #[derive(Debug, Default)]
@@ -29,8 +31,8 @@ impl Backoff {
     pub(super) fn pause(&mut self, nap_ns: u32) {
         self.pauses = self.pauses.saturating_add(1);
         let ramp = u64::from(self.pauses.saturating_sub(YIELDS_MAX)) * NAP_NS_STEP;
-        let asked = if nap_ns < SLEEP_NS_MIN { 0 } else { u64::from(nap_ns) };
-        match ramp.max(asked).min(NAP_NS_MAX) {
+        let asked = if nap_ns < SLEEP_NS_MIN || nap_ns == u32::MAX { 0 } else { u64::from(nap_ns) };
+        match ramp.min(NAP_NS_MAX).max(asked.min(ASKED_NS_MAX)) {
             0 => thread::yield_now(),
             nanoseconds => thread::sleep(Duration::from_nanos(nanoseconds)),
         }

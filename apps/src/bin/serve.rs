@@ -1,0 +1,187 @@
+//! `serve`: a key-value server whose requests are answered by a running kernel, in Redis's protocol.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use gpufs_apps::kernels::Parts;
+use gpufs_apps::kernels::serve::{Job, SPARE_BYTES, Table, serve_clients};
+use gpufs_core::word::{DeviceWord, DeviceWord64};
+use gpufs_device::kernel::Handoff;
+use gpufs_host::{Grid, Session};
+
+const HELP: &str = "\
+Usage: serve [--bind ADDRESS] [--memory MiB] [--buffer KiB]
+
+A kernel serves keys and values to clients of Redis's protocol (RESP2) over TCP: PING GET SET MSET MGET DEL EXISTS INCR DBSIZE FLUSHALL
+CONFIG GET COMMAND QUIT SHUTDOWN. Each lane serves one client at a time; others wait until one leaves. Keys and values are in the device's
+memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out.
+
+  --bind ADDRESS where to listen (default 127.0.0.1:6379; port 0: any that is free)
+  --memory MiB   for keys and values (default 64)
+  --buffer KiB   for what a client sends, and again for what it gets; a value has 1 KiB less at most (default 64)
+";
+
+const PROGRAM: Program = Program { name: "serve", help: &[HELP, cli::HELP], trouble: 1 };
+
+/// How often the host looks whether the kernel has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// A shard of the table has room for some values of the largest size.
+const VALUES_OF_A_SHARD: usize = 16;
+
+/// What the command line says.
+struct Task {
+    options: Options,
+    bind: SocketAddr,
+    memory: usize,
+    buffer: usize,
+}
+
+fn main() -> ExitCode {
+    // Before there is any other thread, which would get them.
+    block_signals();
+    PROGRAM.main(command, |task| serve(&task))
+}
+
+fn command(line: &mut CommandLine) -> Result<Task, Failure> {
+    let mut options = Options::new(Grid { blocks: 2, threads: 32 }, Grid { blocks: 8, threads: 32 });
+    let (mut bind, mut memory, mut buffer) = (SocketAddr::from(([127, 0, 0, 1], 6379)), 64_usize, 64_usize);
+    line.read(|given, line| {
+        match given {
+            Given::Long(name @ "bind") => {
+                let text = line.text()?;
+                bind =
+                    text.parse().map_err(|_| format!("--{name} {text}: no address; say 127.0.0.1:6379"))?;
+            }
+            Given::Long(name @ "memory") => memory = line.number(name)?,
+            Given::Long(name @ "buffer") => buffer = line.number(name)?,
+            other => return options.take(&other, line),
+        }
+        Ok(true)
+    })?;
+    if !(4..=1 << 20).contains(&buffer) {
+        return Err(format!("--buffer {buffer}: from 4 to 1048576 KiB").into());
+    }
+    let least = 2 * VALUES_OF_A_SHARD * buffer / 1024;
+    if memory < least.max(1) || memory > 1 << 20 {
+        return Err(
+            format!("--memory {memory}: from {} to 1048576 MiB with such a --buffer", least.max(1)).into()
+        );
+    }
+    Ok(Task { options, bind, memory: memory << 20, buffer: buffer << 10 })
+}
+
+fn serve(task: &Task) -> Result<ExitCode, Failure> {
+    let Task { options, bind, memory, buffer } = task;
+    let listener =
+        TcpListener::bind(bind).map_err(|error| format!("--bind {bind}: {}", cli::reason(&error)))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let listening = listener.as_raw_fd();
+    // A descriptor for each lane, the listening socket, and what the process has.
+    let (mut session, plan) = options.open(|plan| {
+        let files = cli::allow_files(plan.all_lanes().saturating_add(64));
+        plan.limit_lanes(files.saturating_sub(64));
+        Session::builder().files(plan.all_lanes() + 16)
+    })?;
+    let socket = session.register_file(OwnedFd::from(listener))?;
+    let job = prepare(&mut session, &plan, socket, *memory, *buffer)?;
+    let job = session.place(job)?;
+    let started = Instant::now();
+    session.start::<serve_clients::Entry>(plan.grid, serve_clients::Arguments { job: job.handle() })?;
+    println!("listening on {address}, for {} clients at a time", plan.all_lanes());
+    let mut asked = false;
+    // Ends with the kernel.
+    while !session.is_finished() {
+        match signal_within(LOOK) {
+            Some(_) if asked => return Ok(ExitCode::from(1)),
+            Some(_) => {
+                asked = true;
+                stop_listening(listening);
+            }
+            None => {}
+        }
+    }
+    session.synchronize()?;
+    let ran = started.elapsed();
+    options.report(&session, &plan, ran);
+    let job = session.fetch(&job)?;
+    println!("{} requests of {} connections", job.requests.peek(), job.connections.peek());
+    match job.failed.get() {
+        Some(errno) => Err(format!("accept: {}", errno.text()).into()),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Memory for the table and the lanes.
+#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
+fn prepare(
+    session: &mut Session,
+    plan: &cli::Plan,
+    listener: gpufs_device::file::Descriptor,
+    memory: usize,
+    buffer: usize,
+) -> Result<Job, Failure> {
+    let table = plan.scratch(session, memory)?;
+    // SAFETY:
+    // - memory of the session's, which is zeroed and given to nothing else, and lives as long as its kernels
+    let table = unsafe { Table::new(table, memory, VALUES_OF_A_SHARD * (buffer - SPARE_BYTES)) };
+    let part = 2 * buffer;
+    let total = part * plan.all_lanes() as usize;
+    let buffers = session.register_buffer(total)?;
+    // SAFETY:
+    // - registered memory, given to nothing else, which lives as long as the session
+    let buffers = unsafe { Parts::new(buffers.as_ptr() as u64, total, part) };
+    Ok(Job {
+        listener,
+        table,
+        buffers,
+        stopping: DeviceWord::new(0),
+        connections: DeviceWord64::new(0),
+        requests: DeviceWord64::new(0),
+        failed: Handoff::default(),
+    })
+}
+
+/// The signals that end the server.
+#[expect(unsafe_code, reason = "the system's sets of signals")]
+fn signals() -> libc::sigset_t {
+    // SAFETY:
+    // - all-zero is a valid `sigset_t`
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY:
+        // - the set is borrowed for the call
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+#[expect(unsafe_code, reason = "the system's sets of signals")]
+fn block_signals() {
+    let set = signals();
+    // SAFETY:
+    // - the set is borrowed for the call, and no old mask is asked for
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Waits for a signal for so long.
+#[expect(unsafe_code, reason = "the system's sets of signals")]
+fn signal_within(time: Duration) -> Option<i32> {
+    let set = signals();
+    let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY:
+    // - set and time are borrowed for the call, and no more is asked of the signal
+    let signal = unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const time) };
+    (signal > 0).then_some(signal)
+}
+
+/// Ends the listening: the kernel sees it, and ends when its replies have gone out.
+#[expect(unsafe_code, reason = "a descriptor that the session has")]
+fn stop_listening(socket: i32) {
+    // SAFETY:
+    // - the call takes numbers; the session keeps the descriptor until it is closed
+    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
+}
