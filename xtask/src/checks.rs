@@ -5,9 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::device;
 use crate::dist;
 use crate::mutants;
+use crate::sanitize;
 use crate::step::{self, Outcome, Report};
 use crate::tidy;
-use crate::workspace::{cargo, hip_path, minutes, root};
+use crate::workspace::{cargo, hip_path, minutes};
 
 /// In which sets a check is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,11 +33,12 @@ const CHECKS: &[Check] = &[
     Check("device-code", Set::Test, device::check),
     Check("hip-runtime", Set::Test, hip_runtime),
     Check("abi", Set::Test, dist::check),
-    Check("sanitize", Set::Test, sanitize),
+    Check("sanitize", Set::Test, sanitize::core),
     Check("miri", Set::Test, miri),
     Check("differential", Set::Test, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
+    Check("sanitize-host", Set::Nightly, sanitize::host),
     Check("long", Set::Nightly, long),
 ];
 
@@ -182,28 +184,6 @@ fn differential() -> Vec<Report> {
             minutes(15),
         ),
     ]
-}
-
-/// The stable toolchain ships the sanitizers' runtimes; only the flags that use them are unstable.
-fn sanitize() -> Vec<Report> {
-    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        return vec![Report::skipped("sanitizers", "only set up for x86_64 Linux")];
-    }
-    let sanitizer = |name: &'static str, directory: &str, flags: &str, tests: &str| {
-        let target = "--target x86_64-unknown-linux-gnu";
-        let mut command =
-            cargo(&format!("test -p gpufs-core {target} --target-dir target/{directory} {tests}"));
-        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flags);
-        (name, command)
-    };
-    let (name, mut address) = sanitizer("AddressSanitizer", "asan", "-Zsanitizer=address", "--tests");
-    let address = step::run(name, &mut address, minutes(10));
-    // The standard library is not instrumented, hence the second flag and the suppression of one of its channels.
-    let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
-    let (name, mut thread) = sanitizer("ThreadSanitizer", "tsan", flags, "--test threads");
-    let suppressions = root().join("gpufs-core/tests/threads.tsan");
-    thread.env("TSAN_OPTIONS", format!("halt_on_error=1 suppressions={}", suppressions.display()));
-    vec![address, step::run(name, &mut thread, minutes(10))]
 }
 
 /// The runtime for AMD GPUs: it compiles, links, and says that there is no GPU.

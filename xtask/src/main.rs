@@ -28,6 +28,7 @@ mod fuzz;
 mod lex;
 mod mutants;
 mod programs;
+mod sanitize;
 mod step;
 mod tidy;
 mod workspace;
@@ -60,6 +61,7 @@ Checks, each alone:
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
                  --all-code FILE… takes all that cargo-mutants makes of files of the core and the device crate instead)
+  sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 
 What runs for as long as one likes:

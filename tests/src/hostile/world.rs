@@ -64,7 +64,8 @@ fn sandbox(scene: &Scene) -> Sandbox {
 fn open(device: &Device, builder: Builder) -> Result<Session, OpenError> {
     match device {
         Device::Cpu(options) => builder.cpu_with(options.clone()),
-        Device::Cuda { ordinal, program } => builder.cuda(*ordinal, program),
+        // What opens by a path and starts a command has a frame of its own in one kernel.
+        Device::Cuda { ordinal, program } => builder.gpu_stack(32 << 10).cuda(*ordinal, program),
     }
 }
 
