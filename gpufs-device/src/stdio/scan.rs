@@ -118,22 +118,25 @@ impl Input for StreamInput<'_> {
     }
 }
 
-/// Every lane's scan, lanes in order. Convergent.
+/// Every lane's scan, lanes in order. `numbers`: all lanes' formats read numbers and nothing else, so that the first lane that meets the end of
+/// the file meets it for those behind it. Convergent.
 fn in_turn(
     held: &LockedStream,
-    format: &[u8],
+    (format, numbers): (&[u8], bool),
     targets: Result<&[Target<'_>], Errno>,
     memory: Memory,
 ) -> Result<Option<usize>, Errno> {
     let mut outcome = targets.map(|_| None);
     for lane in held.lanes.mask().iter() {
-        if held.lanes.lane() == lane
-            && let Ok(targets) = targets
-        {
+        let is_mine = held.lanes.lane() == lane;
+        if is_mine && let Ok(targets) = targets {
             let alone = LockedStream { lanes: held.lanes.subset(LaneMask(1 << lane)), ..*held };
             outcome = scan_alone(&alone, format, targets, memory);
         }
         held.lanes.sync();
+        if numbers && held.lanes.any(is_mine && outcome == Ok(None)) {
+            break;
+        }
     }
     outcome
 }
@@ -174,7 +177,7 @@ fn read(
 ) -> Result<Option<usize>, Errno> {
     let mine = if checked.is_ok() { Numbers::of(format) } else { None };
     let Some(numbers) = Numbers::common(file.session, group, mine) else {
-        return with_lock(file, group, |held| in_turn(held, format, checked, memory));
+        return with_lock(file, group, |held| in_turn(held, (format, false), checked, memory));
     };
     let targets = checked.unwrap_or(&[]);
     let mut tries = 0;
@@ -190,9 +193,11 @@ fn read(
         if tries == 1 && ahead::await_opening(file, group) {
             continue;
         }
-        let needless = |stream: &Stream| tries < FAST_TRIES && numbers.are_flowing(stream);
+        // A grid that waits for the lock while another reads the last numbers needs no turn each to learn that there are none left.
+        let needless =
+            |stream: &Stream| tries < FAST_TRIES && (numbers.are_flowing(stream) || ahead::is_at_end(file));
         let held = with_lock_unless(file, group, needless, |held| {
-            let outcome = in_turn(held, format, checked, memory);
+            let outcome = in_turn(held, (format, true), checked, memory);
             numbers.consider(held);
             outcome
         });
