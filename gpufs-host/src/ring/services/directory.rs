@@ -21,8 +21,9 @@ const HEAD_BYTES: usize = 19;
 const BLOCK_BYTES: usize = 32 << 10;
 /// Parts of the table, so that threads seldom wait for each other.
 const PARTS: usize = 16;
-/// The most directories of a part of which entries are kept.
-const KEPT_MAX: usize = 16;
+/// The most bytes of entries that a part keeps: those of some three hundred directories of a hundred files. With less a
+/// grid whose warps each read a directory has the system list most of them again for every call.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
     /// What the system fills.
@@ -40,10 +41,39 @@ struct Kept {
     at: usize,
 }
 
+/// A part of the table.
+#[derive(Debug, Default)]
+struct Part {
+    kept: HashMap<RawFd, Kept>,
+    /// Of all that is kept.
+    bytes: usize,
+}
+
+impl Part {
+    fn remove(&mut self, fd: RawFd) -> Option<Kept> {
+        let kept = self.kept.remove(&fd)?;
+        self.bytes -= kept.bytes.len();
+        Some(kept)
+    }
+    /// Keeps it in the place of what was kept of the same descriptor, and of others, where there is too much: directories that were closed before
+    /// their end, perhaps. Those are read again.
+    fn insert(&mut self, fd: RawFd, kept: Kept) {
+        self.remove(fd);
+        self.bytes += kept.bytes.len();
+        // Ends: each round removes one.
+        while self.bytes > KEPT_BYTES_MAX
+            && let Some(other) = self.kept.keys().next().copied()
+        {
+            self.remove(other);
+        }
+        self.kept.insert(fd, kept);
+    }
+}
+
 /// What is kept of the directories of a session.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
-    parts: [Mutex<HashMap<RawFd, Kept>>; PARTS],
+    parts: [Mutex<Part>; PARTS],
 }
 
 /// Where entries go.
@@ -56,22 +86,15 @@ struct Room {
 }
 
 impl Directories {
-    fn part(&self, fd: RawFd) -> &Mutex<HashMap<RawFd, Kept>> {
+    fn part(&self, fd: RawFd) -> &Mutex<Part> {
         &self.parts[usize::try_from(fd).unwrap_or(0) % PARTS]
     }
     /// What is kept from this position on. It is kept no more.
     fn take(&self, fd: RawFd, position: u64) -> Option<Kept> {
-        lock(self.part(fd)).remove(&fd).filter(|kept| kept.position == position && position != 0)
+        lock(self.part(fd)).remove(fd).filter(|kept| kept.position == position && position != 0)
     }
     fn keep(&self, fd: RawFd, kept: Kept) {
-        let mut part = lock(self.part(fd));
-        // Of a directory that was closed before its end, perhaps. What was kept of another is read again.
-        if part.len() >= KEPT_MAX
-            && let Some(other) = part.keys().next().copied()
-        {
-            part.remove(&other);
-        }
-        part.insert(fd, kept);
+        lock(self.part(fd)).insert(fd, kept);
     }
 
     /// The next entries, as many as are asked for or as there are, and whether the end came after them ([`READDIR_END`]).
@@ -268,16 +291,30 @@ mod tests {
     }
 
     #[test]
-    fn kept_directories_are_few() {
-        let folder = Folder::new("few", 5);
+    fn so_many_directories_are_kept_that_no_grid_reads_one_twice() {
+        let folder = Folder::new("many", 5);
         let directories = Directories::default();
-        let files: Vec<File> = (0..100).map(|_| File::open(&folder.0).expect("the folder")).collect();
+        let files: Vec<File> = (0..400).map(|_| File::open(&folder.0).expect("the folder")).collect();
         let begun: Vec<_> = files.iter().map(|file| read(&directories, file.as_raw_fd(), 0, 2)).collect();
-        let kept = |part: &Mutex<HashMap<RawFd, Kept>>| lock(part).len();
-        assert!(directories.parts.iter().all(|part| kept(part) <= KEPT_MAX));
+        let kept = |part: &Mutex<Part>| lock(part).kept.len();
+        assert_eq!(directories.parts.iter().map(kept).sum::<usize>(), files.len());
         for (file, (names, after, _)) in files.iter().zip(begun) {
             let (rest, _, ended) = read(&directories, file.as_raw_fd(), after, 100);
             assert!(ended && names.len() + rest.len() == 7, "{names:?} {rest:?}");
         }
+        assert_eq!(directories.parts.iter().map(kept).sum::<usize>(), 0);
+        assert!(directories.parts.iter().all(|part| lock(part).bytes == 0));
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let mut part = Part::default();
+        // Ends: a count.
+        for fd in 0..1000 {
+            part.insert(fd % 700, Kept { position: 1, bytes: vec![0; 4000], at: 0 });
+            assert!(part.bytes <= KEPT_BYTES_MAX && part.kept.contains_key(&(fd % 700)));
+            assert_eq!(part.bytes, part.kept.len() * 4000);
+        }
+        assert_eq!(part.kept.len(), KEPT_BYTES_MAX / 4000);
     }
 }
