@@ -252,15 +252,15 @@ struct Taken<false> {
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
-static inline gpufs_argument gpufs_argument_signed_(long long value) {
+static __inline__ gpufs_argument gpufs_argument_signed_(long long value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_SIGNED, 0, (uint64_t)value};
     return argument;
 }
-static inline gpufs_argument gpufs_argument_unsigned_(unsigned long long value) {
+static __inline__ gpufs_argument gpufs_argument_unsigned_(unsigned long long value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_UNSIGNED, 0, value};
     return argument;
 }
-static inline gpufs_argument gpufs_argument_double_(double value) {
+static __inline__ gpufs_argument gpufs_argument_double_(double value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_DOUBLE, 0, 0};
     __builtin_memcpy(&argument.bits, &value, sizeof value);
     return argument;
@@ -268,22 +268,22 @@ static inline gpufs_argument gpufs_argument_double_(double value) {
 #if GPUFS_ON_DEVICE
 #define gpufs_argument_long_double_ gpufs_argument_double_ /* GPUs have no function that takes one */
 #else
-static inline gpufs_argument gpufs_argument_long_double_(long double value) {
+static __inline__ gpufs_argument gpufs_argument_long_double_(long double value) {
     return gpufs_argument_double_((double)value);
 }
 #endif
-static inline gpufs_argument gpufs_argument_string_(const void *value) {
+static __inline__ gpufs_argument gpufs_argument_string_(const void *value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_C_STRING, 0, (uint64_t)(uintptr_t)value};
     return argument;
 }
-static inline gpufs_argument gpufs_argument_pointer_(const volatile void *value) {
+static __inline__ gpufs_argument gpufs_argument_pointer_(const volatile void *value) {
     gpufs_argument argument = {GPUFS_ARGUMENT_POINTER, 0, (uint64_t)(uintptr_t)value};
     return argument;
 }
 
 /* Pointers to integers. C's wchar_t is int or unsigned: a pointer to either may lead to a wide string. */
 #define GPUFS_ARGUMENT_TO_(name, kind, length)                                                   \
-    static inline gpufs_argument gpufs_argument_##name##_(const volatile void *value) {          \
+    static __inline__ gpufs_argument gpufs_argument_##name##_(const volatile void *value) {          \
         gpufs_argument argument = {kind, length, (uint64_t)(uintptr_t)value};                    \
         return argument;                                                                         \
     }
@@ -362,17 +362,17 @@ GPUFS_ARGUMENT_TO_(wide, GPUFS_ARGUMENT_WIDE, UINT32_MAX)
         GPUFS_PICK_(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 /* Never called: its attribute has the compiler check a literal format. */
-__attribute__((format(printf, 1, 2))) static inline int gpufs_check_format_(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static __inline__ int gpufs_check_format_(const char *format, ...) {
     (void)format;
     return 0;
 }
 #define GPUFS_CHECK_(...) ((void)(0 ? gpufs_check_format_(__VA_ARGS__) : 0))
 
 /* The format of a packed row. */
-static inline const char *gpufs_format_(const gpufs_argument *row) { return (const char *)(uintptr_t)row->bits; }
+static __inline__ const char *gpufs_format_(const gpufs_argument *row) { return (const char *)(uintptr_t)row->bits; }
 /* The number of bytes before the NUL. Without a NUL in GPUFS_FORMAT_BYTES bytes: SIZE_MAX, which the printing
  * functions answer with EINVAL. */
-static inline size_t gpufs_length_(const char *text) {
+static __inline__ size_t gpufs_length_(const char *text) {
     size_t length = 0;
     if (text != NULL) {
         while (text[length] != '\0') {

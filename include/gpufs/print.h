@@ -134,23 +134,23 @@ GPUFS_BOTH inline void perror(Session session, const char *text) { gpufs_perror(
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
 /* `row` holds the format, then the arguments. */
-static inline int gpufs_fprintf_row_(gpufs_file *file, const gpufs_argument *row, size_t count) {
+static __inline__ int gpufs_fprintf_row_(gpufs_file *file, const gpufs_argument *row, size_t count) {
     const char *format = gpufs_format_(row);
     return gpufs_fprintf_arguments(file, format, gpufs_length_(format), row + 1, count - 1);
 }
-static inline int gpufs_snprintf_row_(char *into, size_t bytes, const gpufs_argument *row, size_t count) {
+static __inline__ int gpufs_snprintf_row_(char *into, size_t bytes, const gpufs_argument *row, size_t count) {
     const char *format = gpufs_format_(row);
     return gpufs_snprintf_arguments(into, bytes, format, gpufs_length_(format), row + 1, count - 1);
 }
-static inline int gpufs_sprintf_row_(char *into, const gpufs_argument *row, size_t count) {
+static __inline__ int gpufs_sprintf_row_(char *into, const gpufs_argument *row, size_t count) {
     const char *format = gpufs_format_(row);
     return gpufs_sprintf_arguments(into, format, gpufs_length_(format), row + 1, count - 1);
 }
-static inline int gpufs_asprintf_row_(char **into, const gpufs_argument *row, size_t count) {
+static __inline__ int gpufs_asprintf_row_(char **into, const gpufs_argument *row, size_t count) {
     const char *format = gpufs_format_(row);
     return gpufs_asprintf_arguments(into, format, gpufs_length_(format), row + 1, count - 1);
 }
-static inline int gpufs_dprintf_row_(gpufs_session *session, int descriptor, const gpufs_argument *row,
+static __inline__ int gpufs_dprintf_row_(gpufs_session *session, int descriptor, const gpufs_argument *row,
                                      size_t count) {
     const char *format = gpufs_format_(row);
     return gpufs_dprintf_arguments(session, descriptor, format, gpufs_length_(format), row + 1, count - 1);

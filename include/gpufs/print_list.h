@@ -37,7 +37,7 @@
 #ifdef __cplusplus
 #define GPUFS_VARIADIC_ inline
 #else
-#define GPUFS_VARIADIC_ static inline
+#define GPUFS_VARIADIC_ static __inline__
 #endif
 /* The compiler checks a literal format. */
 #define GPUFS_PRINTS_(place, first) __attribute__((format(printf, place, first)))

@@ -105,7 +105,7 @@ GPUFS_INLINE gpufs_file *gpufs_input_(gpufs_session *session) {
  * program's own makes no call on it. */
 
 #if defined(__CUDACC__) && !defined(__clang__)
-#define GPUFS_SCAN_VARIADIC_ static inline
+#define GPUFS_SCAN_VARIADIC_ static __inline__
 #else
 #define GPUFS_SCAN_VARIADIC_ GPUFS_INLINE
 #endif
@@ -268,20 +268,20 @@ GPUFS_BOTH inline Result<int> sscanf(const char *text, const char *format, A... 
 
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
-static inline gpufs_scan_target gpufs_target_bytes_(void *value) { return gpufs_target_(GPUFS_TARGET_BYTES, value); }
-static inline gpufs_scan_target gpufs_target_int16_(void *value) { return gpufs_target_(GPUFS_TARGET_INT16, value); }
-static inline gpufs_scan_target gpufs_target_words_(void *value) { return gpufs_target_(GPUFS_TARGET_WORDS, value); }
-static inline gpufs_scan_target gpufs_target_int64_(void *value) { return gpufs_target_(GPUFS_TARGET_INT64, value); }
-static inline gpufs_scan_target gpufs_target_float_(void *value) { return gpufs_target_(GPUFS_TARGET_FLOAT, value); }
-static inline gpufs_scan_target gpufs_target_double_(void *value) { return gpufs_target_(GPUFS_TARGET_DOUBLE, value); }
-static inline gpufs_scan_target gpufs_target_long_double_(void *value) {
+static __inline__ gpufs_scan_target gpufs_target_bytes_(void *value) { return gpufs_target_(GPUFS_TARGET_BYTES, value); }
+static __inline__ gpufs_scan_target gpufs_target_int16_(void *value) { return gpufs_target_(GPUFS_TARGET_INT16, value); }
+static __inline__ gpufs_scan_target gpufs_target_words_(void *value) { return gpufs_target_(GPUFS_TARGET_WORDS, value); }
+static __inline__ gpufs_scan_target gpufs_target_int64_(void *value) { return gpufs_target_(GPUFS_TARGET_INT64, value); }
+static __inline__ gpufs_scan_target gpufs_target_float_(void *value) { return gpufs_target_(GPUFS_TARGET_FLOAT, value); }
+static __inline__ gpufs_scan_target gpufs_target_double_(void *value) { return gpufs_target_(GPUFS_TARGET_DOUBLE, value); }
+static __inline__ gpufs_scan_target gpufs_target_long_double_(void *value) {
     return gpufs_target_(GPUFS_TARGET_LONG_DOUBLE_, value);
 }
-static inline gpufs_scan_target gpufs_target_pointer_(void *value) {
+static __inline__ gpufs_scan_target gpufs_target_pointer_(void *value) {
     return gpufs_target_(GPUFS_TARGET_POINTER, value);
 }
 /* A format: no target's kind. */
-static inline gpufs_scan_target gpufs_target_format_(const void *value) { return gpufs_target_(UINT32_MAX, value); }
+static __inline__ gpufs_scan_target gpufs_target_format_(const void *value) { return gpufs_target_(UINT32_MAX, value); }
 
 /* One target, or the format. Anything else goes to a parameter of pointer type, which the compiler checks. */
 #define GPUFS_TARGET_(value)                        \
@@ -333,11 +333,11 @@ static inline gpufs_scan_target gpufs_target_format_(const void *value) { return
     (const gpufs_scan_target[]){GPUFS_TARGETS_(__VA_ARGS__)},                                                   \
         sizeof((const gpufs_scan_target[]){GPUFS_TARGETS_(__VA_ARGS__)}) / sizeof(gpufs_scan_target)
 
-static inline int gpufs_fscanf_row_(gpufs_file *file, const gpufs_scan_target *row, size_t count) {
+static __inline__ int gpufs_fscanf_row_(gpufs_file *file, const gpufs_scan_target *row, size_t count) {
     const char *format = (const char *)(uintptr_t)row->address;
     return gpufs_fscanf_targets(file, format, gpufs_scan_length_(format), row + 1, count - 1);
 }
-static inline int gpufs_sscanf_row_(const char *text, const gpufs_scan_target *row, size_t count) {
+static __inline__ int gpufs_sscanf_row_(const char *text, const gpufs_scan_target *row, size_t count) {
     const char *format = (const char *)(uintptr_t)row->address;
     return gpufs_sscanf_targets(text, format, gpufs_scan_length_(format), row + 1, count - 1);
 }

@@ -26,7 +26,8 @@
 #define GPUFS_INLINE GPUFS_BOTH inline
 #define GPUFS_STATIC_ASSERT_(condition, text) static_assert(condition, text)
 #else
-#define GPUFS_INLINE static inline
+/* So that it is a keyword in C89, too. */
+#define GPUFS_INLINE static __inline__
 /* An extension in C99, for which some C libraries define it as a macro. */
 #define GPUFS_STATIC_ASSERT_(condition, text) __extension__ _Static_assert(condition, text)
 #endif

@@ -25,7 +25,7 @@
 /* The kernel that sets the word. */
 static __attribute__((global)) void gpufs_use_session_(gpufs_session *session) { gpufs_raw_use_session(session); }
 
-static inline int gpufs_host_use_here_(gpufs_host *host) {
+static __inline__ int gpufs_host_use_here_(gpufs_host *host) {
     gpufs_session *session = nullptr;
     if ((gpufs_host_use)(host) == 0) {
         if (host != nullptr) {

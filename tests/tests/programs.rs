@@ -112,6 +112,33 @@ fn a_program_prints_what_it_prints_natively() {
     }
 }
 
+/// A program's standard of C, its warnings and its macros are for its own sources.
+#[test]
+fn programs_of_every_standard_are_built() {
+    if !compiler("programs_of_every_standard_are_built") {
+        return;
+    }
+    let folder = Scratch::new("standards");
+    let old = "#include <stdio.h>\n#include <string.h>\nint main(void)\n{\n    char text[16];\n    int at;\n    strcpy(text, \"old\");\n    \
+        for (at = 0; at < 2; ++at)\n        printf(\"%s %d\\n\", text, at);\n    return 3;\n}\n";
+    std::fs::write(folder.path("old.c"), old).expect("written");
+    for flags in [
+        &["-ansi"][..],
+        &["-std=gnu89", "-Wall", "-Wextra", "-Werror"],
+        &["-std=c89", "-pedantic-errors"],
+        &["-std=c99", "-pedantic-errors", "-fsanitize=undefined"],
+        &["-std=gnu11", "-Dat=number", "-Dmain=main"],
+        &["-std=c17", "-pthread", "-g"],
+    ] {
+        let mut command = gpufs();
+        command.args(["run", "--device", "cpu"]).args(flags).arg(folder.path("old.c"));
+        let got = command.output().expect("gpufs runs");
+        assert_eq!(text(&got.stdout), "old 0\nold 1\n", "{flags:?}: {}", text(&got.stderr));
+        assert_eq!(got.status.code(), Some(3), "{flags:?}");
+        assert_eq!(text(&got.stderr), "", "{flags:?}");
+    }
+}
+
 /// The C library's own `setjmp` and `getopt` work on a lane. (`cargo xtask abi` builds the same programs for GPUs, where they are gpufs's.)
 #[test]
 fn jumps_and_options_are_as_natively() {

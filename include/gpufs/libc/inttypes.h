@@ -9,8 +9,8 @@ typedef struct {
 } imaxdiv_t;
 intmax_t strtoimax(const char *__restrict text, char **__restrict end, int base);
 uintmax_t strtoumax(const char *__restrict text, char **__restrict end, int base);
-static inline intmax_t imaxabs(intmax_t value) { return value < 0 ? -value : value; }
-static inline imaxdiv_t imaxdiv(intmax_t numerator, intmax_t denominator) {
+static __inline__ intmax_t imaxabs(intmax_t value) { return value < 0 ? -value : value; }
+static __inline__ imaxdiv_t imaxdiv(intmax_t numerator, intmax_t denominator) {
     return (imaxdiv_t){numerator / denominator, numerator % denominator};
 }
 #define PRId8 "hhd"

@@ -15,14 +15,14 @@ struct lconv {
     char *grouping;
 };
 /* "C", or null for another locale. "" is "C". */
-static inline char *setlocale(int category, const char *locale) {
+static __inline__ char *setlocale(int category, const char *locale) {
     (void)category;
     if (locale == NULL || locale[0] == 0 || (locale[0] == 'C' && locale[1] == 0)) {
         return (char *)"C";
     }
     return NULL;
 }
-static inline struct lconv *localeconv(void) {
+static __inline__ struct lconv *localeconv(void) {
     static struct lconv conventions = {(char *)".", (char *)"", (char *)""};
     return &conventions;
 }

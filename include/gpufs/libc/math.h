@@ -145,63 +145,63 @@ double j0(double x);
 double j1(double x);
 double y0(double x);
 double y1(double x);
-static inline double nearbyint(double x) { return rint(x); }
-static inline float nearbyintf(float x) { return rintf(x); }
-static inline long lrint(double x) { return (long)rint(x); }
-static inline long lrintf(float x) { return (long)rintf(x); }
-static inline long long llrint(double x) { return (long long)rint(x); }
-static inline long lround(double x) { return (long)round(x); }
-static inline long lroundf(float x) { return (long)roundf(x); }
-static inline long long llround(double x) { return (long long)round(x); }
-static inline double logb(double x) { return x == 0 ? -HUGE_VAL : isinf(x) ? HUGE_VAL : isnan(x) ? x : ilogb(x); }
-static inline double scalbln(double x, long power) {
+static __inline__ double nearbyint(double x) { return rint(x); }
+static __inline__ float nearbyintf(float x) { return rintf(x); }
+static __inline__ long lrint(double x) { return (long)rint(x); }
+static __inline__ long lrintf(float x) { return (long)rintf(x); }
+static __inline__ long long llrint(double x) { return (long long)rint(x); }
+static __inline__ long lround(double x) { return (long)round(x); }
+static __inline__ long lroundf(float x) { return (long)roundf(x); }
+static __inline__ long long llround(double x) { return (long long)round(x); }
+static __inline__ double logb(double x) { return x == 0 ? -HUGE_VAL : isinf(x) ? HUGE_VAL : isnan(x) ? x : ilogb(x); }
+static __inline__ double scalbln(double x, long power) {
     return scalbn(x, power > 100000 ? 100000 : power < -100000 ? -100000 : (int)power);
 }
-static inline double nan(const char *tag) { return (void)tag, __builtin_nan(""); }
-static inline long double acosl(long double x) { return acos((double)x); }
-static inline long double acoshl(long double x) { return acosh((double)x); }
-static inline long double asinl(long double x) { return asin((double)x); }
-static inline long double asinhl(long double x) { return asinh((double)x); }
-static inline long double atanl(long double x) { return atan((double)x); }
-static inline long double atanhl(long double x) { return atanh((double)x); }
-static inline long double cbrtl(long double x) { return cbrt((double)x); }
-static inline long double ceill(long double x) { return ceil((double)x); }
-static inline long double cosl(long double x) { return cos((double)x); }
-static inline long double coshl(long double x) { return cosh((double)x); }
-static inline long double erfl(long double x) { return erf((double)x); }
-static inline long double erfcl(long double x) { return erfc((double)x); }
-static inline long double expl(long double x) { return exp((double)x); }
-static inline long double exp2l(long double x) { return exp2((double)x); }
-static inline long double expm1l(long double x) { return expm1((double)x); }
-static inline long double fabsl(long double x) { return fabs((double)x); }
-static inline long double floorl(long double x) { return floor((double)x); }
-static inline long double lgammal(long double x) { return lgamma((double)x); }
-static inline long double logl(long double x) { return log((double)x); }
-static inline long double log10l(long double x) { return log10((double)x); }
-static inline long double log1pl(long double x) { return log1p((double)x); }
-static inline long double log2l(long double x) { return log2((double)x); }
-static inline long double rintl(long double x) { return rint((double)x); }
-static inline long double roundl(long double x) { return round((double)x); }
-static inline long double sinl(long double x) { return sin((double)x); }
-static inline long double sinhl(long double x) { return sinh((double)x); }
-static inline long double sqrtl(long double x) { return sqrt((double)x); }
-static inline long double tanl(long double x) { return tan((double)x); }
-static inline long double tanhl(long double x) { return tanh((double)x); }
-static inline long double tgammal(long double x) { return tgamma((double)x); }
-static inline long double truncl(long double x) { return trunc((double)x); }
-static inline long double atan2l(long double x, long double y) { return atan2((double)x, (double)y); }
-static inline long double copysignl(long double x, long double y) { return copysign((double)x, (double)y); }
-static inline long double fdiml(long double x, long double y) { return fdim((double)x, (double)y); }
-static inline long double fmaxl(long double x, long double y) { return fmax((double)x, (double)y); }
-static inline long double fminl(long double x, long double y) { return fmin((double)x, (double)y); }
-static inline long double fmodl(long double x, long double y) { return fmod((double)x, (double)y); }
-static inline long double hypotl(long double x, long double y) { return hypot((double)x, (double)y); }
-static inline long double nextafterl(long double x, long double y) { return nextafter((double)x, (double)y); }
-static inline long double powl(long double x, long double y) { return pow((double)x, (double)y); }
-static inline long double remainderl(long double x, long double y) { return remainder((double)x, (double)y); }
-static inline long double ldexpl(long double x, int power) { return ldexp((double)x, power); }
-static inline long double frexpl(long double x, int *power) { return frexp((double)x, power); }
-static inline long double modfl(long double x, long double *whole) {
+static __inline__ double nan(const char *tag) { return (void)tag, __builtin_nan(""); }
+static __inline__ long double acosl(long double x) { return acos((double)x); }
+static __inline__ long double acoshl(long double x) { return acosh((double)x); }
+static __inline__ long double asinl(long double x) { return asin((double)x); }
+static __inline__ long double asinhl(long double x) { return asinh((double)x); }
+static __inline__ long double atanl(long double x) { return atan((double)x); }
+static __inline__ long double atanhl(long double x) { return atanh((double)x); }
+static __inline__ long double cbrtl(long double x) { return cbrt((double)x); }
+static __inline__ long double ceill(long double x) { return ceil((double)x); }
+static __inline__ long double cosl(long double x) { return cos((double)x); }
+static __inline__ long double coshl(long double x) { return cosh((double)x); }
+static __inline__ long double erfl(long double x) { return erf((double)x); }
+static __inline__ long double erfcl(long double x) { return erfc((double)x); }
+static __inline__ long double expl(long double x) { return exp((double)x); }
+static __inline__ long double exp2l(long double x) { return exp2((double)x); }
+static __inline__ long double expm1l(long double x) { return expm1((double)x); }
+static __inline__ long double fabsl(long double x) { return fabs((double)x); }
+static __inline__ long double floorl(long double x) { return floor((double)x); }
+static __inline__ long double lgammal(long double x) { return lgamma((double)x); }
+static __inline__ long double logl(long double x) { return log((double)x); }
+static __inline__ long double log10l(long double x) { return log10((double)x); }
+static __inline__ long double log1pl(long double x) { return log1p((double)x); }
+static __inline__ long double log2l(long double x) { return log2((double)x); }
+static __inline__ long double rintl(long double x) { return rint((double)x); }
+static __inline__ long double roundl(long double x) { return round((double)x); }
+static __inline__ long double sinl(long double x) { return sin((double)x); }
+static __inline__ long double sinhl(long double x) { return sinh((double)x); }
+static __inline__ long double sqrtl(long double x) { return sqrt((double)x); }
+static __inline__ long double tanl(long double x) { return tan((double)x); }
+static __inline__ long double tanhl(long double x) { return tanh((double)x); }
+static __inline__ long double tgammal(long double x) { return tgamma((double)x); }
+static __inline__ long double truncl(long double x) { return trunc((double)x); }
+static __inline__ long double atan2l(long double x, long double y) { return atan2((double)x, (double)y); }
+static __inline__ long double copysignl(long double x, long double y) { return copysign((double)x, (double)y); }
+static __inline__ long double fdiml(long double x, long double y) { return fdim((double)x, (double)y); }
+static __inline__ long double fmaxl(long double x, long double y) { return fmax((double)x, (double)y); }
+static __inline__ long double fminl(long double x, long double y) { return fmin((double)x, (double)y); }
+static __inline__ long double fmodl(long double x, long double y) { return fmod((double)x, (double)y); }
+static __inline__ long double hypotl(long double x, long double y) { return hypot((double)x, (double)y); }
+static __inline__ long double nextafterl(long double x, long double y) { return nextafter((double)x, (double)y); }
+static __inline__ long double powl(long double x, long double y) { return pow((double)x, (double)y); }
+static __inline__ long double remainderl(long double x, long double y) { return remainder((double)x, (double)y); }
+static __inline__ long double ldexpl(long double x, int power) { return ldexp((double)x, power); }
+static __inline__ long double frexpl(long double x, int *power) { return frexp((double)x, power); }
+static __inline__ long double modfl(long double x, long double *whole) {
     double part, rest = modf((double)x, &part);
     *whole = part;
     return rest;

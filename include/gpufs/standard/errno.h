@@ -10,7 +10,7 @@
 #if defined(__CUDACC__) || defined(__HIP__)
 #include <cerrno>
 extern "C" __attribute__((host)) __attribute__((device)) int *gpufs_raw_errno(void);
-static inline __attribute__((host)) __attribute__((device)) int *gpufs_standard_errno(void) {
+static __inline__ __attribute__((host)) __attribute__((device)) int *gpufs_standard_errno(void) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
     return gpufs_raw_errno();
 #else

@@ -68,18 +68,18 @@
 /* GPUFS_STANDARD_(type, name, (parameters), (arguments), body): a standard function. */
 #if defined(GPUFS_DROP_IN_SPLIT_) && GPUFS_ON_DEVICE
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
-    static inline GPUFS_BOTH type gpufs_standard_##name parameters { __VA_ARGS__ }
+    static __inline__ GPUFS_BOTH type gpufs_standard_##name parameters { __VA_ARGS__ }
 #elif defined(GPUFS_DROP_IN_SPLIT_)
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
-    static inline GPUFS_BOTH type gpufs_standard_##name parameters { return ::name arguments; }
+    static __inline__ GPUFS_BOTH type gpufs_standard_##name parameters { return ::name arguments; }
 #elif defined(__cplusplus)
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
     extern "C" {                                                \
-    static inline type name parameters { __VA_ARGS__ }          \
+    static __inline__ type name parameters { __VA_ARGS__ }          \
     }
 #else
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
-    static inline type name parameters { __VA_ARGS__ }
+    static __inline__ type name parameters { __VA_ARGS__ }
 #endif
 
 /* A standard function that no GPU's kernel needs in CUDA and HIP files: variadic ones, which have templates there. */
@@ -92,7 +92,7 @@
 /* The value of a call, whose error goes to errno. */
 #if defined(__cplusplus) && GPUFS_ON_DEVICE
 template <class T>
-static inline GPUFS_BOTH T gpufs_value_(gpufs::Result<T> result) {
+static __inline__ GPUFS_BOTH T gpufs_value_(gpufs::Result<T> result) {
     if (result.error() != 0) {
         *gpufs_raw_errno() = result.error();
     }
@@ -100,7 +100,7 @@ static inline GPUFS_BOTH T gpufs_value_(gpufs::Result<T> result) {
 }
 #elif defined(__cplusplus)
 template <class T>
-static inline GPUFS_BOTH T gpufs_value_(gpufs::Result<T> result) {
+static __inline__ GPUFS_BOTH T gpufs_value_(gpufs::Result<T> result) {
     return result.value();
 }
 #else

@@ -49,7 +49,7 @@ typedef struct {
 /* The standard streams. */
 #if defined(GPUFS_DROP_IN_SPLIT_) && !GPUFS_ON_DEVICE
 #define GPUFS_STANDARD_STREAM_(name) \
-    static inline GPUFS_BOTH FILE *gpufs_standard_##name(void) { return ::name; }
+    static __inline__ GPUFS_BOTH FILE *gpufs_standard_##name(void) { return ::name; }
 #else
 #define GPUFS_STANDARD_STREAM_(name) \
     GPUFS_INLINE FILE *gpufs_standard_##name(void) { return (FILE *)(void *)gpufs_##name(gpufs_used_()); }

@@ -16,8 +16,8 @@ gpufs build [options] FILE.c… -o PROGRAM       PROGRAM.cubin: for one kind of 
   --stack BYTES           stack of the program: K, M and G count; default 32K on a GPU, 8M on CPU lanes
   --heap BYTES            memory for malloc on a GPU; default 1G
   -o PROGRAM              what build makes
-  -I -D -U -std= -O -W -f -g -w -isystem -include
-                          handed to the compiler; the default is -O2. -l and -L have no effect
+  -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include
+                          handed to the compiler; the default is -O2. -l, -L and -pthread have no effect
 
 The exit status is the program's: what main returned or exit was given; 134 after abort or a failed assertion, 139 after a fault; 125 if gpufs
 itself failed. GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in it.
@@ -122,7 +122,9 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
 /// The options of the compiler that have a value of their own as the next argument.
 const WITH_VALUE: [&str; 2] = ["-isystem", "-include"];
 /// How options of the compiler begin that are handed to it.
-const HANDED: [&str; 8] = ["-I", "-D", "-U", "-std=", "-O", "-W", "-f", "-g"];
+const HANDED: [&str; 9] = ["-I", "-D", "-U", "-std=", "-pedantic", "-O", "-W", "-f", "-g"];
+/// Options that are handed to it as they stand.
+const WHOLE: [&str; 2] = ["-w", "-ansi"];
 
 fn options(mut parser: Parser) -> Result<Options, lexopt::Error> {
     let mut options = Options::default();
@@ -143,11 +145,11 @@ fn options(mut parser: Parser) -> Result<Options, lexopt::Error> {
                 options.flags.push(value);
                 continue;
             }
-            if text == "-w" || HANDED.iter().any(|start| text.starts_with(start)) {
+            if WHOLE.contains(&text.as_str()) || HANDED.iter().any(|start| text.starts_with(start)) {
                 options.flags.extend(raw.next());
                 continue;
             }
-            if text.starts_with("-l") || text.starts_with("-L") {
+            if text.starts_with("-l") || text.starts_with("-L") || text == "-pthread" {
                 raw.next();
                 continue;
             }

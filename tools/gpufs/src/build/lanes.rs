@@ -2,9 +2,9 @@
 //! `start_lanes.c` says what becomes of `main` and `exit`.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
-use super::scratch::undefined;
+use super::scratch::{Scratch, undefined};
 use crate::command_line::Options;
 use crate::prefix::Prefix;
 use crate::tools;
@@ -18,19 +18,25 @@ pub(super) fn build(options: &Options, output: &Path) -> Result<(), String> {
     let library = prefix.part("lib/libgpufs.so", "")?;
     let folder = library.parent().expect("a file of a folder");
     let compiler = std::env::var_os("CC").filter(|named| !named.is_empty()).unwrap_or_else(|| "cc".into());
-    let mut command = Command::new(&compiler);
-    command.arg("-O2").args(&options.flags);
-    command
-        .arg("-isystem")
-        .arg(prefix.path("include/gpufs/drop_in"))
-        .arg("-isystem")
-        .arg(prefix.path("include"));
-    command.args(&options.files).arg(prefix.libc().join("start_lanes.c")).arg("-o").arg(output);
+    let compile = || {
+        let mut command = Command::new(&compiler);
+        let headers = ["include/gpufs/drop_in", "include"].map(|folder| prefix.path(folder));
+        command.arg("-O2").args(headers.iter().flat_map(|folder| ["-isystem".as_ref(), folder.as_os_str()]));
+        command
+    };
+    let scratch = Scratch::new()?;
+    let start = scratch.path("start_lanes.o");
+    // Of the program's flags those with which the two must agree to link: its standard of C, its warnings and its macros are its own.
+    let of_both = options.flags.iter().filter(|flag| flag.to_string_lossy().starts_with("-f"));
+    let mut starting = compile();
+    starting.args(of_both).arg("-c").arg(prefix.libc().join("start_lanes.c")).arg("-o").arg(&start);
+    run(&mut starting)?;
+    let mut command = compile();
+    command.args(&options.flags).args(&options.files).arg(&start).arg("-o").arg(output);
     command.args(WRAPPED.map(|name| format!("-Wl,--wrap={name}")));
     command.arg("-L").arg(folder).args(["-lgpufs", "-lm", "-lpthread"]);
     command.arg(format!("-Wl,-rpath,{}", folder.display()));
-    let built = tools::output(&mut command)
-        .map_err(|error| format!("{error}: a C compiler (Debian: gcc), or the one that CC names"))?;
+    let built = output_of(&mut command)?;
     let said = String::from_utf8_lossy(&built.stderr);
     if built.status.success() {
         eprint!("{said}");
@@ -45,4 +51,14 @@ pub(super) fn build(options: &Options, output: &Path) -> Result<(), String> {
         return Err("the program does not link: none of its sources defines main".to_owned());
     }
     Err(if missing.is_empty() { tools::refused(&command, &built) } else { undefined(missing) })
+}
+
+fn output_of(compiler: &mut Command) -> Result<Output, String> {
+    tools::output(compiler)
+        .map_err(|error| format!("{error}: a C compiler (Debian: gcc), or the one that CC names"))
+}
+
+fn run(compiler: &mut Command) -> Result<(), String> {
+    let built = output_of(compiler)?;
+    if built.status.success() { Ok(()) } else { Err(tools::refused(compiler, &built)) }
 }
