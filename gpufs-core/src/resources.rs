@@ -51,6 +51,8 @@ pub struct ResourcesParts {
     pub async_buffers: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
+    /// Nanoseconds after which a wait for another party is `ETIMEDOUT` ([R-ASYNC-8]); 0 for never.
+    pub wait_limit_ns: u64,
     /// Blocks that a writing stream asks for: a power of two up to `stream::BLOCKS_MAX`.
     pub blocks_per_stream: u32,
     /// All rings: `queue_count`, or one more with the service ring, which comes last ([R-SERVE-1]).

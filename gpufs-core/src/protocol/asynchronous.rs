@@ -33,6 +33,10 @@
 //! time is over, and waits for the target's completion, which by then comes soon. No `LINK_TIMEOUT` is used: it would take a second slot for each
 //! operation, both in one claim, and the mode of host threads has no links. For a lane that does not wait, nothing is late.
 //!
+//! **R-ASYNC-8** *A wait for another party may have a limit*, the session's. A lane that polls for it ([R-8]) cancels its poll then, as in
+//! [R-ASYNC-7], and gives its slot back; one that rests between two tries holds nothing. Both return `ETIMEDOUT`, and with the call's end its
+//! locks are free. Operations that end by themselves have no limit: to cancel one would undo what its caller asked for.
+//!
 //! # Why this is enough
 //!
 //! **P-ASYNC-PUBLISH** *What was started is published.* A start waits for publication and adopts meanwhile, as one that drains does. So

@@ -6,7 +6,7 @@
 //! | [`proofs`] | why that is safe: `[P-OVERWRITE]`, `[P-CQ]`, `[P-FAILED]`, `[P-MARK]`, `[P-ONCE]`, `[P-PUBLISH]`, `[P-WAKE]` |
 //! | [`progress`] | why every wait ends: `[L-PROGRESS a]` to `[L-PROGRESS e]` |
 //! | [`sharing`] | the rules of streams that several threads open by the same path: `[R-SHARE-1]` to `[R-SHARE-6]` |
-//! | [`asynchronous`] | operations that nobody waits for yet: `[R-ASYNC-1]` to `[R-ASYNC-7]`, and their proofs |
+//! | [`asynchronous`] | operations that nobody waits for yet: `[R-ASYNC-1]` to `[R-ASYNC-8]`, and their proofs |
 //! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-6]` |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!

@@ -79,6 +79,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Res
         line_buffers: pool,
         async_buffers: pool,
         deadline_ns: 0,
+        wait_limit_ns: 0,
         blocks_per_stream: 1,
         stall: std::ptr::null(),
         stalled: std::ptr::null(),

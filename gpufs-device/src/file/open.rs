@@ -103,7 +103,7 @@ fn open_at(
     // Ends: each round opens files or fails, but of FIFOs that nobody reads yet. Between rounds nothing is held that others need.
     loop {
         let mut again = false;
-        let waited = staged(session, lanes, wanted, |stage| {
+        let has_memory = staged(session, lanes, wanted, |stage| {
             let request = request.ok().filter(|_| stage.is_some());
             let seen = look_at(session, lanes, stage, dir, request);
             let is_fifo = seen.is_some_and(|stat| stat.stx_mode & S_IFMT == S_IFIFO);
@@ -145,16 +145,31 @@ fn open_at(
         if !again {
             wanted = None;
         }
-        let waited = match waited {
+        let waited = match has_memory {
             Ok(()) if !lanes.any(again) => return outcome,
             Ok(()) => rests.rest(lanes, u64::from(outcome.map_or(0, |index| index.0))),
             given_up => given_up,
         };
-        if let (Err(errno), Ok(index)) = (waited, outcome) {
-            session.files_free.release(Claim::single(index.0));
-            return Err(errno);
+        if let Err(errno) = waited {
+            return given_up(session, outcome, again || has_memory.is_err(), errno);
         }
     }
+}
+
+/// The outcome of a lane that waits no more: where its file is `unopened`, it gives the entry back, and other lanes of the call keep what they
+/// opened. Any lane.
+fn given_up(
+    session: &SessionTables,
+    outcome: Result<Descriptor, Errno>,
+    unopened: bool,
+    errno: Errno,
+) -> Result<Descriptor, Errno> {
+    let index = outcome?;
+    if !unopened {
+        return Ok(index);
+    }
+    session.files_free.release(Claim::single(index.0));
+    Err(errno)
 }
 
 /// An entry of the file table for a file that is to be opened. Any lane.

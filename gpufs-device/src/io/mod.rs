@@ -29,7 +29,7 @@ pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 use ready::is_ready;
-pub(crate) use ready::{Rests, Waiting, poll_entry, transfer_waiting};
+pub(crate) use ready::{Rests, Waiting, end_of_wait, operate_until, poll_entry, transfer_waiting};
 pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
 pub(crate) use start::{Look, Started, admit, await_started, cancel_started, dismiss, start};

@@ -14,6 +14,7 @@ use gpufs_core::session::{FileIndex, OpenFile, Resources, SessionTables, Target,
 use gpufs_core::{Errno, Operation, Outcome, Queue, Slot, SlotClaim};
 
 use super::staging::{claim_alone, count};
+use super::until::poll_until;
 use super::vector::copy_vectors;
 use super::{Backoff, Drained, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
@@ -36,21 +37,30 @@ pub(crate) struct Rests<'a> {
     ring: u32,
     backoff: Backoff<'a>,
     rest_ns: u64,
+    /// When the session's limit is reached, once a rest has begun.
+    end_ns: Option<u64>,
 }
 
 impl<'a> Rests<'a> {
     pub(crate) const fn new(session: &'a SessionTables, ring: u32) -> Self {
-        Self { session, ring, backoff: Backoff::new(session), rest_ns: REST_NS.0 }
+        Self { session, ring, backoff: Backoff::new(session), rest_ns: REST_NS.0, end_ns: None }
     }
-    /// Rests once, longer than the last time. Convergent; called by `lanes`.
+    /// Rests once, longer than the last time. Convergent; called by `lanes`; the result is the same in all.
     ///
     /// # Errors
-    /// As [`Backoff::wait`]; what others complete meanwhile is no progress of this wait.
+    /// `ETIMEDOUT` past the session's limit, and as [`Backoff::wait`]; what others complete meanwhile is no progress of this wait.
     ///
     /// # Panics
     /// As [`Backoff::wait`].
     pub(crate) fn rest(&mut self, lanes: Lanes, object: u64) -> Result<(), Errno> {
         let started = Machine::clock();
+        if self.end_ns.is_none() {
+            self.end_ns = end_of_wait(self.session);
+        }
+        let late = self.end_ns.is_some_and(|end| started >= end);
+        if lanes.any(lanes.is_leader() && late) {
+            return Err(Errno::TIMEDOUT);
+        }
         // Ends: the time is up, or a count.
         for _ in 0..NAPS_OF_A_REST {
             let drained = match drain(self.session, lanes, self.ring) {
@@ -66,6 +76,12 @@ impl<'a> Rests<'a> {
         self.rest_ns = (self.rest_ns + self.rest_ns / 2).min(REST_NS.1);
         Ok(())
     }
+}
+
+/// When a wait for another party that begins now ends with `ETIMEDOUT`, by the device's clock; `None` where the session has no limit. [R-ASYNC-8].
+pub(crate) fn end_of_wait(session: &SessionTables) -> Option<u64> {
+    let limit = session.wait_limit_ns;
+    (limit != 0).then(|| Machine::clock().saturating_add(limit))
 }
 
 /// Puts one entry into the ring, through a slot that the lane has claimed for it, and releases once the outcome is known.
@@ -165,11 +181,16 @@ pub(super) fn await_ready(
 ) -> Result<(), Errno> {
     let ring = ring_of_warp(session);
     let queue = &session.queues()[ring as usize];
+    let end_ns = end_of_wait(session);
     let mut rests = Rests::new(session, ring);
     // Ends: with the wait for the other party, which this holds up in nothing.
     loop {
         if queue.begin_wait() {
-            let result = transact_on(session, ring, lane, Some(poll_entry(target, events)));
+            let entry = poll_entry(target, events);
+            let result = match end_ns {
+                None => transact_on(session, ring, lane, Some(entry)),
+                Some(end_ns) => operate_until(session, ring, lane, entry, end_ns),
+            };
             queue.end_wait();
             return Errno::check(result).map(|_| ());
         }
@@ -178,6 +199,21 @@ pub(super) fn await_ready(
             return Ok(());
         }
     }
+}
+
+/// An operation whose slot was set aside ([R-8]), cancelled when the clock says `end_ns`: `ETIMEDOUT` then. One lane alone.
+#[cold]
+#[inline(never)]
+pub(crate) fn operate_until(
+    session: &SessionTables,
+    ring: u32,
+    alone: Lanes,
+    entry: Sqe,
+    end_ns: u64,
+) -> i32 {
+    let result = poll_until(session, ring, alone, entry, end_ns);
+    let cancelled = matches!(Errno::check(result), Err(Errno::CANCELED | Errno::INTR));
+    if cancelled && Machine::clock() >= end_ns { -Errno::TIMEDOUT.number() } else { result }
 }
 
 /// Whether a file is ready for one of `events`, or has failed or been hung up.

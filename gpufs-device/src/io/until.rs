@@ -134,10 +134,10 @@ pub(crate) fn await_until(
     }
 }
 
-/// A poll that was admitted ([R-8]), cancelled when the clock says `end_ns`: `ECANCELED` then.
+/// A poll that was admitted, or another operation whose slot was set aside ([R-8]), cancelled when the clock says `end_ns`: `ECANCELED` then.
 ///
 /// It holds its own slot while it waits for one to cancel with. That comes: of all slots that may be held for ever, [R-8] leaves two free.
-fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry: Sqe, end_ns: u64) -> i32 {
+pub(super) fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry: Sqe, end_ns: u64) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     let mut backoff = Backoff::new(session);
     // Ends: a slot comes ([L-PROGRESS b]).

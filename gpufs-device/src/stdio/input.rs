@@ -1,15 +1,15 @@
 //! The read path: the first block's buffer holds a piece of the file, and lanes take from it in lane order under the lock.
 #![allow(unsafe_code, reason = "reads from the stream's buffer, writes to the caller's memory")]
 
-use gpufs_core::abi::{POLLIN, RWF_NOWAIT};
+use gpufs_core::abi::{POLLIN, RWF_NOWAIT, Sqe};
 use gpufs_core::session::{OpenFile, Resources};
 use gpufs_core::stream::{Buffering, Direction, Stream};
 use gpufs_core::{Call, Errno};
 
 use super::lock::{LockedStream, with_lock};
 use super::{File, Transfer};
-use crate::io::{abandoned, copy_lanes, poll_entry, ring_of_warp, transact_one};
-use crate::warp::Lanes;
+use crate::io::{abandoned, copy_lanes, end_of_wait, operate_until, poll_entry, ring_of_warp, transact_one};
+use crate::warp::{LaneMask, Lanes};
 
 impl LockedStream {
     /// Makes the stream ready to give bytes: access and direction.
@@ -127,6 +127,7 @@ impl LockedStream {
         let tries = OpenFile::may_wait(flags) && flags & OpenFile::NONBLOCK != 0;
         let polls = OpenFile::may_wait(flags) && flags & OpenFile::FIFO != 0 && !tries;
         let (mut is_ready, mut may_try) = (!polls, tries);
+        let end_ns = if OpenFile::may_wait(flags) { end_of_wait(self.session) } else { None };
         // The buffer and the slot are the stream's own ([R-8]), so a read may wait for ever. A FIFO's descriptor does not wait: a poll waits
         // in the read's place. All are one operation after the other here: on a GPU, each level of calls takes registers from all of them.
         // Ends: the kernel interrupts an operation once for each signal, another way is tried once, and a poll ends when the FIFO is ready.
@@ -138,7 +139,11 @@ impl LockedStream {
             } else {
                 read
             };
-            match transact_one(self.session, self.lanes, entry) {
+            let done = match end_ns {
+                None => transact_one(self.session, self.lanes, entry),
+                Some(end_ns) => self.transact_until(entry, end_ns),
+            };
+            match done {
                 Ok(_) if !is_ready => is_ready = true,
                 Err(Errno::INTR) => {}
                 // Another reader was faster.
@@ -168,6 +173,20 @@ impl LockedStream {
                 self.fail(errno)
             }
         }
+    }
+
+    /// One operation of the stream's own slot, cancelled when the clock says `end_ns`: `ETIMEDOUT` then. By the leader, while the others wait.
+    #[cold]
+    #[inline(never)]
+    fn transact_until(&self, entry: Sqe, end_ns: u64) -> Result<u32, Errno> {
+        let (session, lanes) = (self.session, self.lanes);
+        let ring = ring_of_warp(session);
+        let mut result = 0;
+        if lanes.is_leader() {
+            let alone = lanes.subset(LaneMask(1 << lanes.leader()));
+            result = operate_until(session, ring, alone, entry, end_ns);
+        }
+        Errno::check(lanes.from_leader(result))
     }
 
     /// Takes `count` bytes: they were copied out.

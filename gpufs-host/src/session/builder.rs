@@ -37,6 +37,7 @@ pub struct Builder {
     pub(super) streams: Option<u32>,
     pub(super) regions: u32,
     pub(super) deadline: Option<Duration>,
+    pub(super) wait_limit: Option<Duration>,
     pub(super) gpu_stack_bytes: usize,
     pub(super) survives: Option<bool>,
     pub(super) report_failures: bool,
@@ -76,6 +77,7 @@ impl Default for Builder {
             streams: None,
             regions: 64,
             deadline: None,
+            wait_limit: None,
             gpu_stack_bytes: 8 << 10,
             survives: None,
             report_failures: true,
@@ -236,6 +238,15 @@ impl Builder {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+    /// How long a lane waits for another party, at least a millisecond: then its call fails with `ETIMEDOUT`, holds nothing any more, and may be
+    /// made again. Of reads and writes of pipes, FIFOs, sockets and terminals, and of streams that read them; of opening a FIFO that nobody
+    /// reads; of `accept` and `connect`, locks, and processes that run on. Not of a `poll(2)`, which has its own, of what streams write, nor of an
+    /// operation that the system ends by itself. Default: no limit.
+    #[must_use]
+    pub fn wait_limit(mut self, limit: Duration) -> Self {
+        self.wait_limit = Some(limit);
         self
     }
 

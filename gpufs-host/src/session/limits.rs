@@ -43,10 +43,12 @@ impl Builder {
         within("read_ahead", self.read_ahead.unwrap_or(0), &DEVICE_POOL, " bytes")?;
         within("files", self.files, &FILES, ", the three standard ones among them")?;
         within("streams", self.streams.unwrap_or(3), &STREAMS, ", the three standard ones among them")?;
-        if let Some(deadline) = self.deadline.filter(|deadline| !DEADLINE.contains(deadline)) {
-            return Err(OpenError::Size(format!(
-                "deadline: {deadline:?} is less than a millisecond; leave it out for none"
-            )));
+        for (option, limit) in [("deadline", self.deadline), ("wait_limit", self.wait_limit)] {
+            if let Some(limit) = limit.filter(|limit| !DEADLINE.contains(limit)) {
+                return Err(OpenError::Size(format!(
+                    "{option}: {limit:?} is less than a millisecond; leave it out for none"
+                )));
+            }
         }
         Ok(())
     }

@@ -123,7 +123,9 @@ impl Data {
         lease: &Lease,
     ) -> io::Result<Tables> {
         let own_memory = backend.is_gpu();
-        let deadline_ns = |deadline: std::time::Duration| u64::try_from(deadline.as_nanos());
+        let nanoseconds = |limit: Option<std::time::Duration>| {
+            limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+        };
         let index = |index: u32| if self.fixed_buffers { index } else { BufferPool::UNREGISTERED };
         let contents = Contents {
             rings: &chosen.rings,
@@ -133,7 +135,8 @@ impl Data {
                 regions: builder.regions,
                 blocks_per_stream: builder.blocks_per_stream,
                 record_bytes: plan.record_bytes(own_memory),
-                deadline_ns: builder.deadline.map_or(0, |deadline| deadline_ns(deadline).unwrap_or(u64::MAX)),
+                deadline_ns: nanoseconds(builder.deadline),
+                wait_limit_ns: nanoseconds(builder.wait_limit),
             },
             staging: PoolMemory {
                 base: self.memory.staging().as_ptr() as u64,

@@ -24,6 +24,7 @@ pub(in crate::session) struct Sizes {
     pub(in crate::session) regions: u32,
     pub(in crate::session) blocks_per_stream: u32,
     pub(in crate::session) deadline_ns: u64,
+    pub(in crate::session) wait_limit_ns: u64,
     /// Bytes for long records.
     pub(in crate::session) record_bytes: usize,
 }
@@ -157,7 +158,8 @@ impl Cutter {
         own: Addresses,
         parts: impl Fn(&Ring) -> RingParts,
     ) -> (SessionTables, Vec<Queue>) {
-        let Sizes { files, streams, regions, blocks_per_stream, deadline_ns, .. } = contents.sizes;
+        let Sizes { files, streams, regions, blocks_per_stream, deadline_ns, wait_limit_ns, .. } =
+            contents.sizes;
         self.table::<SessionTables>(1);
         let queue_table = self.table::<Queue>(count(contents.rings));
         // The system gets the tables back, and not the head before them.
@@ -185,6 +187,7 @@ impl Cutter {
                     .coalescing_buffers(contents.coalescing_bytes, own.coalescing_buffers),
                 line_buffers: self.line_buffers(contents, own.line_buffers),
                 deadline_ns,
+                wait_limit_ns,
                 blocks_per_stream,
                 ring_count: count(contents.rings),
                 stall: contents.host_journal.stall.unwrap_or_else(|| self.table::<Stall>(1)),

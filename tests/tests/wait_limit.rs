@@ -1,0 +1,146 @@
+//! `Builder::wait_limit`: waits for another party end with `ETIMEDOUT`, in each mode, and leave nothing behind: the slot, the lock and the lane are
+//! free again, and the same call works once the other party is there.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use gpufs_device::Errno;
+use gpufs_device::file::{Descriptor, O_RDONLY, O_WRONLY};
+use gpufs_device::service::{LOCK_EX, LOCK_UN};
+use gpufs_host::cpu::Schedule;
+use gpufs_host::{CpuOptions, Session};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
+
+/// Long enough for what does not wait.
+const LIMIT: Duration = Duration::from_millis(60);
+
+fn everywhere(mut test: impl FnMut(&mut Session, &str)) {
+    for mode in MODES {
+        for (width, schedule) in [(1, Schedule::Fast), (32, Schedule::Fast), (32, Schedule::Seeded(7))] {
+            let name = format!("{mode}, width {width}, {schedule:?}");
+            let options = CpuOptions { width, schedule, ..CpuOptions::default() };
+            let builder = small().mode(mode).wait_limit(LIMIT).report_failures(false);
+            match builder.cpu_with(options) {
+                Ok(mut session) => {
+                    let started = Instant::now();
+                    test(&mut session, &name);
+                    assert!(started.elapsed() < Duration::from_secs(30), "{name}");
+                    for queue in tables(&session).queues() {
+                        assert_eq!((queue.waits(), queue.free_slots()), (0, queue.capacity()), "{name}");
+                    }
+                }
+                Err(refused) => skip(&name, refused),
+            }
+        }
+    }
+}
+
+fn give(session: &mut Session, end: impl Into<OwnedFd>) -> Descriptor {
+    Descriptor(session.register_file(end.into()).unwrap().0)
+}
+
+/// More lanes than may poll at a time read an empty pipe, and write a full one.
+#[test]
+fn pipes_that_nobody_serves() {
+    everywhere(|session, name| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let from = give(session, reader);
+        assert_eq!(
+            each(session, 50, |fs, _| fs.read(from, &mut [0; 4])),
+            [Err(Errno::TIMEDOUT); 50],
+            "{name}"
+        );
+        writer.write_all(b"ab").unwrap();
+        assert_eq!(once(session, |fs| fs.read(from, &mut [0; 4])), Ok(2), "{name}");
+
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let to = give(session, writer);
+        let written = once(session, |fs| {
+            let first = fs.write(to, &[7; 100_000]);
+            (first, fs.write(to, &[8; 10]))
+        });
+        // What was written counts; the error is the next call's.
+        assert_eq!(written, (Ok(65_536), Err(Errno::TIMEDOUT)), "{name}");
+        reader.read_exact(&mut [0; 65_536]).unwrap();
+        assert_eq!(once(session, |fs| fs.write(to, b"more")), Ok(4), "{name}");
+    });
+}
+
+#[test]
+fn a_fifo_that_nobody_opens() {
+    let scratch = Scratch::new("limit-fifo");
+    let name = scratch.c("fifo");
+    // SAFETY:
+    // - a path with its NUL, alive for the call
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    std::fs::write(scratch.path("file"), "x").unwrap();
+    let file = scratch.c("file");
+    everywhere(|session, what| {
+        let free = tables(session).files_free.free();
+        // Lanes that call together with those that wait get their files.
+        let opened = each(session, 6, |fs, lane| {
+            let opened = fs.open(if lane % 2 == 0 { &name } else { &file }, O_WRONLY, 0);
+            opened.and_then(|opened| fs.close(opened))
+        });
+        for (lane, opened) in opened.into_iter().enumerate() {
+            assert_eq!(opened, if lane % 2 == 0 { Err(Errno::TIMEDOUT) } else { Ok(()) }, "{what}: {lane}");
+        }
+        // Opening for reading does not wait, and the first read does.
+        let read = once(session, |fs| {
+            let end = fs.open(&name, O_RDONLY, 0)?;
+            let read = fs.read(end, &mut [0; 4]);
+            fs.close(end)?;
+            read
+        });
+        assert_eq!(read, Err(Errno::TIMEDOUT), "{what}");
+        assert_eq!(tables(session).files_free.free(), free, "{what}: entries of the file table");
+    });
+}
+
+/// A stream's reader gives the lock back, and the stream reads on when there is something.
+#[test]
+fn a_stream_on_a_silent_socket() {
+    everywhere(|session, name| {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let socket = give(session, near);
+        let file = once(session, |fs| fs.fdopen(socket, c"r").unwrap());
+        let read = each(session, 3, |_, _| file.fgetc());
+        assert_eq!(read, [Err(Errno::TIMEDOUT); 3], "{name}");
+        far.write_all(b"line\n").unwrap();
+        let line = once(session, |_| {
+            file.clearerr();
+            let mut line = [0; 16];
+            file.fgets(&mut line).map(|line| line.map(|line| line.to_owned()))
+        });
+        assert_eq!(line, Ok(Some(c"line\n".to_owned())), "{name}");
+        once(session, |_| file.fclose().unwrap());
+    });
+}
+
+#[test]
+fn a_lock_that_another_has() {
+    let scratch = Scratch::new("limit-lock");
+    std::fs::write(scratch.path("file"), "x").unwrap();
+    let file = scratch.c("file");
+    everywhere(|session, name| {
+        let other = std::fs::File::open(scratch.path("file")).unwrap();
+        other.lock().unwrap();
+        let outcome = once(session, |fs| {
+            let opened = fs.open(&file, O_RDONLY, 0).unwrap();
+            let outcome = fs.flock(opened, LOCK_EX);
+            fs.close(opened).unwrap();
+            outcome
+        });
+        assert_eq!(outcome, Err(Errno::TIMEDOUT), "{name}");
+        other.unlock().unwrap();
+        let outcome = once(session, |fs| {
+            let opened = fs.open(&file, O_RDONLY, 0).unwrap();
+            let outcome = fs.flock(opened, LOCK_EX).and_then(|()| fs.flock(opened, LOCK_UN));
+            fs.close(opened).unwrap();
+            outcome
+        });
+        assert_eq!(outcome, Ok(()), "{name}");
+    });
+}
