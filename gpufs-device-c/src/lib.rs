@@ -27,6 +27,7 @@ pub mod paths;
 pub mod print;
 pub mod scan;
 pub mod service;
+pub mod socket;
 pub mod stat;
 pub mod stdio;
 pub mod thread;

@@ -77,6 +77,37 @@ GPUFS_BOTH int64_t gpufs_raw_time(gpufs_session *session);
 GPUFS_BOTH int64_t gpufs_raw_popen(gpufs_session *session, const char *command, const char *mode);
 GPUFS_BOTH int64_t gpufs_raw_pclose(gpufs_file *file);
 
+/* <gpufs/socket.h>: sockets. */
+
+struct sockaddr;
+struct gpufs_pollfd;
+
+GPUFS_BOTH int64_t gpufs_raw_socket(gpufs_session *session, int family, int kind, int protocol);
+GPUFS_BOTH int64_t gpufs_raw_socketpair(gpufs_session *session, int family, int kind, int protocol, int *into);
+GPUFS_BOTH int64_t gpufs_raw_bind(gpufs_session *session, int socket, const struct sockaddr *address, uint32_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_listen(gpufs_session *session, int socket, int backlog);
+GPUFS_BOTH int64_t gpufs_raw_accept(gpufs_session *session, int socket, struct sockaddr *address, uint32_t *bytes);
+GPUFS_BOTH int64_t gpufs_raw_accept4(gpufs_session *session, int socket, struct sockaddr *address, uint32_t *bytes,
+                                     int flags);
+GPUFS_BOTH int64_t gpufs_raw_connect(gpufs_session *session, int socket, const struct sockaddr *address,
+                                     uint32_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_shutdown(gpufs_session *session, int socket, int how);
+GPUFS_BOTH int64_t gpufs_raw_send(gpufs_session *session, int socket, const void *from, size_t bytes, int flags);
+GPUFS_BOTH int64_t gpufs_raw_sendto(gpufs_session *session, int socket, const void *from, size_t bytes, int flags,
+                                    const struct sockaddr *address, uint32_t address_bytes);
+GPUFS_BOTH int64_t gpufs_raw_recv(gpufs_session *session, int socket, void *into, size_t bytes, int flags);
+GPUFS_BOTH int64_t gpufs_raw_recvfrom(gpufs_session *session, int socket, void *into, size_t bytes, int flags,
+                                      struct sockaddr *address, uint32_t *address_bytes);
+GPUFS_BOTH int64_t gpufs_raw_setsockopt(gpufs_session *session, int socket, int level, int option,
+                                        const void *value, uint32_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_getsockopt(gpufs_session *session, int socket, int level, int option, void *value,
+                                        uint32_t *bytes);
+GPUFS_BOTH int64_t gpufs_raw_getsockname(gpufs_session *session, int socket, struct sockaddr *address,
+                                         uint32_t *bytes);
+GPUFS_BOTH int64_t gpufs_raw_getpeername(gpufs_session *session, int socket, struct sockaddr *address,
+                                         uint32_t *bytes);
+GPUFS_BOTH int64_t gpufs_raw_poll(gpufs_session *session, struct gpufs_pollfd *all, uint64_t entries, int timeout);
+
 /* <gpufs/dirent.h>: directories. */
 
 GPUFS_BOTH int64_t gpufs_raw_opendir(gpufs_session *session, const char *path);

@@ -10,6 +10,7 @@
 #include <gpufs/file.h>
 #include <gpufs/host.h>
 #include <gpufs/service.h>
+#include <gpufs/socket.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
@@ -93,6 +94,24 @@ static int write_memory(gpufs_session *fs) {
     CALL(popen, gpufs_popen(m->fs, "exit 3", "x") == NULL && errno == EINVAL)                         \
     CALL(pclose, gpufs_pclose(m->file) == -1 && errno == ECHILD)                                      \
     CALL(call, gpufs_call(m->fs, "none", NULL, 0, NULL, 0) == -1 && errno == ENOSYS)                  \
+    CALL(socket, gpufs_close(m->fs, gpufs_socket(m->fs, 2, 1, 0)) == 0)                               \
+    CALL(socketpair, gpufs_socketpair(m->fs, 2, 1, 0, (int *)text) == -1 && errno == EOPNOTSUPP)           \
+    /* A file is no socket. */                                                                        \
+    CALL(bind, gpufs_bind(m->fs, m->descriptor, NULL, 0) == -1 && errno == ENOTSOCK)                  \
+    CALL(listen, gpufs_listen(m->fs, m->descriptor, 1) == -1 && errno == ENOTSOCK)                    \
+    CALL(accept, gpufs_accept(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK)           \
+    CALL(accept4, gpufs_accept4(m->fs, m->descriptor, NULL, NULL, 0) == -1 && errno == ENOTSOCK)      \
+    CALL(connect, gpufs_connect(m->fs, m->descriptor, NULL, 0) == -1 && errno == ENOTSOCK)            \
+    CALL(shutdown, gpufs_shutdown(m->fs, m->descriptor, 1) == -1 && errno == ENOTSOCK)                \
+    CALL(send, gpufs_send(m->fs, m->descriptor, "abc", 3, 0) == -1 && errno == ENOTSOCK)              \
+    CALL(sendto, gpufs_sendto(m->fs, m->descriptor, "a", 1, 0, NULL, 0) == -1 && errno == ENOTSOCK)   \
+    CALL(recv, gpufs_recv(m->fs, m->descriptor, text, 3, 0) == -1 && errno == ENOTSOCK)               \
+    CALL(recvfrom, gpufs_recvfrom(m->fs, m->descriptor, text, 1, 0, NULL, NULL) == -1 && errno == ENOTSOCK)\
+    CALL(setsockopt, gpufs_setsockopt(m->fs, m->descriptor, 1, 2, "abc", 4) == -1 && errno == ENOTSOCK)\
+    CALL(getsockopt, gpufs_getsockopt(m->fs, m->descriptor, 1, 2, NULL, NULL) == -1 && errno == EFAULT)\
+    CALL(getsockname, gpufs_getsockname(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK) \
+    CALL(getpeername, gpufs_getpeername(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK) \
+    CALL(poll, gpufs_poll(m->fs, NULL, 0, 0) == 0)                                                    \
     CALL(openat, gpufs_close(m->fs, gpufs_openat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_O_RDWR, 0)) == 0)\
     CALL(creat, gpufs_close(m->fs, gpufs_creat(m->fs, m->other, 0600)) == 0)                          \
     CALL(fallocate, gpufs_fallocate(m->fs, m->descriptor, 0, 0, 100) == 0)                            \

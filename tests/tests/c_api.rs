@@ -94,7 +94,7 @@ fn printing_from_c() {
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "memory", "service", "stdio", "print", "scan", "paths", "stat"] {
+    for part in ["file", "memory", "service", "socket", "stdio", "print", "scan", "paths", "stat"] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {
@@ -182,6 +182,14 @@ fn services_from_c() {
     match c_compilers().first() {
         Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/services.c"), true)),
         None => skip("services_from_c", "no C compiler"),
+    }
+}
+
+#[test]
+fn sockets_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/sockets.c"), true)),
+        None => skip("sockets_from_c", "no C compiler"),
     }
 }
 
