@@ -51,12 +51,14 @@ pub(crate) struct Warp {
     draining: Option<Draining>,
     /// An operation of an earlier batch.
     former: Option<Operation>,
+    /// Operations that it has left in flight, each in its slot.
+    left: Vec<Operation>,
 }
 
 impl Warp {
     pub(crate) fn new(plan: WarpPlan) -> Self {
         let (phase, claim, lanes) = (Phase::Claim, None, Vec::new());
-        Self { plan, phase, claim, lanes, draining: None, former: None }
+        Self { plan, phase, claim, lanes, draining: None, former: None, left: Vec::new() }
     }
     pub(crate) const fn add(&mut self, operations: u32) {
         self.plan.operations += operations;
@@ -66,7 +68,11 @@ impl Warp {
         self.plan.operations
     }
     pub(crate) const fn is_finished(&self) -> bool {
-        matches!(self.phase, Phase::Finished) && self.draining.is_none()
+        matches!(self.phase, Phase::Finished) && self.draining.is_none() && self.left.is_empty()
+    }
+    /// Operations that it has left in flight.
+    pub(crate) const fn left_in_flight(&self) -> usize {
+        self.left.len()
     }
 
     /// One step.
@@ -76,6 +82,10 @@ impl Warp {
         }
         if self.draining.is_some() {
             return self.go_on_draining(rig, model, chance);
+        }
+        let idle = matches!(self.phase, Phase::Finished);
+        if !self.left.is_empty() && (idle || chance.once_in(3)) {
+            return self.look_at_left(rig, model, chance);
         }
         match &self.phase {
             Phase::Claim => self.claim(rig, model, chance),
@@ -177,11 +187,56 @@ impl Warp {
         if chance.once_in(3) {
             return self.begin_to_drain(rig, chance);
         }
+        if self.plan.starts && chance.once_in(4) && self.leave(rig) {
+            return;
+        }
         let operation = self.lanes[index].operation.expect("armed");
         let outcome = rig.queue.outcome(operation);
         assert_eq!(outcome, model.outcome(operation));
         assert_ne!(outcome, Outcome::Stale, "a slot is its operation's until it is released");
         self.lanes[index].done = outcome != Outcome::InFlight;
+    }
+
+    /// Leaves what is in flight in its slots, if so many more may be, and gives the other slots back; whether it did.
+    fn leave(&mut self, rig: &Rig) -> bool {
+        let going_on: Vec<Operation> =
+            self.lanes.iter().filter(|lane| !lane.done).map(|lane| lane.operation.expect("armed")).collect();
+        let wanted = u32::try_from(going_on.len()).expect("at most 64");
+        let admitted = rig.queue.begin_waits(wanted);
+        if admitted < wanted {
+            assert_eq!(rig.queue.begin_waits(1), 0, "fewer are admitted only where no more may be in flight");
+            rig.queue.end_waits(admitted);
+            return false;
+        }
+        let claim = self.claim.take().expect("claimed").into_claim();
+        let bits = going_on.iter().fold(claim.bits, |bits, left| bits & !Claim::single(left.slot.0).bits);
+        self.left.extend(going_on);
+        self.phase = match bits {
+            // SAFETY:
+            // - the part of the warp's claim whose operations are done
+            bits if bits != 0 => Phase::Release(unsafe { SlotClaim::from_claim(Claim { bits, ..claim }) }),
+            _ if self.plan.operations == 0 => Phase::Finished,
+            _ => Phase::Claim,
+        };
+        true
+    }
+
+    /// Takes the result of one of the operations that were left, if it is there, or drains.
+    fn look_at_left(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        let index = chance.below(self.left.len());
+        let operation = self.left[index];
+        let outcome = rig.queue.outcome(operation);
+        assert_eq!(outcome, model.outcome(operation), "of an operation that was left in flight");
+        assert_ne!(outcome, Outcome::Stale, "its slot is its own until its result is taken");
+        if outcome == Outcome::InFlight {
+            return self.begin_to_drain(rig, chance);
+        }
+        self.left.swap_remove(index);
+        // SAFETY:
+        // - claimed by this warp, and complete; released here alone
+        rig.queue.release(unsafe { SlotClaim::of(operation) });
+        assert!(model.free.insert(operation.slot.0), "a slot is released once");
+        rig.queue.end_wait();
     }
 
     /// Goes on in the same slots, or gives them back.

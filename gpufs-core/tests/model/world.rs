@@ -17,6 +17,8 @@ pub(crate) struct WarpPlan {
     pub(crate) operations: u32,
     /// Whether it goes on in the slots that it holds instead of giving them back.
     pub(crate) keeps: bool,
+    /// Whether it leaves operations in flight now and then, and goes on with others, as an asynchronous call does ([R-ASYNC-3]).
+    pub(crate) starts: bool,
     /// Where it looks for slots first.
     pub(crate) hint: u32,
 }
@@ -134,8 +136,11 @@ impl World {
         let mut warps: Vec<_> = plan.warps.iter().copied().map(Warp::new).collect();
         // Every index is used at least three times.
         warps[0].add(3 * shape.sq_entries.max(shape.cq_entries));
+        let rig = Rig::new(shape);
+        // One slot at least is left for those that wait for their operations.
+        rig.queue.limit_waits(shape.capacity / 2);
         Self {
-            rig: Rig::new(shape),
+            rig,
             model: Model {
                 shape,
                 operations: Vec::new(),
@@ -213,6 +218,9 @@ impl World {
         let unread = tail.wrapping_sub(self.kernel.head());
         assert!(unread <= shape.capacity, "{unread} unread entries");
         assert_eq!(self.rig.queue.free_slots() as usize, self.model.free.len());
+        let left: usize = self.warps.iter().map(Warp::left_in_flight).sum();
+        assert_eq!(self.rig.queue.waits() as usize, left, "what was left in flight is counted");
+        assert!(left <= shape.capacity as usize / 2, "{left} are left in flight");
         let in_ring = self.rig.cq_tail().peek().wrapping_sub(self.rig.cq_head().peek());
         assert!(
             in_ring <= shape.cq_entries,
@@ -227,6 +235,7 @@ impl World {
         while self.rig.queue.drain_alone(3) != 0 {}
         let counters = self.rig.queue.counters();
         assert_eq!(self.rig.queue.free_slots(), self.model.shape.capacity, "every slot is free");
+        assert_eq!(self.rig.queue.waits(), 0, "nothing that was left in flight is still counted");
         assert!(self.model.operations.iter().all(|known| known.stage == Stage::Delivered));
         assert_eq!(self.model.operations.len() as u64, total);
         assert_eq!(counters.operations.peek(), total);
