@@ -79,6 +79,10 @@ fn threads() -> Report {
             "no Rust in /usr with the sources of the standard library (Debian: rustc-web cargo-web rust-web-src)",
         );
     }
+    let runtime = match runtime_of_threads() {
+        Ok(runtime) => runtime,
+        Err(reason) => return Report::skipped(NAME, reason),
+    };
     let mut command = Command::new("/usr/bin/cargo");
     command
         .args(["test", "-Z", "build-std", "--target", TARGET, "--target-dir"])
@@ -87,11 +91,30 @@ fn threads() -> Report {
         .args(["--", "--test-threads", "2"])
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTC", rustc)
-        // Such a Rust has no runtime of the sanitizers: gcc's is linked.
-        .env("RUSTFLAGS", "-Zsanitizer=thread -Zexternal-clangrt -Clink-arg=-ltsan")
+        // Such a Rust has no runtime of the sanitizers. It comes first, and the C library once more, as the runtime takes its functions' places.
+        .env(
+            "RUSTFLAGS",
+            format!(
+                "-Zsanitizer=thread -Zexternal-clangrt -Zpre-link-arg=-Wl,--whole-archive -Zpre-link-arg={runtime} \
+                 -Zpre-link-arg=-Wl,--no-whole-archive -Clink-arg=-lc"
+            ),
+        )
         .env("TSAN_OPTIONS", "halt_on_error=1")
         .current_dir(root());
     step::run(NAME, &mut command, minutes(30))
+}
+
+/// The runtime of ThreadSanitizer that the stable toolchain has.
+fn runtime_of_threads() -> Result<String, String> {
+    let folder = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
+    let folder = folder.map_err(|error| format!("rustc: {error}"))?;
+    let folder = String::from_utf8_lossy(&folder.stdout).trim().to_owned();
+    let runtime = format!("{folder}/librustc-stable_rt.tsan.a");
+    if Path::new(&runtime).exists() {
+        Ok(runtime)
+    } else {
+        Err(format!("there is no {runtime}: a toolchain of rustup's has it"))
+    }
 }
 
 /// Builds and runs each, and one that must be caught.
