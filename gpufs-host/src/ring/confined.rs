@@ -5,6 +5,7 @@
 //! family ([`family`](super::family)).
 
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
@@ -22,10 +23,10 @@ use gpufs_core::abi::{
 use gpufs_core::service::key_of;
 
 use super::addresses::Memory;
-use super::family::{Family, Tree};
+use super::family::{Family, Held, Tree, duplicate};
 use super::operation::Tables;
 use super::outside::Outside;
-use super::paths::{Place, places};
+use super::paths::{Place, held, places};
 use super::sandbox::{Rights, Sandbox};
 use super::sys::{self, signed};
 use super::workers::lock;
@@ -135,6 +136,13 @@ impl Confined {
     fn known(&self, number: RawFd) -> Result<Opened, Errno> {
         lock(&self.opened).get(&number).copied().ok_or(Errno::BADF)
     }
+    /// What is known of a descriptor, and another descriptor of the same file, which no entry can close: others may close the first, and have
+    /// another file take its number, before it is used.
+    fn held(&self, number: RawFd) -> Result<(Opened, Held), Errno> {
+        let opened = lock(&self.opened);
+        let of = *opened.get(&number).ok_or(Errno::BADF)?;
+        Ok((of, held(duplicate(number)?)))
+    }
     /// The file that an entry names, where that is a plain descriptor, is one that entries may name.
     pub(super) fn check_file(&self, sqe: &Sqe) -> Result<(), Errno> {
         if u32::from(sqe.flags) & IOSQE_FIXED_FILE != 0 { Ok(()) } else { self.known(sqe.fd).map(drop) }
@@ -228,8 +236,8 @@ impl Confined {
             whole.extend_from_slice(path);
             places(&self.trees, &whole)
         } else {
-            let rights = self.known(dirfd)?.rights;
-            vec![Place::beneath(dirfd, path, rights)]
+            let (of, directory) = self.held(dirfd)?;
+            vec![Place::beneath(directory, path, of.rights)]
         };
         if found.iter().any(|place| place.rights.has(Rights::READ)) { Ok(found) } else { Err(Errno::ACCES) }
     }
@@ -282,11 +290,9 @@ impl Confined {
     }
 
     fn copy(&self, sqe: &Sqe) -> Result<i32, Errno> {
-        let of = self.known(sqe.fd)?;
-        let arguments = [signed(sqe.fd), signed(libc::F_DUPFD_CLOEXEC), 3, 0, 0, 0];
-        // SAFETY:
-        // - this `fcntl` takes numbers
-        let number = unsafe { sys::call(libc::SYS_fcntl, arguments) }?;
+        let (of, copy) = self.held(sqe.fd)?;
+        // Entries close it from now on.
+        let number = ManuallyDrop::new(copy).fd;
         Ok(self.enter(number, Opened { closes: true, ..of }))
     }
 
@@ -302,8 +308,8 @@ impl Confined {
             unsafe { sys::call(libc::SYS_statx, arguments) }
         };
         if path.is_empty() && sqe.op_flags & EMPTY_PATH != 0 && sqe.fd != AT_FDCWD {
-            self.known(sqe.fd)?;
-            return ask(sqe.fd);
+            let (_, file) = self.held(sqe.fd)?;
+            return ask(file.fd);
         }
         let found = self.places_of(sqe.fd, &path)?;
         first_of(found, |place| ask(place.look(sqe.op_flags & NOFOLLOW == 0)?.fd))
@@ -403,12 +409,13 @@ impl Confined {
             return Err(Errno::ACCES);
         }
         if sqe.opcode == SERVICE_FCHMOD {
-            if !self.known(sqe.fd)?.rights.has(Rights::CREATE) {
+            let (of, file) = self.held(sqe.fd)?;
+            if !of.rights.has(Rights::CREATE) {
                 return Err(Errno::ACCES);
             }
             // SAFETY:
             // - the call takes numbers
-            return unsafe { sys::call(libc::SYS_fchmod, [signed(sqe.fd), sqe.len.into(), 0, 0, 0, 0]) };
+            return unsafe { sys::call(libc::SYS_fchmod, [signed(file.fd), sqe.len.into(), 0, 0, 0, 0]) };
         }
         first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
             need(place, Rights::CREATE)?;
@@ -430,10 +437,11 @@ impl Confined {
             unsafe { sys::call(libc::SYS_utimensat, [signed(fd), path, times, flags.into(), 0, 0]) }
         };
         if sqe.addr == 0 {
-            if !self.known(sqe.fd)?.rights.has(Rights::WRITE) {
+            let (of, file) = self.held(sqe.fd)?;
+            if !of.rights.has(Rights::WRITE) {
                 return Err(Errno::ACCES);
             }
-            return set(sqe.fd, 0, 0);
+            return set(file.fd, 0, 0);
         }
         first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
             need(place, Rights::WRITE)?;

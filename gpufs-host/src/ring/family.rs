@@ -121,7 +121,7 @@ impl Family {
     /// Gives the family a file that the calling thread has open: its number there.
     pub(super) fn take_in(&self, file: RawFd) -> io::Result<RawFd> {
         if Self::is_here() {
-            return duplicate(file);
+            return duplicate(file).map_err(io_error);
         }
         let tid = sys::thread_number();
         // The thread waits for the job, so it is there.
@@ -174,11 +174,11 @@ fn io_error(errno: gpufs_core::Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.number())
 }
 
-fn duplicate(file: RawFd) -> io::Result<RawFd> {
+/// Another descriptor of the same file, in the calling thread's table.
+pub(super) fn duplicate(file: RawFd) -> Result<RawFd, gpufs_core::Errno> {
     // SAFETY:
     // - this `fcntl` takes numbers
     unsafe { sys::call(libc::SYS_fcntl, [signed(file), signed(libc::F_DUPFD_CLOEXEC), 3, 0, 0, 0]) }
-        .map_err(io_error)
 }
 
 /// A duplicate of a descriptor of thread `tid`, in the calling thread's table.
@@ -265,7 +265,7 @@ fn open(path: &std::ffi::CStr, flags: libc::c_int) -> io::Result<RawFd> {
         return Ok(fd);
     }
     // A standard stream of the program's is closed: its number is not for this.
-    let moved = duplicate(fd);
+    let moved = duplicate(fd).map_err(io_error);
     // SAFETY:
     // - opened above
     drop(unsafe { OwnedFd::from_raw_fd(fd) });

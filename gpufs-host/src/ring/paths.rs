@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use gpufs_core::Errno;
 
@@ -28,6 +29,8 @@ pub(super) struct Place {
     dir: RawFd,
     rest: Vec<u8>,
     pub(super) rights: Rights,
+    /// Keeps `dir` open where entries can close it.
+    _kept: Option<Arc<Held>>,
 }
 
 /// The components of a path, without those that stay where they are.
@@ -66,7 +69,7 @@ pub(super) fn places(trees: &[Tree], path: &[u8]) -> Vec<Place> {
                     if path.ends_with(b"/") && !rest.is_empty() {
                         rest.push(b'/');
                     }
-                    found.push((name.len(), Place { dir: tree.fd, rest, rights: tree.rights }));
+                    found.push((name.len(), Place { dir: tree.fd, rest, rights: tree.rights, _kept: None }));
                 }
             }
         }
@@ -88,9 +91,9 @@ pub(super) fn places(trees: &[Tree], path: &[u8]) -> Vec<Place> {
 }
 
 impl Place {
-    /// A path beneath a directory that is open.
-    pub(super) fn beneath(dir: RawFd, path: &[u8], rights: Rights) -> Self {
-        Self { dir, rest: path.to_vec(), rights }
+    /// A path beneath a directory that is held open.
+    pub(super) fn beneath(dir: Held, path: &[u8], rights: Rights) -> Self {
+        Self { dir: dir.fd, rest: path.to_vec(), rights, _kept: Some(Arc::new(dir)) }
     }
 
     /// Opens it. What leads out is `EACCES`.
@@ -120,7 +123,8 @@ impl Place {
 }
 
 /// A descriptor of the calling thread's table.
-fn held(fd: RawFd) -> Held {
+/// A descriptor of the calling thread's table, which goes with the value.
+pub(super) fn held(fd: RawFd) -> Held {
     Held { fd, family: None }
 }
 

@@ -3,7 +3,8 @@
 
 use gpufs_core::session::SessionTables;
 
-/// Memory of the session that no other call uses while one lane attacks: the end of the staging pool, which every ring has registered.
+/// Memory of the session that no other call uses while one lane attacks: the end of the staging memory, which every ring has registered, and at
+/// which that of asynchronous operations lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     /// Its first byte.
@@ -17,11 +18,12 @@ pub struct Area {
 impl Area {
     /// The area of a session.
     #[must_use]
-    pub fn of(tables: &SessionTables, buffers: u32) -> Self {
+    pub fn of(tables: &SessionTables) -> Self {
         const BUFFERS: u32 = 16;
-        let pool = &tables.staging;
+        let pool = &tables.async_buffers;
         Self {
-            base: pool.address(buffers - BUFFERS),
+            // All are free while nothing was started.
+            base: pool.address(pool.free.free() - BUFFERS),
             bytes: (BUFFERS * pool.buffer_bytes) as usize,
             index: pool.buffer_index as u16,
         }

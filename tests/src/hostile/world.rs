@@ -43,9 +43,6 @@ pub struct World {
     pub registered: u32,
 }
 
-/// Buffers of the staging pool.
-const STAGING_BUFFERS: u32 = 64;
-
 /// A small session for attacks.
 pub(super) fn builder(way: Way) -> Builder {
     crate::small()
@@ -80,7 +77,7 @@ impl World {
         let mut session = open(device, builder)?;
         let file = std::fs::File::open(scene.path("inside/sub/file")).expect("a file of the scene");
         let registered = session.register_file(file).expect("a place in the table").0;
-        let area = Area::of(crate::tables(&session), STAGING_BUFFERS);
+        let area = Area::of(crate::tables(&session));
         let (device, kept) = (device.clone(), Descriptor(u32::MAX));
         let mut world =
             Self { scene, session, area, way, device, boxed, broken: None, kept, own: -1, registered };
