@@ -103,7 +103,9 @@ fn hint(call: Call, errno: Errno) -> Option<&'static str> {
         (_, Errno::NOMEM) => Some(
             "raise the session's buffers (Builder::buffers; gpufs_options.buffer_bytes), or lock more memory (ulimit -l)",
         ),
-        (_, Errno::TIMEDOUT) => Some("a wait passed the session's deadline"),
+        (_, Errno::TIMEDOUT) => {
+            Some("a wait was longer than the session's deadline, its limit, or the call's own allows")
+        }
         _ => None,
     }
 }
