@@ -139,13 +139,15 @@ fn programs_of_every_standard_are_built() {
     }
 }
 
-/// The C library's own `setjmp` and `getopt` work on a lane. (`cargo xtask abi` builds the same programs for GPUs, where they are gpufs's.)
+/// The C library's own `setjmp` and `getopt` work on a lane, and folders are walked by descriptor. (`cargo xtask abi` builds the same programs
+/// for GPUs, where they are gpufs's.)
 #[test]
-fn jumps_and_options_are_as_natively() {
-    if !compiler("jumps_and_options_are_as_natively") {
+fn jumps_options_and_folders_are_as_natively() {
+    if !compiler("jumps_options_and_folders_are_as_natively") {
         return;
     }
-    for (name, arguments) in [("jumps", &["x"][..]), ("options", &[])] {
+    let programs = [("jumps", &["x"][..]), ("options", &[]), ("folders", &[])];
+    for (name, arguments) in programs {
         let native = Scratch::new(name);
         let file = format!("{name}.c");
         let built = Command::new("cc")
@@ -155,10 +157,11 @@ fn jumps_and_options_are_as_natively() {
             .arg(native.path(name))
             .status();
         assert!(built.expect("cc runs").success());
-        let expected = Command::new(native.path(name)).args(arguments).output().expect("it runs");
+        let mut command = Command::new(native.path(name));
+        let expected = command.args(arguments).current_dir(native.dir()).output().expect("it runs");
         let mut command = gpufs();
         command.args(["run", "--device", "cpu", "-w"]).arg(source(&file)).arg("--").args(arguments);
-        let got = command.output().expect("gpufs runs");
+        let got = command.current_dir(native.dir()).output().expect("gpufs runs");
         assert_eq!(text(&got.stdout), text(&expected.stdout), "{}", text(&got.stderr));
         assert_eq!(got.status.code(), expected.status.code());
         assert!(text(&got.stdout).lines().count() > 10, "{name} prints");

@@ -14,7 +14,7 @@ use crate::step::{self, Report};
 use crate::workspace::{cargo, root, target_directory};
 
 /// The project's own programs, in `tests/c/programs`.
-const OWN: [&str; 4] = ["tour", "ends", "jumps", "options"];
+const OWN: [&str; 5] = ["tour", "ends", "jumps", "options", "folders"];
 
 /// Builds the project's own programs from a prefix that holds device code: PTX and a code object, and a cubin if CUDA's tools are installed.
 pub(crate) fn check(prefix: &Path) -> Vec<Report> {

@@ -41,17 +41,35 @@ typedef struct {
 } gpufs_folder_;
 #define GPUFS_FOLDER_(folder) ((gpufs_folder_ *)(void *)(folder))
 
+/* A DIR for an open directory; closes it where there is no memory for one and `closes` says so. */
+static __inline__ GPUFS_BOTH DIR *gpufs_folder_of_(int handle, int closes) {
+    gpufs_folder_ *folder = (gpufs_folder_ *)GPUFS_MALLOC(sizeof *folder);
+    if (folder == 0) {
+        if (closes) {
+            (void)gpufs_value_(gpufs_closedir(gpufs_used_(), handle));
+        }
+        gpufs_set_errno_(12); /* ENOMEM */
+        return 0;
+    }
+    folder->handle = handle;
+    return (DIR *)(void *)folder;
+}
+
 GPUFS_STANDARD_(DIR *, opendir, (const char *path), (path),
-                gpufs_folder_ *folder; int handle = gpufs_value_(gpufs_opendir(gpufs_used_(), path));
-                if (handle < 0) { return 0; }
-                folder = (gpufs_folder_ *)GPUFS_MALLOC(sizeof *folder);
-                if (folder == 0) {
-                    (void)gpufs_value_(gpufs_closedir(gpufs_used_(), handle));
-                    gpufs_set_errno_(12); /* ENOMEM */
+                int handle = gpufs_value_(gpufs_opendir(gpufs_used_(), path));
+                return handle < 0 ? 0 : gpufs_folder_of_(handle, 1);)
+#if defined(GPUFS_WITH_POSIX_)
+/* Goes on where the descriptor stands, which belongs to the DIR from here on. */
+GPUFS_STANDARD_(DIR *, fdopendir, (int descriptor), (descriptor),
+                struct gpufs_stat about;
+                if (gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, &about)) != 0) { return 0; }
+                if ((about.st_mode & 0170000) != 0040000) {
+                    gpufs_set_errno_(20); /* ENOTDIR */
                     return 0;
                 }
-                folder->handle = handle;
-                return (DIR *)(void *)folder;)
+                return gpufs_folder_of_(descriptor, 0);)
+GPUFS_STANDARD_(int, dirfd, (DIR *folder), (folder), return GPUFS_FOLDER_(folder)->handle;)
+#endif
 GPUFS_STANDARD_(struct dirent *, readdir, (DIR *folder), (folder),
                 return gpufs_value_(gpufs_readdir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle,
                                                   (gpufs_dirent *)(void *)&GPUFS_FOLDER_(folder)->entry)) == 1
