@@ -115,7 +115,9 @@ impl Confined {
     }
     /// A duplicate of what entries have open as `number`, for the host.
     pub(crate) fn duplicate(&self, number: RawFd) -> Result<OwnedFd, Errno> {
-        self.known(number)?;
+        // Locked to the end, so that no entry closes it, and no other file takes its number, in between.
+        let opened = lock(&self.opened);
+        opened.get(&number).ok_or(Errno::BADF)?;
         self.family
             .hand_out(number)
             .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_number))
