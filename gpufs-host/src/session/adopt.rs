@@ -1,8 +1,9 @@
 //! Rights that the program has given up since it opened a session, and kernels give up with it (`Session::adopt_credentials`).
 //!
 //! 1. No kernel runs, no call is inside, and nothing is in flight.
-//! 2. A sandbox's family takes the rights. Rings that the kernel's own threads poll get successors, which know the session's buffers and files. Up
-//!    to here all is as it was where something is refused.
+//! 2. A sandbox's family takes the rights. Rings that the kernel's own threads poll get successors, which know the session's buffers and files.
+//!    Where something is refused up to here, the rings are as they were; a sandbox's family may have given up rights already, and has no more of
+//!    them than the program.
 //! 3. The ring service ends, and with it nothing serves the rings. Successors take the places of rings, and workers are ended and started anew.
 //! 4. Another ring service starts.
 #![expect(unsafe_code, reason = "rings take the places of others")]

@@ -244,8 +244,8 @@ impl Session {
     /// # Errors
     /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) while kernels run or operations are in flight. What the system refuses to the fewer rights: the
     /// limit of locked memory, io_uring itself (`kernel.io_uring_disabled`), a ring in the caller's memory (Linux before 6.10); a session whose rings
-    /// lie in memory of a GPU's runtime. Kernels have their old rights then, but where the error names a sandbox's threads or the moving of a ring:
-    /// the session is to be dropped.
+    /// lie in memory of a GPU's runtime. Kernels have their old rights then, in a sandbox perhaps with those of its threads given up, but where the
+    /// error names a sandbox's threads or the moving of a ring: the session is to be dropped.
     pub fn adopt_credentials(&mut self) -> io::Result<()> {
         let mut body = self.live.enter().map_err(io::Error::other)?;
         body.adopt_credentials()
