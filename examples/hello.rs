@@ -13,7 +13,7 @@ kernel! {
         for round in 0..rounds {
             // …
             if let Err(errno) = report(log, round) {
-                failed.get(fs).put(errno);
+                failed.with(fs, |failed| failed.put(errno));
             }
         }
     }

@@ -13,7 +13,7 @@ kernel! {
     /// Copies the lines of `input` that hold "error" to `output`. Any grid.
     pub fn find_errors(fs: Fs, input: File, output: File, failed: Shared<Handoff<Errno>>) {
         if let Err(errno) = copy_errors(input, output) {
-            failed.get(fs).put(errno);
+            failed.with(fs, |failed| failed.put(errno));
         }
     }
 }

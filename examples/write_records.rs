@@ -22,7 +22,7 @@ kernel! {
             record[8..].copy_from_slice(&(number * number).to_le_bytes());
         }
         if let Err(errno) = write_all(fs, file, &bytes, first * RECORD_BYTES as u64) {
-            failed.get(fs).put(errno);
+            failed.with(fs, |failed| failed.put(errno));
         }
     }
 }

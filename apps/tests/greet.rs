@@ -64,4 +64,10 @@ fn says_what_is_wrong() {
     }
     let help = run(GREET, tree.path(), ["--help"]);
     assert!(help.status.success() && help.stdout.starts_with(b"Usage: greet"));
+    assert_eq!(run(GREET, tree.path(), ["-h"]).stdout, help.stdout);
+    for version in ["--version", "-V"] {
+        let version = run(GREET, tree.path(), [version]);
+        assert!(version.status.success());
+        assert_eq!(version.stdout, concat!("greet (gpufs) ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+    }
 }

@@ -226,8 +226,10 @@ const MODES: [&str; 3] = ["enter", "threads", "sqpoll"];
 #[test]
 fn random_requests_in_random_pieces() {
     let modes = MODES.map(|mode| vec!["--mode", mode]);
-    let seeded = vec!["--seed", "7", "--blocks", "1"];
-    for arguments in modes.into_iter().chain([seeded]) {
+    // Warps of many lanes, as on a GPU: side by side, and parting as a seed says.
+    let wide = ["--blocks", "2", "--lanes", "32", "--clients", "40", "--buffer", "64"];
+    let seeded = ["--seed", "7", "--blocks", "1", "--lanes", "32", "--clients", "40"];
+    for arguments in modes.into_iter().chain([wide.to_vec(), seeded.to_vec()]) {
         let server = Server::start(&arguments);
         let models: Vec<Model> = std::thread::scope(|scope| {
             let server = &server;
@@ -341,7 +343,7 @@ fn garbage_is_answered_and_ends_the_connection() {
 
 #[test]
 fn clients_that_vanish_leave_their_place() {
-    let server = Server::start(&["--blocks", "1", "--lanes", "4", "--width", "4"]);
+    let server = Server::start(&["--blocks", "1", "--lanes", "4", "--width", "4", "--clients", "4"]);
     for round in 0..40 {
         let mut client = server.connect();
         assert_eq!(client.ask(&[b"SET", b"a", b"1"]), ok());
@@ -373,6 +375,153 @@ fn clients_that_vanish_leave_their_place() {
     }
     drop(deaf);
     server.stop();
+}
+
+/// Descriptors of a process, and the kilobytes of memory that it has touched.
+fn held(server: &Server) -> (usize, u64) {
+    let process = format!("/proc/{}", server.process.id());
+    let status = std::fs::read_to_string(format!("{process}/status")).unwrap();
+    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let memory = memory.trim().trim_end_matches(" kB").parse().unwrap();
+    (std::fs::read_dir(format!("{process}/fd")).unwrap().count(), memory)
+}
+
+#[test]
+fn a_thousand_clients_leave_nothing() {
+    if gpufs_apps::cli::allow_files(1200) < 1200 {
+        println!("SKIP a_thousand_clients_leave_nothing: the process may not have 1200 descriptors");
+        return;
+    }
+    let wide = ["--blocks", "2", "--lanes", "32", "--clients", "200"];
+    for (clients, arguments) in [(1000, &["--clients", "1000", "--buffer", "4"][..]), (200, &wide)] {
+        let server = Server::start(arguments);
+        let mut client = server.connect();
+        assert_eq!(client.ask(&[b"PING"]), Reply::Line("PONG".into()));
+        drop(client);
+        std::thread::sleep(Duration::from_millis(300));
+        let (descriptors, _) = held(&server);
+        let mut memory = Vec::new();
+        for round in 0..3 {
+            let mut streams: Vec<TcpStream> =
+                (0..clients).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+            for (number, stream) in streams.iter_mut().enumerate() {
+                let key = format!("{number}");
+                let text =
+                    [request(&[b"SET", key.as_bytes(), b"one"]), request(&[b"GET", key.as_bytes()])].concat();
+                stream.write_all(&text).unwrap();
+                // Some have sent a part of a request, and some more than they read.
+                stream.write_all(&text[..number % 20]).unwrap();
+            }
+            for stream in &mut streams {
+                stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+                let mut reply = [0; 14];
+                stream.read_exact(&mut reply).unwrap();
+                assert_eq!(&reply, b"+OK\r\n$3\r\none\r\n".first_chunk::<14>().unwrap());
+            }
+            assert!(held(&server).0 >= clients, "{:?}", held(&server));
+            // One more waits until another goes.
+            let mut late = server.connect();
+            late.send(b"PING\r\n");
+            if round % 2 == 0 {
+                streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+            }
+            drop(streams);
+            assert_eq!(late.reply(), Reply::Line("PONG".into()));
+            drop(late);
+            let started = Instant::now();
+            while held(&server).0 > descriptors && started.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(
+                held(&server).0,
+                descriptors,
+                "{arguments:?}, round {round}: descriptors are left over"
+            );
+            memory.push(held(&server).1);
+        }
+        assert!(memory[2] < memory[0] + 1024, "{arguments:?}: memory grows: {memory:?}");
+        server.stop();
+    }
+}
+
+#[test]
+fn requests_that_came_at_once_are_answered_in_order() {
+    let wide = ["--blocks", "1", "--lanes", "32", "--buffer", "16"];
+    for arguments in [&wide[..], &["--seed", "3", "--blocks", "1", "--lanes", "32", "--clients", "40"]] {
+        let server = Server::start(arguments);
+        let mut client = server.connect();
+        let long = vec![b'l'; 2_000];
+        let mut sent = Vec::new();
+        let mut wanted = Vec::new();
+        for round in 0..30_i64 {
+            let text = format!("{round}").into_bytes();
+            for (words, reply) in [
+                // For one key one after the other, and for others between them.
+                (vec![&b"SET"[..], b"a", b"first"], ok()),
+                (vec![b"SET", b"a", &text], ok()),
+                (vec![b"set", b"b", b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n"], ok()),
+                (vec![b"GET", b"a"], Reply::Text(Some(text.clone()))),
+                (vec![b"INCR", b"n"], Reply::Number(2 * round + 1)),
+                (vec![b"INCR", b"n"], Reply::Number(2 * round + 2)),
+                (vec![b"GET", b"none"], Reply::Text(None)),
+                // Longer than a lane's room.
+                (vec![b"SET", b"long", &long], ok()),
+                (vec![b"GET", b"long"], Reply::Text(Some(long.clone()))),
+                (vec![b"SET", b"a", b"last"], ok()),
+                (
+                    vec![b"MGET", b"a", b"n"],
+                    Reply::List(vec![
+                        Reply::Text(Some(b"last".to_vec())),
+                        Reply::Text(Some(format!("{}", 2 * round + 2).into_bytes())),
+                    ]),
+                ),
+                (
+                    vec![b"GET", b"a", b"b"],
+                    Reply::Error("ERR wrong number of arguments for 'GET' command".into()),
+                ),
+            ] {
+                sent.extend(request(&words));
+                wanted.push(reply);
+            }
+        }
+        let mut stream = client.stream.try_clone().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || stream.write_all(&sent).unwrap());
+            for (at, wanted) in wanted.iter().enumerate() {
+                assert_eq!(client.reply(), *wanted, "{arguments:?}, {at}");
+            }
+        });
+        drop(client);
+        assert_eq!(server.stop(), (30 * 12, 1));
+    }
+}
+
+#[test]
+fn costs_nothing_while_nobody_speaks() {
+    let server = Server::start(&[]);
+    let mut clients: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask(&[b"PING"]), Reply::Line("PONG".into()));
+    }
+    // Naps grow with the silence.
+    std::thread::sleep(Duration::from_secs(1));
+    let before = used_ms(&server);
+    std::thread::sleep(Duration::from_secs(3));
+    let used = used_ms(&server) - before;
+    assert!(used <= 120, "{used} ms of processor time in 3 s");
+    for client in &mut clients {
+        assert_eq!(client.ask(&[b"PING"]), Reply::Line("PONG".into()));
+    }
+    drop(clients);
+    server.stop();
+}
+
+/// Processor time of a server so far, in milliseconds.
+fn used_ms(server: &Server) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.process.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    // In hundredths of a second, as Linux has it on every machine of today.
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum()
 }
 
 #[test]
@@ -428,6 +577,7 @@ fn says_what_is_wrong() {
     for (arguments, wanted) in [
         (&["--bind", "nowhere"][..], "serve: --bind nowhere: no address; say 127.0.0.1:6379\n"),
         (&["--buffer", "2"], "serve: --buffer 2: from 4 to 1048576 KiB\n"),
+        (&["--clients", "0"], "serve: --clients 0: from 1 to 16384\n"),
         (
             &["--memory", "1", "--buffer", "64"],
             "serve: --memory 1: from 2 to 1048576 MiB with such a --buffer\n",

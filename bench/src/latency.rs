@@ -25,7 +25,10 @@ const ONE: Grid = Grid { blocks: 1, threads: 1 };
 pub(crate) struct Quantiles(Vec<f64>, Vec<f64>);
 
 impl Quantiles {
-    fn of(runs: usize, mut samples: impl FnMut() -> Result<Vec<f64>, Failure>) -> Result<Self, Failure> {
+    pub(crate) fn of(
+        runs: usize,
+        mut samples: impl FnMut() -> Result<Vec<f64>, Failure>,
+    ) -> Result<Self, Failure> {
         let mut quantiles = Self(Vec::new(), Vec::new());
         for _ in 0..runs {
             let spread = Spread::of(samples()?);
@@ -39,6 +42,12 @@ impl Quantiles {
     }
     pub(crate) fn p99(&self) -> Spread {
         Spread::of(self.1.clone())
+    }
+    /// As figures of another subcommand.
+    pub(crate) fn add_to(self, bench: &mut Bench, (name, case): (&'static str, &str), who: &str, role: Role) {
+        bench.figure(name, case, &format!("{who}, p50"), role, "µs", Spread::of(self.0), None);
+        let tail = format!("{case}, 99th percentile");
+        bench.figure(name, &tail, &format!("{who}, p99"), role, "µs", Spread::of(self.1), None);
     }
     fn add(self, bench: &mut Bench, case: &str, name: &str, role: Role, place: Option<Place>) {
         bench.figure(NAME, case, &format!("{name}, p50"), role, "µs", Spread::of(self.0), place.clone());

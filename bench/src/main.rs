@@ -29,6 +29,7 @@ mod latency;
 mod one_core;
 mod options;
 mod paths;
+mod pending;
 mod plots;
 mod print;
 mod read;
@@ -49,7 +50,7 @@ use serde_json::json;
 use bench::{Bench, Progress};
 use failure::Failure;
 use gpu::Gpu;
-use options::Options;
+use options::{Asked, Options};
 use report::Report;
 use scratch::Scratch;
 
@@ -58,7 +59,7 @@ type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
 const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
-const SUBCOMMANDS: [Subcommand; 9] = [
+const SUBCOMMANDS: [Subcommand; 11] = [
     ("latency", latency::run),
     ("iops", iops::run),
     ("print", print::run),
@@ -67,6 +68,8 @@ const SUBCOMMANDS: [Subcommand; 9] = [
     ("fgets", fgets::run),
     ("fscanf", fscanf::run),
     ("paths", paths::run),
+    ("async", pending::run),
+    ("overlap", pending::overlap),
     ("cpu-cost", cost::run),
 ];
 
@@ -83,12 +86,19 @@ fn main() -> ExitCode {
 
 /// Runs the wanted subcommands. Returns whether each ended well.
 fn run() -> Result<bool, Failure> {
-    let Some(options) = Options::read()? else {
-        print!("{}", options::HELP);
-        if let Some(warning) = options::BUILD {
-            println!("\n{warning}");
+    let options = match Options::read().map_err(|error| format!("{error}; see gpufs-bench --help"))? {
+        Asked::Work(options) => *options,
+        Asked::Version => {
+            println!("gpufs-bench (gpufs) {}", env!("CARGO_PKG_VERSION"));
+            return Ok(true);
         }
-        return Ok(true);
+        Asked::Help => {
+            print!("{}", options::HELP);
+            if let Some(warning) = options::BUILD {
+                println!("\n{warning}");
+            }
+            return Ok(true);
+        }
     };
     if let Some(warning) = options::BUILD {
         eprintln!("gpufs-bench: {warning}");

@@ -38,6 +38,8 @@ Measures gpufs on this machine. Beside each figure stands what else does the sam
   fgets      lines of a text file, beside one CPU thread
   fscanf     numbers of a text file, beside one CPU thread, and the lines of the same file
   paths      stat of many files, open and close of each, and readdir, beside as many CPU threads as rings; in memory and in --dir
+  async      one pread that is started and waited for, beside the call that waits; many in flight, beside the batches of warps
+  overlap    reads beside work, in the ratios 4:1, 1:1 and 1:4, beside one after the other
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        all of these, in this order
   targets    the project's thirteen targets only, each beside its rival, and a table of which are met
@@ -122,6 +124,13 @@ fn list<T>(text: &str, item: impl Fn(&str) -> Result<T, Failure>) -> Result<Vec<
     text.split(',').map(item).collect()
 }
 
+/// What the command line asks for.
+pub(crate) enum Asked {
+    Help,
+    Version,
+    Work(Box<Options>),
+}
+
 /// Arguments whose defaults depend on others.
 #[derive(Default)]
 struct Given {
@@ -135,14 +144,15 @@ struct Given {
 }
 
 impl Options {
-    /// Reads the command line; `None`: it asked for help.
-    pub(crate) fn read() -> Result<Option<Self>, Failure> {
+    /// Reads the command line.
+    pub(crate) fn read() -> Result<Asked, Failure> {
         let mut parser = Parser::from_env();
         let (mut options, mut given) = (Self::new(), Given::default());
         while let Some(argument) = parser.next()? {
             match argument {
                 Arg::Value(value) if given.subcommand.is_none() => given.subcommand = Some(value.string()?),
-                Arg::Short('h') | Arg::Long("help") => return Ok(None),
+                Arg::Short('h') | Arg::Long("help") => return Ok(Asked::Help),
+                Arg::Short('V') | Arg::Long("version") => return Ok(Asked::Version),
                 Arg::Long(name) => {
                     let name = name.to_owned();
                     options.argument(&name, &mut parser, &mut given)?;
@@ -153,7 +163,7 @@ impl Options {
         options.take_device(&mut given)?;
         options.take_amounts(&given)?;
         options.check()?;
-        Ok(Some(options))
+        Ok(Asked::Work(Box::new(options)))
     }
 
     fn new() -> Self {

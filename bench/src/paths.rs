@@ -37,6 +37,13 @@ enum What {
 impl What {
     const ALL: [(Self, &'static str); 3] =
         [(Self::Stat, "stat"), (Self::OpenAndClose, "open and close"), (Self::Readdir, "readdir")];
+
+    const fn operations(self) -> &'static str {
+        match self {
+            Self::Readdir => "operations on rings for each directory",
+            _ => "operations on rings for each file",
+        }
+    }
 }
 
 /// The files.
@@ -78,6 +85,10 @@ impl Tree {
     }
     /// Entries of a directory, `.` and `..` among them.
     const ENTRIES: u64 = FILES_OF_A_DIRECTORY + 2;
+    /// Files or directories of one pass.
+    fn objects(&self, what: What) -> f64 {
+        (if matches!(what, What::Readdir) { self.directories() } else { self.files }) as f64
+    }
     /// Calls of one pass; of `readdir`, those that give an entry.
     fn calls(&self, what: What) -> u64 {
         match what {
@@ -124,12 +135,17 @@ fn measure(
     let stage = bench.stage(rings)?;
     // The first pass starts threads, and its figure is not one of many calls.
     pass(stage, what, warps, tree)?;
+    let before = stage.session().statistics().total().operations;
+    pass(stage, what, warps, tree)?;
+    let operations = (stage.session().statistics().total().operations - before) as f64 / tree.objects(what);
     let ours = spread(samples, tree.calls(what), || pass(stage, what, warps, tree))?;
     stage.rest();
     threads(what, rings, tree)?;
     let rival = spread(samples, tree.calls(what), || threads(what, rings, tree))?;
     bench.figure(NAME, &case, "gpufs", Role::Ours, UNIT, ours, None);
     bench.figure(NAME, &case, &format!("CPU: threads: {rings}"), Role::Rival, UNIT, rival, None);
+    let each = Spread::of(vec![operations]);
+    bench.figure(NAME, &case, what.operations(), Role::Fact, "", each, None);
     Ok(())
 }
 

@@ -163,3 +163,14 @@ fn a_wrong_command_line_is_named() {
         assert!(!output.status.success() && said.contains(wanted), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn the_version_is_told() {
+    for option in ["--version", "-V"] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_gpufs-bench")).arg(option).output().expect("the benchmark");
+        assert!(output.status.success());
+        let version = concat!("gpufs-bench (gpufs) ", env!("CARGO_PKG_VERSION"), "\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), version);
+    }
+}

@@ -25,12 +25,14 @@ kernel! {
         output: File,
         failed: Shared<Handoff<Errno>>,
     ) {
-        let folder = folder.get(fs).as_c_str();
-        for number in (global_thread() as u32..files).step_by(grid_threads() as usize) {
-            if let Err(errno) = total(fs, folder, number, column, output) {
-                failed.get(fs).put(errno);
+        folder.with(fs, |folder| {
+            let folder = folder.as_c_str();
+            for number in (global_thread() as u32..files).step_by(grid_threads() as usize) {
+                if let Err(errno) = total(fs, folder, number, column, output) {
+                    failed.with(fs, |failed| failed.put(errno));
+                }
             }
-        }
+        });
     }
 }
 

@@ -80,6 +80,12 @@ fn affordable(options: &mut Options, choices: u8) {
     if options.stack_bytes < 1 << 40 {
         options.stack_bytes %= 1 << 20;
     }
+    small(&mut options.resident_warps, 64);
+    for bytes in [&mut options.assembly_bytes, &mut options.read_ahead_bytes] {
+        if *bytes < 1 << 40 {
+            *bytes %= 8 << 20;
+        }
+    }
     // Known numbers, mostly: of two thirds of all a mode that needs no thread of the system's.
     if choices & 0x80 == 0 {
         options.mode = 3;
@@ -88,5 +94,6 @@ fn affordable(options: &mut Options, choices: u8) {
     if choices & 0x40 == 0 {
         options.quiet = 1;
         options.reserved = 0;
+        options.reserved_too = 0;
     }
 }

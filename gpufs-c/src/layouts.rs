@@ -8,7 +8,7 @@ use gpufs_device::file::{Stat, Statx, StatxTimestamp, TimeSpec};
 use gpufs_device_c::print::RawArgument;
 
 use crate::options::Options;
-use crate::sandbox::{GivenSandbox, Tree};
+use crate::sandbox::{GivenSandbox, Reach, Tree};
 use crate::statistics::{FailureKind, Statistics};
 use crate::version::VERSION;
 
@@ -29,7 +29,7 @@ struct Layout {
     fields: Vec<(&'static str, usize)>,
 }
 
-fn layouts() -> [Layout; 10] {
+fn layouts() -> [Layout; 11] {
     /// The fields, by the name that both languages have for them, or by C's name and Rust's path.
     macro_rules! fields {
         ($rust:ty: $($name:ident $(= $($path:ident).+)?)*) => {
@@ -44,11 +44,12 @@ fn layouts() -> [Layout; 10] {
     [
         of::<Options>(HOST, "gpufs_options", Options::FIELDS.to_vec()),
         of::<Tree>(HOST, "gpufs_tree", fields!(Tree: path access reserved)),
+        of::<Reach>(HOST, "gpufs_reach", fields!(Reach: address what reserved)),
         of::<GivenSandbox>(
             HOST,
             "gpufs_sandbox",
             fields!(GivenSandbox: size trees tree_count services service_count standard_streams
-                as_far_as_possible),
+                as_far_as_possible sockets socket_count socket_pairs reserved),
         ),
         of::<Statistics>(
             HOST,

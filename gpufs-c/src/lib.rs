@@ -7,12 +7,14 @@
 //! | `options.rs` | `gpufs_options`, and where each of its fields goes |
 //! | `statistics.rs` | counters and failed calls |
 //! | `given.rs` | files, buffers and streams that the host gives to kernels |
-//! | `error.rs` | `errno`, and its text |
+//! | `doctor.rs` | `gpufs_doctor` |
+//! | `error.rs`, `text.rs` | `errno`, and its text; texts put where there is room |
 //! | `layouts.rs` | tests: the structures are those of the header |
 //!
 //! A host session is an object with a lock, so that any thread may call its functions. `gpufs_host_close` frees it.
 #![expect(unsafe_code, reason = "functions with C's contracts")]
 
+mod doctor;
 mod error;
 mod given;
 #[cfg(test)]
@@ -21,11 +23,13 @@ mod options;
 mod sandbox;
 mod session;
 mod statistics;
+mod text;
 mod version;
 
 // The device calls: linked in, and exported with the rest.
 pub use gpufs_device_c as device;
 
+pub use doctor::gpufs_doctor;
 pub use error::gpufs_last_error;
 pub use given::{
     Service, gpufs_host_add_service, gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fdopen,

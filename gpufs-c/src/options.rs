@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gpufs_host::cpu::CpuOptions;
 use gpufs_host::ring::{Mode, RingMemory};
-use gpufs_host::{Builder, Session};
+use gpufs_host::{Builder, Schedule, Session};
 
 use crate::error::Failure;
 use crate::sandbox::{self, GivenSandbox};
@@ -107,10 +107,12 @@ options! {
         let bytes = in_memory(bytes);
         chosen.lanes(|cpu| cpu.stack_bytes = bytes)?.build(|builder| builder.gpu_stack(bytes))
     };
-    /// 1: no lines on the standard error about failed calls and refused modes.
+    /// `GPUFS_QUIET_…`: no lines on the standard error about failed calls, refused modes, or both.
     quiet: u32 => |chosen, quiet| match quiet {
         1 => chosen.build(|builder| builder.report_failures(false).report_fallback(false)),
-        other => Err(refused(format!("quiet is {other}, not 0 or 1"))),
+        2 => chosen.build(|builder| builder.report_failures(false)),
+        3 => chosen.build(|builder| builder.report_fallback(false)),
+        other => Err(refused(format!("quiet is {other}; use one of GPUFS_QUIET_…"))),
     };
     /// 0.
     reserved: u32 => |_, _| Err(refused("reserved is not 0"));
@@ -125,6 +127,29 @@ options! {
         let sandbox = unsafe { sandbox::named(given)? };
         chosen.build(|builder| builder.sandbox(sandbox))
     };
+    /// Milliseconds that a lane waits for another party.
+    wait_limit_ms: u64 => |chosen, limit| {
+        chosen.build(|builder| builder.wait_limit(Duration::from_millis(limit)))
+    };
+    /// Bytes of device memory in which a warp puts its records together.
+    assembly_bytes: u64 => |chosen, bytes| chosen.build(|builder| builder.assembly(in_memory(some(bytes))));
+    /// Bytes of device memory for lines that are read ahead.
+    read_ahead_bytes: u64 => |chosen, bytes| {
+        chosen.build(|builder| builder.read_ahead(in_memory(some(bytes))))
+    };
+    /// CPU lanes: the seed of the order in which lanes run.
+    seed: u64 => |chosen, seed| chosen.lanes(|cpu| cpu.schedule = Schedule::Seeded(seed));
+    /// `GPUFS_SURVIVES_…`.
+    survives: u32 => |chosen, survives| match survives {
+        1 | 2 => chosen.build(|builder| builder.survives(survives == 1)),
+        other => Err(refused(format!("there is no survives {other}; use one of GPUFS_SURVIVES_…"))),
+    };
+    /// The most registers of a thread of a kernel that the driver compiles.
+    gpu_registers: u32 => |chosen, registers| chosen.build(|builder| builder.gpu_registers(registers));
+    /// CPU lanes: warps that an OS thread has started and not ended.
+    resident_warps: u32 => |chosen, warps| chosen.lanes(|cpu| cpu.resident_warps = warps as usize);
+    /// 0.
+    reserved_too: u32 => |_, _| Err(refused("reserved_too is not 0"));
 }
 
 fn refused(text: impl std::fmt::Display) -> Failure {
@@ -134,6 +159,11 @@ fn refused(text: impl std::fmt::Display) -> Failure {
 /// A number of bytes; one that no memory has is refused by the builder, with its own text.
 fn in_memory(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// `GPUFS_NO_BYTES` as a number of bytes.
+fn some(bytes: u64) -> u64 {
+    if bytes == u64::MAX { 0 } else { bytes }
 }
 
 /// The choice that a field's number names.
@@ -216,4 +246,39 @@ pub(crate) unsafe fn chosen(given: *const Options) -> Result<Chosen, Failure> {
     // - this function's contract
     let options = unsafe { copied(given)? };
     options.apply(Chosen { builder: Session::builder(), cpu: CpuOptions::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    /// The names that follow `before` in a text, as far as they are names.
+    fn after<'a>(text: &'a str, before: &str) -> Vec<&'a str> {
+        let is_name = |byte: char| byte.is_ascii_alphanumeric() || byte == '_';
+        text.match_indices(before)
+            .map(|(at, _)| text[at + before.len()..].split(|byte| !is_name(byte)).next().unwrap_or_default())
+            .collect()
+    }
+
+    /// What a program in Rust can choose, a program in C can choose: each method of the builder that changes it, but for services, which
+    /// `gpufs_host_add_service` adds; each field of the options of CPU lanes.
+    #[test]
+    fn each_choice_of_the_builder_is_an_option() {
+        let table = include_str!("options.rs").split("mod tests").next().unwrap();
+        let builder = include_str!("../../gpufs-host/src/session/builder.rs");
+        let choices: Vec<_> = builder
+            .lines()
+            .filter(|line| line.contains("(mut self"))
+            .flat_map(|line| after(line, "pub fn "))
+            .collect();
+        assert!(choices.len() > 20, "{choices:?}");
+        for choice in choices {
+            assert!(table.contains(&format!(".{choice}(")), "Builder::{choice} is no option in C");
+        }
+        let lanes = include_str!("../../gpufs-host/src/cpu/mod.rs");
+        let lanes = lanes.split("pub struct CpuOptions {").nth(1).unwrap().split("\n}").next().unwrap();
+        let choices = after(lanes, "pub ");
+        assert_eq!(choices.len(), 5, "{choices:?}");
+        for choice in choices {
+            assert!(table.contains(&format!("cpu.{choice} = ")), "CpuOptions::{choice} is no option in C");
+        }
+    }
 }

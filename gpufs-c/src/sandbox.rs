@@ -1,9 +1,11 @@
 //! `gpufs_sandbox`: what kernels of a session may do, as C names it.
 
 use std::ffi::{CStr, OsStr, c_char};
+use std::mem::{MaybeUninit, offset_of};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 
-use gpufs_host::Sandbox;
+use gpufs_host::{Sandbox, Sockets};
 
 use crate::error::Failure;
 
@@ -15,6 +17,18 @@ pub struct Tree {
     pub path: *const c_char,
     /// `GPUFS_TREE_…`.
     pub access: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// `gpufs_reach`: an address that sockets may have or reach.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Reach {
+    /// As text, NUL-terminated.
+    pub address: *const c_char,
+    /// `GPUFS_SOCKET_…`.
+    pub what: u32,
     /// 0.
     pub reserved: u32,
 }
@@ -37,7 +51,18 @@ pub struct GivenSandbox {
     pub standard_streams: u32,
     /// 1: weaker where this Linux lacks a part.
     pub as_far_as_possible: u32,
+    /// `socket_count` addresses.
+    pub sockets: *const Reach,
+    /// How many.
+    pub socket_count: usize,
+    /// 1: also pairs.
+    pub socket_pairs: u32,
+    /// 0.
+    pub reserved: u32,
 }
+
+/// Bytes of the structure before it had sockets.
+const WITHOUT_SOCKETS: usize = offset_of!(GivenSandbox, sockets);
 
 fn refused(text: impl std::fmt::Display) -> Failure {
     Failure::new(libc::EINVAL, format!("gpufs_sandbox: {text}"))
@@ -80,6 +105,38 @@ unsafe fn string<'a>(name: &str, text: *const c_char) -> Result<&'a CStr, Failur
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
+/// The sockets that C names.
+///
+/// # Safety
+/// As for [`named`].
+unsafe fn sockets(given: &GivenSandbox) -> Result<Sockets, Failure> {
+    let mut sockets = Sockets::new();
+    if given.reserved != 0 {
+        return Err(refused("reserved is not 0"));
+    }
+    if flag("socket_pairs", given.socket_pairs)? {
+        sockets = sockets.pairs();
+    }
+    // SAFETY:
+    // - this function's contract
+    for reach in unsafe { elements("sockets", given.sockets, given.socket_count) }? {
+        // SAFETY:
+        // - this function's contract
+        let text = unsafe { string("sockets", reach.address) }?.to_string_lossy();
+        let address: SocketAddr = text.parse().map_err(|_| {
+            refused(format!("sockets: \"{text}\" is no address; use \"127.0.0.1:80\" or \"[::1]:80\""))
+        })?;
+        sockets = match reach.what {
+            1 => sockets.tcp_to(address),
+            2 => sockets.tcp_at(address),
+            3 => sockets.udp_to(address),
+            4 => sockets.udp_at(address),
+            other => return Err(refused(format!("sockets: there is no {other}; use one of GPUFS_SOCKET_…"))),
+        };
+    }
+    Ok(sockets)
+}
+
 /// What C names.
 ///
 /// # Errors
@@ -91,12 +148,16 @@ pub(crate) unsafe fn named(given: *const GivenSandbox) -> Result<Sandbox, Failur
     // SAFETY:
     // - aligned, and its first field may be read, by this function's contract
     let size = unsafe { (*given).size };
-    if size != size_of::<GivenSandbox>() {
+    if ![WITHOUT_SOCKETS, size_of::<GivenSandbox>()].contains(&size) {
         return Err(refused(format!("size is {size}, not sizeof(gpufs_sandbox)")));
     }
+    let mut whole = MaybeUninit::<GivenSandbox>::zeroed();
     // SAFETY:
-    // - aligned, and as long as said, by this function's contract
-    let given = unsafe { given.read() };
+    // - as long as said, by this function's contract, and no longer than the copy
+    unsafe { whole.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(given.cast(), size) };
+    // SAFETY:
+    // - numbers and raw pointers, which may be anything; what the caller's structure lacks is 0
+    let given = unsafe { whole.assume_init() };
     let mut sandbox = Sandbox::new();
     // SAFETY:
     // - this function's contract
@@ -121,6 +182,9 @@ pub(crate) unsafe fn named(given: *const GivenSandbox) -> Result<Sandbox, Failur
         let name = unsafe { string("services", *name) }?.to_string_lossy();
         sandbox = sandbox.service(&name);
     }
+    // SAFETY:
+    // - this function's contract
+    sandbox = sandbox.sockets(unsafe { sockets(&given) }?);
     if flag("standard_streams", given.standard_streams)? {
         sandbox = sandbox.standard_streams();
     }

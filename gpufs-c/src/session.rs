@@ -12,6 +12,7 @@ use gpufs_host::{Grid, Session};
 
 use crate::error::{Failure, guarded};
 use crate::options::{Chosen, Options, chosen};
+use crate::text::put;
 
 /// `gpufs_host`: a session and its lock.
 #[derive(Debug)]
@@ -315,19 +316,8 @@ pub unsafe extern "C" fn gpufs_host_describe(pointer: *const Host, into: *mut c_
         for (mode, reason) in session.refused() {
             text.push_str(&format!("; not by {mode}: {reason}"));
         }
-        if !into.is_null() && bytes > 0 {
-            let kept = text.len().min(bytes - 1);
-            // SAFETY:
-            // - `into` has room for `bytes` bytes, by this function's contract; `kept` is below that, and within the text
-            // - the text is this function's own, so that they do not overlap
-            unsafe { core::ptr::copy_nonoverlapping(text.as_ptr().cast(), into, kept) };
-            // SAFETY:
-            // - `kept` is below `bytes`, by which `into` is long
-            let end = unsafe { into.add(kept) };
-            // SAFETY:
-            // - within the caller's memory, by this function's contract; bytes have no alignment
-            unsafe { end.write(0) };
-        }
-        Ok(c_int::try_from(text.len()).unwrap_or(c_int::MAX))
+        // SAFETY:
+        // - this function's contract
+        Ok(unsafe { put(&text, into, bytes) })
     })
 }

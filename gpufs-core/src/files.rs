@@ -1,6 +1,7 @@
 //! The entries of a session's file table: what device code opened, and what the host registered.
 
 use crate::abi::CURRENT_POSITION;
+use crate::listing::Listing;
 use crate::lock::TicketLock;
 use crate::word::{DeviceWord, DeviceWord64};
 
@@ -18,7 +19,7 @@ pub struct Target {
     pub fixed: bool,
 }
 
-/// One open file. All words but `position` are constant while it is open; `position` is guarded by `lock`.
+/// One open file. All words but `position` and `listing` are constant while it is open; `lock` guards those.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct OpenFile {
@@ -26,12 +27,14 @@ pub struct OpenFile {
     pub flags: DeviceWord,
     /// The process's descriptor.
     pub descriptor: DeviceWord,
-    /// Guards `position`.
+    /// Guards `position` and `listing`.
     pub lock: TicketLock,
     /// Where `read` and `write` go on, in bytes from the start of the file.
     pub position: DeviceWord64,
     /// [`OpenFile::SHARED`]: the process's descriptor of the socket over which the host moves the position ([`crate::seek`]).
     pub seeker: DeviceWord,
+    /// [`OpenFile::DIRECTORY`]: what is read ahead of it.
+    pub listing: Listing,
 }
 
 impl OpenFile {
@@ -67,10 +70,29 @@ impl OpenFile {
     /// A socket whose transfers are messages (`SOCK_DGRAM`, `SOCK_SEQPACKET` …): each goes out, and comes in, whole. With [`OpenFile::SOCKET`].
     pub const MESSAGES: u32 = 1 << 13;
 
+    /// A directory that device code opened. Whoever closes it takes its lock ([R-SERVE-9]).
+    pub const DIRECTORY: u32 = 1 << 14;
+
     /// Whether a transfer may wait for another party, perhaps forever: a pipe, a FIFO, a socket, a terminal.
     #[must_use]
     pub const fn may_wait(flags: u32) -> bool {
         flags & (Self::SEEKABLE | Self::POSITIONLESS) == 0
+    }
+
+    /// Takes the entry out of use: its flags until then, to the one lane of several that gets them ([R-SERVE-9]); `None` where it is not in use.
+    #[must_use]
+    pub fn take_out(&self) -> Option<u32> {
+        // ORDERING: acquire, device, partner the lane that opened it.
+        let mut flags = self.flags.observe();
+        // Ends: others change the flags a few times, or take the entry out.
+        while flags & Self::OPEN != 0 {
+            // ORDERING: acquire and release, device: one of several that close at once goes on.
+            match self.flags.compare_exchange(flags, 0) {
+                Ok(_) => return Some(flags),
+                Err(other) => flags = other,
+            }
+        }
+        None
     }
 
     /// How an SQE names the file.

@@ -41,6 +41,7 @@ pub unsafe trait Kernel {
 /// - Host and device lay it out alike, though different compilers compile them: numbers, or `repr(C)`.
 /// - It holds no address of memory that one of them cannot reach, but for handles that are used on the device alone.
 /// - Its bytes may be copied, and the copy used in its place: nothing is done when it is dropped.
+/// - Any bytes are a value: what comes from a kernel may be what a kernel that means harm has left there.
 pub unsafe trait Portable: Send + Sync + 'static {}
 
 macro_rules! portable {
@@ -65,6 +66,8 @@ pub struct Shared<T: 'static> {
     session: u64,
     /// The value, likewise.
     value: u64,
+    /// The session's number: sessions have tables one after the other, and on the host the memory of values, too.
+    number: u64,
     of: PhantomData<&'static T>,
 }
 
@@ -79,43 +82,72 @@ impl<T: 'static> Copy for Shared<T> {}
 ///
 /// # Safety
 /// - The address is that of the session's tables, for the device that the caller runs on.
-/// - On the host, [`OfSession::is_here`] says whether the caller is a lane of a launch of the session, which runs and was not waited for.
+/// - On the host, [`OfSession::is_here`] says whether the caller is a lane of a launch of the session, which runs and was not waited for, and
+///   [`OfSession::number`] which of the process's sessions it is.
 pub unsafe trait OfSession: Copy {
     /// The address of the tables.
     fn address(self) -> u64;
     /// Whether the caller is a lane of one of the session's launches.
     #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
     fn is_here(self) -> bool;
+    /// The session's number; 0 for tables that no other session gets.
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    fn number(self) -> u64;
 }
 
 impl<T: Portable> Shared<T> {
-    /// A handle to the value at `value`, both addresses as the device sees them.
+    /// A handle to the value at `value`, both addresses as the device sees them, of the session of this number.
     ///
     /// # Safety
-    /// On the device whose session lies at `session` there is a `T` at `value`, forever, or as long as kernels of that session run.
+    /// On the device whose session lies at `session` there is a `T` at `value`, forever, or as long as kernels of that session run. Until the
+    /// session is closed nobody writes there meanwhile, but through the `T`.
     #[must_use]
-    pub const unsafe fn new(session: u64, value: u64) -> Self {
-        Self { session, value, of: PhantomData }
+    pub const unsafe fn new(session: u64, value: u64, number: u64) -> Self {
+        Self { session, value, number, of: PhantomData }
     }
-    /// The value. Any lane of a kernel of the session that placed it.
+    /// Whether an earlier session of these tables placed it, which is closed. On a GPU no kernel has a handle for longer than its session.
+    #[must_use]
+    #[inline]
+    pub fn is_past(self, fs: impl OfSession) -> bool {
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        return fs.address() == self.session && ![0, self.number].contains(&fs.number());
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        {
+            let _ = fs;
+            false
+        }
+    }
+    /// What `look` makes of the value. Any lane of a kernel of the session that placed it. The reference ends with `look`, so that no lane keeps it
+    /// for longer than its kernel runs, and the host may read and write the value when the kernel has ended.
+    ///
+    /// ```compile_fail,E0521
+    /// use gpufs_core::kernel::{OfSession, Shared};
+    ///
+    /// fn keep(value: Shared<u32>, fs: impl OfSession) -> &'static u32 {
+    ///     let mut kept = &0;
+    ///     value.with(fs, |value| kept = value);
+    ///     kept
+    /// }
+    /// ```
     ///
     /// # Panics
-    /// If it was placed for another session. On the host also where the caller is no lane of that session's launches: a thread has
-    /// `Session::fetch`.
-    #[must_use]
-    pub fn get(self, fs: impl OfSession) -> &'static T {
+    /// If it was placed for another session; on the host, for an earlier one, too. On the host also where the caller is no lane of that session's
+    /// launches: a thread has `Session::fetch`.
+    #[inline]
+    pub fn with<R>(self, fs: impl OfSession, look: impl FnOnce(&T) -> R) -> R {
         assert!(fs.address() == self.session, "a value that another session placed");
         #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
         assert!(
             fs.is_here(),
             "a placed value is for the lanes of its session's kernels; a thread calls Session::fetch"
         );
+        assert!(!self.is_past(fs), "a value that another session placed, which is closed");
         // SAFETY:
-        // - this is code of that session, so the value is there (`new`)
-        unsafe { &*(self.value as *const T) }
+        // - this is code of that session, whose launch is not over before it returns, so the value is there (`new`)
+        look(unsafe { &*(self.value as *const T) })
     }
 }
 
 // SAFETY:
-// - two addresses for the device alone, in a `repr(C)` structure
+// - two addresses for the device alone and a number, in a `repr(C)` structure
 unsafe impl<T: Portable> Portable for Shared<T> {}

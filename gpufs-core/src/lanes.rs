@@ -39,8 +39,15 @@ pub struct LaneRuntime {
     /// [`Call::identity`](crate::Call::identity) or [`CallSite::identity`](crate::call::CallSite::identity): lanes that brought different
     /// ones are never put together.
     pub calling: fn(call: usize) -> u64,
-    /// One [`Collective`] of the lanes in `lanes`: (`lanes`, what, value, argument). Returns when all of them have called.
-    pub collective: fn(u64, Collective, u64, u32) -> u64,
+    /// The number of the group that `calling` last put the calling lane into: its *meeting*. No other group of the warp has it, and it is not 0.
+    pub meeting: fn() -> u64,
+    /// One [`Collective`] of the lanes in `lanes`: (`lanes`, their meeting, what, value, argument). Returns when all of them have called. Lanes that
+    /// name different meetings never take part in one: so what a program's own lanes do together is not taken for a step of a call in which
+    /// others of them still are.
+    ///
+    /// # Safety
+    /// The meeting is the caller's, or 0 where no call of the device's library takes part: that follows addresses that lanes tell each other.
+    pub collective: unsafe fn(u64, u64, Collective, u64, u32) -> u64,
     /// Lets other lanes and warps run, for about this many nanoseconds or less. Every waiting loop calls it.
     pub nap: fn(u32),
     /// Nanoseconds of a monotonic clock.
@@ -84,7 +91,8 @@ pub static ONE_LANE: LaneRuntime = LaneRuntime {
     position: || Position { thread: 0, block: 0, block_threads: 1, grid_blocks: 1 },
     launch: || 0,
     calling: |_| 1,
-    collective: |_, what, value, _| match what {
+    meeting: || 0,
+    collective: |_, _, what, value, _| match what {
         Collective::Ballot => u64::from(value != 0),
         Collective::Shuffle | Collective::Broadcast => value,
         Collective::Scan | Collective::Sync => 0,

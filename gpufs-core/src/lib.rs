@@ -24,8 +24,10 @@
 //! | [`lock`], [`files`], [`regions`], [`stall`], [`journal`] | the tables of a session, one each |
 //! | [`resources`] | those that streams and files need, together |
 //! | [`stream`] | blocks that many warps fill and the ring writes; lines that are read ahead |
+//! | [`cache`] | pages of files in device memory |
 //! | [`shared`] | streams that several threads open by the same path |
 //! | [`session`] | all of it, as the device sees it |
+//! | [`channel`] | queues between threads of the host and lanes of a running kernel |
 //! | [`call`], [`failures`], [`kernel`], [`seek`] | what host and device say to each other: calls by name, failed calls, kernels, `lseek` |
 //! | `lanes`, [`gate`] | the seam of CPU lanes, and who may use a session's tables on the host: GPUs have neither |
 //!
@@ -91,7 +93,9 @@
 
 pub mod abi;
 pub mod alloc;
+pub mod cache;
 pub mod call;
+pub mod channel;
 pub mod failures;
 pub mod files;
 pub mod gate;
@@ -99,6 +103,7 @@ pub mod journal;
 pub mod kernel;
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 pub mod lanes;
+pub mod listing;
 pub mod lock;
 mod position;
 pub mod protocol;

@@ -49,6 +49,8 @@ pub struct ResourcesParts {
     pub line_buffers: BufferPool,
     /// Bounce buffers of asynchronous operations ([R-ASYNC-5]).
     pub async_buffers: BufferPool,
+    /// Entries of directories that are read ahead ([R-SERVE-9]).
+    pub listings: BufferPool,
     /// Nanoseconds after which a wait gives up; 0 for never.
     pub deadline_ns: u64,
     /// Nanoseconds after which a wait for another party is `ETIMEDOUT` ([R-ASYNC-8]); 0 for never.

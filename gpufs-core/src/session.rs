@@ -5,12 +5,14 @@
 //!                │             ├─ files[]         descriptors that device code opened or the host registered
 //!                │             ├─ staging         pool: bounce buffers of calls in progress, paths, statx results
 //!                │             ├─ async_buffers   pool: bounce buffers of asynchronous operations
+//!                │             ├─ listings        pool: entries of directories that are read ahead
 //!                │             ├─ stream_buffers  pool: the blocks of open streams
 //!                │             ├─ regions[]       memory the host registered, used in place
 //!                │             ├─ stall           where a wait gave up, in host memory
 //!                │             └─ journal         what outlives the device, in host memory
 //!                ├─ streams[]     FILEs; 0, 1, 2 are stdin, stdout, stderr
 //!                ├─ shared        streams that are opened by path once for all threads
+//!                ├─ cache         pages of mapped files in device memory
 //!                └─ records       pool: texts that are formatted before room is reserved for them
 //! ```
 //!
@@ -20,6 +22,7 @@
 use core::ops::Deref;
 
 use crate::alloc::BufferPool;
+use crate::cache::Cache;
 pub use crate::files::{FileIndex, OpenFile, Target};
 use crate::gate::Gate;
 pub use crate::lock::TicketLock;
@@ -56,6 +59,8 @@ pub struct SessionTables {
     pub confined: u32,
     /// Who may use the tables on the host. Null where whoever made them vouches for their users: in tests, and on a GPU, which never looks.
     pub gate: *const Gate,
+    /// Pages of mapped files. Without sets where the host gave it no memory.
+    pub cache: Cache,
 }
 
 // SAFETY:

@@ -131,11 +131,13 @@ pub enum WaitReason {
     FileLock,
     /// A shared stream that another lane opens or closes.
     SharedOpen,
+    /// A page of a mapped file that another lane brings, or room for one.
+    CachedPage,
 }
 
 impl WaitReason {
     /// All of them, in order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Slot,
         Self::Staging,
         Self::Completion,
@@ -144,5 +146,6 @@ impl WaitReason {
         Self::StreamFill,
         Self::FileLock,
         Self::SharedOpen,
+        Self::CachedPage,
     ];
 }

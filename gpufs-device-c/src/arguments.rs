@@ -243,3 +243,40 @@ pub(crate) fn whence(number: c_int) -> Result<Whence, Errno> {
         _ => Err(Errno::INVAL),
     }
 }
+
+/// A structure that a call reads or fills.
+///
+/// # Errors
+/// `EFAULT` for null.
+///
+/// # Safety
+/// Null, or a `T` that nothing else uses while the result is used.
+pub(crate) unsafe fn structure<'a, T>(memory: *mut T) -> Result<&'a mut T, Errno> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { memory.as_mut() }.ok_or(Errno::FAULT)
+}
+
+/// The session and a path, for a call that takes both.
+///
+/// # Errors
+/// `EINVAL` for a null session; those of [`path`].
+///
+/// # Safety
+/// As [`session`] and [`path`].
+pub(crate) unsafe fn fs_and_path<'a>(
+    tables: *const SessionTables,
+    path: *const c_char,
+    call: Call,
+) -> Result<(Fs, &'a CStr), Errno> {
+    let checked = (
+        // SAFETY:
+        // - this function's contract
+        unsafe { session(tables) },
+        // SAFETY:
+        // - this function's contract
+        unsafe { self::path(path) },
+    );
+    let (fs, path) = counted_with(call, checked);
+    Ok((fs?, path?))
+}

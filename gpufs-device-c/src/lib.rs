@@ -19,8 +19,13 @@
 )]
 #![expect(unsafe_code, reason = "functions with C's contracts")]
 
+pub mod aio;
+pub mod aio_chain;
+pub mod aio_list;
+pub mod aio_socket;
 mod arguments;
 pub mod descriptors;
+pub mod directory;
 pub mod file;
 pub mod memory;
 pub mod paths;

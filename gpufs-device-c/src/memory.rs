@@ -54,7 +54,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_open_memstream(
     let opened = unsafe { session(tables) }.and_then(gpufs_device::Fs::open_memstream);
     let word = word.expose_provenance() as u64;
     result(opened.map(|file| {
-        file.set_memory_word(word);
+        // SAFETY:
+        // - opened just now, by `open_memstream`; the word is C's
+        unsafe { file.set_memory_word(word) };
         file.to_handle()
     }))
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_void};
 
 use gpufs_device::format::scan::{
-    Memory, Reallocate, ScanError, Target, TargetKind, Text, check_targets, count_targets, scan,
+    Memory, Reallocate, ScanError, Scanned, Target, TargetKind, Text, count_targets, scan,
 };
 use gpufs_device::{Call, Errno};
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
@@ -39,6 +39,8 @@ const LAST_KIND: u32 = 12;
 
 /// The result where C has `EOF` without an error.
 const NOTHING: u64 = 1 << 40;
+/// Added to a result where a number did not fit: C has it beside `ERANGE`.
+const OUT_OF_RANGE: u64 = 1 << 41;
 
 /// A caller's format and targets, checked.
 struct Given<'a> {
@@ -101,11 +103,14 @@ unsafe fn memory(reallocate: Option<Reallocate>) -> Memory {
 }
 
 /// The number that C gets.
-fn stored(outcome: Result<Option<usize>, Errno>) -> i64 {
-    result(outcome.map(|stored| stored.map_or(NOTHING, |stored| stored as u64)))
+fn stored(outcome: Result<Scanned, Errno>) -> i64 {
+    result(outcome.map(|scanned| {
+        let stored = scanned.stored.map_or(NOTHING, |stored| stored as u64);
+        stored | if scanned.out_of_range { OUT_OF_RANGE } else { 0 }
+    }))
 }
 
-/// `fscanf(3)`: targets that got a value; 2⁴⁰ for `EOF` without an error.
+/// `fscanf(3)`: targets that got a value; 2⁴⁰ for `EOF` without an error. 2⁴¹ more where a number did not fit (`ERANGE`).
 ///
 /// # Safety
 /// - `file` is null or a stream of a session that is not closed.
@@ -166,8 +171,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_sscanf(
     // SAFETY:
     // - not null, and ends with a NUL, by this function's contract
     let mut text = unsafe { Text::c_string(text.cast()) };
-    let outcome = check_targets(given.format, given.targets)
-        .and_then(|()| scan(&mut text, given.format, given.targets, memory));
+    let outcome = scan(&mut text, given.format, given.targets, memory);
     stored(outcome.map_err(ScanError::errno))
 }
 

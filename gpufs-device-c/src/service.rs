@@ -1,52 +1,16 @@
-//! What the host does for kernels where io_uring has no operation. Each call is a method of [`Fs`], which describes it, as the
+//! What the host does for kernels where io_uring has no operation. Each call is a method of [`Fs`](gpufs_device::Fs), which describes it, as the
 //! headers do.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use gpufs_core::session::SessionTables;
-use gpufs_device::service::{Directory, Dirent, LockCommand, RecordLock, TimeSpec, key_of};
-use gpufs_device::{Call, Errno, File, Fs};
+use gpufs_device::service::{LockCommand, RecordLock, TimeSpec, key_of};
+use gpufs_device::{Call, Errno, File};
 
 use crate::arguments::{
-    self, bounded, count, counted_with, descriptor, done, readable, result, session, stream_for, writable,
+    self, bounded, count, counted_with, descriptor, done, fs_and_path, readable, result, session, stream_for,
+    structure, writable,
 };
-
-/// A structure that a call reads or fills.
-///
-/// # Errors
-/// `EFAULT` for null.
-///
-/// # Safety
-/// Null, or a `T` that nothing else uses while the result is used.
-unsafe fn structure<'a, T>(memory: *mut T) -> Result<&'a mut T, Errno> {
-    // SAFETY:
-    // - this function's contract
-    unsafe { memory.as_mut() }.ok_or(Errno::FAULT)
-}
-
-/// The session and a path, for a call that takes both.
-///
-/// # Errors
-/// `EINVAL` for a null session; those of [`arguments::path`].
-///
-/// # Safety
-/// As [`session`] and [`arguments::path`].
-unsafe fn fs_and_path<'a>(
-    tables: *const SessionTables,
-    path: *const c_char,
-    call: Call,
-) -> Result<(Fs, &'a CStr), Errno> {
-    let checked = (
-        // SAFETY:
-        // - this function's contract
-        unsafe { session(tables) },
-        // SAFETY:
-        // - this function's contract
-        unsafe { arguments::path(path) },
-    );
-    let (fs, path) = counted_with(call, checked);
-    Ok((fs?, path?))
-}
 
 /// Two times of `utimensat`, or none for null.
 ///
@@ -78,6 +42,59 @@ pub unsafe extern "C-unwind" fn gpufs_raw_readlink(
         let (_, into) = counted_with(Call::Readlink, (Ok(fs), unsafe { writable(into, bytes) }));
         fs.readlink(path, into?)
     }))
+}
+
+/// `readlinkat(2)`: bytes of the target.
+///
+/// # Safety
+/// As [`gpufs_raw_readlink`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_readlinkat(
+    tables: *const SessionTables,
+    dir: c_int,
+    path: *const c_char,
+    into: *mut c_void,
+    bytes: usize,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Readlinkat) };
+    count(checked.and_then(|(fs, path)| {
+        // SAFETY:
+        // - null or `bytes` bytes that the call may fill, by this function's contract
+        let (_, into) = counted_with(Call::Readlinkat, (Ok(fs), unsafe { writable(into, bytes) }));
+        fs.readlinkat(descriptor(dir), path, into?)
+    }))
+}
+
+/// `fchmodat(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fchmodat(
+    tables: *const SessionTables,
+    dir: c_int,
+    path: *const c_char,
+    mode: u32,
+    flags: c_int,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Fchmodat) };
+    done(checked.and_then(|(fs, path)| fs.fchmodat(descriptor(dir), path, mode, flags.cast_unsigned())))
+}
+
+/// `F_GETFL` of `fcntl(2)`: the flags.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_getfl(tables: *const SessionTables, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    result(fs.and_then(|fs| fs.getfl(descriptor(number))))
 }
 
 /// `truncate(2)`.
@@ -169,18 +186,6 @@ pub unsafe extern "C-unwind" fn gpufs_raw_utimensat(
     done(checked.and_then(|(fs, path)| fs.utimensat(descriptor(dir), path, pair, flags.cast_unsigned())))
 }
 
-/// `opendir(3)`: a descriptor.
-///
-/// # Safety
-/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_opendir(tables: *const SessionTables, path: *const c_char) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let checked = unsafe { fs_and_path(tables, path, Call::Opendir) };
-    result(checked.and_then(|(fs, path)| fs.opendir(path).map(|Directory(opened)| opened.0)))
-}
-
 /// `fchmod(2)`.
 ///
 /// # Safety
@@ -214,30 +219,6 @@ pub unsafe extern "C-unwind" fn gpufs_raw_futimens(
     // - null or two times, by this function's contract
     let pair = unsafe { times(pair) };
     done(fs.and_then(|fs| fs.futimens(descriptor(number), pair)))
-}
-
-/// `rewinddir(3)`.
-///
-/// # Safety
-/// `tables` is null or a session's on this device.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_rewinddir(tables: *const SessionTables, number: c_int) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.rewinddir(Directory(descriptor(number)))))
-}
-
-/// `closedir(3)`.
-///
-/// # Safety
-/// `tables` is null or a session's on this device.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_closedir(tables: *const SessionTables, number: c_int) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let fs = unsafe { session(tables) };
-    done(fs.and_then(|fs| fs.closedir(Directory(descriptor(number)))))
 }
 
 /// `flock(2)`.
@@ -292,28 +273,40 @@ pub unsafe extern "C-unwind" fn gpufs_raw_getcwd(
     })
 }
 
-/// `readdir(3)`: 1 with an entry, 0 at the end.
+/// `chdir(2)`.
 ///
 /// # Safety
-/// `tables` is null or a session's on this device; `into` is null or a structure of the call's.
+/// `tables` is null or a session's on this device; `path` is null or ends with a NUL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn gpufs_raw_readdir(
-    tables: *const SessionTables,
-    number: c_int,
-    into: *mut Dirent,
-) -> i64 {
-    let checked = (
-        // SAFETY:
-        // - `tables` is null or a session's, by this function's contract
-        unsafe { session(tables) },
-        // SAFETY:
-        // - null or what the call uses, by this function's contract
-        unsafe { structure(into) },
-    );
-    result(match counted_with(Call::Readdir, checked) {
-        (Ok(fs), Ok(into)) => fs.readdir(Directory(descriptor(number)), into),
-        (Err(errno), _) | (_, Err(errno)) => Err(errno),
-    })
+pub unsafe extern "C-unwind" fn gpufs_raw_chdir(tables: *const SessionTables, path: *const c_char) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { fs_and_path(tables, path, Call::Chdir) };
+    done(checked.and_then(|(fs, path)| fs.chdir(path)))
+}
+
+/// `fchdir(2)`.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_fchdir(tables: *const SessionTables, number: c_int) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    done(fs.and_then(|fs| fs.fchdir(descriptor(number))))
+}
+
+/// `umask(2)`: the mask that was.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_umask(tables: *const SessionTables, mask: u32) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let fs = unsafe { session(tables) };
+    result(fs.and_then(|fs| fs.umask(mask)))
 }
 
 /// `clock_gettime(2)`.

@@ -123,7 +123,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_fclose(file: *const c_void) -> i64 {
     if let Ok(file) = file
         && let Some(word) = file.memory_word()
     {
-        file.set_memory_word(0);
+        // SAFETY:
+        // - it has a word, so it is a stream of `open_memstream`; none from now on
+        unsafe { file.set_memory_word(0) };
         return result(Ok(word));
     }
     done(file.and_then(gpufs_device::File::fclose))

@@ -82,6 +82,17 @@ impl Fs {
     pub const unsafe fn tables(self) -> &'static SessionTables {
         self.session
     }
+    /// A number that tells the session from all others on its device, past ones too.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub fn identity(self) -> u64 {
+        let address = core::ptr::from_ref(self.session).addr() as u64;
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        return address.rotate_left(16) ^ self.id;
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        address
+    }
     /// The result of a call that was refused before it was made: a failure is counted.
     ///
     /// # Errors
@@ -126,5 +137,9 @@ unsafe impl OfSession for Fs {
     fn is_here(self) -> bool {
         // A lane of another session's, or a thread, has the value only while this session cannot read it.
         self.id == (gpufs_core::lanes::runtime().session)()
+    }
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    fn number(self) -> u64 {
+        self.id
     }
 }

@@ -13,7 +13,7 @@
 //!     /// Every thread prints what it read to a stream that the host opened, and leaves an error for the host.
 //!     pub fn work(fs: Fs, log: File, failed: Shared<Handoff<Errno>>) {
 //!         if let Err(errno) = report(fs, log) {
-//!             failed.get(fs).put(errno);
+//!             failed.with(fs, |failed| failed.put(errno));
 //!         }
 //!     }
 //! }
@@ -42,6 +42,8 @@
 //! | [`stdio`] | streams: `fopen`, `fwrite`, `fprintf`, `fgets` …; how they differ from a CPU's | 1, 2, 3, 9 |
 //! | [`file`](mod@file) | descriptors: `open`, `pread`, `pwrite` … | 1, 2, 9 |
 //! | [`aio`] | operations that are started now and waited for later | 1, 2, 9 |
+//! | [`channel`] | queues between threads of the host and a running kernel | 1, 2, 9 |
+//! | [`view`] | files as arrays: pages in device memory | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`socket`] | sockets: `socket`, `accept`, `send` …, and `poll` | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
@@ -61,7 +63,14 @@
 #![cfg_attr(target_arch = "amdgpu", feature(gpu_intrinsics))]
 #![deny(unsafe_code)]
 
+#[cfg(all(any(target_arch = "nvptx64", target_arch = "amdgpu"), not(gpufs_no_jump_threading)))]
+compile_error!(
+    "gpufs: code for a GPU needs the compiler's flags \"-Z mir-enable-passes=-JumpThreading --cfg gpufs_no_jump_threading\" in RUSTFLAGS, \
+     because jump threading parts lanes that call together: build with 'cargo gpufs build' or the crate gpufs-build, which set them"
+);
+
 pub mod aio;
+pub mod channel;
 #[cfg(feature = "embedded-io")]
 pub mod embedded;
 pub mod file;
@@ -75,6 +84,7 @@ mod runtime;
 pub mod service;
 pub mod socket;
 pub mod stdio;
+pub mod view;
 pub mod warp;
 
 pub use fs::Fs;

@@ -43,6 +43,7 @@
 //! |---|---|
 //! | [`session`] | opening, launching, streams, buffers, the flush at the end, recovery after a fault |
 //! | [`ring`] | rings: their memory, the modes that serve them, and the ring service, which wakes SQPOLL threads |
+//! | [`doctor`] | what this machine can do for sessions, and what to do about each lack |
 //! | [`cpu`] | CPU lanes: lanes as fibers, warps on threads |
 //! | [`gpu`] | what a session needs of a GPU's runtime, and what its errors mean |
 //! | `cuda` | NVIDIA GPUs, with the feature `cuda` (on by default) |
@@ -52,6 +53,7 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+pub mod doctor;
 pub mod gpu;
 #[cfg(feature = "hip")]
 mod hip;
@@ -66,5 +68,7 @@ pub mod ring;
 pub mod session;
 
 pub use cpu::{CpuOptions, Grid, Schedule};
-pub use ring::Sandbox;
-pub use session::{Builder, DeviceBuffer, FileError, RegisteredBuffer, Session, Statistics};
+pub use ring::{Sandbox, Sockets};
+pub use session::{
+    Builder, CacheError, CacheStatistics, DeviceBuffer, FileError, RegisteredBuffer, Session, Statistics,
+};

@@ -14,6 +14,8 @@
 /* Marks a block that is allocated, and one that is freed. */
 #define ALLOCATED 0x67707566u
 #define FREED 0x66726565u
+/* Marks what stands in front of an aligned address within a block: how many bytes behind the block's own it is. */
+#define ALIGNED 0x616c6967u
 
 /* In front of each block. */
 struct header {
@@ -99,6 +101,9 @@ static struct header *header_of(void *block) {
         ((uintptr_t)block & 15) != 0) {
         gpufs_die_("free or realloc of a pointer that malloc did not return\n");
     }
+    if (header->mark == ALIGNED && header->bytes < taken) {
+        return header_of((char *)block - header->bytes);
+    }
     if (header->mark != ALLOCATED) {
         gpufs_die_(header->mark == FREED ? "free or realloc of a block that was freed before\n"
                                          : "free or realloc: the heap is corrupt in front of this block\n");
@@ -120,7 +125,16 @@ void *realloc(void *block, size_t bytes) {
         return malloc(bytes);
     }
     struct header *header = header_of(block);
-    uint64_t room = bytes_of(header->size);
+    uint64_t room = bytes_of(header->size), before = (uint64_t)((char *)block - (char *)(header + 1));
+    if (before != 0) {
+        /* An aligned address: what is moved need not be aligned so. */
+        void *other = malloc(bytes);
+        if (other != NULL) {
+            memcpy(other, block, header->bytes - before < bytes ? header->bytes - before : bytes);
+            free(block);
+        }
+        return other;
+    }
     if (bytes <= room && (bytes > room / 2 || room <= 64)) {
         header->bytes = bytes;
         return block;
@@ -145,11 +159,41 @@ void *reallocarray(void *block, size_t items, size_t bytes) {
     return realloc(block, whole);
 }
 
-/* Blocks are aligned to 16 bytes. A larger alignment is EINVAL. */
+/* Blocks are aligned to 16 bytes. For more, an address within a larger block, with a header of its own. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
-    if (alignment == 0 || alignment > 16 || (alignment & (alignment - 1)) != 0) {
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
         gpufs_libc_errno_(EINVAL);
         return NULL;
     }
-    return malloc(bytes);
+    if (alignment <= 16) {
+        return malloc(bytes);
+    }
+    if (bytes > INT64_MAX / 4 || alignment > INT64_MAX / 4) {
+        gpufs_libc_errno_(ENOMEM);
+        return NULL;
+    }
+    char *block = malloc(bytes + alignment);
+    if (block == NULL) {
+        return NULL;
+    }
+    uint64_t before = (0 - (uintptr_t)block) & (alignment - 1);
+    if (before != 0) {
+        struct header *header = (struct header *)(block + before) - 1;
+        header->mark = ALIGNED;
+        header->bytes = before;
+    }
+    return block + before;
+}
+
+void *memalign(size_t alignment, size_t bytes) { return aligned_alloc(alignment, bytes); }
+
+int posix_memalign(void **into, size_t alignment, size_t bytes) {
+    int before = errno;
+    void *block = alignment % sizeof(void *) == 0 ? aligned_alloc(alignment, bytes) : NULL;
+    gpufs_libc_errno_(before);
+    if (block == NULL) {
+        return alignment % sizeof(void *) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0 ? EINVAL : ENOMEM;
+    }
+    *into = block;
+    return 0;
 }

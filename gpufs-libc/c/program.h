@@ -20,9 +20,11 @@ struct gpufs_program {
     uint64_t realtime_ns; /* the time of day when the program began */
     uint32_t state;       /* GPUFS_PROGRAM_... */
     int32_t status;       /* what exit was given */
+    /* Of the process on the host: its number, its parent's, its user, its effective user, its group, its effective group. */
+    int32_t process[6];
 };
 
-GPUFS_SIZE_(struct gpufs_program, 56);
+GPUFS_SIZE_(struct gpufs_program, 80);
 GPUFS_OFFSET_(struct gpufs_program, state, 48);
 
 #define GPUFS_PROGRAM_RUNNING 1u

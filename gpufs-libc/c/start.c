@@ -25,7 +25,7 @@ extern int main(int argc, char **argv, char **envp);
 #define CALL_MAIN(program) main((int)(program)->argc, (program)->argv, (program)->envp)
 #endif
 
-char **environ;
+extern char **environ;
 
 void gpufs_libc_errno_(int error) { *gpufs_raw_errno() = error; }
 
@@ -117,55 +117,112 @@ void gpufs_longjmp_(struct gpufs_jump *environment, int value) {
     gpufs_jump_pending_ = 1;
 }
 
-char *getenv(const char *name) {
-    size_t length = strlen(name);
-    for (char **variable = environ; length != 0 && *variable != NULL; ++variable) {
-        if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=') {
-            return *variable + length + 1;
-        }
-    }
-    return NULL;
-}
-
-/* A GPU starts no process. */
-int system(const char *command) {
-    if (command == NULL) {
-        return 0;
-    }
-    gpufs_libc_errno_(ENOSYS);
-    return -1;
-}
-
 /* No signal reaches a program on a GPU but those that it raises itself. */
-static gpufs_signal_handler actions[32];
+static struct sigaction actions[32];
+/* Signals that are held back, and those of them that were raised. */
+static sigset_t held, pending;
 
-gpufs_signal_handler signal(int number, gpufs_signal_handler handler) {
+static int is_signal(int number) {
     if (number <= 0 || number >= 32) {
         gpufs_libc_errno_(EINVAL);
-        return SIG_ERR;
+        return 0;
     }
-    gpufs_signal_handler before = actions[number];
-    actions[number] = handler;
-    return before;
+    return 1;
 }
 
-int raise(int number) {
-    if (number <= 0 || number >= 32) {
+int sigaction(int number, const struct sigaction *restrict action, struct sigaction *restrict before) {
+    if (!is_signal(number) || (action != NULL && (number == SIGKILL || number == SIGSTOP))) {
         gpufs_libc_errno_(EINVAL);
         return -1;
     }
-    gpufs_signal_handler handler = actions[number];
+    if (before != NULL) {
+        *before = actions[number];
+    }
+    if (action != NULL) {
+        actions[number] = *action;
+    }
+    return 0;
+}
+
+/* The handler stays, as with BSD and glibc. */
+gpufs_signal_handler signal(int number, gpufs_signal_handler handler) {
+    struct sigaction action = {.sa_handler = handler}, before;
+    return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+
+int raise(int number) {
+    if (!is_signal(number)) {
+        return -1;
+    }
+    if (sigismember(&held, number)) {
+        sigaddset(&pending, number);
+        return 0;
+    }
+    gpufs_signal_handler handler = actions[number].sa_handler;
     if (handler == SIG_DFL) {
+        /* Those that a process goes on after. */
+        if (number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH) {
+            return 0;
+        }
         if (number == SIGABRT) {
             abort();
         }
         end(GPUFS_PROGRAM_EXITED, 128 + number);
     }
     if (handler != SIG_IGN) {
-        actions[number] = SIG_DFL;
+        sigset_t before = held;
+        int flags = actions[number].sa_flags;
+        held |= actions[number].sa_mask;
+        if ((flags & SA_NODEFER) == 0) {
+            sigaddset(&held, number);
+        }
+        if (flags & SA_RESETHAND) {
+            actions[number].sa_handler = SIG_DFL;
+        }
         handler(number);
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
     }
     return 0;
+}
+
+int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict before) {
+    if (before != NULL) {
+        *before = held;
+    }
+    if (set == NULL) {
+        return 0;
+    }
+    if (how == SIG_BLOCK) {
+        held |= *set;
+    } else if (how == SIG_UNBLOCK) {
+        held &= ~*set;
+    } else if (how == SIG_SETMASK) {
+        held = *set;
+    } else {
+        gpufs_libc_errno_(EINVAL);
+        return -1;
+    }
+    for (int number = 1; number < 32; ++number) {
+        if (sigismember(&pending, number) && !sigismember(&held, number)) {
+            sigdelset(&pending, number);
+            (void)raise(number);
+        }
+    }
+    return 0;
+}
+
+int sigpending(sigset_t *into) {
+    *into = pending;
+    return 0;
+}
+
+/* A program can signal itself; what other processes there are it does not see. */
+int kill(pid_t process, int number) {
+    if (process != gpufs_program_->process[0] && process != 0) {
+        gpufs_libc_errno_(ESRCH);
+        return -1;
+    }
+    return number == 0 ? 0 : raise(number);
 }
 
 #if defined(__NVPTX__)

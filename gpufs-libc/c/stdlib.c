@@ -253,3 +253,35 @@ int rand_r(unsigned *seed) {
     *seed = next;
     return (int)result;
 }
+
+/* POSIX's generator of 48 bits: x = 0x5deece66d x + 11, which begins with 0, as glibc's does. */
+static unsigned short own48[3];
+
+static uint64_t draw48(unsigned short state[3]) {
+    uint64_t x = (uint64_t)state[2] << 32 | (uint64_t)state[1] << 16 | state[0];
+    x = (x * UINT64_C(0x5deece66d) + 11) & ((UINT64_C(1) << 48) - 1);
+    state[0] = (unsigned short)x;
+    state[1] = (unsigned short)(x >> 16);
+    state[2] = (unsigned short)(x >> 32);
+    return x;
+}
+
+double erand48(unsigned short state[3]) { return (double)draw48(state) / 281474976710656.0; }
+long nrand48(unsigned short state[3]) { return (long)(draw48(state) >> 17); }
+long jrand48(unsigned short state[3]) { return (long)(int32_t)(draw48(state) >> 16); }
+double drand48(void) { return erand48(own48); }
+long lrand48(void) { return nrand48(own48); }
+long mrand48(void) { return jrand48(own48); }
+
+void srand48(long seed) {
+    own48[0] = 0x330e;
+    own48[1] = (unsigned short)seed;
+    own48[2] = (unsigned short)(seed >> 16);
+}
+
+unsigned short *seed48(unsigned short state[3]) {
+    static unsigned short before[3];
+    memcpy(before, own48, sizeof before);
+    memcpy(own48, state, sizeof own48);
+    return before;
+}

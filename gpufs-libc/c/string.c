@@ -320,3 +320,12 @@ char *strndup(const char *string, size_t most) {
 char *strdup(const char *string) { return strndup(string, SIZE_MAX); }
 
 int ffs(int value) { return __builtin_ffs(value); }
+
+int strerror_r(int error, char *into, size_t bytes) {
+    const char *text = strerror(error);
+    size_t length = strlen(text);
+    if (bytes != 0) {
+        strlcpy(into, text, bytes);
+    }
+    return length < bytes ? 0 : ERANGE;
+}

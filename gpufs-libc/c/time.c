@@ -247,4 +247,12 @@ char *asctime(const struct tm *parts) {
     static char result[26];
     return asctime_r(parts, result);
 }
+int timespec_get(struct timespec *into, int base) {
+    return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, into) == 0 ? base : 0;
+}
+
+char *ctime_r(const time_t *restrict time, char *restrict into) {
+    struct tm parts;
+    return asctime_r(gmtime_r(time, &parts), into);
+}
 char *ctime(const time_t *time) { return asctime(localtime(time)); }

@@ -127,10 +127,55 @@ static int option(int argc, char *const argv[], const char *options, const struc
     return chosen->val;
 }
 
-int getopt(int argc, char *const argv[], const char *options) { return option(argc, argv, options, NULL, NULL); }
+/* Moves the argument at `from` to `to`, before those that stand between. */
+static void move(char **argv, int to, int from) {
+    char *moved = argv[from];
+    for (; from > to; --from) {
+        argv[from] = argv[from - 1];
+    }
+    argv[to] = moved;
+}
+
+/* As glibc: options are found behind operands, too, which come to stand behind them; not with a '+' in front of the letters
+ * or POSIXLY_CORRECT. With a '-' an operand is the argument of an option 1. */
+static int permuted(int argc, char *const argv[], const char *options, const struct option *names, int *index) {
+    if (optind == 0) {
+        optind = 1;
+        within = NULL;
+    }
+    int first = optind, at = optind;
+    if (options[0] == '-') {
+        if (within == NULL && at < argc && (argv[at][0] != '-' || argv[at][1] == '\0')) {
+            optarg = argv[optind++];
+            return 1;
+        }
+        return option(argc, argv, options, names, index);
+    }
+    if (options[0] == '+' || getenv("POSIXLY_CORRECT") != NULL) {
+        return option(argc, argv, options, names, index);
+    }
+    while (at < argc && (argv[at][0] != '-' || argv[at][1] == '\0')) {
+        ++at;
+    }
+    if (at >= argc) {
+        optarg = NULL;
+        return -1;
+    }
+    optind = at;
+    int result = option(argc, argv, options, names, index);
+    /* What the option took goes before the operands, the last first. */
+    int count = optind - at;
+    for (int moved = 0; moved < count; ++moved) {
+        move((char **)argv, first, optind - 1);
+    }
+    optind = first + count;
+    return result;
+}
+
+int getopt(int argc, char *const argv[], const char *options) { return permuted(argc, argv, options, NULL, NULL); }
 
 int getopt_long(int argc, char *const argv[], const char *options, const struct option *names, int *index) {
-    return option(argc, argv, options, names, index);
+    return permuted(argc, argv, options, names, index);
 }
 
 /* "program: text: error\n"; the error only where `number` is one. */

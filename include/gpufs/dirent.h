@@ -15,7 +15,7 @@ typedef struct gpufs_dirent {
     int64_t d_off;     /* where the next entry begins, in the file system's own numbering */
     uint16_t d_reclen; /* sizeof(gpufs_dirent) */
     uint8_t d_type;    /* GPUFS_DT_...: what kind of file it is */
-    char d_name[256];  /* with a NUL */
+    char d_name[256];  /* with a NUL; what follows that means nothing */
 } gpufs_dirent;
 
 GPUFS_SIZE_(gpufs_dirent, 280);
@@ -46,6 +46,14 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_readdir(gpufs_session *session, int dir, gp
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_rewinddir(gpufs_session *session, int dir) {
     return gpufs_int_(gpufs_raw_rewinddir(session, dir));
 }
+/* Where the next entry begins, in the file system's own numbering (telldir(3)), or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t) gpufs_telldir(gpufs_session *session, int dir) {
+    return gpufs_int64_(gpufs_raw_telldir(session, dir));
+}
+/* Goes on with the entry that began where gpufs_telldir said so, or a d_off (seekdir(3)). 0 or -1: EBADF, EINVAL. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_seekdir(gpufs_session *session, int dir, int64_t position) {
+    return gpufs_int_(gpufs_raw_seekdir(session, dir, position));
+}
 /* Closes a directory (closedir(3)). 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_closedir(gpufs_session *session, int dir) {
     return gpufs_int_(gpufs_raw_closedir(session, dir));
@@ -61,6 +69,10 @@ GPUFS_BOTH inline Result<int> readdir(Session session, int dir, gpufs_dirent *in
     return gpufs_readdir(session, dir, into);
 }
 GPUFS_BOTH inline Result<int> rewinddir(Session session, int dir) { return gpufs_rewinddir(session, dir); }
+GPUFS_BOTH inline Result<int64_t> telldir(Session session, int dir) { return gpufs_telldir(session, dir); }
+GPUFS_BOTH inline Result<int> seekdir(Session session, int dir, int64_t position) {
+    return gpufs_seekdir(session, dir, position);
+}
 GPUFS_BOTH inline Result<int> closedir(Session session, int dir) { return gpufs_closedir(session, dir); }
 
 } /* namespace gpufs */

@@ -34,11 +34,14 @@
 
 #include <gpufs/standard/errno.h>
 #include <gpufs/standard/stdio.h>
-#if !defined(GPUFS_DROP_IN_SPLIT_)
 #include <gpufs/standard/dirent.h>
+#if !defined(GPUFS_DROP_IN_SPLIT_)
+#include <gpufs/standard/aio.h>
 #include <gpufs/standard/fcntl.h>
+#include <gpufs/standard/poll.h>
 #include <gpufs/standard/stdlib.h>
 #include <gpufs/standard/sys/file.h>
+#include <gpufs/standard/sys/socket.h>
 #include <gpufs/standard/sys/stat.h>
 #include <gpufs/standard/sys/uio.h>
 #include <gpufs/standard/unistd.h>

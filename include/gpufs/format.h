@@ -37,7 +37,11 @@ namespace detail {
 
 GPUFS_BOTH inline uint64_t bits_of(double value) {
     uint64_t bits;
+#if GPUFS_RTC_
+    bits = (uint64_t)__double_as_longlong(value);
+#else
     __builtin_memcpy(&bits, &value, sizeof bits);
+#endif
     return bits;
 }
 GPUFS_BOTH inline gpufs_argument plain(uint32_t kind, uint64_t bits) {
@@ -171,6 +175,9 @@ struct FormatThatFits {
     size_t length;
 
     template <size_t N>
+#if GPUFS_RTC_ /* which has functions of the device alone */
+    GPUFS_BOTH
+#endif
     consteval FormatThatFits(const char (&literal)[N])
         GPUFS_WARN_IF_(!takes_all(Types<A...>(), literal),
                        "the format has fewer conversions than there are arguments; the others are evaluated and "

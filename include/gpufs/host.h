@@ -54,6 +54,13 @@ typedef struct gpufs_host gpufs_host;
 /* The version of the library: GPUFS_VERSION of the headers that it was built with. Never fails. */
 unsigned gpufs_version(void);
 
+/* What this machine can do for sessions, and what to do about each lack, in words, as `gpufs doctor` says it; how each
+ * of `files` is served, and how fast. It takes a second, and three more for each mode whose rings do not answer.
+ * `status`, if it is not null, gets 0 where nothing is lacking, 1 where sessions work with less than they could, 2 where
+ * none can be opened. Cut to `bytes` with the NUL. The length of the whole text, as snprintf(3), or -1: EINVAL (a null
+ * file). */
+int gpufs_doctor(const char *const *files, size_t file_count, int *status, char *into, size_t bytes);
+
 /* What serves the rings. */
 #define GPUFS_MODE_BEST 0    /* the first of these that works here; on CPU lanes with fewer than 8 cores: from ENTER */
 #define GPUFS_MODE_SQPOLL 1  /* the kernel's own thread */
@@ -65,6 +72,19 @@ unsigned gpufs_version(void);
 #define GPUFS_RING_MEMORY_KERNEL 1  /* the kernel; not for an AMD GPU */
 #define GPUFS_RING_MEMORY_CALLER 2  /* gpufs; Linux 6.5, or 6.10 for more than a page */
 #define GPUFS_RING_MEMORY_RUNTIME 3 /* the GPU's runtime, pinned, on the same kernels; CPU lanes: as _CALLER */
+
+/* What is not told on the standard error. */
+#define GPUFS_QUIET_ALL 1      /* failed calls (gpufs_host_failures has them), and that a better mode is refused */
+#define GPUFS_QUIET_FAILURES 2 /* failed calls */
+#define GPUFS_QUIET_FALLBACK 3 /* that a better mode is refused; so does GPUFS_QUIET in the environment, not empty */
+
+/* Whether bytes that a call on a stream has accepted outlive a fault of the device. */
+#define GPUFS_SURVIVES_DEFAULT 0 /* yes on a GPU, no on CPU lanes */
+#define GPUFS_SURVIVES_YES 1     /* gpufs_host_synchronize then writes them */
+#define GPUFS_SURVIVES_NO 2      /* calls are faster */
+
+/* No bytes at all, where 0 would be the default. */
+#define GPUFS_NO_BYTES UINT64_MAX
 
 /* What may be done below a directory of a sandbox. */
 #define GPUFS_TREE_READ 1   /* opening for reading, listing, asking for properties */
@@ -83,6 +103,24 @@ GPUFS_OFFSET_(gpufs_tree, path, 0);
 GPUFS_OFFSET_(gpufs_tree, access, 8);
 GPUFS_OFFSET_(gpufs_tree, reserved, 12);
 
+/* What sockets of a sandbox may do with an address. */
+#define GPUFS_SOCKET_TCP_TO 1 /* connect to it */
+#define GPUFS_SOCKET_TCP_AT 2 /* listen there, and take connections from anyone */
+#define GPUFS_SOCKET_UDP_TO 3 /* send messages to it */
+#define GPUFS_SOCKET_UDP_AT 4 /* be bound to it, and receive from anyone */
+
+/* An address that sockets of a sandbox may have or reach. */
+typedef struct gpufs_reach {
+    const char *address; /* "127.0.0.1:80", "[::1]:80"; 0.0.0.0 and [::] are each of their family, port 0 is each port */
+    uint32_t what;       /* GPUFS_SOCKET_... */
+    uint32_t reserved;   /* 0 */
+} gpufs_reach;
+
+GPUFS_SIZE_(gpufs_reach, 16);
+GPUFS_OFFSET_(gpufs_reach, address, 0);
+GPUFS_OFFSET_(gpufs_reach, what, 8);
+GPUFS_OFFSET_(gpufs_reach, reserved, 12);
+
 /* What kernels of a session may do: what is named here, beside the files and buffers that the host registers or opens
  * streams on, and nothing else. Linux holds it (SECURITY.md). What kernels may not do fails with EACCES. */
 typedef struct gpufs_sandbox {
@@ -94,9 +132,13 @@ typedef struct gpufs_sandbox {
     uint32_t standard_streams;   /* 1: also the standard streams of the process */
     uint32_t as_far_as_possible; /* 1: where this Linux lacks a part, opened without it, and told on the standard error;
                                   * 0: not opened (ENOTSUP) */
+    const gpufs_reach *sockets;  /* TCP and UDP: whom kernels may reach, and where they may be reached; none without it */
+    size_t socket_count;
+    uint32_t socket_pairs;       /* 1: also socketpair */
+    uint32_t reserved;           /* 0 */
 } gpufs_sandbox;
 
-GPUFS_SIZE_(gpufs_sandbox, 48);
+GPUFS_SIZE_(gpufs_sandbox, 72);
 GPUFS_OFFSET_(gpufs_sandbox, size, 0);
 GPUFS_OFFSET_(gpufs_sandbox, trees, 8);
 GPUFS_OFFSET_(gpufs_sandbox, tree_count, 16);
@@ -104,6 +146,10 @@ GPUFS_OFFSET_(gpufs_sandbox, services, 24);
 GPUFS_OFFSET_(gpufs_sandbox, service_count, 32);
 GPUFS_OFFSET_(gpufs_sandbox, standard_streams, 40);
 GPUFS_OFFSET_(gpufs_sandbox, as_far_as_possible, 44);
+GPUFS_OFFSET_(gpufs_sandbox, sockets, 48);
+GPUFS_OFFSET_(gpufs_sandbox, socket_count, 56);
+GPUFS_OFFSET_(gpufs_sandbox, socket_pairs, 64);
+GPUFS_OFFSET_(gpufs_sandbox, reserved, 68);
 
 /* Sizes and choices. Set everything to 0, set `size`, then the fields that matter: `gpufs_options options = {.size =
  * sizeof options, .rings = 2};`. 0 stands for the default. Later versions append fields; `size` lets programs and
@@ -129,16 +175,27 @@ typedef struct gpufs_options {
     uint32_t warp_width;          /* CPU lanes: lanes of a warp, a power of two up to 64; default 32 */
     uint32_t threads;             /* CPU lanes: OS threads; default the number of cores */
     uint64_t stack_bytes;         /* of a lane or GPU thread; default 128 KiB on CPU lanes, 8 KiB on a GPU */
-    uint32_t quiet;               /* 1: no lines on the standard error about failed calls (see gpufs_host_failures), nor
-                                   * about a better mode that is refused, which GPUFS_QUIET in the environment also
-                                   * turns off */
+    uint32_t quiet;               /* GPUFS_QUIET_... */
     uint32_t reserved;            /* 0 */
     const gpufs_sandbox *sandbox; /* what kernels may do; read by gpufs_host_open. Null: what the process may do when the
                                    * session is opened; rights that it gives up later stay with the kernels
                                    * until gpufs_host_adopt_credentials */
+    uint64_t wait_limit_ms;       /* a call that waits for another party (a pipe, a socket, a lock) fails with ETIMEDOUT
+                                   * after this time; default never */
+    uint64_t assembly_bytes;      /* device memory where warps put records together; default 8 MiB on a GPU, else none;
+                                   * GPUFS_NO_BYTES */
+    uint64_t read_ahead_bytes;    /* device memory for lines that are read ahead; default 8 MiB on a GPU, else none;
+                                   * GPUFS_NO_BYTES */
+    uint64_t seed;                /* CPU lanes: lanes run in an order that follows from this, for tests; default the
+                                   * fastest order */
+    uint32_t survives;            /* GPUFS_SURVIVES_... */
+    uint32_t gpu_registers;       /* 16 to 255: of a thread of a kernel that the driver compiles from PTX; default the
+                                   * compiler's choice */
+    uint32_t resident_warps;      /* CPU lanes: warps that an OS thread has started and not ended; default 64 */
+    uint32_t reserved_too;        /* 0 */
 } gpufs_options;
 
-GPUFS_SIZE_(gpufs_options, 96);
+GPUFS_SIZE_(gpufs_options, 144);
 GPUFS_OFFSET_(gpufs_options, size, 0);
 GPUFS_OFFSET_(gpufs_options, rings, 8);
 GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
@@ -158,6 +215,14 @@ GPUFS_OFFSET_(gpufs_options, stack_bytes, 72);
 GPUFS_OFFSET_(gpufs_options, quiet, 80);
 GPUFS_OFFSET_(gpufs_options, reserved, 84);
 GPUFS_OFFSET_(gpufs_options, sandbox, 88);
+GPUFS_OFFSET_(gpufs_options, wait_limit_ms, 96);
+GPUFS_OFFSET_(gpufs_options, assembly_bytes, 104);
+GPUFS_OFFSET_(gpufs_options, read_ahead_bytes, 112);
+GPUFS_OFFSET_(gpufs_options, seed, 120);
+GPUFS_OFFSET_(gpufs_options, survives, 128);
+GPUFS_OFFSET_(gpufs_options, gpu_registers, 132);
+GPUFS_OFFSET_(gpufs_options, resident_warps, 136);
+GPUFS_OFFSET_(gpufs_options, reserved_too, 140);
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
  * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()
@@ -289,8 +354,8 @@ GPUFS_OFFSET_(gpufs_failure, count, 16);
 
 /* Stores the first `room` kinds of failure in `into`. Returns how many kinds there are, or -1: EINVAL; ENODATA after
  * a GPU's fault. The end of a file is not a failure. A program that calls neither this nor gpufs_host_statistics gets
- * a line for each kind on the standard error when it closes the session or ends, unless gpufs_options.quiet is 1. A
- * call on null, or on a pointer that is not a stream, belongs to no session and is not counted. */
+ * a line for each kind on the standard error when it closes the session or ends, unless gpufs_options.quiet forbids it.
+ * A call on null, or on a pointer that is not a stream, belongs to no session and is not counted. */
 int gpufs_host_failures(const gpufs_host *host, gpufs_failure *into, size_t room);
 
 /* Describes in words the device, what serves the rings, and why the better modes are refused; cut to `bytes` with the

@@ -30,7 +30,9 @@
 #define GPUFS_MALLOC(bytes) __builtin_malloc(bytes)
 #define GPUFS_FREE(memory) __builtin_free(memory)
 #else
+#if !GPUFS_RTC_
 #include <stdlib.h>
+#endif
 #define GPUFS_MALLOC(bytes) malloc(bytes)
 #define GPUFS_FREE(memory) free(memory)
 #endif

@@ -1,4 +1,4 @@
-/* Streams on memory: fmemopen(3), open_memstream(3). Included by <gpufs/stdio.h>.
+/* Streams on memory: fmemopen(3), open_memstream(3), open_wmemstream(3). Included by <gpufs/stdio.h>.
  *
  * What such a stream holds lies in a file of the host's without a name. It comes to the program's memory when the stream
  * is flushed or closed, not before: also what an unbuffered stream writes.
@@ -8,6 +8,7 @@
 
 #include <gpufs/memory.h>
 #include <gpufs/raw.h>
+#include <gpufs/utf8.h>
 
 /* A stream on `bytes` bytes at `memory`, or on as many of its own where that is null (fmemopen(3)). With "r" the content
  * is the whole memory, with "w" empty, with "a" all before the first NUL, where the stream stands. The memory has what
@@ -23,13 +24,41 @@ GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_fmemopen(gpufs_session *session, v
     GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
 }
 
-/* What a stream of gpufs_open_memstream knows of its text. */
+/* What a stream of gpufs_open_memstream or gpufs_open_wmemstream knows of its text. */
 struct gpufs_memory_stream_ {
-    char **text;
+    char **text;         /* null of wide characters */
+    wchar_t **wide_text; /* null of bytes */
     size_t *size;
     char *memory;
     size_t bytes;
+    wchar_t *wide;
+    size_t wide_bytes;
 };
+
+/* A stream on memory that grows, for one of the two texts: its handle, or a negated errno. */
+GPUFS_INLINE int64_t gpufs_memory_open_(gpufs_session *session, char **text, wchar_t **wide_text, size_t *size) {
+    struct gpufs_memory_stream_ *own;
+    int64_t raw;
+    if ((text == 0 && wide_text == 0) || size == 0) {
+        return -22; /* EINVAL */
+    }
+    own = (struct gpufs_memory_stream_ *)GPUFS_MALLOC(sizeof *own);
+    if (own == 0) {
+        return -12; /* ENOMEM */
+    }
+    own->text = text;
+    own->wide_text = wide_text;
+    own->size = size;
+    own->memory = 0;
+    own->bytes = 0;
+    own->wide = 0;
+    own->wide_bytes = 0;
+    raw = gpufs_raw_open_memstream(session, own);
+    if (gpufs_error_of_(raw) != 0) {
+        GPUFS_FREE(own);
+    }
+    return raw;
+}
 
 /* A stream for writing on memory that grows (open_memstream(3)). After gpufs_fflush and gpufs_fclose, `*text` is what was
  * written, with a NUL behind it, and `*size` is its length, or where the stream stands if that is less. Both change with
@@ -37,25 +66,47 @@ struct gpufs_memory_stream_ {
  * and the end of a kernel, leave both as they are. Null on error: EINVAL (null session, `text` or `size`), EMFILE, ENOMEM;
  * gpufs_fflush and gpufs_fclose also fail with ENOMEM. */
 GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_open_memstream(gpufs_session *session, char **text, size_t *size) {
-    int64_t raw = -22; /* EINVAL */
-    if (text != 0 && size != 0) {
-        struct gpufs_memory_stream_ *own = (struct gpufs_memory_stream_ *)GPUFS_MALLOC(sizeof *own);
-        raw = -12; /* ENOMEM */
-        if (own != 0) {
-            own->text = text;
-            own->size = size;
-            own->memory = 0;
-            own->bytes = 0;
-            raw = gpufs_raw_open_memstream(session, own);
-            if (gpufs_error_of_(raw) != 0) {
-                GPUFS_FREE(own);
-            }
+    int64_t raw = gpufs_memory_open_(session, text, (wchar_t **)0, size);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+
+/* The same with a text of wide characters (open_wmemstream(3)): what is written to the stream is UTF-8, and is decoded
+ * when it is flushed or closed. `*size` counts wide characters; positions count bytes of the UTF-8. Also EILSEQ of
+ * gpufs_fflush and gpufs_fclose, for what is none. */
+GPUFS_INLINE GPUFS_RESULT(gpufs_file *) gpufs_open_wmemstream(gpufs_session *session, wchar_t **text, size_t *size) {
+    int64_t raw = gpufs_memory_open_(session, (char **)0, text, size);
+    int error = gpufs_error_of_(raw);
+    GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+}
+
+/* The `length` bytes of a stream's memory as wide characters, with as many counted as begin before `position`: 0, or a
+ * negated errno. */
+GPUFS_INLINE int64_t gpufs_memory_wide_(struct gpufs_memory_stream_ *own, size_t length, size_t position) {
+    size_t at = 0, count = 0, before = 0, bytes = (length + 1) * sizeof(wchar_t);
+    if (bytes > own->wide_bytes) {
+        wchar_t *longer = (wchar_t *)GPUFS_REALLOC(own->wide, 0, bytes + bytes / 2);
+        if (longer == 0) {
+            return -12; /* ENOMEM */
         }
+        own->wide = longer;
+        own->wide_bytes = bytes + bytes / 2;
+        *own->wide_text = longer;
     }
-    {
-        int error = gpufs_error_of_(raw);
-        GPUFS_RETURN(gpufs_file *, error != 0 ? (gpufs_file *)0 : (gpufs_file *)(uintptr_t)raw, error);
+    while (at < length) {
+        uint32_t character = 0;
+        int step = gpufs_wide_decoded_(own->memory + at, &character);
+        if (step == 0) {
+            return -84; /* EILSEQ */
+        }
+        before += at < position;
+        own->wide[count++] = (wchar_t)character;
+        at += (size_t)step;
     }
+    own->wide[count] = 0;
+    *own->wide_text = own->wide;
+    *own->size = before;
+    return 0;
 }
 
 /* The text of a stream whose word is `word`: 0, or a negated errno. */
@@ -69,6 +120,9 @@ GPUFS_INLINE int64_t gpufs_memory_text_(gpufs_file *file, int64_t word) {
             return raw;
         }
         if (length < own->bytes) {
+            if (own->wide_text != 0) {
+                return gpufs_memory_wide_(own, length, (size_t)raw);
+            }
             *own->text = own->memory;
             *own->size = (size_t)raw;
             return 0;
@@ -81,7 +135,9 @@ GPUFS_INLINE int64_t gpufs_memory_text_(gpufs_file *file, int64_t word) {
         }
         own->memory = longer;
         own->bytes = room;
-        *own->text = longer;
+        if (own->text != 0) {
+            *own->text = longer;
+        }
     }
 }
 
@@ -93,8 +149,12 @@ GPUFS_INLINE int64_t gpufs_flush_(gpufs_file *file) {
 GPUFS_INLINE int64_t gpufs_close_(gpufs_file *file) {
     int64_t raw = gpufs_raw_fclose(file);
     if (raw > 0) {
+        struct gpufs_memory_stream_ *own = (struct gpufs_memory_stream_ *)(uintptr_t)raw;
         int64_t text = gpufs_memory_text_(file, raw);
-        GPUFS_FREE((void *)(uintptr_t)raw);
+        if (own->wide_text != 0) {
+            GPUFS_FREE(own->memory);
+        }
+        GPUFS_FREE(own);
         raw = gpufs_raw_fclose(file);
         return text < 0 ? text : raw;
     }
@@ -110,6 +170,9 @@ GPUFS_BOTH inline Result<File *> fmemopen(Session session, void *memory, size_t 
 }
 GPUFS_BOTH inline Result<File *> open_memstream(Session session, char **text, size_t *size) {
     return gpufs_open_memstream(session, text, size);
+}
+GPUFS_BOTH inline Result<File *> open_wmemstream(Session session, wchar_t **text, size_t *size) {
+    return gpufs_open_wmemstream(session, text, size);
 }
 
 } /* namespace gpufs */

@@ -14,7 +14,11 @@
 #ifndef GPUFS_PRINT_H
 #define GPUFS_PRINT_H
 
+#include <gpufs/types.h>
+
+#if !GPUFS_RTC_
 #include <gpufs/print_list.h>
+#endif
 #include <gpufs/print_packed.h>
 
 /* gpufs_fprintf(file, format, ...)           to a stream (fprintf(3)): bytes printed

@@ -58,6 +58,9 @@ struct gpufs_dirent;
 
 GPUFS_BOTH int64_t gpufs_raw_readlink(gpufs_session *session, const char *path, void *into, size_t bytes);
 GPUFS_BOTH int64_t gpufs_raw_truncate(gpufs_session *session, const char *path, int64_t length);
+GPUFS_BOTH int64_t gpufs_raw_readlinkat(gpufs_session *session, int dir, const char *path, void *into, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_fchmodat(gpufs_session *session, int dir, const char *path, uint32_t mode, int flags);
+GPUFS_BOTH int64_t gpufs_raw_getfl(gpufs_session *session, int descriptor);
 GPUFS_BOTH int64_t gpufs_raw_chmod(gpufs_session *session, const char *path, uint32_t mode);
 GPUFS_BOTH int64_t gpufs_raw_fchmod(gpufs_session *session, int descriptor, uint32_t mode);
 GPUFS_BOTH int64_t gpufs_raw_access(gpufs_session *session, const char *path, int mode);
@@ -65,6 +68,9 @@ GPUFS_BOTH int64_t gpufs_raw_faccessat(gpufs_session *session, int dir, const ch
 GPUFS_BOTH int64_t gpufs_raw_utimensat(gpufs_session *session, int dir, const char *path,
                                        const struct gpufs_timespec *times, int flags);
 GPUFS_BOTH int64_t gpufs_raw_futimens(gpufs_session *session, int descriptor, const struct gpufs_timespec *times);
+GPUFS_BOTH int64_t gpufs_raw_chdir(gpufs_session *session, const char *path);
+GPUFS_BOTH int64_t gpufs_raw_fchdir(gpufs_session *session, int dir);
+GPUFS_BOTH int64_t gpufs_raw_umask(gpufs_session *session, uint32_t mask);
 GPUFS_BOTH int64_t gpufs_raw_getcwd(gpufs_session *session, void *into, size_t bytes);
 GPUFS_BOTH int64_t gpufs_raw_flock(gpufs_session *session, int descriptor, int operation);
 GPUFS_BOTH int64_t gpufs_raw_fcntl(gpufs_session *session, int descriptor, int command, struct gpufs_record_lock *lock);
@@ -76,6 +82,26 @@ GPUFS_BOTH int64_t gpufs_raw_call(gpufs_session *session, const char *name, cons
 GPUFS_BOTH int64_t gpufs_raw_time(gpufs_session *session);
 GPUFS_BOTH int64_t gpufs_raw_popen(gpufs_session *session, const char *command, const char *mode);
 GPUFS_BOTH int64_t gpufs_raw_pclose(gpufs_file *file);
+
+/* <gpufs/aio.h>: asynchronous operations. */
+
+struct gpufs_aiocb;
+struct gpufs_sigevent;
+
+GPUFS_BOTH int64_t gpufs_raw_aio_read(gpufs_session *session, struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_write(gpufs_session *session, struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_fsync(gpufs_session *session, int operation, struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_error(gpufs_session *session, const struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_return(gpufs_session *session, struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_suspend(gpufs_session *session, const struct gpufs_aiocb *const *blocks, int count,
+                                         const struct gpufs_timespec *timeout);
+GPUFS_BOTH int64_t gpufs_raw_aio_cancel(gpufs_session *session, int descriptor, struct gpufs_aiocb *block);
+GPUFS_BOTH int64_t gpufs_raw_aio_recv(gpufs_session *session, struct gpufs_aiocb *block, int flags);
+GPUFS_BOTH int64_t gpufs_raw_aio_send(gpufs_session *session, struct gpufs_aiocb *block, int flags);
+GPUFS_BOTH int64_t gpufs_raw_aio_poll(gpufs_session *session, struct gpufs_aiocb *block, int events);
+GPUFS_BOTH int64_t gpufs_raw_aio_chain(gpufs_session *session, int mode, struct gpufs_aiocb *const *blocks, int count);
+GPUFS_BOTH int64_t gpufs_raw_lio_listio(gpufs_session *session, int mode, struct gpufs_aiocb *const *blocks, int count,
+                                        const struct gpufs_sigevent *event);
 
 /* <gpufs/socket.h>: sockets. */
 
@@ -113,6 +139,8 @@ GPUFS_BOTH int64_t gpufs_raw_poll(gpufs_session *session, struct gpufs_pollfd *a
 GPUFS_BOTH int64_t gpufs_raw_opendir(gpufs_session *session, const char *path);
 GPUFS_BOTH int64_t gpufs_raw_readdir(gpufs_session *session, int dir, struct gpufs_dirent *into);
 GPUFS_BOTH int64_t gpufs_raw_rewinddir(gpufs_session *session, int dir);
+GPUFS_BOTH int64_t gpufs_raw_telldir(gpufs_session *session, int dir);
+GPUFS_BOTH int64_t gpufs_raw_seekdir(gpufs_session *session, int dir, int64_t position);
 GPUFS_BOTH int64_t gpufs_raw_closedir(gpufs_session *session, int dir);
 
 GPUFS_BOTH int64_t gpufs_raw_flockfile(gpufs_file *file);

@@ -25,9 +25,10 @@
 
 #include <gpufs/format.h>
 #include <gpufs/memory.h>
+#if !GPUFS_RTC_
 #include <float.h>
 #include <stdarg.h>
-#include <stdint.h>
+#endif
 
 /* Targets of a function with `...` or a va_list. */
 #define GPUFS_SCAN_TARGETS 32
@@ -59,10 +60,11 @@ GPUFS_INLINE gpufs_scan_target gpufs_target_(uint32_t kind, const volatile void 
     gpufs_scan_target target = {kind, UINT32_MAX, (uint64_t)(uintptr_t)address};
     return target;
 }
-/* A count, or EOF. */
+/* A count, or EOF; either with ERANGE. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_scanned_(int64_t raw) {
     int error = gpufs_error_of_(raw);
-    GPUFS_RETURN(int, error != 0 || raw == (INT64_C(1) << 40) ? -1 : (int)raw, error);
+    int none = error != 0 || (raw >> 40 & 1) != 0;
+    GPUFS_RETURN(int, none ? -1 : (int)(raw & 0x7fffffff), error == 0 && (raw >> 41) != 0 ? 34 /* ERANGE */ : error);
 }
 /* The number of bytes before the NUL; SIZE_MAX, which is EINVAL, without one in GPUFS_FORMAT_BYTES bytes. */
 GPUFS_INLINE size_t gpufs_scan_length_(const char *format) {
@@ -78,7 +80,8 @@ GPUFS_INLINE size_t gpufs_scan_length_(const char *format) {
 /* With packed targets: for code that makes formats or targets itself. `format` has `format_bytes` bytes and needs no NUL.
  * The number of targets that got a value, or EOF: with error 0 where the input ended before the first got one, and on
  * error: EINVAL (a format or target that does not fit, a null format: nothing is read then), EFAULT (a null target or
- * text), EILSEQ, ENOMEM (%m), and those of fread. */
+ * text), EILSEQ, ENOMEM (%m), and those of fread. With error ERANGE beside the count, a number did not fit, as with
+ * strtol and strtod: the nearest 64-bit integer was taken and cut to its target, or an infinity, 0 or a subnormal. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_fscanf_targets(gpufs_file *file, const char *format, size_t format_bytes,
                                                     const gpufs_scan_target *targets, size_t count) {
     return gpufs_scanned_(gpufs_raw_fscanf(file, format, format_bytes, targets, count, GPUFS_SCAN_MEMORY_));
@@ -110,7 +113,7 @@ GPUFS_INLINE gpufs_file *gpufs_input_(gpufs_session *session) {
 #define GPUFS_SCAN_VARIADIC_ GPUFS_INLINE
 #endif
 
-#if !GPUFS_ON_DEVICE || defined(__CUDACC__) || defined(__clang__)
+#if !GPUFS_RTC_ && (!GPUFS_ON_DEVICE || defined(__CUDACC__) || defined(__clang__))
 
 GPUFS_SCAN_VARIADIC_ GPUFS_RESULT(int) gpufs_vfscanf(gpufs_file *file, const char *format, va_list list) {
     gpufs_scan_target targets[GPUFS_SCAN_TARGETS];

@@ -57,6 +57,22 @@ GPUFS_INLINE GPUFS_RESULT(int64_t)
 gpufs_readlink(gpufs_session *session, const char *path, char *into, size_t bytes) {
     return gpufs_int64_(gpufs_raw_readlink(session, path, into, bytes));
 }
+/* The same relative to the directory `dir`, or GPUFS_AT_FDCWD (readlinkat(2)). */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_readlinkat(gpufs_session *session, int dir, const char *path, char *into, size_t bytes) {
+    return gpufs_int64_(gpufs_raw_readlinkat(session, dir, path, into, bytes));
+}
+/* Sets the permissions of the file at `path`, relative to the directory `dir`, or GPUFS_AT_FDCWD (fchmodat(2)). `flags`: 0
+ * or AT_SYMLINK_NOFOLLOW. 0 or -1. */
+GPUFS_INLINE GPUFS_RESULT(int)
+gpufs_fchmodat(gpufs_session *session, int dir, const char *path, uint32_t mode, int flags) {
+    return gpufs_int_(gpufs_raw_fchmodat(session, dir, path, mode, flags));
+}
+/* How a file is open (F_GETFL of fcntl(2)): GPUFS_O_RDONLY, GPUFS_O_WRONLY or GPUFS_O_RDWR, with GPUFS_O_APPEND and
+ * GPUFS_O_NONBLOCK; or -1. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_getfl(gpufs_session *session, int descriptor) {
+    return gpufs_int_(gpufs_raw_getfl(session, descriptor));
+}
 /* Cuts or extends the file at `path` to `length` bytes (truncate(2)). 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int)
 gpufs_truncate(gpufs_session *session, const char *path, int64_t length) {
@@ -101,6 +117,19 @@ GPUFS_INLINE GPUFS_RESULT(char *)
 gpufs_getcwd(gpufs_session *session, char *into, size_t bytes) {
     int error = gpufs_error_of_(gpufs_raw_getcwd(session, into, bytes));
     GPUFS_RETURN(char *, error != 0 ? (char *)0 : into, error);
+}
+/* Changes the working directory of the process, which is that of all threads and of the program on the host (chdir(2),
+ * fchdir(2)). 0 or -1; EACCES in a sandbox. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_chdir(gpufs_session *session, const char *path) {
+    return gpufs_int_(gpufs_raw_chdir(session, path));
+}
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_fchdir(gpufs_session *session, int dir) {
+    return gpufs_int_(gpufs_raw_fchdir(session, dir));
+}
+/* Sets which permissions files are made without, for the whole process (umask(2)): the mask that was, or -1, in a sandbox
+ * with EACCES. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_umask(gpufs_session *session, uint32_t mask) {
+    return gpufs_int_(gpufs_raw_umask(session, mask));
 }
 /* Locks a whole file (flock(2)): GPUFS_LOCK_SH, _EX or _UN, and GPUFS_LOCK_NB. The lock belongs to the open file
  * description. 0, or -1: EWOULDBLOCK with GPUFS_LOCK_NB. A thread that waits tries again, after rests of up to 20
@@ -163,6 +192,13 @@ namespace gpufs {
 GPUFS_BOTH inline Result<int64_t> readlink(Session session, const char *path, char *into, size_t bytes) {
     return gpufs_readlink(session, path, into, bytes);
 }
+GPUFS_BOTH inline Result<int64_t> readlinkat(Session session, int dir, const char *path, char *into, size_t bytes) {
+    return gpufs_readlinkat(session, dir, path, into, bytes);
+}
+GPUFS_BOTH inline Result<int> fchmodat(Session session, int dir, const char *path, uint32_t mode, int flags) {
+    return gpufs_fchmodat(session, dir, path, mode, flags);
+}
+GPUFS_BOTH inline Result<int> getfl(Session session, int descriptor) { return gpufs_getfl(session, descriptor); }
 GPUFS_BOTH inline Result<int> truncate(Session session, const char *path, int64_t length) {
     return gpufs_truncate(session, path, length);
 }
@@ -188,6 +224,9 @@ GPUFS_BOTH inline Result<int> futimens(Session session, int descriptor, const gp
 GPUFS_BOTH inline Result<char *> getcwd(Session session, char *into, size_t bytes) {
     return gpufs_getcwd(session, into, bytes);
 }
+GPUFS_BOTH inline Result<int> chdir(Session session, const char *path) { return gpufs_chdir(session, path); }
+GPUFS_BOTH inline Result<int> fchdir(Session session, int dir) { return gpufs_fchdir(session, dir); }
+GPUFS_BOTH inline Result<int> umask(Session session, uint32_t mask) { return gpufs_umask(session, mask); }
 GPUFS_BOTH inline Result<int> flock(Session session, int descriptor, int operation) {
     return gpufs_flock(session, descriptor, operation);
 }

@@ -4,8 +4,8 @@
  * for itself; the calls of a warp are tried as one batch, and a thread that has to wait for its peer waits by itself.
  * Addresses, constants and options are those of Linux: struct sockaddr_in and its kin, with bytes in network order.
  * No call raises SIGPIPE. Every call fails with -1 and EINVAL for a null session, EFAULT for null memory, EBADF for a
- * number that is not an open descriptor, ENOTSOCK for another file, EACCES in a sandbox, or an error of the system
- * call. What differs from the system's calls: the table of gpufs-device/src/socket/mod.rs.
+ * number that is not an open descriptor, ENOTSOCK for another file, EACCES for what a sandbox does not name, or an
+ * error of the system call. What differs from the system's calls: the table of gpufs-device/src/socket/mod.rs.
  */
 #ifndef GPUFS_SOCKET_H
 #define GPUFS_SOCKET_H

@@ -15,7 +15,7 @@
 
 #include <gpufs/gpufs.h>
 
-#if defined(__cplusplus) && (!GPUFS_ON_DEVICE || defined(__CUDACC__) || defined(__HIP__))
+#if !GPUFS_RTC_ && defined(__cplusplus) && (!GPUFS_ON_DEVICE || defined(__CUDACC__) || defined(__HIP__))
 /* <fcntl.h> has the structure stat. Only beside the function of that name does stat(session, ...) find this header's. */
 #include <sys/stat.h>
 #endif

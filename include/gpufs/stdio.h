@@ -322,8 +322,8 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_feof_unlocked(gpufs_file *file) { return gp
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_ferror_unlocked(gpufs_file *file) { return gpufs_ferror(file); }
 GPUFS_INLINE void gpufs_clearerr_unlocked(gpufs_file *file) { gpufs_clearerr(file); }
 
-/* The orientation (fwide(3)): -1, as every stream is one of bytes. There are no wide streams and no functions for
- * them; %ls and %lc convert to UTF-8. */
+/* The orientation (fwide(3)): -1, as every stream is one of bytes. There are no wide streams here: %ls and
+ * %lc convert to UTF-8, and so do the functions of <gpufs/standard/wide_streams.h>. */
 GPUFS_INLINE int gpufs_fwide(gpufs_file *file, int mode) {
     (void)file;
     (void)mode;

@@ -5,8 +5,15 @@
 #ifndef GPUFS_TYPES_H
 #define GPUFS_TYPES_H
 
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+/* NVRTC and HIPRTC compile for the device alone, and have no headers of a C library. */
+#define GPUFS_RTC_ 1
+#include <gpufs/runtime_compiled.h>
+#else
+#define GPUFS_RTC_ 0
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #if defined(__CUDACC__) || defined(__HIP__)
 /* A function for kernels and for the host. */
@@ -33,8 +40,12 @@
 #endif
 /* The layouts that the headers share with the library. The library's tests compare these numbers with its own. */
 #define GPUFS_SIZE_(type, bytes) GPUFS_STATIC_ASSERT_(sizeof(type) == (bytes), "size of " #type)
+#if GPUFS_RTC_ /* without offsetof */
+#define GPUFS_OFFSET_(type, field, bytes) GPUFS_STATIC_ASSERT_(bytes >= 0, "offset of " #type "." #field)
+#else
 #define GPUFS_OFFSET_(type, field, bytes) \
     GPUFS_STATIC_ASSERT_(offsetof(type, field) == (bytes), "offset of " #type "." #field)
+#endif
 
 #ifdef __cplusplus
 namespace gpufs {

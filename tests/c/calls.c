@@ -2,7 +2,9 @@
 #include "check.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +13,7 @@
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/socket.h>
 #include <gpufs/stdio.h>
 
 _Static_assert(GPUFS_IOFBF == _IOFBF && GPUFS_IOLBF == _IOLBF && GPUFS_IONBF == _IONBF, "setvbuf");
@@ -137,6 +140,15 @@ static void scans(gpufs_session *fs) {
     GPUFS_FREE(allocated);
     GPUFS_FREE(pointer);
     CHECK(gpufs_sscanf("x", "%d", &number) == 0 && gpufs_sscanf("", "%d", &number) == EOF && gpufs_sscanf("5", "%*d") == 0);
+    /* Too large for 64 bits, as strtol says it; too large for its target alone is none of its business. */
+    errno = 0;
+    CHECK(gpufs_sscanf("99999999999999999999 -5", "%ld %d", &wide, &number) == 2 && errno == ERANGE && wide == 0x7fffffffffffffff);
+    errno = 0;
+    CHECK(gpufs_sscanf("99999999999999999999", "%*d%d", &number) == EOF && errno == ERANGE);
+    errno = 0;
+    CHECK(gpufs_sscanf("4294967297 1e400", "%d %f", &number, &real) == 2 && number == 1 && errno == ERANGE);
+    errno = 0;
+    CHECK(gpufs_sscanf("4294967297 -18446744073709551615 1e30", "%d %lu %f", &number, (unsigned long *)&wide, &real) == 3 && errno == 0);
     int (*function)(const char *, const char *, ...) = gpufs_sscanf;
     CHECK(function("8 1.5", "%d %Lf", &number, &longest) == 2 && number == 8 && longest == 1.5L);
     CHECK(by_list(NULL, NULL, "9 word", "%d %5s", &number, text) == 2 && number == 9 && strcmp(text, "word") == 0);
@@ -608,12 +620,27 @@ static void confined(gpufs_session *session, void *argument) {
     CHECK_FAILS(gpufs_open(session, "confined/../alphabet", O_RDONLY, 0), -1, EACCES);
     int made = gpufs_open(session, "confined/made", O_WRONLY | O_CREAT, 0644);
     CHECK(made >= 0 && gpufs_close(session, made) == 0);
+    int ends[2];
+    char text[2] = "";
+    CHECK(gpufs_socketpair(session, AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(gpufs_send(session, ends[0], "x", 1, 0) == 1 && gpufs_recv(session, ends[1], text, 2, 0) == 1 && *text == 'x');
+    CHECK(gpufs_close(session, ends[0]) == 0 && gpufs_close(session, ends[1]) == 0);
+    CHECK_FAILS(gpufs_socket(session, AF_UNIX, SOCK_STREAM, 0), -1, EACCES);
+    int socket = gpufs_socket(session, AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK_FAILS(gpufs_connect(session, socket, (struct sockaddr *)&peer, sizeof peer), -1, EACCES);
+    peer.sin_addr.s_addr = htonl(INADDR_ANY);
+    CHECK_FAILS(gpufs_bind(session, socket, (struct sockaddr *)&peer, sizeof peer), -1, EACCES);
+    peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    peer.sin_port = 0;
+    CHECK(gpufs_bind(session, socket, (struct sockaddr *)&peer, sizeof peer) == 0 && gpufs_close(session, socket) == 0);
 }
 
 /* A sandbox: wrong ones have a reason, and a right one holds. */
 static void sandboxes(gpufs_options options) {
     gpufs_tree tree = {"no/such/folder", GPUFS_TREE_CREATE, 0};
-    gpufs_sandbox sandbox = {sizeof sandbox, &tree, 1, NULL, 0, 0, 0};
+    gpufs_reach reach = {"127.0.0.1", GPUFS_SOCKET_TCP_AT, 0};
+    gpufs_sandbox sandbox = {.size = sizeof sandbox, .trees = &tree, .tree_count = 1, .socket_pairs = 1};
     options.sandbox = &sandbox;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, ENOTSUP);
     CHECK(strstr(gpufs_last_error(), "no/such/folder") != NULL || strstr(gpufs_last_error(), "sandbox") != NULL);
@@ -626,6 +653,14 @@ static void sandboxes(gpufs_options options) {
     sandbox.service_count = 1;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     sandbox.service_count = 0;
+    sandbox.sockets = &reach;
+    sandbox.socket_count = 1;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "\"127.0.0.1\" is no address") != NULL);
+    reach.address = "127.0.0.1:0";
+    reach.what = 5;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    reach.what = GPUFS_SOCKET_TCP_AT;
     sandbox.size = 8;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     sandbox.size = sizeof sandbox;
@@ -637,6 +672,9 @@ static void sandboxes(gpufs_options options) {
     } else {
         CHECK(gpufs_host_launch(host, 1, 1, confined, NULL) == 0 && gpufs_host_synchronize(host) == 0);
         CHECK(gpufs_host_close(host) == 0 && unlink("confined/made") == 0);
+        /* A structure of before there were sockets. */
+        sandbox.size = offsetof(gpufs_sandbox, sockets);
+        CHECK((host = gpufs_host_open(GPUFS_CPU, 0, &options)) != NULL && gpufs_host_close(host) == 0);
     }
     CHECK(rmdir("confined") == 0);
 }
@@ -665,6 +703,29 @@ int main(void) {
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     CHECK(strstr(gpufs_last_error(), "ring_memory 4") != NULL);
     options.ring_memory = GPUFS_RING_MEMORY_DEFAULT;
+    options.quiet = 4;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "GPUFS_QUIET_") != NULL);
+    options.quiet = GPUFS_QUIET_FALLBACK;
+    options.survives = 3;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    options.survives = GPUFS_SURVIVES_YES;
+    options.reserved_too = 1;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    options.reserved_too = 0;
+    options.gpu_registers = 7;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
+    CHECK(strstr(gpufs_last_error(), "gpu_registers: 7") != NULL);
+    options.gpu_registers = 0;
+    options.wait_limit_ms = 60000;
+    options.assembly_bytes = GPUFS_NO_BYTES;
+    options.read_ahead_bytes = 1 << 20;
+    options.resident_warps = 2;
+    options.seed = 7;
+    gpufs_host *chosen = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(chosen != NULL && gpufs_host_close(chosen) == 0);
+    options.survives = GPUFS_SURVIVES_NO;
+    options.seed = 0;
     options.threads = 2;
     struct {
         gpufs_options options;
@@ -790,6 +851,14 @@ int main(void) {
     CHECK_FAILS(gpufs_host_unregister_file(NULL, 0), -1, EINVAL);
     CHECK_FAILS(gpufs_host_buffer(NULL, 1), NULL, EINVAL);
     CHECK_FAILS(gpufs_host_describe(NULL, text, 1), -1, EINVAL);
+
+    const char *looked_at[] = {"left", NULL};
+    int status = -1;
+    CHECK(gpufs_doctor(NULL, 0, &status, text, sizeof text) > (int)sizeof text && status >= 0 && status <= 2);
+    CHECK(strlen(text) == sizeof text - 1 && strstr(text, "kernel") == text);
+    CHECK(gpufs_doctor(looked_at, 1, NULL, NULL, 0) > 0);
+    CHECK_FAILS(gpufs_doctor(looked_at, 2, NULL, text, sizeof text), -1, EINVAL);
+    CHECK_FAILS(gpufs_doctor(NULL, 1, NULL, text, sizeof text), -1, EINVAL);
     CHECK_FAILS(gpufs_host_close(NULL), -1, EINVAL);
 
     /* A stream that the kernels left open is written when the session closes. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <wchar.h>
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
@@ -49,6 +50,28 @@ static void right(gpufs_session *fs, void *argument) {
     file = gpufs_open_memstream(fs, &text, &size);
     CHECK(file != NULL && gpufs_fclose(file) == 0 && size == 0 && text != NULL && *text == 0);
     GPUFS_FREE(text);
+    /* Beyond the end, from the end, and without writing there. */
+    file = gpufs_open_memstream(fs, &text, &size);
+    CHECK(file != NULL && gpufs_fputs("abc", file) == 0 && gpufs_fseek(file, 6, SEEK_SET) == 0 && gpufs_fflush(file) == 0);
+    CHECK(size == 3 && strcmp(text, "abc") == 0 && gpufs_ftell(file) == 6 && gpufs_fputs("g", file) == 0);
+    CHECK(gpufs_fflush(file) == 0 && size == 7 && memcmp(text, "abc\0\0\0g", 8) == 0);
+    CHECK(gpufs_fseek(file, -1, SEEK_END) == 0 && gpufs_fflush(file) == 0 && size == 6 && gpufs_fputs("HI", file) == 0);
+    CHECK(gpufs_fclose(file) == 0 && size == 8 && memcmp(text, "abc\0\0\0HI", 9) == 0);
+    GPUFS_FREE(text);
+    /* Of wide characters. */
+    wchar_t *wide = NULL;
+    file = gpufs_open_wmemstream(fs, &wide, &size);
+    CHECK(file != NULL && gpufs_fprintf(file, "%lc\xc3\xa4%s", (unsigned)L'w', "x") == 4 && gpufs_fflush(file) == 0);
+    CHECK(size == 3 && wmemcmp(wide, L"w\u00e4x", 4) == 0);
+    for (int i = 0; i < 1000; i++) CHECK(gpufs_fputs("\xf0\x9f\x98\x80", file) == 0);
+    CHECK(gpufs_fseek(file, 0, SEEK_SET) == 0 && gpufs_fputc('W', file) == 'W' && gpufs_fclose(file) == 0);
+    CHECK(size == 1 && wide[0] == L'W' && wide[2] == L'x' && wide[1002] == (wchar_t)0x1f600 && wide[1003] == 0);
+    GPUFS_FREE(wide);
+    file = gpufs_open_wmemstream(fs, &wide, &size);
+    CHECK(file != NULL && gpufs_fputc(0xff, file) == 0xff);
+    CHECK_FAILS(gpufs_fflush(file), EOF, EILSEQ);
+    CHECK_FAILS(gpufs_fclose(file), EOF, EILSEQ);
+    GPUFS_FREE(wide);
 }
 
 static void wrong(gpufs_session *fs, void *argument) {
@@ -84,6 +107,7 @@ static void wrong(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_open_memstream(NULL, &text, &size), NULL, EINVAL);
     CHECK_FAILS(gpufs_open_memstream(fs, NULL, &size), NULL, EINVAL);
     CHECK_FAILS(gpufs_open_memstream(fs, &text, NULL), NULL, EINVAL);
+    CHECK_FAILS(gpufs_open_wmemstream(fs, NULL, &size), NULL, EINVAL);
     file = gpufs_open_memstream(fs, &text, &size);
     CHECK_FAILS(gpufs_fgetc(file), EOF, EBADF);
     CHECK_FAILS(gpufs_fileno(file), -1, EBADF);

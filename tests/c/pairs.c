@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include <gpufs/aio.h>
 #include <gpufs/dirent.h>
 #include <gpufs/file.h>
 #include <gpufs/host.h>
@@ -49,6 +50,70 @@ static int write_memory(gpufs_session *fs) {
     return is_right;
 }
 
+/* A read of the first line's first bytes, started; its memory stays. */
+static gpufs_aiocb started(struct mine *m, char *text) {
+    gpufs_aiocb block;
+    memset(&block, 0, sizeof block);
+    memset(text, 0, 32);
+    block.aio_fildes = m->descriptor, block.aio_buf = text, block.aio_nbytes = 5;
+    return block;
+}
+
+/* What a call of it comes to, and then the read. */
+static int read_later(struct mine *m, int (*look)(gpufs_session *, gpufs_aiocb *)) {
+    char text[32];
+    gpufs_aiocb block = started(m, text);
+    const gpufs_aiocb *const blocks[] = {&block};
+    return gpufs_aio_read(m->fs, &block) == 0 && look(m->fs, &block) && gpufs_aio_suspend(m->fs, blocks, 1, NULL) == 0 &&
+           gpufs_aio_return(m->fs, &block) == 5 && memcmp(text, "first", 5) == 0;
+}
+static int look_nowhere(gpufs_session *fs, gpufs_aiocb *block) {
+    (void)fs;
+    (void)block;
+    return 1;
+}
+static int look_at_error(gpufs_session *fs, gpufs_aiocb *block) {
+    const int error = gpufs_aio_error(fs, block);
+    return error == 0 || error == EINPROGRESS;
+}
+/* A read of a file cannot be cancelled where it is under way, or was faster. */
+static int cancel_late(gpufs_session *fs, gpufs_aiocb *block) {
+    const gpufs_aiocb *const blocks[] = {block};
+    return gpufs_aio_suspend(fs, blocks, 1, NULL) == 0 &&
+           gpufs_aio_cancel(fs, block->aio_fildes, block) == GPUFS_AIO_ALLDONE;
+}
+static int write_later(struct mine *m, int syncs) {
+    char text[32];
+    gpufs_aiocb block = started(m, text);
+    const gpufs_aiocb *const blocks[] = {&block};
+    block.aio_nbytes = 3;
+    return (syncs ? gpufs_aio_fsync(m->fs, GPUFS_O_DSYNC, &block) : gpufs_aio_write(m->fs, &block)) == 0 &&
+           gpufs_aio_suspend(m->fs, blocks, 1, NULL) == 0 && gpufs_aio_return(m->fs, &block) == (syncs ? 0 : 3);
+}
+static int read_list(struct mine *m) {
+    char text[32];
+    gpufs_aiocb block = started(m, text);
+    gpufs_aiocb *const blocks[] = {&block};
+    return gpufs_lio_listio(m->fs, GPUFS_LIO_WAIT, blocks, 1, NULL) == 0 && gpufs_aio_return(m->fs, &block) == 5;
+}
+static int poll_later(struct mine *m) {
+    char text[32];
+    gpufs_aiocb block = started(m, text);
+    const gpufs_aiocb *const blocks[] = {&block};
+    return gpufs_aio_poll(m->fs, &block, 1) == 0 && gpufs_aio_suspend(m->fs, blocks, 1, NULL) == 0 &&
+           gpufs_aio_return(m->fs, &block) == 1;
+}
+static int write_and_sync(struct mine *m) {
+    char text[32];
+    gpufs_aiocb write = started(m, text), sync = started(m, text);
+    gpufs_aiocb *const chain[] = {&write, &sync};
+    const gpufs_aiocb *const last[] = {&sync};
+    write.aio_lio_opcode = GPUFS_LIO_WRITE, write.aio_nbytes = 3, sync.aio_lio_opcode = GPUFS_LIO_DSYNC;
+    return gpufs_aio_chain(m->fs, GPUFS_CHAIN_STOPS, chain, 2) == 0 && gpufs_aio_suspend(m->fs, last, 1, NULL) == 0 &&
+           gpufs_aio_return(m->fs, &sync) == 0 && gpufs_aio_error(m->fs, &write) == 0 &&
+           gpufs_aio_return(m->fs, &write) == 3;
+}
+
 /* CALL(name, what it comes to on such files) */
 #define CALLS(CALL)                                                                                   \
     CALL(open, gpufs_close(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0)) == 0)                  \
@@ -68,6 +133,18 @@ static int write_memory(gpufs_session *fs) {
     CALL(pwritev2, gpufs_pwritev2(m->fs, m->descriptor, pieces, 2, -1, GPUFS_RWF_APPEND) == 5)        \
     CALL(lseek, gpufs_lseek(m->fs, m->descriptor, -2, SEEK_END) == 21)                                \
     CALL(fsync, gpufs_fsync(m->fs, m->descriptor) == 0)                                               \
+    CALL(aio_read, read_later(m, look_nowhere))                                                       \
+    CALL(aio_write, write_later(m, 0))                                                                \
+    CALL(aio_fsync, write_later(m, 1))                                                                \
+    CALL(aio_error, read_later(m, look_at_error))                                                     \
+    CALL(aio_return, gpufs_aio_return(m->fs, &(gpufs_aiocb){0}) == -1 && errno == EINVAL)             \
+    CALL(aio_suspend, gpufs_aio_suspend(m->fs, NULL, 0, NULL) == -1 && errno == EINVAL)               \
+    CALL(aio_cancel, read_later(m, cancel_late))                                                      \
+    CALL(lio_listio, read_list(m))                                                                    \
+    CALL(aio_recv, gpufs_aio_recv(m->fs, &(gpufs_aiocb){.aio_fildes = m->descriptor, .aio_buf = text}, 0) == -1 && errno == ENOTSOCK) \
+    CALL(aio_send, gpufs_aio_send(m->fs, &(gpufs_aiocb){.aio_fildes = m->descriptor, .aio_buf = text}, 0) == -1 && errno == ENOTSOCK) \
+    CALL(aio_poll, poll_later(m))                                                                     \
+    CALL(aio_chain, write_and_sync(m))                                                                \
     CALL(fdatasync, gpufs_fdatasync(m->fs, m->descriptor) == 0)                                       \
     /* Refused before Linux 6.9. */                                                                   \
     CALL(ftruncate, gpufs_ftruncate(m->fs, m->descriptor, 5) == 0 || errno == EINVAL)                 \
@@ -75,14 +152,22 @@ static int write_memory(gpufs_session *fs) {
     CALL(truncate, gpufs_truncate(m->fs, m->path, 7) == 0)                                            \
     CALL(chmod, gpufs_chmod(m->fs, m->path, 0600) == 0)                                               \
     CALL(fchmod, gpufs_fchmod(m->fs, m->descriptor, 0600) == 0)                                       \
+    CALL(readlinkat, gpufs_readlinkat(m->fs, GPUFS_AT_FDCWD, m->path, text, 32) == -1 && errno == EINVAL) \
+    CALL(fchmodat, gpufs_fchmodat(m->fs, GPUFS_AT_FDCWD, m->path, 0600, 0) == 0)                      \
+    CALL(getfl, (gpufs_getfl(m->fs, m->descriptor) & 3) == GPUFS_O_RDWR)                              \
     CALL(access, gpufs_access(m->fs, m->path, GPUFS_R_OK) == 0)                                       \
     CALL(faccessat, gpufs_faccessat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_R_OK, 0) == 0)              \
     CALL(utimensat, gpufs_utimensat(m->fs, GPUFS_AT_FDCWD, m->path, NULL, 0) == 0)                    \
     CALL(futimens, gpufs_futimens(m->fs, m->descriptor, NULL) == 0)                                   \
     CALL(getcwd, gpufs_getcwd(m->fs, text, 1) == NULL && errno == ERANGE)                             \
+    CALL(chdir, gpufs_chdir(m->fs, ".") == 0)                                                         \
+    CALL(fchdir, gpufs_fchdir(m->fs, m->descriptor) == -1 && errno == ENOTDIR)                        \
+    CALL(umask, gpufs_umask(m->fs, 022) >= 0)                                                         \
     CALL(opendir, gpufs_closedir(m->fs, gpufs_opendir(m->fs, ".")) == 0)                              \
     CALL(readdir, gpufs_readdir(m->fs, m->descriptor, &entry) == -1 && errno == ENOTDIR)              \
     CALL(rewinddir, gpufs_rewinddir(m->fs, m->descriptor) == 0)                                       \
+    CALL(telldir, gpufs_telldir(m->fs, m->descriptor) >= 0)                                           \
+    CALL(seekdir, gpufs_seekdir(m->fs, m->descriptor, -1) == -1 && errno == EINVAL)                   \
     CALL(closedir, gpufs_closedir(m->fs, gpufs_opendir(m->fs, "/")) == 0)                             \
     CALL(flock, gpufs_flock(m->fs, m->descriptor, GPUFS_LOCK_SH) == 0)                                \
     CALL(fcntl, gpufs_fcntl(m->fs, m->descriptor, 99, NULL) == -1 && errno == EFAULT)                 \
@@ -236,11 +321,21 @@ static void end(struct mine *m, int number) {
     CHECK(number == NUMBER_close || gpufs_close(m->fs, m->descriptor) == 0);
 }
 
-/* The pairs of one call with all others. */
+/* Warps that share the pairs, so that one goes on while another waits, and the threads of each: two in each branch. */
+enum { WARPS = 16, THREADS = 4 };
+
+/* One call, and which others come with it: each step-th of them. */
+struct first {
+    int call;
+    int step;
+};
+
+/* The pairs of one call with the others. A pair comes twice, once from each of its calls: by text from one, through the table from the other. */
 static void pairs(gpufs_session *fs, void *argument) {
-    const int first = *(const int *)argument;
-    for (int second = 0; second < COUNT; ++second) {
-        for (int indirect = 0; indirect < 2; ++indirect) {
+    const int first = ((const struct first *)argument)->call, step = ((const struct first *)argument)->step;
+    const int warp = (int)gpufs_thread() / THREADS;
+    for (int second = first % step + step * warp; second < COUNT; second += step * WARPS) {
+        for (int indirect = first > second; indirect <= (first >= second); ++indirect) {
             struct mine mine;
             begin(&mine, fs);
             const int number = gpufs_thread() % 2 == 0 ? first : second;
@@ -319,7 +414,9 @@ int main(void) {
         }
         CHECK(host != NULL);
         for (int first = 0; first < COUNT; ++first) {
-            CHECK(gpufs_host_launch(host, 1, 8, pairs, &first) == 0);
+            /* Warps of another width have no other branches: of their pairs a part shows that they go through them. */
+            struct first one = {first, width == 32 ? 1 : 5};
+            CHECK(gpufs_host_launch(host, WARPS, THREADS, pairs, &one) == 0);
             if (gpufs_host_synchronize(host) != 0) {
                 fprintf(stderr, "%s and another, width %u: %s\n", names[first], (unsigned)width, gpufs_last_error());
                 abort();

@@ -32,7 +32,24 @@ pub fn build(packages: &[&str]) -> PathBuf {
         .current_dir(root())
         .status();
     assert!(built.expect("cargo runs").success(), "{packages:?} build");
+    if packages.contains(&"gpufs-c") {
+        link_by_soname(&folder);
+    }
     folder
+}
+
+/// The name that a program asks for that was linked with `libgpufs.so`.
+pub const SONAME: &str = concat!("libgpufs.so.", env!("CARGO_PKG_VERSION_MAJOR"));
+
+/// Makes `libgpufs.so` of a folder have that name, too.
+///
+/// # Panics
+/// If the system refuses.
+pub fn link_by_soname(folder: &Path) {
+    match std::os::unix::fs::symlink("libgpufs.so", folder.join(SONAME)) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{SONAME}: {error}"),
+        _ => {}
+    }
 }
 
 /// Those of some tools that are installed.

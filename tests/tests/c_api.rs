@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpufs_tests::compilers::{LIBRARY, c_compilers, cpp_compilers, installed, root, said};
+use gpufs_tests::compilers::{LIBRARY, SONAME, c_compilers, cpp_compilers, installed, root, said};
 use gpufs_tests::documents::{self, Sample};
 use gpufs_tests::{Scratch, skip};
 
@@ -94,7 +94,21 @@ fn printing_from_c() {
 #[test]
 fn pairs_of_calls_leave_none_out() {
     let pairs = std::fs::read_to_string(root().join("tests/c/pairs.c")).expect("the program is there");
-    for part in ["file", "memory", "service", "socket", "stdio", "print", "scan", "paths", "stat"] {
+    for part in [
+        "aio",
+        "aio_chain",
+        "aio_list",
+        "aio_socket",
+        "file",
+        "memory",
+        "service",
+        "socket",
+        "stdio",
+        "print",
+        "scan",
+        "paths",
+        "stat",
+    ] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
         for exported in source.split(" fn gpufs_raw_").skip(1) {
@@ -193,6 +207,18 @@ fn sockets_from_c() {
     }
 }
 
+/// Beside the system's `struct aiocb`, and with wrong use of every kind.
+#[test]
+fn asynchronous_operations_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/aio.c"), true)),
+        None => skip("asynchronous_operations_from_c", "no C compiler"),
+    }
+    for (name, standard) in cpp_compilers().into_iter().zip(["c++14", "c++20"]) {
+        runs(name, standard, &root().join("tests/c/aio.cpp"), true);
+    }
+}
+
 /// Beside the C library's own in random sequences, too. `GPUFS_SEED` says where those begin.
 #[test]
 fn streams_on_memory_from_c() {
@@ -246,8 +272,11 @@ fn make_prefix(prefix: &Path) {
         let name = header.file_name().expect("a name").display();
         copy(&header, &format!("include/gpufs/{name}"));
     }
-    for library in ["libgpufs.so", "libgpufs.a"] {
-        copy(&LIBRARY.join(library), &format!("lib/{library}"));
+    copy(&LIBRARY.join("libgpufs.a"), "lib/libgpufs.a");
+    let whole = concat!("libgpufs.so.", env!("CARGO_PKG_VERSION"));
+    copy(&LIBRARY.join("libgpufs.so"), &format!("lib/{whole}"));
+    for (name, target) in [(SONAME, whole), ("libgpufs.so", SONAME)] {
+        std::os::unix::fs::symlink(target, prefix.join("lib").join(name)).expect("linked");
     }
     for (package, folder) in [
         ("gpufs.pc", "lib/pkgconfig"),

@@ -76,6 +76,133 @@ fn a_plain_source_on_cpu_lanes() {
     }
 }
 
+/// Asynchronous operations, from a plain source of C; and that it compiles for GPUs.
+#[test]
+fn asynchronous_operations_on_cpu_lanes() {
+    let source = root().join("tests/c/drop_in/aio.c").display().to_string();
+    let main = root().join("tests/c/drop_in/main.c").display().to_string();
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("asynchronous_operations_on_cpu_lanes", "no C compiler");
+    }
+    for (name, way) in compilers.into_iter().flat_map(|name| ways().map(|way| (name, way))) {
+        let folder = Scratch::new("drop_in_aio");
+        let mut options = vec!["-std=gnu17", "-c", &source, "-o", "plain.o"];
+        options.extend(way.iter().map(String::as_str));
+        compile(name, &folder, &options);
+        compile(name, &folder, &["-std=c11", "-c", &main, "-o", "main.o"]);
+        run(&folder, name, &["plain.o", "main.o"]);
+    }
+    let Some(clang) = installed(&["clang", "clang-22"]).into_iter().next() else {
+        return skip("asynchronous_operations_on_cpu_lanes", "no clang for GPUs");
+    };
+    let ([way, _], folder) = (ways(), Scratch::new("drop_in_aio"));
+    // A C program on a GPU has no other C library.
+    let libc = root().join("include/gpufs/libc").display().to_string();
+    for target in
+        [["--target=nvptx64-nvidia-cuda", "-march=sm_90"], ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"]]
+    {
+        let mut options = vec!["-nogpulib", "-ffreestanding", "-O2", "-S", "-o", "aio.s", &way[0], &way[1]];
+        options.extend(["-I", &libc]);
+        options.extend(target);
+        if target[0].contains("nvptx") {
+            options.extend(["-Xclang", "-target-feature", "-Xclang", "+ptx80"]);
+        }
+        options.push(&source);
+        compile(clang, &folder, &options);
+        let text = String::from_utf8(folder.read("aio.s")).expect("text");
+        assert!(text.contains("gpufs_raw_lio_listio") && text.contains("gpufs_raw_aio_return"), "{target:?}");
+    }
+}
+
+/// The macros with a value that a header defines for GPUs, but for its own.
+fn constants(header: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(root().join("include/gpufs/standard").join(header)).expect("a header");
+    let defined = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' '));
+    defined
+        .filter(|(name, value)| {
+            !name.contains('(') && !name.starts_with("GPUFS_") && !value.starts_with(['{', 'g'])
+        })
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// What the headers of sockets define where there is no C library is what this machine's has.
+#[test]
+fn constants_of_sockets_are_the_systems() {
+    let Some(compiler) = c_compilers().into_iter().next() else {
+        return skip("constants_of_sockets_are_the_systems", "no C compiler");
+    };
+    let headers = ["sys/socket_constants.h", "netinet/in.h", "netinet/tcp.h", "poll.h"];
+    let mut source =
+        "#define _GNU_SOURCE\n#include <netinet/in.h>\n#include <netinet/tcp.h>\n#include <poll.h>\n"
+            .to_owned();
+    let mut count = 0;
+    for (name, value) in headers.into_iter().flat_map(constants) {
+        // An older C library lacks some.
+        source += &format!(
+            "enum {{ ours_{name} = (int)({value}) }};\n#if defined({name}) || defined(SO_RCVMARK)\n\
+             _Static_assert(ours_{name} == (int)({name}), \"{name}\");\n#endif\n"
+        );
+        count += 1;
+    }
+    assert!(count > 120, "{count} constants");
+    let folder = Scratch::new("constants");
+    std::fs::write(folder.path("constants.c"), &source).expect("written");
+    compile(compiler, &folder, &["-std=gnu17", "-c", "constants.c", "-o", "constants.o"]);
+}
+
+/// A source with sockets has one layout of their structures with the C library's headers, on CPU lanes, in C and C++, and for GPUs.
+#[test]
+fn structures_of_sockets_have_one_layout() {
+    let source = root().join("tests/c/drop_in/sockets.c").display().to_string();
+    let folder = Scratch::new("socket-layout");
+    let compilers = c_compilers();
+    if compilers.is_empty() {
+        skip("structures_of_sockets_have_one_layout", "no C compiler");
+    }
+    for name in compilers {
+        compile(name, &folder, &["-std=gnu17", "-c", &source, "-o", "native.o"]);
+        for (standard, way) in
+            ["-std=c11", "-std=gnu17"].into_iter().flat_map(|standard| ways().map(|way| (standard, way)))
+        {
+            let mut options = vec![
+                standard,
+                "-D_POSIX_C_SOURCE=200809L",
+                "-D_DEFAULT_SOURCE",
+                "-c",
+                &source,
+                "-o",
+                "lanes.o",
+            ];
+            options.extend(way.iter().map(String::as_str));
+            compile(name, &folder, &options);
+            let object = folder.read("lanes.o");
+            assert!(object.windows(14).any(|bytes| bytes == b"gpufs_raw_bind"), "{name} {way:?}");
+        }
+    }
+    let Some(clang) = installed(&["clang", "clang-22"]).into_iter().next() else {
+        return skip("structures_of_sockets_have_one_layout", "no clang for GPUs");
+    };
+    let [way, _] = ways();
+    let libc = root().join("include/gpufs/libc").display().to_string();
+    for target in
+        [["--target=nvptx64-nvidia-cuda", "-march=sm_90"], ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"]]
+    {
+        let mut options =
+            vec!["-nogpulib", "-ffreestanding", "-nostdlibinc", "-O2", "-S", "-o", "gpu.s", &way[0], &way[1]];
+        options.extend(["-I", &libc]);
+        options.extend(target);
+        if target[0].contains("nvptx") {
+            options.extend(["-Xclang", "-target-feature", "-Xclang", "+ptx80"]);
+        }
+        options.push(&source);
+        compile(clang, &folder, &options);
+        let text = String::from_utf8(folder.read("gpu.s")).expect("text");
+        assert!(text.contains("gpufs_raw_bind") && text.contains("gpufs_raw_listen"), "{target:?}");
+    }
+}
+
 /// Formats, and names that only glibc has, from a program with a `main`: also where a source has an old standard.
 #[test]
 fn formats_on_cpu_lanes() {

@@ -21,7 +21,7 @@ kernel! {
     /// Every thread prints a line to a stream that came as an argument.
     pub fn print(fs: Fs, log: File, failed: Shared<Handoff<Errno>>) {
         if let Err(errno) = fprintf!(log, c"thread %lu\n", global_thread()) {
-            failed.get(fs).put(errno);
+            failed.with(fs, |failed| failed.put(errno));
         }
     }
 }
@@ -29,12 +29,13 @@ kernel! {
 kernel! {
     /// Every thread prints a line to one of two streams in a placed value.
     pub fn print_to_two(fs: Fs, logs: Shared<Logs>) {
-        let logs = logs.get(fs);
-        let thread = global_thread();
-        let printed = logs.files[(thread % 2) as usize].get(fs).and_then(|log| fprintf!(log, c"thread %lu\n", thread));
-        if let Err(errno) = printed {
-            logs.failed.put(errno);
-        }
+        logs.with(fs, |logs| {
+            let thread = global_thread();
+            let printed = logs.files[(thread % 2) as usize].get(fs).and_then(|log| fprintf!(log, c"thread %lu\n", thread));
+            if let Err(errno) = printed {
+                logs.failed.put(errno);
+            }
+        });
     }
 }
 

@@ -22,11 +22,7 @@ fn in_every_mode(test: &'static str, body: fn(&mut Session, &Scratch, Mode)) {
             let (done, ended) = mpsc::channel();
             let thread = std::thread::spawn(move || {
                 let scratch = Scratch::new(test);
-                match small()
-                    .mode(mode)
-                    .idle(Duration::from_millis(5))
-                    .deadline(Duration::from_millis(200))
-                    .cpu()
+                match small().mode(mode).idle(Duration::from_millis(5)).deadline(Duration::from_secs(1)).cpu()
                 {
                     Err(error) => skip(&format!("{test} in {mode}"), error),
                     Ok(mut session) => {

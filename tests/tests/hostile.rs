@@ -53,6 +53,8 @@ fn rights_given_up_later() {
     }
     let scratch = Scratch::new("rights");
     std::fs::set_permissions(scratch.dir(), PermissionsExt::from_mode(0o755)).expect("the test's own");
+    // Whom this process then is removes it at the end.
+    std::os::unix::fs::chown(scratch.dir(), Some(65534), Some(65534)).expect("the test's own");
     std::fs::write(scratch.path("root-only"), "of root").expect("the test's own");
     std::fs::set_permissions(scratch.path("root-only"), PermissionsExt::from_mode(0o600))
         .expect("the test's own");
@@ -102,6 +104,11 @@ fn services() {
 }
 
 #[test]
+fn sockets() {
+    run("sockets", "sockets");
+}
+
+#[test]
 fn paths() {
     run("paths", "paths");
 }
@@ -119,4 +126,14 @@ fn races() {
 #[test]
 fn tables() {
     run("tables", "tables");
+}
+
+#[test]
+fn channels() {
+    run("channels", "channels");
+}
+
+#[test]
+fn pages() {
+    run("pages", "pages");
 }

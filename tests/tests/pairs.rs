@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
-use gpufs_device::aio::{Pending, wait_all};
+use gpufs_device::aio::{Link, Pending, wait_all};
 use gpufs_device::file::{
     AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
 };
@@ -19,7 +19,7 @@ use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, fscanf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
-use gpufs_host::{CpuOptions, Session};
+use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_tests::closures::{is_child, run_child};
 use gpufs_tests::{Scratch, each, lanes, once, small};
 
@@ -34,6 +34,9 @@ fn machines(seeds: u64) -> impl Iterator<Item = (CpuOptions, u32)> {
     })
 }
 
+/// Lanes of a launch that makes pairs of calls on files of their own: each may have an asynchronous operation, and these have buffers for so many.
+const LANES: u32 = 40;
+
 /// Whether a pair is made on the machine with this number. Each pair of calls on files is made on one of the four machines; `GPUFS_PAIRS=all`
 /// makes it on each.
 fn is_made(machine: usize, first: Call, second: Call) -> bool {
@@ -41,7 +44,7 @@ fn is_made(machine: usize, first: Call, second: Call) -> bool {
 }
 
 fn session(options: &CpuOptions) -> Session {
-    let builder = small().mode(Mode::Enter).ring_entries(2048).streams(140).files(300).buffers(4 << 20);
+    let builder = small().mode(Mode::Enter).ring_entries(2048).streams(140).files(300).buffers(8 << 20);
     builder.blocks_per_stream(1).deadline(Duration::from_secs(20)).cpu_with(options.clone()).unwrap()
 }
 
@@ -208,15 +211,24 @@ macro_rules! perform {
             Call::Truncate => fs.truncate(path, 7).map(|()| 0),
             Call::Chmod => fs.chmod(path, 0o600).map(|()| 0),
             Call::Fchmod => fs.fchmod(*descriptor, 0o600).map(|()| 0),
+            Call::Readlinkat => fs.readlinkat(AT_FDCWD, path, &mut bytes).map(|count| count as u64),
+            Call::Fchmodat => fs.fchmodat(AT_FDCWD, path, 0o600, 0).map(|()| 0),
+            Call::Getfl => fs.getfl(*descriptor).map(|flags| u64::from(flags & 3)),
             Call::Access => fs.access(path, 6).map(|()| 0),
             Call::Faccessat => fs.faccessat(AT_FDCWD, path, 6, 0).map(|()| 0),
             Call::Utimensat => fs.utimensat(AT_FDCWD, path, None, 0).map(|()| 0),
             Call::Futimens => fs.futimens(*descriptor, None).map(|()| 0),
             Call::Getcwd => fs.getcwd(&mut [0; 4096]).map(|path| path.count_bytes() as u64),
+            Call::Chdir => fs.chdir(c".").map(|()| 0),
+            // A file is no directory.
+            Call::Fchdir => fs.fchdir(*descriptor).map(|()| 0),
+            Call::Umask => fs.umask(0o22).map(|mask| u64::from(mask <= 0o777)),
             Call::Opendir => fs.opendir(c"/").and_then(|opened| fs.closedir(opened)).map(|()| 0),
             // A file is no directory.
             Call::Readdir => fs.readdir(Directory(*descriptor), &mut Dirent::default()).map(u64::from),
             Call::Rewinddir => fs.rewinddir(Directory(*descriptor)).map(|()| 0),
+            Call::Telldir => fs.telldir(Directory(*descriptor)).map(|position| u64::from(position >= 0)),
+            Call::Seekdir => fs.seekdir(Directory(*descriptor), -1).map(|()| 0),
             Call::Closedir => fs.opendir(c"/").and_then(|opened| fs.closedir(opened)).map(|()| 1),
             Call::Flock => fs.flock(*descriptor, LOCK_SH).map(|()| 0),
             Call::Fcntl => fs.fcntl(*descriptor, LockCommand::Set, &mut RecordLock::default()).map(|()| 0),
@@ -321,6 +333,22 @@ macro_rules! perform {
                 Err(Errno::PERM) => Ok(1),
                 other => other.map(|()| 0),
             },
+            // SAFETY:
+            // - no socket: it is refused
+            Call::StartRecv => unsafe { fs.start_recv(*descriptor, bytes.as_mut_ptr(), 8, 0) }
+                .and_then(Pending::wait)
+                .map(|done| done.count() as u64),
+            // SAFETY:
+            // - as above
+            Call::StartSend => unsafe { fs.start_send(*descriptor, bytes.as_ptr(), 8, 0) }
+                .and_then(Pending::wait)
+                .map(|done| done.count() as u64),
+            Call::StartPoll => {
+                fs.start_poll(*descriptor, POLLIN).and_then(Pending::wait).map(|done| done.count() as u64)
+            }
+            Call::StartChain => {
+                fs.start_chain([Link::Fsync(*descriptor)]).and_then(|[link]| link.wait()).map(|_| 0)
+            }
             Call::Getdelim => {
                 file.getline(&mut &mut bytes[..]).map(|line| line.map_or(0, |length| length as u64))
             }
@@ -382,10 +410,13 @@ fn every_pair_of_calls_on_files_of_their_own() {
     });
     for (machine, (options, threads)) in machines(1).enumerate() {
         let mut session = session(&options);
+        // They share the pairs, so that one goes on while another waits.
+        let warps = LANES / threads;
         for first in Call::ALL {
-            let outcome = session.run(lanes(threads), |fs| {
+            let outcome = session.run(Grid { blocks: warps, threads }, |fs| {
                 let lane = warp::global_thread();
-                for second in Call::ALL.into_iter().filter(|second| is_made(machine, first, *second)) {
+                let made = Call::ALL.into_iter().filter(|second| is_made(machine, first, *second));
+                for second in made.skip(lane as usize / threads as usize).step_by(warps as usize) {
                     let mine = Mine::new(fs, &scratch, lane);
                     let (call, result) = if lane.is_multiple_of(2) {
                         (first, perform(first, &mine))

@@ -64,14 +64,18 @@ fn counted<T>(operation: impl FnOnce() -> T) -> T {
 }
 
 /// Counts the operations that switch lanes; passes on the others.
+#[expect(unsafe_code, reason = "what is passed on is unsafe")]
 static COUNTING: LaneRuntime = LaneRuntime {
     width: || (cpu_lanes().width)(),
     lane: || (cpu_lanes().lane)(),
     position: || (cpu_lanes().position)(),
     launch: || (cpu_lanes().launch)(),
     calling: |call| counted(|| (cpu_lanes().calling)(call)),
-    collective: |lanes, what, value, argument| {
-        counted(|| (cpu_lanes().collective)(lanes, what, value, argument))
+    meeting: || (cpu_lanes().meeting)(),
+    collective: |lanes, meeting, what, value, argument| {
+        // SAFETY:
+        // - as its caller has promised
+        counted(|| unsafe { (cpu_lanes().collective)(lanes, meeting, what, value, argument) })
     },
     nap: |nanoseconds| counted(|| (cpu_lanes().nap)(nanoseconds)),
     clock: || (cpu_lanes().clock)(),

@@ -21,6 +21,7 @@ static PREFIX: LazyLock<Scratch> = LazyLock::new(|| {
         std::fs::create_dir_all(place.parent().expect("in the prefix")).expect("a folder");
         std::fs::copy(folder.join(name), place).expect("copied");
     }
+    compilers::link_by_soname(&prefix.path("lib"));
     prefix
 });
 
@@ -146,7 +147,17 @@ fn jumps_options_and_folders_are_as_natively() {
     if !compiler("jumps_options_and_folders_are_as_natively") {
         return;
     }
-    let programs = [("jumps", &["x"][..]), ("options", &[]), ("folders", &[])];
+    let programs = [
+        ("jumps", &["x"][..]),
+        ("options", &[]),
+        ("folders", &[]),
+        ("at", &[]),
+        ("wide", &[]),
+        ("streams", &[]),
+        ("echo", &[]),
+        ("here", &[]),
+        ("tools", &[]),
+    ];
     for (name, arguments) in programs {
         let native = Scratch::new(name);
         let file = format!("{name}.c");
@@ -165,6 +176,31 @@ fn jumps_options_and_folders_are_as_natively() {
         assert_eq!(text(&got.stdout), text(&expected.stdout), "{}", text(&got.stderr));
         assert_eq!(got.status.code(), expected.status.code());
         assert!(text(&got.stdout).lines().count() > 10, "{name} prints");
+    }
+}
+
+/// A compiler that makes a call of `puts` of one of `printf`, after it has made `puts` one for the calls that it had seen, printed another text.
+#[test]
+fn each_compiler_prints_each_text() {
+    if !compiler("each_compiler_prints_each_text") {
+        return;
+    }
+    let folder = Scratch::new("texts");
+    let program = "#include <stdio.h>\nint main(void) { printf(\"first\\n\"); puts(\"second\"); printf(\"\\n\"); putchar('3');\n    \
+        fprintf(stdout, \"%c\", 'c'); fprintf(stdout, \"fourth\\n\"); fputs(\"fifth\", stdout); printf(\"%s\\n\", \"sixth\"); return 0; }\n";
+    std::fs::write(folder.path("texts.c"), program).expect("written");
+    for name in compilers::c_compilers() {
+        for level in ["-O0", "-O2"] {
+            let mut command = gpufs();
+            command.args(["run", "--device", "cpu", level]).arg(folder.path("texts.c")).env("CC", name);
+            let got = command.output().expect("gpufs runs");
+            assert_eq!(
+                text(&got.stdout),
+                "first\nsecond\n\n3cfourth\nfifthsixth\n",
+                "{name} {level}: {}",
+                text(&got.stderr)
+            );
+        }
     }
 }
 

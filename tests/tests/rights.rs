@@ -55,6 +55,36 @@ fn obey_permissions() {
     assert_eq!(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), data.as_mut_ptr()) }, 0);
 }
 
+/// Has Linux refuse these system calls with `EPERM`: to the calling thread and those that it starts, or to all threads of the process.
+fn filter(calls: &[libc::c_long], all_threads: bool) {
+    let load = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    // Each comparison falls to the next, or goes on to the last instruction.
+    let compare = |(at, call): (usize, &libc::c_long)| libc::sock_filter {
+        code: 0x15,
+        jt: u8::try_from(calls.len() - at).expect("a few"),
+        jf: 0,
+        k: u32::try_from(*call).expect("a number"),
+    };
+    let ends = [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()]
+        .map(|k| libc::sock_filter { code: 0x06, jt: 0, jf: 0, k });
+    let mut program: Vec<_> =
+        std::iter::once(load).chain(calls.iter().enumerate().map(compare)).chain(ends).collect();
+    let filter =
+        libc::sock_fprog { len: u16::try_from(program.len()).expect("a few"), filter: program.as_mut_ptr() };
+    let flags = if all_threads { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
+    // SAFETY:
+    // - takes numbers
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1_u64, 0_u64, 0_u64, 0_u64) }, 0);
+    // SAFETY:
+    // - the program is as long as said, and alive
+    let set =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// `fchmodat`, `fchmodat2`: what the service ring makes of `chmod`, with a sandbox and without.
+const CHMOD: [libc::c_long; 2] = [libc::SYS_fchmodat, 452];
+
 /// Runs `body` in a thread of its own, whose rights are its own; the test's keep those that its end needs.
 fn in_a_thread(body: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
@@ -172,6 +202,72 @@ fn capabilities_alone_are_given_up() {
             assert_eq!(opened(session, &path), Err(Errno::ACCES), "{what}");
         }
     });
+}
+
+/// Filters of the calling thread hold for what its host threads do: the service ring's operations in each mode, and all in the mode `threads`. Linux
+/// asks none about io_uring. A sandbox's threads cannot be given them, so there the call fails, and says what to do.
+#[test]
+fn seccomp_filters_of_one_thread() {
+    const NAME: &str = "seccomp_filters_of_one_thread";
+    if !is_child(NAME) {
+        return run_child(NAME);
+    }
+    let scratch = Scratch::new("filters");
+    std::fs::write(scratch.path("file"), "free").expect("the test's own");
+    let mut sessions = sessions(NAME, &scratch);
+    let path = scratch.c("file");
+    let calls = |session: &mut Session| {
+        once(session, |fs| {
+            let chmod = fs.chmod(&path, 0o644);
+            let file = fs.open(&path, libc::O_RDWR.cast_unsigned(), 0).expect("no filter refuses it");
+            let fsync = fs.fsync(file);
+            fs.close(file).expect("open");
+            (chmod, fsync)
+        })
+    };
+    in_a_thread(|| {
+        filter(&[CHMOD[0], CHMOD[1], libc::SYS_fsync], false);
+        std::fs::File::open(scratch.path("file"))
+            .and_then(|file| file.sync_all())
+            .expect_err("the thread may not");
+        for (what, session) in &mut sessions {
+            assert_eq!(calls(session), (Ok(()), Ok(())), "{what}: kernels keep what they had");
+            let adopted = session.adopt_credentials();
+            if what.contains("true") {
+                let refused = adopted.expect_err("a sandbox's threads have no filter").to_string();
+                assert!(refused.contains("SECCOMP_FILTER_FLAG_TSYNC"), "{what}: {refused}");
+                assert_eq!(calls(session), (Ok(()), Ok(())), "{what}: nothing has changed");
+                continue;
+            }
+            adopted.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let fsync = if what.starts_with("threads") { Err(Errno::PERM) } else { Ok(()) };
+            assert_eq!(calls(session), (Err(Errno::PERM), fsync), "{what}");
+        }
+    });
+}
+
+/// Filters that all threads have been given hold for a sandbox's as well, from that moment; the call then has nothing to refuse.
+#[test]
+fn seccomp_filters_of_all_threads() {
+    const NAME: &str = "seccomp_filters_of_all_threads";
+    if !is_child(NAME) {
+        return run_child(NAME);
+    }
+    let scratch = Scratch::new("all-filters");
+    std::fs::write(scratch.path("file"), "free").expect("the test's own");
+    let mut sessions = sessions(NAME, &scratch);
+    let path = scratch.c("file");
+    let chmod = |session: &mut Session| once(session, |fs| fs.chmod(&path, 0o644));
+    for (what, session) in &mut sessions {
+        assert_eq!(chmod(session), Ok(()), "{what}");
+    }
+    filter(&CHMOD, true);
+    for (what, session) in &mut sessions {
+        assert_eq!(chmod(session), Err(Errno::PERM), "{what}: the filter is of each thread");
+        session.adopt_credentials().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(chmod(session), Err(Errno::PERM), "{what}");
+        assert_eq!(opened(session, &path), Ok(b"free".to_vec()), "{what}");
+    }
 }
 
 /// Whatever the rights: buffers, files and streams are as they were, again and again, in rings of each kind of memory.

@@ -118,6 +118,9 @@ fn paths_outside_are_refused() {
             }
             assert_eq!(fs.mkdir(&folder.path("out/made"), 0o755), Err(Errno::ACCES), "{mode}");
             assert_eq!(fs.readlink(c"/proc/self/exe", &mut [0; 64]), Err(Errno::ACCES), "{mode}");
+            // The working directory and the mask are the host's.
+            assert_eq!(fs.chdir(&folder.path("in")), Err(Errno::ACCES), "{mode}");
+            assert_eq!(fs.umask(0), Err(Errno::ACCES), "{mode}");
             assert_eq!(fs.getenv(c"PATH", &mut [0; 64]), Err(Errno::ACCES), "{mode}");
             assert_eq!(fs.popen(c"true", c"r").map(|_| ()), Err(Errno::ACCES), "{mode}");
         });

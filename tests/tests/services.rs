@@ -271,6 +271,12 @@ fn the_working_directory_is_the_processs() {
         assert_eq!(found.unwrap(), wanted.as_os_str().as_encoded_bytes(), "{mode}");
         assert_eq!(once(session, |fs| fs.getcwd(&mut [0; 2]).map(drop)), Err(Errno::RANGE), "{mode}");
         assert_eq!(once(session, |fs| fs.getcwd(&mut []).map(drop)), Err(Errno::INVAL), "{mode}");
+        // Changes are in tests/c/programs/here.c: they would be those of other tests here.
+        assert_eq!(once(session, |fs| fs.chdir(c".")), Ok(()), "{mode}");
+        assert_eq!(once(session, |fs| fs.chdir(c"/nowhere/at/all")), Err(Errno::NOENT), "{mode}");
+        assert_eq!(once(session, |fs| fs.chdir(c"")), Err(Errno::NOENT), "{mode}");
+        assert_eq!(once(session, |fs| fs.chdir(c"/proc/self/stat")), Err(Errno::NOTDIR), "{mode}");
+        assert_eq!(once(session, |fs| fs.fchdir(Descriptor(50))), Err(Errno::BADF), "{mode}");
     });
 }
 

@@ -297,11 +297,11 @@ fn a_placed_value_is_for_its_own_session() {
     assert!(second.write_device(&buffer, 0, &[0; 8]).is_err());
 
     let (fs, handle): (Fs, Shared<DeviceWord>) = (first.fs(), placed.handle());
-    let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handle.get(fs).peek()));
+    let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handle.with(fs, DeviceWord::peek)));
     assert!(got.is_err(), "a thread has no placed values");
-    let ran = second.run(lanes(1), move |_| handle.get(fs).set(2));
+    let ran = second.run(lanes(1), move |_| handle.with(fs, |word| word.set(2)));
     assert!(ran.unwrap_err().to_string().contains("session's kernels"));
-    let ran = second.run(lanes(1), move |own| handle.get(own).set(2));
+    let ran = second.run(lanes(1), move |own| handle.with(own, |word| word.set(2)));
     assert!(ran.unwrap_err().to_string().contains("another session placed"));
 
     static GO: DeviceWord = DeviceWord::new(0);
@@ -311,7 +311,7 @@ fn a_placed_value_is_for_its_own_session() {
             while GO.observe() == 0 {
                 warp::nap(1_000);
             }
-            handle.get(fs).set(3);
+            handle.with(fs, |word| word.set(3));
         })
         .unwrap();
     assert_eq!(first.fetch(&placed).map(drop).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
@@ -323,6 +323,10 @@ fn a_placed_value_is_for_its_own_session() {
     let mut later = open(&builder);
     let new = later.place(DeviceWord::new(9)).unwrap();
     assert!(later.fetch(&placed).is_err(), "it was a session before");
+    assert_eq!(later.fetch(&new).unwrap().peek(), 9);
+    // Nor from a lane: where it lay, another session may be writing a value of its own.
+    let ran = later.run(lanes(1), move |own| handle.with(own, |word| word.set(2)));
+    assert!(ran.unwrap_err().to_string().contains("which is closed"));
     assert_eq!(later.fetch(&new).unwrap().peek(), 9);
 }
 
@@ -341,4 +345,61 @@ fn a_text_that_closes_its_stream() {
     let session = open(&small().mode(Mode::Threads));
     let log = session.fs().fopen(&scratch.c("log"), c"w").unwrap();
     assert_eq!(log.write_fmt(format_args!("{}", Closes(log))), Err(Errno::BADF));
+}
+
+/// What a lane, or a function that a kernel has called, gets that closes or waits for its own session; it would wait for itself for ever.
+#[test]
+fn a_session_is_not_closed_by_what_it_waits_for() {
+    let _alone = alone();
+    type Slot = Arc<Mutex<Option<Session>>>;
+    /// Does it with the session once it is there: what it says.
+    fn refused(slot: &Slot, act: impl FnOnce(Session)) -> String {
+        // Ends: the host puts it there.
+        let session = loop {
+            if let Some(session) = slot.lock().unwrap().take() {
+                break session;
+            }
+            warp::nap(10_000);
+        };
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(session)));
+        *caught.expect_err("it would wait for ever").downcast::<String>().expect("a sentence")
+    }
+    for (mode, _) in modes("a_session_is_not_closed_by_what_it_waits_for") {
+        for by_function in [false, true] {
+            for act in [drop as fn(Session), |mut session| drop(session.synchronize())] {
+                let (slot, said) = (Slot::default(), Arc::new(Mutex::new(String::new())));
+                let (own, says) = (Arc::clone(&slot), Arc::clone(&said));
+                let work = move || *says.lock().unwrap() = refused(&own, act);
+                // Sessions of one builder share its functions.
+                let mut session = open(&small().mode(mode));
+                if by_function {
+                    let function = move |_: &[u8], _: &mut [u8]| {
+                        work();
+                        Ok(())
+                    };
+                    session.add_service_of_bytes("close", (0, 0), function).unwrap();
+                    session
+                        .launch(lanes(1), |fs| {
+                            fs.call_by_key(gpufs_core::service::key_of(b"close"), &[], &mut []).unwrap();
+                        })
+                        .unwrap();
+                } else {
+                    session.launch(lanes(1), move |_| work()).unwrap();
+                }
+                *slot.lock().unwrap() = Some(session);
+                let started = std::time::Instant::now();
+                // Ends: it is said, or too late.
+                while said.lock().unwrap().is_empty() {
+                    assert!(started.elapsed() < Duration::from_secs(20), "{mode}: it waits");
+                    thread::sleep(Duration::from_millis(1));
+                }
+                let said = said.lock().unwrap().clone();
+                assert!(said.contains("would wait for itself for ever"), "{mode}: {said}");
+                assert!(
+                    said.starts_with(if by_function { "a function" } else { "a lane" }),
+                    "{mode}: {said}"
+                );
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@ fn variable(name: &str) -> Option<u64> {
 fn run(seed: u64, index: u64, wide: bool) {
     let case = Case::generate(&Random::of_case(seed, index), wide);
     let (ours, system) = (case.ours(), case.system());
-    if ours == system {
+    if ours.equals(&system) {
         return;
     }
     let differs = ours.memory.iter().zip(&system.memory).position(|(ours, system)| ours != system);
@@ -25,12 +25,14 @@ fn run(seed: u64, index: u64, wide: bool) {
         differs.map(|at| memory[at].iter().take(48).map(|byte| format!("{byte:02x}")).collect::<String>())
     };
     panic!(
-        "GPUFS_SEED={seed} case {index}\n format {:?}\n text   {:?}\n ours   {} target {differs:?} {:?}\n system {} {:?}",
+        "GPUFS_SEED={seed} case {index}\n format {:?}\n text   {:?}\n ours   {} {:?} target {differs:?} {:?}\n system {} {:?} {:?}",
         case.format,
         String::from_utf8_lossy(&case.text),
         ours.count,
+        ours.out_of_range,
         shown(&ours.memory),
         system.count,
+        system.out_of_range,
         shown(&system.memory),
     );
 }

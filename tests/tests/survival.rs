@@ -324,7 +324,7 @@ fn a_pipe_broken_or_full_at_recovery() {
     // - the default action is no handler
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     for broken in [true, false] {
-        let mut session = small().survives(true).deadline(Duration::from_millis(500)).cpu().unwrap();
+        let mut session = small().survives(true).deadline(Duration::from_secs(2)).cpu().unwrap();
         let (reader, writer) = io::pipe().unwrap();
         let name = CString::new(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd())).unwrap();
         let out = once(&mut session, |fs| fs.fopen(&name, c"w").unwrap());
@@ -366,7 +366,7 @@ fn a_pipe_broken_or_full_at_recovery() {
 
 #[test]
 fn a_stall_is_told_in_words() {
-    let mut session = small().survives(true).deadline(Duration::from_millis(100)).cpu().unwrap();
+    let mut session = small().survives(true).deadline(Duration::from_secs(1)).cpu().unwrap();
     let (reader, writer) = io::pipe().unwrap();
     let file = session.register_file(std::os::fd::OwnedFd::from(reader)).unwrap();
     session

@@ -54,9 +54,10 @@ const FORBIDDEN: [&str; 42] = [
 ];
 
 /// What threads of the service ring do for kernels: of `flock`, `fchmod`, `futimens`, `chmod`, `access`, `truncate`, `readlink`, `getcwd`,
-/// `readdir`, of `stat` and its kin, `unlink` and `rmdir`, `rename`, `mkdir`, `symlink`, `link`. Of `readdir` also `lseek`, where an entry was passed
+/// `chdir`, `fchdir`, `umask`, `readdir`, of `stat` and its kin, `unlink` and `rmdir`, `rename`, `mkdir`, `symlink`, `link`.
+/// Of `readdir` also `lseek`, where an entry was passed
 /// over.
-const SERVED: [&str; 15] = [
+const SERVED: [&str; 18] = [
     "flock",
     "fchmod",
     "utimensat",
@@ -65,6 +66,9 @@ const SERVED: [&str; 15] = [
     "truncate",
     "readlinkat",
     "getcwd",
+    "chdir",
+    "fchdir",
+    "umask",
     "getdents64",
     "statx",
     "unlinkat",

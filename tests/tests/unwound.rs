@@ -23,7 +23,8 @@ fn machines() -> impl Iterator<Item = CpuOptions> {
         .into_iter()
 }
 
-/// One lane panics while all others make calls, again and again, until they are given up.
+/// One lane panics while all others make calls, again and again, until they are given up. Only the others look at the clock: on a busy machine
+/// five seconds may pass before the one has had its rounds.
 fn panic_while(session: &mut Session, call: impl Fn(u64) + Sync) {
     let until = Instant::now() + Duration::from_secs(5);
     let outcome = session.run(Grid { blocks: 2, threads: 64 }, |_| {
@@ -31,7 +32,7 @@ fn panic_while(session: &mut Session, call: impl Fn(u64) + Sync) {
         for round in 0.. {
             assert!(thread != 5 || round < 2, "thread 5 has had enough");
             call(thread);
-            if Instant::now() > until {
+            if thread != 5 && Instant::now() > until {
                 break;
             }
         }
@@ -132,7 +133,7 @@ fn streams_and_files_that_others_were_using_can_be_used() {
 #[test]
 fn a_read_that_never_ends_holds_nothing_else() {
     let scratch = Scratch::new("unwound-pipe");
-    let mut session = small().mode(Mode::Enter).deadline(Duration::from_millis(500)).cpu().unwrap();
+    let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(4)).cpu().unwrap();
     let (from, mut to) = std::io::pipe().unwrap();
     let input = session.register_file(from).unwrap();
     let outcome = session.run(lanes(8), |fs| {

@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
 const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
     ("tests/gpu/grep_speed", "grep_speed"),
+    ("tests/gpu/serve_speed", "serve_speed"),
     ("tests/gpu/turns", "turns"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
@@ -104,7 +105,7 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
     };
     if report.passed() {
         let checked = fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()));
-        let copied = checked.and_then(|ptx| device::check_whole(&ptx)).and_then(|()| {
+        let copied = checked.and_then(|ptx| gpufs_build::is_whole(&ptx)).and_then(|()| {
             fs::copy(&built, output).map_err(|error| format!("{}: {error}", output.display()))
         });
         report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);

@@ -17,6 +17,9 @@ enum Set {
     Lint,
     /// In `test` and `nightly`.
     Test,
+    /// In `test` and `nightly`, at low priority beside those of [`Set::Test`], which wait more than they compute: what compiles and computes only, in
+    /// folders of its own.
+    Beside,
     /// In `nightly`.
     Nightly,
 }
@@ -29,12 +32,13 @@ const CHECKS: &[Check] = &[
     Check("tidy", Set::Lint, tidy),
     Check("lint", Set::Lint, lint),
     Check("tests", Set::Test, tests),
-    Check("loom", Set::Test, loom),
-    Check("device-code", Set::Test, device::check),
+    Check("loom", Set::Beside, loom),
+    Check("device-code", Set::Beside, device::check),
     Check("hip-runtime", Set::Test, hip_runtime),
     Check("abi", Set::Test, dist::check),
-    Check("sanitize", Set::Test, sanitize::core),
-    Check("miri", Set::Test, miri),
+    Check("sanitize", Set::Beside, sanitize::core),
+    Check("packages", Set::Beside, packages),
+    Check("miri", Set::Beside, miri),
     Check("differential", Set::Test, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
@@ -61,7 +65,7 @@ fn quick() -> bool {
 
 /// Every check that is not for the night; whether nothing failed. If a lint fails, the rest does not run unless it is to `keep_going`.
 pub(crate) fn test(keep_going: bool) -> bool {
-    in_turn(&[Set::Lint, Set::Test], keep_going)
+    in_turn(&[Set::Lint, Set::Test, Set::Beside], keep_going)
 }
 
 /// The soak, for so many minutes in each mode.
@@ -73,20 +77,27 @@ pub(crate) fn soak(minutes_each: u64) -> Report {
 
 /// Every check; whether nothing failed.
 fn nightly() -> bool {
-    in_turn(&[Set::Lint, Set::Test, Set::Nightly], true)
+    in_turn(&[Set::Lint, Set::Test, Set::Beside, Set::Nightly], true)
 }
 
+/// Lints first; then the others, those of [`Set::Beside`] in a thread of their own.
 fn in_turn(sets: &[Set], keep_going: bool) -> bool {
-    let mut reports = Vec::new();
-    let mut clean = true;
-    for Check(name, set, check) in CHECKS.iter().filter(|Check(_, set, _)| sets.contains(set)) {
-        if clean || keep_going {
-            let made = check();
-            clean &= *set != Set::Lint || !made.iter().any(Report::failed);
-            reports.extend(made);
-        } else {
-            reports.push(Report::skipped(name, "a lint failed (cargo xtask test --keep-going runs it)"));
-        }
+    let of = |set: Set| CHECKS.iter().filter(move |check| check.1 == set && sets.contains(&set));
+    let made = |Check(_, _, check): &Check| check();
+    let mut reports: Vec<Report> = of(Set::Lint).flat_map(made).collect();
+    if keep_going || !reports.iter().any(Report::failed) {
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                step::at_low_priority();
+                of(Set::Beside).flat_map(made).collect::<Vec<_>>()
+            });
+            reports.extend([Set::Test, Set::Nightly].into_iter().flat_map(of).flat_map(made));
+            reports.extend(beside.join().expect("it reports, and does not panic"));
+        });
+    } else {
+        let why = "a lint failed (cargo xtask test --keep-going runs it)";
+        let left = [Set::Test, Set::Beside, Set::Nightly].into_iter().flat_map(of);
+        reports.extend(left.map(|Check(name, ..)| Report::skipped(name, why)));
     }
     step::summarize(&reports)
 }
@@ -117,7 +128,7 @@ fn lint() -> Vec<Report> {
     let rustdoc = step::run(
         "rustdoc",
         cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
-        minutes(10),
+        minutes(20),
     );
     vec![format(), clippy(), rustdoc]
 }
@@ -132,7 +143,7 @@ fn clippy() -> Report {
                    clippy::multiple_unsafe_ops_per_block";
     let mut lines = Vec::new();
     let mut report =
-        step::run_hearing("clippy", &mut cargo(command), minutes(10), |line| lines.push(line.to_owned()));
+        step::run_hearing("clippy", &mut cargo(command), minutes(20), |line| lines.push(line.to_owned()));
     if report.passed()
         && let Err(why) = tidy::unsafe_blocks(&lines)
     {
@@ -145,13 +156,13 @@ fn tests() -> Vec<Report> {
     vec![step::run(
         "unit and whole-stack tests",
         &mut cargo("test --workspace --release --no-fail-fast -- --show-output"),
-        minutes(20),
+        minutes(40),
     )]
 }
 
 fn loom() -> Vec<Report> {
     let mut command = cargo("test -p gpufs-core --test loom* --release --target-dir target/loom");
-    vec![step::run("loom", command.env("RUSTFLAGS", "--cfg loom"), minutes(10))]
+    vec![step::run("loom", command.env("RUSTFLAGS", "--cfg loom"), minutes(30))]
 }
 
 /// What `device-code` and `abi` do for the other GPUs.
@@ -167,13 +178,13 @@ fn differential() -> Vec<Report> {
             "printf, 10 million cases",
             cargo("test -p gpufs-tests --release --test snprintf_differential -- --nocapture")
                 .env("GPUFS_CASES", "10000000"),
-            minutes(15),
+            minutes(30),
         ),
         step::run(
             "scanf, 10 million cases",
             cargo("test -p gpufs-tests --release --test sscanf_differential -- --nocapture")
                 .env("GPUFS_CASES", "10000000"),
-            minutes(15),
+            minutes(30),
         ),
         step::run(
             "streams and descriptors, 8,000 sequences",
@@ -181,7 +192,7 @@ fn differential() -> Vec<Report> {
                 "test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1",
             )
             .env("GPUFS_SEQUENCES", "8000"),
-            minutes(15),
+            minutes(30),
         ),
     ]
 }
@@ -197,10 +208,17 @@ fn hip_runtime() -> Vec<Report> {
     let apps = "clippy -p gpufs-apps --features hip --all-targets -- -D warnings";
     let tests = "test -p gpufs-host --features hip --test gpu -- --show-output";
     vec![
-        step::run("HIP runtime, clippy", cargo(clippy).env("HIP_PATH", &path), minutes(10)),
-        step::run("apps with HIP, clippy", cargo(apps).env("HIP_PATH", &path), minutes(10)),
-        step::run("HIP runtime, tests", cargo(tests).env("HIP_PATH", &path), minutes(10)),
+        step::run("HIP runtime, clippy", cargo(clippy).env("HIP_PATH", &path), minutes(20)),
+        step::run("apps with HIP, clippy", cargo(apps).env("HIP_PATH", &path), minutes(20)),
+        step::run("HIP runtime, tests", cargo(tests).env("HIP_PATH", &path), minutes(20)),
     ]
+}
+
+/// Those that have `publish = true`, each built from what would be published of it and of those that it depends on.
+fn packages() -> Vec<Report> {
+    let command = "publish --dry-run --allow-dirty --target-dir target/packages -p gpufs-core -p gpufs-device -p gpufs-host -p gpufs-build \
+                   -p cargo-gpufs";
+    vec![step::run("packages", &mut cargo(command), minutes(30))]
 }
 
 fn miri() -> Vec<Report> {

@@ -55,12 +55,14 @@ Checks, each alone:
   hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
+  packages       the crates that are published: each is packed, and built from that; nothing is sent
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (8,000 sequences)
   other-gpus     device-code's code objects and abi for gfx90a and gfx1100: nightly, as gfx942 stands for them by day
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
-                 --all-code FILE… takes all that cargo-mutants makes of files of the core and the device crate instead)
+                 --all-code FILE… takes all that cargo-mutants makes of files of the core and the device crate instead, --sample N some of
+                 each file by --seed N; --resume passes over those that an earlier run has seen caught)
   sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 
@@ -167,17 +169,21 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
 
 /// `mutants`, with its options.
 fn mutants(parser: &mut Parser) -> Result<bool, lexopt::Error> {
-    let (mut only, mut jobs, mut files, mut all_code) = (Vec::new(), 1, Vec::new(), false);
+    let (mut only, mut jobs, mut all_code) = (Vec::new(), 1, false);
+    let mut chosen = mutants::Chosen::default();
     while let Some(argument) = parser.next()? {
         match argument {
             Arg::Long("only") => only.push(parser.value()?.string()?),
             Arg::Long("jobs") => jobs = parser.value()?.parse()?,
             Arg::Long("all-code") => all_code = true,
-            Arg::Value(file) if all_code => files.push(file.string()?),
+            Arg::Long("sample") if all_code => chosen.sample = parser.value()?.parse()?,
+            Arg::Long("seed") if all_code => chosen.seed = parser.value()?.parse()?,
+            Arg::Long("resume") if all_code => chosen.resume = true,
+            Arg::Value(file) if all_code => chosen.files.push(file.string()?),
             other => return Err(other.unexpected()),
         }
     }
-    let report = if all_code { mutants::all_code(&files, jobs) } else { mutants::run(&only, jobs) };
+    let report = if all_code { mutants::all_code(&chosen, jobs) } else { mutants::run(&only, jobs) };
     Ok(step::summarize(&[report]))
 }
 

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::device;
 use crate::step::{self, Report};
 use crate::workspace::{cargo, root, target_directory};
 
 /// The project's own programs, in `tests/c/programs`.
-const OWN: [&str; 5] = ["tour", "ends", "jumps", "options", "folders"];
+const OWN: [&str; 11] =
+    ["tour", "ends", "jumps", "options", "folders", "at", "wide", "streams", "echo", "here", "tools"];
 
 /// Builds the project's own programs from a prefix that holds device code: PTX and a code object, and a cubin if CUDA's tools are installed.
 pub(crate) fn check(prefix: &Path) -> Vec<Report> {
@@ -22,7 +22,7 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
     if !reports[0].passed() {
         return reports;
     }
-    let tools = ["clang", "llvm-link", "opt", "llvm-nm", "ld.lld"].map(device::llvm_tool);
+    let tools = ["clang", "llvm-link", "opt", "llvm-nm", "ld.lld"].map(gpufs_build::llvm_tool);
     if let Some(missing) = tools.iter().find_map(|tool| tool.as_ref().err()) {
         reports.push(Report::skipped("C programs", missing.clone()));
         return reports;
@@ -38,7 +38,7 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
         });
     }
     let cubin = "C programs, cubin";
-    reports.push(match device::cuda_tools() {
+    reports.push(match gpufs_build::cuda_tools() {
         Ok(folder) if prefix.join("lib/gpufs/gpufs-libc.ptx").exists() => {
             step::in_process(cubin, || own_with(prefix, "cubin", Some(&folder)))
         }
@@ -76,7 +76,7 @@ fn own_with(prefix: &Path, ending: &str, tools: Option<&Path>) -> Result<(), Str
         }
         let image = fs::read(&output).map_err(|error| error.to_string())?;
         if ending == "ptx" {
-            device::check_whole(&String::from_utf8_lossy(&image))?;
+            gpufs_build::is_whole(&String::from_utf8_lossy(&image))?;
         }
         let kernel = b"gpufs_program_start";
         if !image.windows(kernel.len()).any(|window| window == kernel) {

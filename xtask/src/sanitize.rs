@@ -2,7 +2,8 @@
 //!
 //! The stable toolchain ships the sanitizers' runtimes; only the flags that use them are unstable. C programs are gcc's, whose runtime takes what
 //! LLVM has instrumented. CPU lanes are fibers, which ThreadSanitizer takes for one thread: it looks at the rings and what serves them, and at
-//! sessions whose kernels run nowhere (`gpufs-host/tests/ring`, the unit tests). It needs an instrumented standard library, hence a toolchain with
+//! sessions whose kernels run nowhere (`gpufs-host/tests/ring`, the unit tests). Of the host all of it takes seven minutes on two cores, most of
+//! them building; each part has a limit. ThreadSanitizer's needs an instrumented standard library, hence a toolchain with
 //! its sources.
 
 use std::fs;
@@ -14,8 +15,19 @@ use crate::workspace::{cargo, minutes, root, target_directory};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// C programs that need no arguments.
-const PROGRAMS: &[&str] =
-    &["calls", "paths", "services", "memory_streams", "process", "many_streams", "shared_open"];
+const PROGRAMS: &[&str] = &[
+    "calls",
+    "paths",
+    "services",
+    "sockets",
+    "memory_streams",
+    "process",
+    "many_streams",
+    "shared_open",
+    "host_deadline",
+];
+/// Seconds that one of them may take; the longest takes 15 on two cores.
+const PROGRAM_SECONDS: u32 = 180;
 /// Reads more than there is, through the library: what shows that it is instrumented.
 const WRONG: &str = "#include <fcntl.h>\n#include <gpufs/file.h>\n#include <gpufs/host.h>\n#include <stdlib.h>\n\
     static void over(gpufs_session *fs, void *name) {\n    int fd = gpufs_open(fs, name, O_RDWR | O_CREAT, 0600);\n    \
@@ -45,13 +57,13 @@ pub(crate) fn core() -> Vec<Report> {
         (name, command)
     };
     let (name, mut address) = sanitizer("AddressSanitizer", "asan", "-Zsanitizer=address", "--tests");
-    let address = step::run(name, &mut address, minutes(10));
+    let address = step::run(name, &mut address, minutes(30));
     // The standard library is not instrumented, hence the second flag and the suppression of one of its channels.
     let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
     let (name, mut thread) = sanitizer("ThreadSanitizer", "tsan", flags, "--test threads");
     let suppressions = root().join("gpufs-core/tests/threads.tsan");
     thread.env("TSAN_OPTIONS", format!("halt_on_error=1 suppressions={}", suppressions.display()));
-    vec![address, step::run(name, &mut thread, minutes(10))]
+    vec![address, step::run(name, &mut thread, minutes(30))]
 }
 
 /// The library with its C programs, and the host's threads.
@@ -160,7 +172,7 @@ fn sanitized(source: &Path, work: &Path) -> Result<(bool, String), String> {
         return Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&compiled.stderr)));
     }
     let ran = Command::new("timeout")
-        .args(["-s", "KILL", "600"])
+        .args(["-s", "KILL", &PROGRAM_SECONDS.to_string()])
         .arg(&program)
         .env("ASAN_OPTIONS", OPTIONS)
         .current_dir(work)

@@ -1,7 +1,8 @@
 //! Running one command: shown as it runs, killed when it overstays, and searched for what it skipped.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -26,13 +27,32 @@ pub(crate) struct Report {
     pub(crate) skips: Vec<String>,
     /// Tests that it counted as passed, from `cargo test`'s closing lines.
     pub(crate) tests: u64,
+    /// Names of its tests that failed.
+    pub(crate) failures: Vec<String>,
 }
 
 impl Report {
     /// A step that cannot run here.
     pub(crate) fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
         let outcome = Outcome::Skipped(reason.into());
-        Self { name, outcome, took: Duration::ZERO, skips: Vec::new(), tests: 0 }
+        Self { name, outcome, took: Duration::ZERO, skips: Vec::new(), tests: 0, failures: Vec::new() }
+    }
+    /// A step before its first line of output.
+    fn begun(name: &'static str) -> Self {
+        Self { outcome: Outcome::Passed, ..Self::skipped(name, "") }
+    }
+    /// Notes what a line of output says of skips, counts and failures.
+    fn note(&mut self, line: &str) {
+        if let Some(skip) = line.trim_start().strip_prefix("SKIP ") {
+            self.skips.push(skip.to_owned());
+        }
+        if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... FAILED")) {
+            self.failures.push(name.to_owned());
+        }
+        let counted = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed"));
+        if let Some((count, _)) = counted {
+            self.tests += count.parse::<u64>().unwrap_or(0);
+        }
     }
     /// Whether it ran, and all is well.
     pub(crate) fn passed(&self) -> bool {
@@ -49,7 +69,7 @@ pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), 
     println!("\n== {name}");
     let started = Instant::now();
     let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
-    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0 }
+    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0, failures: Vec::new() }
 }
 
 /// Runs `command` for at most `limit`.
@@ -66,8 +86,7 @@ pub(crate) fn run_hearing(
 ) -> Report {
     println!("\n== {name}: {}", shown(command));
     let started = Instant::now();
-    let mut skips = Vec::new();
-    let mut tests = 0;
+    let mut report = Report::begun(name);
     let mut limited = Command::new("timeout");
     limited.args(["-s", "KILL", &limit.as_secs().to_string()]);
     limited.arg(command.get_program()).args(command.get_args());
@@ -86,12 +105,12 @@ pub(crate) fn run_hearing(
         drop(limited);
         Ok((child, output))
     });
-    let outcome = match started_with_pipe {
+    report.outcome = match started_with_pipe {
         Err(error) => Outcome::Failed(format!("could not be started: {error}")),
         Ok((mut child, output)) => {
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line).into_owned();
-                note(&line, &mut skips, &mut tests);
+                report.note(&line);
                 hear(&line);
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
@@ -105,11 +124,12 @@ pub(crate) fn run_hearing(
             }
         }
     };
-    Report { name, outcome, took: started.elapsed(), skips, tests }
+    report.took = started.elapsed();
+    report
 }
 
 /// What `each` says of the items, two of which are in work at a time: for builds that are one thread's work each. What they print mixes.
-pub(crate) fn two_at_a_time<T: Sync>(items: &[T], each: impl Fn(&T) -> Vec<Report> + Sync) -> Vec<Report> {
+pub(crate) fn two_at_a_time<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {
     let items = Mutex::new(items.iter());
     let next = || items.lock().expect("nobody panics while it is held").next();
     let work = || std::iter::from_fn(next).flat_map(&each).collect::<Vec<_>>();
@@ -121,14 +141,13 @@ pub(crate) fn two_at_a_time<T: Sync>(items: &[T], each: impl Fn(&T) -> Vec<Repor
     })
 }
 
-/// Notes what a line of output says of skips and counts.
-fn note(line: &str, skips: &mut Vec<String>, tests: &mut u64) {
-    if let Some(skip) = line.trim_start().strip_prefix("SKIP ") {
-        skips.push(skip.to_owned());
-    }
-    let counted = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed"));
-    if let Some((count, _)) = counted {
-        *tests += count.parse::<u64>().unwrap_or(0);
+/// Lets everything else go first that wants a processor: for this thread, and for the threads and processes that it starts.
+pub(crate) fn at_low_priority() {
+    let thread = std::fs::read_link("/proc/thread-self");
+    let number = thread.as_deref().ok().and_then(Path::file_name);
+    // Without it they share the processors evenly.
+    if let Some(number) = number {
+        let _ = Command::new("renice").args(["-n", "10", "-p"]).arg(number).stdout(Stdio::null()).status();
     }
 }
 
@@ -155,6 +174,11 @@ pub(crate) fn summarize(reports: &[Report]) -> bool {
     for report in reports {
         for skip in &report.skips {
             println!("SKIP in {}: {skip}", report.name);
+        }
+    }
+    for report in reports {
+        for test in &report.failures {
+            println!("FAILED in {}: {test}", report.name);
         }
     }
     let count =

@@ -399,6 +399,11 @@ fn search(command: &Command) -> Result<ExitCode, Failure> {
     let (mut session, plan) = open(options)?;
     let reach = needle.reach();
     let (units, memory, sizes) = divided(&mut session, command, &plan, (&lengths, reach))?;
+    let gather = plan.scratch(&mut session, grep::Gather::BYTES)?;
+    #[expect(unsafe_code, reason = "memory that the kernel uses")]
+    // SAFETY:
+    // - the session's, and nobody touches it here
+    let gather = unsafe { grep::Gather::new(gather) };
     let job = grep::Job {
         names: names(&mut session, &command.files, &lengths)?,
         show: command.show,
@@ -413,6 +418,7 @@ fn search(command: &Command) -> Result<ExitCode, Failure> {
         matched: DeviceWord::new(0),
         failed: DeviceWord::new(0),
         output_errno: DeviceWord::new(0),
+        gather,
         needle,
     };
     let job = session.place(job)?;

@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 
 use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
 use gpufs_apps::kernels::Parts;
-use gpufs_apps::kernels::serve::{Job, SPARE_BYTES, Table, serve_clients};
+use gpufs_apps::kernels::serve::{Job, PLACE_BYTES, SCRATCH_BYTES, SPARE_BYTES, Table, serve_clients};
 use gpufs_core::word::{DeviceWord, DeviceWord64};
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
 const HELP: &str = "\
-Usage: serve [--bind ADDRESS] [--memory MiB] [--buffer KiB]
+Usage: serve [--bind ADDRESS] [--clients N] [--memory MiB] [--buffer KiB]
 
 A kernel serves keys and values to clients of Redis's protocol (RESP2) over TCP: PING GET SET MSET MGET DEL EXISTS INCR DBSIZE FLUSHALL
-CONFIG GET COMMAND QUIT SHUTDOWN. Each lane serves one client at a time; others wait until one leaves. Keys and values are in the device's
-memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out.
+CONFIG GET COMMAND QUIT SHUTDOWN. Each lane serves some clients; where there are more than N, others wait until one leaves. Keys and values are in
+the device's memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out.
 
   --bind ADDRESS where to listen (default 127.0.0.1:6379; port 0: any that is free)
+  --clients N    at a time (default 256 on CPU lanes, 1024 on a GPU)
   --memory MiB   for keys and values (default 64)
   --buffer KiB   for what a client sends, and again for what it gets; a value has 1 KiB less at most (default 64)
 ";
@@ -27,7 +28,14 @@ memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gon
 const PROGRAM: Program = Program { name: "serve", help: &[HELP, cli::HELP], trouble: 1 };
 
 /// How often the host looks whether the kernel has ended.
-const LOOK: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the system's threads look for operations when nothing happens. They wake when a client speaks.
+const IDLE: Duration = Duration::from_millis(100);
+/// Clients by default, on CPU lanes and on a GPU; and the most.
+const CLIENTS: (u32, u32) = (256, 1024);
+const CLIENTS_MAX: u32 = 16_384;
+/// Bytes that the system takes or gives at a time, at most.
+const WIRE_BYTES_MAX: usize = 16 << 10;
 /// A shard of the table has room for some values of the largest size.
 const VALUES_OF_A_SHARD: usize = 16;
 
@@ -35,6 +43,7 @@ const VALUES_OF_A_SHARD: usize = 16;
 struct Task {
     options: Options,
     bind: SocketAddr,
+    clients: Option<u32>,
     memory: usize,
     buffer: usize,
 }
@@ -46,8 +55,9 @@ fn main() -> ExitCode {
 }
 
 fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 2, threads: 32 }, Grid { blocks: 8, threads: 32 });
+    let mut options = Options::new(Grid { blocks: 2, threads: 1 }, Grid { blocks: 128, threads: 32 });
     let (mut bind, mut memory, mut buffer) = (SocketAddr::from(([127, 0, 0, 1], 6379)), 64_usize, 64_usize);
+    let mut clients = None;
     line.read(|given, line| {
         match given {
             Given::Long(name @ "bind") => {
@@ -55,6 +65,7 @@ fn command(line: &mut CommandLine) -> Result<Task, Failure> {
                 bind =
                     text.parse().map_err(|_| format!("--{name} {text}: no address; say 127.0.0.1:6379"))?;
             }
+            Given::Long(name @ "clients") => clients = Some(line.number(name)?),
             Given::Long(name @ "memory") => memory = line.number(name)?,
             Given::Long(name @ "buffer") => buffer = line.number(name)?,
             other => return options.take(&other, line),
@@ -64,34 +75,44 @@ fn command(line: &mut CommandLine) -> Result<Task, Failure> {
     if !(4..=1 << 20).contains(&buffer) {
         return Err(format!("--buffer {buffer}: from 4 to 1048576 KiB").into());
     }
+    if let Some(clients) = clients
+        && !(1..=CLIENTS_MAX).contains(&clients)
+    {
+        return Err(format!("--clients {clients}: from 1 to {CLIENTS_MAX}").into());
+    }
     let least = 2 * VALUES_OF_A_SHARD * buffer / 1024;
     if memory < least.max(1) || memory > 1 << 20 {
         return Err(
             format!("--memory {memory}: from {} to 1048576 MiB with such a --buffer", least.max(1)).into()
         );
     }
-    Ok(Task { options, bind, memory: memory << 20, buffer: buffer << 10 })
+    Ok(Task { options, bind, clients, memory: memory << 20, buffer: buffer << 10 })
 }
 
 fn serve(task: &Task) -> Result<ExitCode, Failure> {
-    let Task { options, bind, memory, buffer } = task;
+    let Task { options, bind, clients, memory, buffer } = task;
     let listener =
         TcpListener::bind(bind).map_err(|error| format!("--bind {bind}: {}", cli::reason(&error)))?;
     listener.set_nonblocking(true)?;
+    send_at_once(&listener);
     let address = listener.local_addr()?;
     let listening = listener.as_raw_fd();
-    // A descriptor for each lane, the listening socket, and what the process has.
+    let wanted = |plan: &cli::Plan| clients.unwrap_or(if plan.is_gpu { CLIENTS.1 } else { CLIENTS.0 });
+    // A descriptor for each client, the listening socket, and what the process has.
     let (mut session, plan) = options.open(|plan| {
-        let files = cli::allow_files(plan.all_lanes().saturating_add(64));
-        plan.limit_lanes(files.saturating_sub(64));
-        Session::builder().files(plan.all_lanes() + 16)
+        let clients = wanted(plan);
+        let _ = cli::allow_files(clients.saturating_add(64));
+        let rings = options.rings.unwrap_or_else(rings_by_default).clamp(1, plan.warps().max(1));
+        let entries = entries_of_a_ring(clients.div_ceil(rings));
+        Session::builder().files(clients + 16).idle(IDLE).rings(rings).ring_entries(entries)
     })?;
+    let clients = wanted(&plan);
     let socket = session.register_file(OwnedFd::from(listener))?;
-    let job = prepare(&mut session, &plan, socket, *memory, *buffer)?;
+    let job = prepare(&mut session, &plan, socket, clients, *memory, *buffer)?;
     let job = session.place(job)?;
     let started = Instant::now();
     session.start::<serve_clients::Entry>(plan.grid, serve_clients::Arguments { job: job.handle() })?;
-    println!("listening on {address}, for {} clients at a time", plan.all_lanes());
+    println!("listening on {address}, for {clients} clients at a time");
     let mut asked = false;
     // Ends with the kernel.
     while !session.is_finished() {
@@ -115,12 +136,43 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Memory for the table and the lanes.
+/// Replies go out as they are sent, on every connection that this socket takes. One that cannot is slower.
+#[expect(unsafe_code, reason = "an option of a socket")]
+fn send_at_once(listener: &TcpListener) {
+    let on = 1_i32;
+    let length = libc::socklen_t::try_from(size_of_val(&on)).unwrap_or(0);
+    // SAFETY:
+    // - the option is a number of that length, borrowed for the call
+    unsafe {
+        libc::setsockopt(
+            listener.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NODELAY,
+            (&raw const on).cast(),
+            length,
+        )
+    };
+}
+
+/// Half of the cores are for the rings, up to four of them.
+fn rings_by_default() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(1, 4)
+}
+
+/// Entries of a ring that serves so many clients: a receive and a send of each, as many again, of which half are kept for others than those that
+/// wait for a client, and what a session has by itself.
+fn entries_of_a_ring(clients: u32) -> u32 {
+    (4 * (clients + 16) + 512).next_power_of_two().clamp(1024, 32_768)
+}
+
+/// Memory for the table, the places, and their buffers.
 #[expect(unsafe_code, reason = "memory that the kernel alone uses")]
 fn prepare(
     session: &mut Session,
     plan: &cli::Plan,
     listener: gpufs_device::file::Descriptor,
+    clients: u32,
     memory: usize,
     buffer: usize,
 ) -> Result<Job, Failure> {
@@ -128,16 +180,29 @@ fn prepare(
     // SAFETY:
     // - memory of the session's, which is zeroed and given to nothing else, and lives as long as its kernels
     let table = unsafe { Table::new(table, memory, VALUES_OF_A_SHARD * (buffer - SPARE_BYTES)) };
-    let part = 2 * buffer;
+    let places_of_a_lane = clients.div_ceil(plan.all_lanes());
+    let part = places_of_a_lane as usize * PLACE_BYTES;
     let total = part * plan.all_lanes() as usize;
-    let buffers = session.register_buffer(total)?;
+    let places = plan.scratch(session, total)?;
     // SAFETY:
-    // - registered memory, given to nothing else, which lives as long as the session
-    let buffers = unsafe { Parts::new(buffers.as_ptr() as u64, total, part) };
+    // - as above
+    let places = unsafe { Parts::new(places, total, part) };
+    let wire = buffer.min(WIRE_BYTES_MAX);
     Ok(Job {
         listener,
         table,
-        buffers,
+        places,
+        buffers: plan.scratch(session, 2 * buffer * clients as usize)?,
+        buffer_bytes: 2 * buffer as u64,
+        wire: session.register_buffer(2 * wire * clients as usize)?.as_ptr() as u64,
+        wire_bytes: 2 * wire as u64,
+        scratch: plan.scratch(session, SCRATCH_BYTES * plan.warps() as usize)?,
+        clients,
+        places_of_a_lane,
+        warps: plan.warps(),
+        next_warp: DeviceWord::new(0),
+        door: DeviceWord::new(0),
+        open: DeviceWord::new(0),
         stopping: DeviceWord::new(0),
         connections: DeviceWord64::new(0),
         requests: DeviceWord64::new(0),

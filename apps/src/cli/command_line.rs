@@ -32,9 +32,13 @@ impl Program {
         let mut line = CommandLine { parser: Parser::from_env(), name: self.name };
         match read(&mut line).and_then(work) {
             Ok(code) => code,
-            Err(error) if error.is::<HelpWanted>() => {
+            Err(error) if error.is::<Wanted>() => {
+                let text = match error.downcast_ref() {
+                    Some(Wanted::Version) => format!("{} (gpufs) {}", self.name, env!("CARGO_PKG_VERSION")),
+                    _ => self.help.join("\n").trim_end().to_owned(),
+                };
                 // A reader such as head(1) may have closed the pipe.
-                let _ = writeln!(io::stdout(), "{}", self.help.join("\n").trim_end());
+                let _ = writeln!(io::stdout(), "{text}");
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -64,26 +68,29 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Hands every argument but `--help` to `take`, which takes the values of options from the command line. It returns `false` for an argument
-    /// that the program does not have.
+    /// Hands every argument but `--help` and `--version` to `take`, which takes the values of options from the command line. It returns `false`
+    /// for an argument that the program does not have. `-h` and `-V` ask for the same where the program has no such options.
     ///
     /// # Errors
-    /// Such an argument; an error of `take`; `--help` was given, which [`Program::main`] answers.
+    /// Such an argument; an error of `take`; help or the version is wanted, which [`Program::main`] answers.
     pub fn read(
         &mut self,
         mut take: impl FnMut(Given<'_>, &mut Self) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         while let Some(argument) = self.parser.next()? {
             let (shown, is_known) = match argument {
-                Arg::Long("help") => return Err(HelpWanted.into()),
+                Arg::Long("help") => return Err(Wanted::Help.into()),
+                Arg::Long("version") => return Err(Wanted::Version.into()),
                 Arg::Long(name) => {
                     let name = name.to_owned();
                     let is_known = take(Given::Long(&name), self)?;
                     (format!("--{name}: unknown option"), is_known)
                 }
-                Arg::Short(letter) => {
-                    (format!("-{letter}: unknown option"), take(Given::Short(letter), self)?)
-                }
+                Arg::Short(letter) => match (take(Given::Short(letter), self)?, letter) {
+                    (false, 'h') => return Err(Wanted::Help.into()),
+                    (false, 'V') => return Err(Wanted::Version.into()),
+                    (is_known, _) => (format!("-{letter}: unknown option"), is_known),
+                },
                 Arg::Value(value) => {
                     let shown = format!("{}: one operand too many", value.to_string_lossy());
                     (shown, take(Given::Operand(value), self)?)
@@ -158,14 +165,17 @@ impl CommandLine {
     }
 }
 
-/// `--help` was given.
+/// What was asked for in the place of work.
 #[derive(Clone, Copy, Debug)]
-struct HelpWanted;
+enum Wanted {
+    Help,
+    Version,
+}
 
-impl fmt::Display for HelpWanted {
+impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("see --help")
     }
 }
 
-impl Error for HelpWanted {}
+impl Error for Wanted {}

@@ -57,24 +57,25 @@ impl Trouble {
 kernel! {
     /// Copies pieces until none is left. Any grid; a lane that gets no buffer returns.
     pub fn copy_pieces(fs: Fs, job: Shared<Job>) {
-        let job = job.get(fs);
-        let Some(buffer) = job.buffers.claim() else { return };
-        let buffer = buffer.into_slice();
-        let piece = buffer.len() as u64;
-        // Ends: each round takes a piece of the file.
-        loop {
-            // ORDERING: relaxed: the number is the claim.
-            let at = job.next.fetch_add_relaxed(piece);
-            if at >= job.bytes || job.failure.is_full() {
-                return;
+        job.with(fs, |job| {
+            let Some(buffer) = job.buffers.claim() else { return };
+            let buffer = buffer.into_slice();
+            let piece = buffer.len() as u64;
+            // Ends: each round takes a piece of the file.
+            loop {
+                // ORDERING: relaxed: the number is the claim.
+                let at = job.next.fetch_add_relaxed(piece);
+                if at >= job.bytes || job.failure.is_full() {
+                    return;
+                }
+                #[allow(clippy::cast_possible_truncation, reason = "at most the buffer's length")]
+                let count = piece.min(job.bytes - at) as usize;
+                if let Err(trouble) = copy_piece(fs, job, &mut buffer[..count], at) {
+                    job.failure.put(trouble);
+                    return;
+                }
             }
-            #[allow(clippy::cast_possible_truncation, reason = "at most the buffer's length")]
-            let count = piece.min(job.bytes - at) as usize;
-            if let Err(trouble) = copy_piece(fs, job, &mut buffer[..count], at) {
-                job.failure.put(trouble);
-                return;
-            }
-        }
+        });
     }
 }
 

@@ -12,7 +12,7 @@ kernel! {
         fs: Fs, log: File, pause_ns: u64, lines: u32, flush_every: u32, failed: Shared<Handoff<Errno>>,
     ) {
         if let Err(errno) = work(log, pause_ns, lines, flush_every) {
-            failed.get(fs).put(errno);
+            failed.with(fs, |failed| failed.put(errno));
         }
     }
 }

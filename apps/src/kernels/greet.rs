@@ -8,7 +8,7 @@ kernel! {
     /// Prints `lines` lines to each of the two, and leaves the first error. Any grid.
     pub fn say_hello(fs: Fs, file: File, lines: u32, failed: Shared<Handoff<Errno>>) {
         if let Err(errno) = say(fs, file, lines) {
-            failed.get(fs).put(errno);
+            failed.with(fs, |failed| failed.put(errno));
         }
     }
 }

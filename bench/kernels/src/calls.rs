@@ -130,7 +130,8 @@ kernel! {
     /// Every thread writes the same bytes again and again.
     pub fn write_streams(fs: Fs, job: Writes) {
         let times = Times(job.times);
-        let stream = match job.streams.get(fs)[(warp_index() % job.stream_count) as usize].get(fs) {
+        let which = (warp_index() % job.stream_count) as usize;
+        let stream = match job.streams.with(fs, |streams| streams[which]).get(fs) {
             Ok(stream) => stream,
             Err(errno) => return times.fail(errno),
         };
@@ -148,7 +149,7 @@ fn transfers(fs: Fs, job: &Transfers, writing: bool) {
     let warp = calling!();
     let (index, lane) = (u64::from(warp_index()), u64::from(Machine::lane()));
     let which = warp_index() % job.file_count;
-    let file = job.files.get(fs)[which as usize];
+    let file = job.files.with(fs, |files| files[which as usize]);
     let (pinned, device) = (job.pinned + index * job.piece, job.device + index * job.piece);
     let requests = lane < job.piece / job.request;
     let (bytes, at) = if requests { (job.request, lane * job.request) } else { (0, 0) };

@@ -8,6 +8,7 @@
 
 pub mod calls;
 pub mod paths;
+pub mod pending;
 pub mod rivals;
 pub mod steps;
 

@@ -87,7 +87,7 @@ fn each_file(
 kernel! {
     /// `stat` of every file.
     pub fn stat_all(fs: Fs, prefix: Shared<[u8; NAME_BYTES]>, length: u32, files: u64, times: u64) {
-        let name = Name::new(*prefix.get(fs), length);
+        let name = Name::new(prefix.with(fs, |prefix| *prefix), length);
         each_file(name, files, grid_threads(), Times(times), |path| match fs.stat(path)?.st_size {
             1 => Ok(()),
             _ => Err(Errno::IO),
@@ -105,7 +105,7 @@ kernel! {
         openers: u64,
         times: u64,
     ) {
-        let name = Name::new(*prefix.get(fs), length);
+        let name = Name::new(prefix.with(fs, |prefix| *prefix), length);
         let both = |path: &CStr| fs.close(fs.open(path, 0, 0)?);
         each_file(name, files, openers.min(grid_threads()), Times(times), both);
     }
@@ -121,7 +121,7 @@ kernel! {
         entries: u64,
         times: u64,
     ) {
-        let mut name = Name::new(*prefix.get(fs), length);
+        let mut name = Name::new(prefix.with(fs, |prefix| *prefix), length);
         let times = Times(times);
         let lanes = calling!();
         timed(times, 1, |_| {

@@ -2,12 +2,14 @@
 
 use core::ffi::CStr;
 use core::fmt;
-use core::num::NonZeroU16;
 
 /// One error number of Linux, 1 to 4095.
+///
+/// Any bytes are one, since it travels from kernels to the host, and a kernel that means harm may leave any there: what is no error's number is
+/// `EIO`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Errno(NonZeroU16);
+pub struct Errno(u16);
 
 macro_rules! errnos {
     ($($constant:ident = $value:literal, $name:literal, $text:literal;)*) => {
@@ -17,14 +19,14 @@ macro_rules! errnos {
             /// The symbolic name, or `None` for a number that has none.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
-                match self.0.get() {
+                match self.number() {
                     $($value => Some($name),)*
                     _ => None,
                 }
             }
             /// What the number says, in the C library's words (`strerror(3)`), with a NUL behind it.
             const fn terminated(self) -> &'static str {
-                match self.0.get() {
+                match self.number() {
                     $($value => concat!($text, "\0"),)*
                     _ => "Unknown error\0",
                 }
@@ -176,10 +178,7 @@ impl Errno {
     pub const fn from_number(number: i32) -> Self {
         assert!(number >= 1 && number <= 4095, "an errno is between 1 and 4095");
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-        match NonZeroU16::new(number as u16) {
-            Some(value) => Self(value),
-            None => unreachable!(),
-        }
+        Self(number as u16)
     }
     /// What the number says, in the C library's words (`strerror(3)`); "Unknown error" for one that has no name.
     #[must_use]
@@ -205,16 +204,13 @@ impl Errno {
         if number < 1 || number > 4095 {
             return None;
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-        match NonZeroU16::new(number as u16) {
-            Some(value) if Self(value).name().is_some() => Some(Self(value)),
-            _ => None,
-        }
+        let errno = Self::from_number(number);
+        if errno.name().is_some() { Some(errno) } else { None }
     }
-    /// The number, positive, as `errno(3)` has it.
+    /// The number, 1 to 4095, as `errno(3)` has it.
     #[must_use]
     pub const fn number(self) -> i32 {
-        self.0.get() as i32
+        if self.0 >= 1 && self.0 <= 4095 { self.0 as i32 } else { 5 }
     }
     /// Splits a system call's result: a count, or an error where it is negative (`io_uring_enter(2)`: `res`).
     ///
@@ -271,6 +267,24 @@ impl embedded_io::Error for Errno {
             Self::NOSYS | Self::OPNOTSUPP => ErrorKind::Unsupported,
             Self::NOMEM => ErrorKind::OutOfMemory,
             _ => ErrorKind::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Errno;
+
+    /// Whatever lies in memory that a kernel writes is an error, and its number one that negates to a system call's result.
+    #[test]
+    fn any_bytes_are_an_error() {
+        for word in 0..=u16::MAX {
+            let errno = Errno(word);
+            let known = (1..=4095).contains(&word);
+            assert_eq!(errno.number(), if known { i32::from(word) } else { Errno::IO.number() });
+            assert_eq!(Errno::from_number(errno.number()).text(), errno.text());
+            assert_eq!(Errno::known(errno.number()).is_some(), errno.name().is_some());
+            assert_eq!(Errno::check(-errno.number()).unwrap_err().number(), errno.number());
         }
     }
 }

@@ -24,7 +24,7 @@ macro_rules! opcodes {
 
 opcodes! {
     SERVICE_READLINK = 0, "`readlinkat(2)`.";
-    SERVICE_READDIR = 1, "`getdents64(2)` from a position, as [`Dirent`]s.";
+    SERVICE_READDIR = 1, "`getdents64(2)` from a position, as a [listing](LISTING_HEAD_BYTES).";
     SERVICE_TRUNCATE = 2, "`truncate(2)`.";
     SERVICE_CHMOD = 3, "`fchmodat2(2)`.";
     SERVICE_FCHMOD = 4, "`fchmod(2)`.";
@@ -58,10 +58,42 @@ opcodes! {
     SERVICE_MEMORY_FILE = 0x31, "`memfd_create(2)`, and `ftruncate(2)` of it.";
     SERVICE_RESIZE = 0x32, "`ftruncate(2)`, which io_uring has since Linux 6.9.";
     SERVICE_DUPLICATE = 0x33, "`fcntl(2)`: `F_DUPFD_CLOEXEC`.";
+    SERVICE_OPENDIR = 0x34, "`openat(2)` of a directory, and its first [listing](LISTING_HEAD_BYTES).";
+    SERVICE_CHDIR = 0x35, "`chdir(2)`, or `fchdir(2)` without a path: of the whole process.";
+    SERVICE_UMASK = 0x36, "`umask(2)`: of the whole process.";
 }
 
-/// In the result of [`SERVICE_READDIR`]: the directory ends after these entries.
+/// With the count of a listing: the directory ends after these entries.
 pub const READDIR_END: u32 = 1 << 30;
+/// Where the entries of a listing begin: the next entries of a directory in a stretch of memory.
+///
+/// ```text
+/// 0 count, with READDIR_END (4) · 0 (4)
+/// 8 entries as getdents64(2) gives them, each at a multiple of 8:
+///     d_ino(8) d_off(8) d_reclen(2) d_type(1) d_name with its NUL and zeros up to the multiple
+///   …
+///   last 2 · (count + 1) bytes: where the entries begin and the last one ends, in units of 8 bytes, from the last 2 bytes downwards
+/// ```
+///
+/// So a lane finds its entry without a look at those before.
+pub const LISTING_HEAD_BYTES: u32 = 8;
+/// Bytes of a listing at least: any entry fits.
+pub const LISTING_BYTES_MIN: u32 = 512;
+/// Bytes of a listing at most: of the units of 8 bytes there are 2¹⁶.
+pub const LISTING_BYTES_MAX: u32 = 512 << 10;
+/// Bytes of an entry at least.
+const ENTRY_BYTES_MIN: u32 = 24;
+
+/// The most bytes of entries that a listing in so many bytes holds, however short they are.
+#[must_use]
+pub const fn listing_entries_bytes(bytes: u32) -> u32 {
+    (bytes - LISTING_HEAD_BYTES - 8) / (ENTRY_BYTES_MIN + 2) * ENTRY_BYTES_MIN
+}
+/// Where in a listing of so many bytes it says where entry `index` begins.
+#[must_use]
+pub const fn listing_place(bytes: u32, index: u32) -> u32 {
+    bytes - 2 * (index + 1)
+}
 
 /// Whether an operation of io_uring is one on paths that the kernel never does at once: it hands each to a worker thread of its own. The service
 /// ring takes these too ([R-SERVE-6]).
@@ -95,7 +127,7 @@ pub struct Dirent {
     pub d_reclen: u16,
     /// `DT_*`: what kind of file it is, 0 where the file system does not say.
     pub d_type: u8,
-    /// The name, which ends with a NUL.
+    /// The name, which ends with a NUL. What follows that means nothing.
     pub d_name: [u8; 256],
 }
 const_assert_eq!(size_of::<Dirent>(), 280);
@@ -165,11 +197,18 @@ impl Sqe {
     pub const fn readlink(dirfd: i32, path: u64, into: u64, bytes: u32) -> Self {
         Self { fd: dirfd, addr: path, off: into, len: bytes, ..Self::service(SERVICE_READLINK) }
     }
-    /// The next entries of a directory after `position`, 0 for its start: up to `count` [`Dirent`]s to `into`. Completes with how many, and with
-    /// [`READDIR_END`] where there are no more. The position after one is its `d_off`.
+    /// The next entries of a directory after `position`, 0 for its start: a listing in the `bytes` bytes at `into`, which is a multiple of 8.
+    /// Completes with its count, and with [`READDIR_END`] where there are no more. The position after an entry is its `d_off`.
     #[must_use]
-    pub const fn readdir(fd: i32, position: u64, into: u64, count: u32) -> Self {
-        Self { fd, off: position, addr: into, len: count, ..Self::service(SERVICE_READDIR) }
+    pub const fn readdir(fd: i32, position: u64, into: u64, bytes: u32) -> Self {
+        Self { fd, off: position, addr: into, len: bytes, ..Self::service(SERVICE_READDIR) }
+    }
+    /// Opens the directory that the NUL-terminated string at `path` names, and puts its first entries as a listing in the `bytes` bytes at `into`,
+    /// a multiple of 8; with 0 bytes it only opens. Completes with a descriptor of the process, which closes on `execve(2)`. Where the directory
+    /// opens and cannot be read, the listing is empty and not the end.
+    #[must_use]
+    pub const fn opendir(dirfd: i32, path: u64, into: u64, bytes: u32) -> Self {
+        Self { fd: dirfd, addr: path, off: into, len: bytes, ..Self::service(SERVICE_OPENDIR) }
     }
     /// `truncate(2)` of the NUL-terminated string at `path`.
     #[must_use]
@@ -210,6 +249,17 @@ impl Sqe {
     #[must_use]
     pub const fn getcwd(into: u64, bytes: u32) -> Self {
         Self { addr: into, len: bytes, ..Self::service(SERVICE_GETCWD) }
+    }
+    /// `chdir(2)` to the NUL-terminated string at `path`, or `fchdir(2)` to the open directory `fd` where that is 0: of the process. Completes
+    /// with 0.
+    #[must_use]
+    pub const fn chdir(fd: i32, path: u64) -> Self {
+        Self { fd, addr: path, ..Self::service(SERVICE_CHDIR) }
+    }
+    /// `umask(2)` of the process. Completes with the mask that was.
+    #[must_use]
+    pub const fn umask(mask: u32) -> Self {
+        Self { len: mask, ..Self::service(SERVICE_UMASK) }
     }
     /// `flock(2)` with `LOCK_NB`, whether `operation` has it or not.
     #[must_use]
@@ -275,6 +325,17 @@ mod tests {
         for (index, (name, code)) in SERVICES.iter().enumerate() {
             assert!(*code >= SERVICE_OPCODES, "{name}");
             assert!(SERVICES[..index].iter().all(|(_, other)| other != code), "{name}");
+        }
+    }
+
+    #[test]
+    fn entries_of_a_listing_and_their_places_fit() {
+        for bytes in (LISTING_BYTES_MIN..=LISTING_BYTES_MAX).step_by(512) {
+            let entries = listing_entries_bytes(bytes);
+            let places = listing_place(bytes, entries / ENTRY_BYTES_MIN);
+            assert!(LISTING_HEAD_BYTES + entries <= places && places < bytes, "{bytes}");
+            assert!(entries.is_multiple_of(8) && entries as usize > size_of::<Dirent>(), "{bytes}");
+            assert!(u16::try_from((LISTING_HEAD_BYTES + entries) / 8).is_ok(), "{bytes}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::constants::{
     IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_READV,
     IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
     IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC, IOSQE_FIXED_FILE,
+    IOSQE_IO_HARDLINK, IOSQE_IO_LINK,
 };
 
 /// A submission queue entry, 64 bytes.
@@ -281,6 +282,14 @@ impl Sqe {
     pub const fn with_worker(self) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "the flag is bit 4")]
         Self { flags: self.flags | IOSQE_ASYNC as u8, ..self }
+    }
+    /// The same entry, behind which the next one of its batch begins, when it has ended well, or with `always` whenever it has ended
+    /// ([R-CHAIN-2]).
+    #[must_use]
+    pub const fn with_next(self, always: bool) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the flags are bits 2 and 3")]
+        let link = (if always { IOSQE_IO_HARDLINK } else { IOSQE_IO_LINK }) as u8;
+        Self { flags: self.flags | link, ..self }
     }
     /// The same open or close, for a slot of the registered files rather than for a descriptor
     /// (`io_uring_prep_openat_direct(3)`). `slot` is below `u32::MAX - 1`.

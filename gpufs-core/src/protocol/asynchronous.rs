@@ -1,4 +1,6 @@
-//! Operations that a lane starts, and looks at later or never. The lane that has started one has its *handle*, which says where it is.
+//! Operations that a lane starts, and looks at later or never. Several that are carried out in order are [`chains`](super::chains).
+//!
+//! The lane that has started one has its *handle*, which says where it is.
 //!
 //! **R-ASYNC-1** *A start waits for no asynchronous operation.* Before it claims slots, a start counts its operations among those that may
 //! never end ([`Queue::begin_waits`](crate::Queue::begin_waits), [R-8]) and gets the staging memory that they need. For each lane it gets both
@@ -17,7 +19,8 @@
 //! **R-ASYNC-4** *A cancel is an operation of its own* (`IORING_OP_ASYNC_CANCEL`), which ends by itself, and which its lane waits for. It goes
 //! through the ring of its target and names the target's `user_data`, slot and generation, so it can meet no other operation. Its completion says
 //! nothing of the target's: that one comes before or after, with `ECANCELED`, `EINTR`, or the result of an operation that was faster. Only that
-//! one ends [R-ASYNC-3]'s hold. Only lanes that hold a handle name its operation: no cancel meets the write of a stream's block.
+//! one ends [R-ASYNC-3]'s hold. A cancel that finds its target on its way between two states may do nothing; it can be repeated, since a later one
+//! meets the same operation or none. Only lanes that hold a handle name its operation: no cancel meets the write of a stream's block.
 //!
 //! **R-ASYNC-5** *Asynchronous operations have staging memory of their own*
 //! ([`async_buffers`](crate::resources::ResourcesParts::async_buffers)), for which no lane waits. So lanes that wait for a staging buffer or for a
@@ -30,8 +33,8 @@
 //! the session, its staging memory.
 //!
 //! **R-ASYNC-7** *A deadline is a wait that ends with a cancel.* The lane that waits looks at the clock, submits [R-ASYNC-4]'s cancel when the
-//! time is over, and waits for the target's completion, which by then comes soon. No `LINK_TIMEOUT` is used: it would take a second slot for each
-//! operation, both in one claim, and the mode of host threads has no links. For a lane that does not wait, nothing is late.
+//! time is over, a few times if need be, and waits for the target's completion, which by then comes soon. No `LINK_TIMEOUT` is used: it would
+//! take a second slot for each operation, all the time that it is in flight. For a lane that does not wait, nothing is late.
 //!
 //! **R-ASYNC-8** *A wait for another party may have a limit*, the session's. A lane that polls for it ([R-8]) cancels its poll then, as in
 //! [R-ASYNC-7], and gives its slot back; one that rests between two tries holds nothing. Both return `ETIMEDOUT`, and with the call's end its

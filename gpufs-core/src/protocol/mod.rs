@@ -7,7 +7,11 @@
 //! | [`progress`] | why every wait ends: `[L-PROGRESS a]` to `[L-PROGRESS e]` |
 //! | [`sharing`] | the rules of streams that several threads open by the same path: `[R-SHARE-1]` to `[R-SHARE-6]` |
 //! | [`asynchronous`] | operations that nobody waits for yet: `[R-ASYNC-1]` to `[R-ASYNC-8]`, and their proofs |
-//! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-6]` |
+//! | [`chains`] | operations that the kernel carries out in order: `[R-CHAIN-1]` to `[R-CHAIN-5]`, and their proofs |
+//! | [`channels`] | channels between host and kernel: `[R-CHANNEL-1]` to `[R-CHANNEL-8]`, and their proofs |
+//! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-9]` |
+//! | [`caching`] | pages of files in device memory: `[R-CACHE-1]` to `[R-CACHE-7]`, and their proofs |
+//! | [`renewal`] | a ring that is made anew below its queue: `[R-RENEW-1]` to `[R-RENEW-4]`, and the proof |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!
 //! A name in bold is defined where it stands, once. A name in brackets is a citation. `cargo xtask tidy` compares the two. Decisions,
@@ -54,12 +58,19 @@
 //! | ring service | whatever serves the ring on the host's side: the kernel's thread, or the host's |
 //! | handle | what a lane has of an asynchronous operation that it started: ring, token and round |
 //! | round | the time between two ends of kernels at which the host has ended all asynchronous operations |
+//! | chain, link | operations of one batch of which each begins when the one before has ended; one of them |
+//! | frame | room for one page of a file in device memory; a page has its place in one *set* of them |
+//! | pin, guard | what keeps a page in its frame: while a lane uses it, and while a lane keeps it |
 //! | service ring | the ring for operations that io_uring does not have; host threads serve it |
 //! | service | an operation of the service ring, or a function of the program that it calls |
 
 pub mod asynchronous;
+pub mod caching;
+pub mod chains;
+pub mod channels;
 pub mod progress;
 pub mod proofs;
+pub mod renewal;
 pub mod rules;
 pub mod services;
 pub mod sharing;

@@ -26,18 +26,34 @@
 //! **R-SERVE-6** *Operations on paths are services.* `statx`, `unlinkat`, `renameat`, `mkdirat`, `symlinkat` and `linkat` have operation codes of
 //! io_uring, but Linux never does them at once: it hands each to a worker thread, which it wakes for it. So they go to the service ring, whose
 //! workers make the system call and take several at a time. `openat` and `close` stay on the rings of I/O: Linux does them at once where it can,
-//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open.
+//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open. `opendir` is [R-SERVE-9]'s.
 //!
 //! **R-SERVE-7** *In a sandbox, what names memory or paths by itself is a service.* The rings of I/O then refuse every operation whose
 //! addresses the kernel does not hold against registered memory: `openat` and each `statx`, with `close`, go to the ring for services as
-//! well, and a transfer of several pieces goes through staging memory. The journal has no notes of such an open ([R-SERVE-4] holds as it
-//! stands): what a kernel opened is closed with the sandbox's own table of descriptors.
+//! well, and a transfer of several pieces goes through staging memory. What sends to a
+//! socket or receives from one by a socket's own call, and `accept`, are services there, too: no ring looks at the addresses of sockets. The
+//! journal has no notes of such an open ([R-SERVE-4] holds as it stands): what a kernel opened is closed with the sandbox's own table of descriptors.
 //!
 //! **R-SERVE-8** *What sets a socket up is a service.* io_uring has parts of it since Linux 5.19 to 6.11, and it is done once for a connection at
 //! most. What moves bytes, `accept`, and waiting stay on the rings of I/O ([R-8]). A `connect` is begun by a service, which does not wait; its lane
 //! waits by a poll and asks again what came of it. A `poll` of several descriptors looks by a service; to wait, it has the host make one descriptor
 //! that is ready when one of them is, and polls that on its ring of I/O: one slot, however many there are. The host closes what a session leaves of
 //! these.
+//!
+//! **R-SERVE-9** *A directory is read ahead, by a service.* `opendir` is one operation: it opens, and gives the first entries; the next come as many
+//! at a time as the directory's *listing* holds, with whether they are the last. The listing is memory of a pool of its own
+//! ([`listings`](crate::resources::ResourcesParts::listings)), for which no lane waits: where none is free, a call reads into staging memory, and
+//! keeps nothing. So however many directories are open, no call's memory is theirs, and [L-PROGRESS c] holds as it stands. The listing belongs to
+//! the directory ([`Listing`](crate::listing::Listing)), and its lock guards it:
+//!
+//! a. It is claimed, filled, read and given back by lanes that have the lock. While an operation fills it, it is not the directory's, so a lane
+//!    that is gone leaves nothing to others that the host still writes; the host frees such memory when nothing is in flight.
+//! b. Whoever closes a directory first takes its entry out of use, by one exchange of its flags, then takes the lock, and under it the listing.
+//!    A lane that has the lock and finds the entry out of use puts nothing in. So nothing stays in an entry that is free, and nobody reads a
+//!    listing that another directory has. The wait ends, since the lock's holder waits for the host alone ([L-PROGRESS e]).
+//!
+//! The entries of a listing come after the position that it names: a seek makes it worthless without a word to it. The open is not in the journal
+//! until its lane has the descriptor ([R-SERVE-4]); a result that nobody takes is closed where the worker finds that out.
 //!
 //! # No state of its own
 //!

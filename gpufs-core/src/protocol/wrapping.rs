@@ -24,5 +24,8 @@
 //! | lines | the cursor of [`readahead`](crate::stream::readahead); `base` of a place | 43; 40 | 6 hours; 46 minutes | past [`Lines::SPENT`](crate::stream::readahead::Lines::SPENT), 2³⁹, 23 minutes, lines count as closed, and are opened from 0 on again under the lock | `wrapping.rs::lines_that_are_read_ahead_are_numbered_anew_in_time` |
 //! | lines of a block | a place's `lines` | 24 | – | a block has 2²⁰ bytes at most | `fgets.rs` |
 //! | callers of lines, `progressing`, `freeing` | [`readahead`](crate::stream::readahead), streams | 20; 32 | – | lanes that are present: a GPU holds some 300,000 | `loom_lines.rs` |
+//! | mappings of an entry | [`Mapping`](crate::cache::Mapping) | 31 | 12 hours, if all were one entry's | the number runs on. A handle kept so long after `unmap` would name another file | – |
+//! | pins, guards of a page | [`cache`](crate::cache) | 24 | – | lanes that are present | `cache.rs` |
 //! | a stream's openings | `generation`; a `File` of Rust | 31 | 12 hours, if all were one entry's | the number runs on. A `File` kept so long after it was closed would name another stream. `fopen` takes one of the free entries at random: with 250 free ones that is 4 months | `wrapping.rs::handles_of_c_come_again_late` |
 //! | ... in a handle of C | the handle | 22 | 84 seconds, if all were one entry's | the same: with 250 free entries 6 hours | the same |
+//! | places of a [`channel`](crate::channel) | cursors, turns | 32 | minutes | they run free: a turn is compared by its distance, and at most the capacity are in use. A claim that was suspended for exactly 2³² places could succeed late | `channel.rs::places_come_round` |

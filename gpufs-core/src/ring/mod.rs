@@ -83,7 +83,7 @@ impl Queue {
         Self { parts, head_step }
     }
 
-    /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before.
+    /// Continues the indices of a ring on which `used` operations were submitted, completed and consumed before. [R-RENEW-3].
     ///
     /// # Safety
     /// No other thread uses the queue. It is new, with words of zero; or nothing is in flight, every slot is free, and the ring below is another one.

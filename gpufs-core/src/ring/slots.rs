@@ -180,6 +180,17 @@ impl Queue {
         admitted
     }
 
+    /// [`Queue::begin_waits`] of up to `wanted` chains of so many `links`, each whole or not at all: how many. One lane, for its warp. [R-CHAIN-1].
+    #[must_use]
+    pub fn begin_chains(&self, wanted: u32, links: u32) -> u32 {
+        let admitted = self.begin_waits(wanted * links);
+        let rest = admitted % links;
+        if rest > 0 {
+            self.end_waits(rest);
+        }
+        admitted / links
+    }
+
     /// Lets another begin.
     pub fn end_wait(&self) {
         self.end_waits(1);

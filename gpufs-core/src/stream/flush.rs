@@ -1,9 +1,34 @@
 //! Under the lock: writing everything that was accepted, and what of it is not in the file yet.
 
-use super::{Progress, State, Stream};
+use super::{BLOCKS_MAX, Progress, State, Stream};
 use crate::resources::Resources;
 
 impl Stream {
+    /// Whether the sizes and the file of a stream that is written are as calls leave them: what indices and loops follow. For the host, which works
+    /// on what a kernel could write over.
+    #[must_use]
+    pub fn is_plausible(&self, resources: &Resources) -> bool {
+        // ORDERING: relaxed throughout: constant while the stream is written.
+        let (shift, count, file) = (self.block_shift.peek(), self.block_count.peek(), self.file.peek());
+        let most = u64::from(resources.stream_buffers.buffer_bytes);
+        1_u64.checked_shl(shift).is_some_and(|bytes| bytes <= most)
+            && count.is_power_of_two()
+            && count as usize <= BLOCKS_MAX
+            && (file as usize) < resources.files().len()
+    }
+    /// [`Stream::is_plausible`], and the same of its blocks. While no kernel runs.
+    #[must_use]
+    pub fn has_plausible_blocks(&self, resources: &Resources) -> bool {
+        self.is_plausible(resources)
+            && self.places().all(|block| {
+                // ORDERING: relaxed: no kernel runs.
+                let (written, committed) = (block.written.peek(), block.committed());
+                let ring = block.state.token().map_or(0, |token| token.parts().0);
+                (ring as usize) < resources.queues().len()
+                    && written <= committed
+                    && u64::from(committed) <= self.block_bytes()
+            })
+    }
     /// One step of writing all full blocks; an unfinished one stays. The lock's holder, when quiet; comes again until it says `Done`,
     /// when nothing is in flight, or `Failed`.
     pub fn settle_writes_step(&self, resources: &Resources, ring: u32) -> Progress {

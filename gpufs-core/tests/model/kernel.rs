@@ -7,7 +7,7 @@ use crate::chance::Chance;
 use crate::rig::{Rig, Shape};
 use crate::world::{Model, Stage, Temper};
 use gpufs_core::Operation;
-use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP, Sqe};
+use gpufs_core::abi::{Cqe, IORING_SQ_NEED_WAKEUP, IOSQE_IO_LINK, Sqe};
 use gpufs_core::word::wake_fence;
 
 const GARBAGE_SQE: Sqe = Sqe {
@@ -167,7 +167,14 @@ impl Kernel {
             // Only strays can be in the way.
             return;
         }
-        let index = self.pending.swap_remove(chance.below(self.pending.len()));
+        // A link of a chain ends when the one before it has.
+        let before = |index: usize| index.checked_sub(1).map(|before| model.operations[before]);
+        let follows = |index| before(index).filter(|before| before.sqe.flags != 0);
+        let may_end = |index: &usize| follows(*index).is_none_or(|before| before.stage >= Stage::Posted);
+        let place = chance.index_where(&self.pending, may_end).expect("the first of a chain may end");
+        let index = self.pending.swap_remove(place);
+        let is_over = follows(index)
+            .is_some_and(|before| u32::from(before.sqe.flags) == IOSQE_IO_LINK && before.res < 0);
         let known = &mut model.operations[index];
         known.res = match chance.below(4) {
             0 => -i32::try_from(chance.below(133)).expect("small"),
@@ -175,6 +182,9 @@ impl Kernel {
             2 => i32::MIN,
             _ => u32::try_from(chance.word() >> 32).expect("half").cast_signed(),
         };
+        if is_over {
+            known.res = -125;
+        }
         known.stage = Stage::Posted;
         let token = known.operation.token();
         let cqe =

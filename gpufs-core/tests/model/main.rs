@@ -64,8 +64,15 @@ fn shape() -> impl Strategy<Value = Shape> {
 
 fn warp() -> impl Strategy<Value = WarpPlan> {
     let width = prop_oneof![4 => 1..=8u32, 2 => 1..=32u32, 1 => Just(64)];
-    (width, 1..=40u32, any::<bool>(), any::<bool>(), any::<u32>()).prop_map(
-        |(width, operations, keeps, starts, hint)| WarpPlan { width, operations, keeps, starts, hint },
+    (width, 1..=40u32, any::<[bool; 3]>(), any::<u32>()).prop_map(
+        |(width, operations, [keeps, starts, chains], hint)| WarpPlan {
+            width,
+            operations,
+            keeps,
+            starts,
+            chains,
+            hint,
+        },
     )
 }
 

@@ -53,12 +53,17 @@ pub(crate) struct Warp {
     former: Option<Operation>,
     /// Operations that it has left in flight, each in its slot.
     left: Vec<Operation>,
+    /// Links of the chain that it is about, which are counted.
+    links: u32,
+    /// Slots that it has for them, until it has all.
+    gathered: Vec<Slot>,
 }
 
 impl Warp {
     pub(crate) fn new(plan: WarpPlan) -> Self {
         let (phase, claim, lanes) = (Phase::Claim, None, Vec::new());
-        Self { plan, phase, claim, lanes, draining: None, former: None, left: Vec::new() }
+        let (left, gathered) = (Vec::new(), Vec::new());
+        Self { plan, phase, claim, lanes, draining: None, former: None, left, links: 0, gathered }
     }
     pub(crate) const fn add(&mut self, operations: u32) {
         self.plan.operations += operations;
@@ -73,6 +78,11 @@ impl Warp {
     /// Operations that it has left in flight.
     pub(crate) const fn left_in_flight(&self) -> usize {
         self.left.len()
+    }
+
+    /// Links that it has counted.
+    pub(crate) const fn counted(&self) -> usize {
+        self.links as usize
     }
 
     /// One step.
@@ -102,6 +112,13 @@ impl Warp {
 
     fn claim(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         let wanted = self.plan.width.min(self.plan.operations);
+        if self.links > 0 {
+            return self.gather(rig, model, chance);
+        }
+        if self.plan.chains && chance.once_in(2) {
+            self.links = rig.queue.begin_chains(1, wanted) * wanted;
+            return;
+        }
         let Some(claim) = rig.queue.claim(wanted, self.plan.hint) else {
             assert!(model.free.is_empty(), "a claim fails only while no slot is free");
             return self.begin_to_drain(rig, chance);
@@ -113,6 +130,21 @@ impl Warp {
         }
         self.claim = Some(claim);
         self.begin_batch(slots);
+    }
+
+    /// Claims one more slot for the chain that was counted, or drains, with those that it has.
+    fn gather(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
+        let Some(claim) = rig.queue.claim(1, self.plan.hint) else {
+            assert!(model.free.is_empty(), "a claim fails only while no slot is free");
+            return self.begin_to_drain(rig, chance);
+        };
+        let slot = Slot(claim.item(0));
+        assert!(model.free.remove(&slot.0), "a slot is claimed only while it is free");
+        self.gathered.push(slot);
+        if self.gathered.len() == self.links as usize {
+            let slots = std::mem::take(&mut self.gathered);
+            self.begin_batch(slots);
+        }
     }
 
     fn begin_batch(&mut self, slots: Vec<Slot>) {
@@ -146,9 +178,11 @@ impl Warp {
         model.publisher.get_or_insert(ticket.0);
         let drawn = u32::try_from(model.operations.len()).expect("few operations");
         assert_eq!(ticket, Ticket(rig.shape.first_ticket).plus(drawn), "tickets are drawn in order");
+        let always = chance.once_in(3);
         for (rank, lane) in (0..).zip(&self.lanes) {
             let operation = lane.operation.expect("armed");
             let sqe = sqe_of(operation, ticket.plus(rank));
+            let sqe = if rank + 1 < self.links { sqe.with_next(always) } else { sqe };
             let other = model.by_token.insert(operation.token(), model.operations.len());
             assert!(other.is_none(), "a token stands for one operation");
             model.operations.push(Known { operation, sqe, stage: Stage::Reserved, res: 0 });
@@ -180,14 +214,14 @@ impl Warp {
         self.phase = Phase::Wait;
     }
 
-    fn wait(&mut self, rig: &Rig, model: &Model, chance: &mut Chance) {
+    fn wait(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         let Some(index) = chance.index_where(&self.lanes, |lane| !lane.done) else {
-            return self.end_batch(chance);
+            return self.end_batch(rig, model, chance);
         };
         if chance.once_in(3) {
             return self.begin_to_drain(rig, chance);
         }
-        if self.plan.starts && chance.once_in(4) && self.leave(rig) {
+        if self.plan.starts && self.links == 0 && chance.once_in(4) && self.leave(rig) {
             return;
         }
         let operation = self.lanes[index].operation.expect("armed");
@@ -240,8 +274,19 @@ impl Warp {
     }
 
     /// Goes on in the same slots, or gives them back.
-    fn end_batch(&mut self, chance: &mut Chance) {
+    fn end_batch(&mut self, rig: &Rig, model: &mut Model, chance: &mut Chance) {
         self.former = self.lanes[chance.below(self.lanes.len())].operation;
+        if self.links > 0 {
+            for operation in self.lanes.iter().filter_map(|lane| lane.operation) {
+                // SAFETY:
+                // - claimed by this warp, and complete; released here alone
+                rig.queue.release(unsafe { SlotClaim::of(operation) });
+                assert!(model.free.insert(operation.slot.0), "a slot is released once");
+            }
+            rig.queue.end_waits(std::mem::take(&mut self.links));
+            self.phase = if self.plan.operations == 0 { Phase::Finished } else { Phase::Claim };
+            return;
+        }
         if self.plan.keeps && self.plan.operations as usize >= self.lanes.len() && !chance.once_in(4) {
             return self.begin_batch(self.lanes.iter().map(|lane| lane.slot).collect());
         }

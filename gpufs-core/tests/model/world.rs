@@ -19,6 +19,8 @@ pub(crate) struct WarpPlan {
     pub(crate) keeps: bool,
     /// Whether it leaves operations in flight now and then, and goes on with others, as an asynchronous call does ([R-ASYNC-3]).
     pub(crate) starts: bool,
+    /// Whether its batches are chains, where so many operations may be in flight without an end ([R-CHAIN-1]).
+    pub(crate) chains: bool,
     /// Where it looks for slots first.
     pub(crate) hint: u32,
 }
@@ -92,6 +94,11 @@ impl Model {
     pub(crate) fn of_ticket(&mut self, ticket: u32) -> &mut Known {
         let index = ticket.wrapping_sub(self.shape.first_ticket);
         self.operations.get_mut(index as usize).expect("a ticket that was never drawn")
+    }
+    /// The operation before a ticket.
+    pub(crate) fn before(&self, ticket: u32) -> Option<Known> {
+        let index = ticket.wrapping_sub(self.shape.first_ticket).checked_sub(1)?;
+        Some(self.operations[index as usize])
     }
     /// What the queue must say of an operation.
     pub(crate) fn outcome(&self, operation: Operation) -> Outcome {
@@ -217,8 +224,12 @@ impl World {
         assert_eq!(tail, self.model.tail(), "the tail stands behind the last ready ticket that has no gap");
         let unread = tail.wrapping_sub(self.kernel.head());
         assert!(unread <= shape.capacity, "{unread} unread entries");
+        if let Some(last) = self.model.before(tail) {
+            assert_eq!(last.sqe.flags, 0, "the tail stands inside a chain");
+        }
         assert_eq!(self.rig.queue.free_slots() as usize, self.model.free.len());
         let left: usize = self.warps.iter().map(Warp::left_in_flight).sum();
+        let left = left + self.warps.iter().map(Warp::counted).sum::<usize>();
         assert_eq!(self.rig.queue.waits() as usize, left, "what was left in flight is counted");
         assert!(left <= shape.capacity as usize / 2, "{left} are left in flight");
         let in_ring = self.rig.cq_tail().peek().wrapping_sub(self.rig.cq_head().peek());

@@ -78,6 +78,7 @@ pub(crate) fn session_of(queue: &Queue, file: &OpenFile, stream: &Stream) -> Res
         coalescing_buffers: pool,
         line_buffers: pool,
         async_buffers: pool,
+        listings: pool,
         deadline_ns: 0,
         wait_limit_ns: 0,
         blocks_per_stream: 1,

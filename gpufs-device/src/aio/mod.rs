@@ -19,12 +19,17 @@
 //! }
 //! ```
 //!
+//! [`Fs::start_chain`](crate::Fs::start_chain) starts several that the kernel carries out in order, such as a write and then a sync.
+//!
 //! # Memory
 //!
 //! The bytes of an operation lie in memory of the session, which belongs to the operation until it is complete. A write copies them there when it
 //! is started, and [`Pending::wait_into`] copies what was read out of it. So nothing of the caller's is lent to the kernel: a [`Pending`] may be
 //! moved, dropped or forgotten at any time, and no memory is reused too early ([R-ASYNC-3]). One that is dropped before it is complete goes on. What
 //! it holds comes back when the session synchronizes; an error is then counted, like that of every call at which nobody looked.
+//!
+//! The exceptions are [`Fs::start_recv`](crate::Fs::start_recv) and [`Fs::start_send`](crate::Fs::start_send), which are unsafe: a server's
+//! connections keep buffers of their own, and the kernel reads and writes them where they are.
 //!
 //! # Bounds
 //!
@@ -36,7 +41,7 @@
 //! | what | how many |
 //! |---|---|
 //! | operations in flight on a ring, with lanes that wait for pipes and terminals | half of the ring's entries that no stream buffer needs: 352 by default (`Builder::ring_entries`) |
-//! | memory | an eighth of the calls' staging memory: 2 MiB by default (`Builder::buffers`) |
+//! | memory | a sixteenth of the calls' staging memory: 1 MiB by default (`Builder::buffers`) |
 //!
 //! # When kernels end
 //!
@@ -44,10 +49,15 @@
 //! pipe. A [`Pending`] of an earlier launch, or of before a synchronization, gets `EINVAL`.
 #![expect(unsafe_code, reason = "hands staging memory to the kernel, and takes it back")]
 
+mod chain;
 mod future;
+mod parts;
 mod pending;
+mod socket;
 mod start;
 
+pub use chain::{LINKS_MAX, Link};
 pub use future::{Join, block_on, join};
+pub use parts::Parts;
 pub use pending::{Cancel, Finished, Pending, wait_all, wait_any};
 pub use start::BYTES_MAX;

@@ -8,7 +8,7 @@ use gpufs_core::session::SessionTables;
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
-use crate::io::{Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each};
+use crate::io::{Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// An operation that was started. See the [module](crate::aio).
@@ -19,10 +19,10 @@ use crate::warp::{Lanes, Machine, Warp};
 pub struct Pending {
     fs: Fs,
     /// `None` when its result has been taken.
-    started: Option<Started>,
-    memory: Option<Staged>,
+    pub(super) started: Option<Started>,
+    pub(super) memory: Option<Staged>,
     /// It waits for another party.
-    endless: bool,
+    pub(super) endless: bool,
 }
 
 /// What [`Pending::cancel`] came to (`aio_cancel(3)`).
@@ -74,6 +74,11 @@ impl Pending {
         Self { fs, started: Some(started), memory, endless }
     }
 
+    /// One whose result was taken.
+    pub(super) const fn ended(fs: Fs) -> Self {
+        Self { fs, started: None, memory: None, endless: false }
+    }
+
     /// Whether it is complete (`aio_error(3)`): then [`Pending::wait`] does not wait. Drains the ring once. True of one that is of no use any more,
     /// too.
     pub fn is_done(&self) -> bool {
@@ -81,7 +86,18 @@ impl Pending {
         let lanes = Lanes::calling(&inside, Call::AioError);
         let session = self.fs.session();
         let _ = drain_each(session, lanes, self.started.as_ref().map(|started| started.ring));
-        self.is_complete(session)
+        let is_complete = self.is_complete(session);
+        if !is_complete {
+            rouse_host();
+        }
+        is_complete
+    }
+
+    /// Whether it was seen to be complete, as [`Pending::is_done`], without a look at the ring: for a lane that has several, and asked about one.
+    #[must_use]
+    pub fn is_known_done(&self) -> bool {
+        let Ok(_inside) = self.fs.enter() else { return true };
+        self.is_complete(self.fs.session())
     }
 
     /// Whether it does not go on.
@@ -154,7 +170,8 @@ impl Pending {
         let inside = fs.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioReturn);
         // What may wait for another lane of the warp, perhaps, does so alone.
-        let apart = lanes.ballot(self.endless || until.time().is_some());
+        let waits = (self.endless || until.time().is_some()) && !self.is_complete(fs.session());
+        let apart = lanes.ballot(waits);
         let finished = if apart.contains(lanes.lane()) {
             let lanes = lanes.subset(apart);
             lanes.grouped(u64::from(lanes.lane()), |alone| self.finish_with(alone, until, into))
@@ -175,9 +192,7 @@ impl Pending {
         let started = self.started.as_ref();
         let late = !await_started(session, lanes, started, until.time())?;
         if lanes.any(late) {
-            // The kernel may answer that it is complete, or cannot be ended: it then ends by itself.
-            let _ = cancel_started(session, lanes, started.filter(|_| late));
-            await_started(session, lanes, started, None)?;
+            end_late(session, lanes, started.filter(|_| late))?;
         }
         let finished = self.taken(session, late);
         let (memory, count) = match &finished {
@@ -214,6 +229,30 @@ impl Pending {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Finished { fs: self.fs, count, round: (ring, round), memory: self.memory.take() })
     }
+}
+
+/// How long a cancel has to end its operation before the next one, which has longer. After the last the lane waits for the end.
+const CANCELS_NS: [Option<u64>; 4] = [Some(1_000_000), Some(10_000_000), Some(100_000_000), None];
+
+/// Cancels the operation of each lane that has one, and waits for it. A cancel may come while the kernel has the operation between two states, and
+/// find nothing, or nothing that it can end: so it is repeated ([R-ASYNC-7]). Convergent; called by `lanes`.
+///
+/// # Errors
+/// As [`await_started`].
+fn end_late(session: &SessionTables, lanes: Lanes, late: Option<&Started>) -> Result<(), Errno> {
+    let mut left = late;
+    for wait_ns in CANCELS_NS {
+        // The kernel may answer that it is complete, or cannot be ended: it then ends by itself.
+        let _ = cancel_started(session, lanes, left);
+        let until = wait_ns.map(|wait_ns| Machine::clock().saturating_add(wait_ns));
+        if await_started(session, lanes, left, until)? {
+            left = None;
+        }
+        if !lanes.any(left.is_some()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Releases staging memory.
@@ -316,6 +355,7 @@ pub fn wait_any<'a>(
                     break;
                 }
             }
+            rouse_host();
             if until.time().is_some_and(|until| Machine::clock() >= until) {
                 return Err(Errno::TIMEDOUT);
             }

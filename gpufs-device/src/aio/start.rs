@@ -29,12 +29,23 @@ pub(crate) struct Asked {
     pub(crate) endless: bool,
 }
 
+/// Where in its file a transfer begins.
+#[derive(Clone, Copy)]
+pub(super) enum At {
+    /// So many bytes from the start on.
+    Offset(u64),
+    /// Where a file is that has no position.
+    Here,
+    /// The one or the other, as the file is.
+    Either(u64),
+}
+
 /// What a transfer is of.
 #[derive(Clone, Copy)]
-struct Transfer {
-    target: Target,
-    offset: u64,
-    asked: Asked,
+pub(super) struct Transfer {
+    pub(super) target: Target,
+    pub(super) offset: u64,
+    pub(super) asked: Asked,
 }
 
 impl Fs {
@@ -44,7 +55,7 @@ impl Fs {
     /// `EAGAIN`: as many operations as can be are in flight ([module documentation](crate::aio)). `EBADF` (not open for reading), `ESPIPE`,
     /// `EINVAL` for an offset beyond 63 bits. What the read itself meets is [`Pending::wait`]'s.
     pub fn start_pread(self, descriptor: Descriptor, bytes: usize, offset: u64) -> Result<Pending, Errno> {
-        self.start_reading(descriptor, bytes, Some(offset))
+        self.start_reading(descriptor, bytes, At::Offset(offset))
     }
 
     /// Starts to write `from`, or its first [`BYTES_MAX`] bytes, at `offset`, as `pwrite(2)`. The bytes are copied before it returns.
@@ -52,7 +63,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::start_pread`]; `EBADF` for a file that is not open for writing.
     pub fn start_pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<Pending, Errno> {
-        self.start_writing(descriptor, from, Some(offset))
+        self.start_writing(descriptor, from, At::Offset(offset))
     }
 
     /// Starts to read up to `bytes` bytes of a pipe, FIFO, socket or terminal, as `read(2)`: it is complete when there are some, or the end. What
@@ -61,7 +72,7 @@ impl Fs {
     /// # Errors
     /// As [`Fs::start_pread`]; `EINVAL` for a file that has a position, for which [`Fs::start_pread`] says where.
     pub fn start_read(self, descriptor: Descriptor, bytes: usize) -> Result<Pending, Errno> {
-        self.start_reading(descriptor, bytes, None)
+        self.start_reading(descriptor, bytes, At::Here)
     }
 
     /// Starts to write `from`, or its first [`BYTES_MAX`] bytes, to a pipe, FIFO, socket or terminal, as `write(2)`: it is complete when some are
@@ -70,7 +81,23 @@ impl Fs {
     /// # Errors
     /// As [`Fs::start_read`].
     pub fn start_write(self, descriptor: Descriptor, from: &[u8]) -> Result<Pending, Errno> {
-        self.start_writing(descriptor, from, None)
+        self.start_writing(descriptor, from, At::Here)
+    }
+
+    /// As `aio_read(3)`: [`Fs::start_pread`] of a file that has a position, [`Fs::start_read`] of another.
+    ///
+    /// # Errors
+    /// As [`Fs::start_pread`], without `ESPIPE`.
+    pub fn start_aio_read(self, descriptor: Descriptor, bytes: usize, offset: u64) -> Result<Pending, Errno> {
+        self.start_reading(descriptor, bytes, At::Either(offset))
+    }
+
+    /// As `aio_write(3)`: [`Fs::start_pwrite`] to a file that has a position, [`Fs::start_write`] to another.
+    ///
+    /// # Errors
+    /// As [`Fs::start_aio_read`].
+    pub fn start_aio_write(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<Pending, Errno> {
+        self.start_writing(descriptor, from, At::Either(offset))
     }
 
     /// Starts `fsync(2)`. It is not ordered after writes that are still in flight: wait for those first.
@@ -89,27 +116,17 @@ impl Fs {
         self.start_syncing(descriptor, FSYNC_DATASYNC)
     }
 
-    fn start_reading(
-        self,
-        descriptor: Descriptor,
-        bytes: usize,
-        offset: Option<u64>,
-    ) -> Result<Pending, Errno> {
+    fn start_reading(self, descriptor: Descriptor, bytes: usize, at: At) -> Result<Pending, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioRead);
-        let transfer = self.transfer(false, descriptor, (0, bytes), offset);
+        let transfer = self.transfer(false, descriptor, (0, bytes), at);
         self.told(Call::AioRead, self.start_transfer(lanes, false, transfer))
     }
 
-    fn start_writing(
-        self,
-        descriptor: Descriptor,
-        from: &[u8],
-        offset: Option<u64>,
-    ) -> Result<Pending, Errno> {
+    fn start_writing(self, descriptor: Descriptor, from: &[u8], at: At) -> Result<Pending, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioWrite);
-        let transfer = self.transfer(true, descriptor, (from.as_ptr() as u64, from.len()), offset);
+        let transfer = self.transfer(true, descriptor, (from.as_ptr() as u64, from.len()), at);
         self.told(Call::AioWrite, self.start_transfer(lanes, true, transfer))
     }
 
@@ -125,7 +142,7 @@ impl Fs {
     }
 
     /// Counts a start that failed. That there is no room is an answer, at which every caller looks, and no failure.
-    fn told(self, call: Call, started: Result<Pending, Errno>) -> Result<Pending, Errno> {
+    pub(super) fn told<T>(self, call: Call, started: Result<T, Errno>) -> Result<T, Errno> {
         match started {
             Err(Errno::AGAIN) => started,
             started => counted(self.session(), call, started),
@@ -133,31 +150,34 @@ impl Fs {
     }
 
     /// What a lane's transfer is of, or what is wrong with it: the offset, the descriptor, the access, the kind of file, in this order.
-    fn transfer(
+    pub(super) fn transfer(
         self,
         writing: bool,
         descriptor: Descriptor,
         (from, bytes): (u64, usize),
-        offset: Option<u64>,
+        at: At,
     ) -> Result<Transfer, Errno> {
-        if offset.is_some_and(|offset| offset > i64::MAX.cast_unsigned()) {
+        let is_beyond = |offset: u64| offset > i64::MAX.cast_unsigned();
+        if matches!(at, At::Offset(offset) if is_beyond(offset)) {
             return Err(Errno::INVAL);
         }
         let (file, flags) = self.session().file_and_flags(descriptor)?;
         if flags & (if writing { OpenFile::WRITABLE } else { OpenFile::READABLE }) == 0 {
             return Err(Errno::BADF);
         }
-        match offset {
-            Some(_) if flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) == 0 => {
-                return Err(Errno::SPIPE);
-            }
-            None if flags & OpenFile::SEEKABLE != 0 => return Err(Errno::INVAL),
-            _ => {}
-        }
+        let takes_offset = flags & (OpenFile::SEEKABLE | OpenFile::SHARED | OpenFile::POSITIONLESS) != 0;
+        let offset = match at {
+            At::Offset(_) if !takes_offset => return Err(Errno::SPIPE),
+            At::Here if flags & OpenFile::SEEKABLE != 0 => return Err(Errno::INVAL),
+            At::Either(offset) if takes_offset && is_beyond(offset) => return Err(Errno::INVAL),
+            At::Either(offset) if takes_offset => offset,
+            At::Offset(offset) => offset,
+            At::Here | At::Either(_) => CURRENT_POSITION,
+        };
         let bytes = bytes.min(BYTES_MAX) as u64;
         let asked = Asked { bytes, from, endless: OpenFile::may_wait(flags) };
         let target = file.target_of(flags, descriptor);
-        Ok(Transfer { target, offset: offset.unwrap_or(CURRENT_POSITION), asked })
+        Ok(Transfer { target, offset, asked })
     }
 
     /// Starts the lanes' transfers, all in one direction. Convergent; called by `lanes`.

@@ -7,8 +7,8 @@
 //! lanes at once, each for itself; a warp's calls go to the kernel as one batch.
 //!
 //! Calls on paths that lanes make together are concurrent, as those of threads are: where one makes what another needs, as a directory and a
-//! file in it, the second must come after the first has returned. A relative path is relative to the process's working directory, or to the
-//! directory that an `…at` call names by its descriptor.
+//! file in it, the second must come after the first has returned. A relative path is relative to the process's working directory, which
+//! `chdir` changes for all, or to the directory that an `…at` call names by its descriptor.
 //!
 //! What differs from the system calls, because io_uring does:
 //!
@@ -25,6 +25,7 @@
 
 mod advise;
 mod dup;
+pub(crate) mod listing;
 mod mkstemp;
 mod open;
 mod paths;

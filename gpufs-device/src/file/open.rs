@@ -7,6 +7,7 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::{Call, Claim, Errno};
 
+use super::listing;
 use super::paths::directory;
 use super::{
     AT_EMPTY_PATH, AT_FDCWD, Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY,
@@ -225,32 +226,33 @@ fn kind_of(flags: u32) -> Option<Statx> {
 /// `close` of every lane that has a descriptor. Convergent; called by `lanes`.
 pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Result<(), Errno> {
     let session = fs.session();
-    let mut sqe = None;
+    let (mut sqe, mut directory) = (None, None);
     let mut outcome = Ok(());
     if let Some(descriptor) = descriptor {
         match session.file(descriptor) {
-            // ORDERING: acquire and release, device: one of several that close at once goes on.
-            Ok(file) => {
-                let flags = file.flags.peek();
-                if flags & OpenFile::OPEN != 0 && file.flags.compare_exchange(flags, 0).is_ok() {
-                    if flags & OpenFile::HOST_OWNED == 0 {
-                        session.journal.note_close(descriptor.0);
-                        sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));
-                    } else {
-                        // The host closes what it opened; here it only leaves the table.
-                        session.files_free.release(Claim::single(descriptor.0));
-                    }
-                } else {
-                    outcome = Err(Errno::BADF);
+            Ok(file) => match file.take_out() {
+                Some(flags) if flags & OpenFile::HOST_OWNED == 0 => {
+                    session.journal.note_close(descriptor.0);
+                    sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));
+                    directory = (flags & OpenFile::DIRECTORY != 0).then_some(descriptor);
                 }
-            }
+                // The host closes what it opened; here it only leaves the table.
+                Some(_) => session.files_free.release(Claim::single(descriptor.0)),
+                None => outcome = Err(Errno::BADF),
+            },
             Err(errno) => outcome = Err(errno),
         }
     }
+    let mut let_go = Ok(());
+    if lanes.any(directory.is_some()) {
+        let_go = listing::let_go(session, lanes, directory);
+    }
     let result = Errno::check(transact_or_serve(session, lanes, sqe));
     if let (Some(_), Some(descriptor)) = (sqe, descriptor) {
-        session.files_free.release(Claim::single(descriptor.0));
-        outcome = result.map(|_| ());
+        if let_go.is_ok() {
+            session.files_free.release(Claim::single(descriptor.0));
+        }
+        outcome = let_go.and(result.map(|_| ()));
     }
     outcome
 }
@@ -295,7 +297,8 @@ fn entry_flags(flags: u32, stat: &Statx) -> u32 {
     }
     match stat.stx_mode & S_IFMT {
         S_IFIFO => entry |= OpenFile::FIFO,
-        S_IFREG | S_IFBLK | S_IFDIR => entry |= OpenFile::SEEKABLE,
+        S_IFREG | S_IFBLK => entry |= OpenFile::SEEKABLE,
+        S_IFDIR => entry |= OpenFile::SEEKABLE | OpenFile::DIRECTORY,
         S_IFCHR => match (stat.stx_rdev_major, stat.stx_rdev_minor) {
             // /dev/null, /dev/zero, /dev/full, /dev/random, /dev/urandom (null_lseek, noop_llseek)
             (1, 3 | 5 | 7 | 8 | 9) => entry |= OpenFile::POSITIONLESS,
@@ -327,6 +330,7 @@ pub(crate) fn exchange(session: &SessionTables, first: Descriptor, second: Descr
     let seekers = [one, other].map(|file| file.seeker.peek());
     enter(session, first, numbers[1], flags[1]);
     enter(session, second, numbers[0], flags[0]);
+    one.listing.exchange(&other.listing);
     one.seeker.set(seekers[1]);
     other.seeker.set(seekers[0]);
     for (descriptor, flags, number) in [(first, flags[1], numbers[1]), (second, flags[0], numbers[0])] {

@@ -3,6 +3,7 @@
 
 mod abandon;
 mod area;
+mod chain;
 mod copy;
 mod range;
 mod ready;
@@ -26,13 +27,14 @@ use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
 
 pub(crate) use abandon::abandoned;
 pub(crate) use area::{StagingArea, staged, staged_whole};
+pub(crate) use chain::{LINKS_MAX, admit_chain, dismiss_chain, start_chain};
 pub(crate) use copy::{copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 use ready::is_ready;
 pub(crate) use ready::{Rests, Waiting, end_of_wait, operate_until, poll_entry, transfer_waiting};
 pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
-pub(crate) use start::{Look, Started, admit, await_started, cancel_started, dismiss, start};
+pub(crate) use start::{Look, Started, admit, await_started, cancel_started, dismiss, rouse_host, start};
 pub(crate) use until::{Awaited, Progress, await_until, until_done};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;

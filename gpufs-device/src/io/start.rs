@@ -35,6 +35,14 @@ pub(crate) enum Look {
 }
 
 impl Started {
+    /// The operation of a ring's round.
+    pub(crate) const fn of(ring: u32, operation: Operation, round: u32, endless: bool) -> Self {
+        Self { ring, operation, round, endless }
+    }
+    /// Slot and generation.
+    pub(crate) const fn operation(&self) -> Operation {
+        self.operation
+    }
     fn queue<'a>(&self, session: &'a SessionTables) -> &'a Queue {
         &session.all_queues()[self.ring as usize]
     }
@@ -175,7 +183,7 @@ unsafe fn fill(
 }
 
 /// Waits until the tail has passed `last`, which the leader has committed. Convergent; called by `lanes`.
-fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, last: Ticket) {
+pub(super) fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, last: Ticket) {
     if lanes.is_leader() {
         let mut backoff = Backoff::new(session);
         // Ends: producers of earlier tickets wait for nothing, and this loop adopts what a publisher leaves ([P-ASYNC-PUBLISH]).
@@ -201,10 +209,11 @@ pub(crate) fn await_started(
     until_ns: Option<u64>,
 ) -> Result<bool, Errno> {
     let mut backoff = Backoff::new(session);
+    // Looked at behind a drain: short waits, one after the other, would otherwise drain nothing where a look takes longer than they do.
+    let mut over = false;
     // Ends: the kernel completes what it can, and this loop drains; what may never end has the caller's limit or the session's deadline.
     loop {
         let going_on = started.filter(|started| started.look(session) == Look::InFlight);
-        let over = until_ns.is_some_and(|until| Machine::clock() >= until);
         if !lanes.any(going_on.is_some() && !over) {
             return Ok(going_on.is_none());
         }
@@ -213,6 +222,9 @@ pub(crate) fn await_started(
             // A lane with a limit of its own has no other.
             let limited = until_ns.is_some() && drained != Drained::Failed;
             let (ring, object) = (started.ring, started.operation.token());
+            if limited {
+                rouse_host();
+            }
             backoff.wait_for_completion(
                 if limited { Drained::Some } else { drained },
                 WaitReason::Completion,
@@ -220,6 +232,15 @@ pub(crate) fn await_started(
                 object,
             )?;
         }
+        over = until_ns.is_some_and(|until| Machine::clock() >= until);
+    }
+}
+
+/// Of a thread of the host's, whose looks are short: a nap that rouses the ring service, which is parked while no kernel runs. Nothing in a kernel.
+pub(crate) fn rouse_host() {
+    const NAP_NS: u32 = 1_000;
+    if Machine::is_host() {
+        Machine::nap(NAP_NS);
     }
 }
 

@@ -39,6 +39,13 @@ pub struct FileHandle(u64);
 // - `repr(transparent)` of a number, which is looked up in the session's table before it is used
 unsafe impl Portable for FileHandle {}
 
+/// In a kernel, for what it leaves the next one in a placed value.
+impl From<File> for FileHandle {
+    fn from(file: File) -> Self {
+        Self(file.to_handle())
+    }
+}
+
 impl FileHandle {
     /// The handle of a stream for a device that sees the session's tables at `session` (an address).
     #[must_use]

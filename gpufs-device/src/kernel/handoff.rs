@@ -8,8 +8,6 @@ use core::mem::MaybeUninit;
 use gpufs_core::kernel::Portable;
 use gpufs_core::word::DeviceWord;
 
-use crate::stdio::File;
-
 const EMPTY: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
@@ -32,11 +30,21 @@ const FULL: u32 = 2;
 ///     /// Every thread writes a record.
 ///     pub fn write(fs: Fs, out: File, job: Shared<Job>) {
 ///         if let Err(errno) = out.fwrite(b"record\n") {
-///             job.get(fs).failed.put(errno);
+///             job.with(fs, |job| job.failed.put(errno));
 ///         }
 ///     }
 /// }
 /// # fn main() {}
+/// ```
+///
+/// A stream is left as its [`FileHandle`](super::FileHandle): a [`File`](crate::File) holds an address of the device's, which the host gets
+/// with what it fetches, and cannot follow.
+///
+/// ```compile_fail,E0277
+/// fn placed(session: &mut impl FnMut(gpufs_device::kernel::Handoff<gpufs_device::File>)) {
+///     fn portable<T: gpufs_device::kernel::Portable>(_: &T) {}
+///     portable(&gpufs_device::kernel::Handoff::<gpufs_device::File>::default());
+/// }
 /// ```
 #[repr(C)]
 pub struct Handoff<T> {
@@ -54,10 +62,6 @@ unsafe impl<T: Copy + Send> Sync for Handoff<T> {}
 // - a word and a portable value, one after the other, as C lays them out
 // - a copy made while no kernel runs holds the value if this one does
 unsafe impl<T: Portable + Copy> Portable for Handoff<T> {}
-
-// SAFETY:
-// - as above; a stream is an address and two numbers, laid out as C would, and the address is the device's, which alone uses it
-unsafe impl Portable for Handoff<File> {}
 
 impl<T> fmt::Debug for Handoff<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

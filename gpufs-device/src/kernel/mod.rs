@@ -30,6 +30,28 @@ pub use path::Path;
 /// }
 /// # fn main() { let _ = Job { rounds: 1 }; }
 /// ```
+///
+/// Nothing may be done when it is dropped, since the host copies it; also where a program has an `assert!` of its own, this does not compile:
+///
+/// ```compile_fail,E0080
+/// #[allow(unused_macros)]
+/// macro_rules! assert {
+///     ($($condition:tt)*) => {};
+/// }
+///
+/// gpufs_device::portable! {
+///     /// A number that says good-bye.
+///     pub struct Job {
+///         /// How often.
+///         pub rounds: u32,
+///     }
+/// }
+///
+/// impl Drop for Job {
+///     fn drop(&mut self) {}
+/// }
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! portable {
     ($(#[$attribute:meta])* pub struct $name:ident {
@@ -44,7 +66,7 @@ macro_rules! portable {
         const _: () = {
             const fn portable<T: $crate::kernel::Portable>() {}
             $(portable::<$type>();)*
-            assert!(!::core::mem::needs_drop::<$name>(), "nothing is done when it is dropped");
+            ::core::assert!(!::core::mem::needs_drop::<$name>(), "nothing is done when it is dropped");
         };
 
         // SAFETY:
@@ -73,7 +95,7 @@ macro_rules! portable {
 ///     pub fn greet(fs: Fs, log: File, failed: Shared<Handoff<Errno>>, rounds: u32) {
 ///         for round in 0..rounds {
 ///             if let Err(errno) = fprintf!(log, c"thread %lu, round %u\n", global_thread(), round) {
-///                 failed.get(fs).put(errno);
+///                 failed.with(fs, |failed| failed.put(errno));
 ///             }
 ///         }
 ///     }
@@ -86,7 +108,7 @@ macro_rules! kernel {
         $(#[$attribute])*
         pub fn $name($fs: $crate::Fs $(, $argument: $type)*) $body
 
-        #[doc = concat!("How the host starts [`", stringify!($name), "()`].")]
+        #[doc = ::core::concat!("How the host starts [`", ::core::stringify!($name), "()`].")]
         pub mod $name {
             #[allow(unused_imports, reason = "the types of the arguments")]
             use super::*;
@@ -96,7 +118,7 @@ macro_rules! kernel {
             #[derive(Clone, Copy)]
             pub struct Arguments {
                 $(
-                    #[doc = concat!("The argument `", stringify!($argument), "`.")]
+                    #[doc = ::core::concat!("The argument `", ::core::stringify!($argument), "`.")]
                     pub $argument: <$type as $crate::kernel::Argument>::Sent,
                 )*
             }
@@ -111,10 +133,10 @@ macro_rules! kernel {
             #[allow(unsafe_code, reason = "the promise is kept here")]
             unsafe impl $crate::kernel::Kernel for Entry {
                 const NAME: &'static ::core::ffi::CStr = match ::core::ffi::CStr::from_bytes_with_nul(
-                    concat!("gpufs_kernel_", stringify!($name), "\0").as_bytes(),
+                    ::core::concat!("gpufs_kernel_", ::core::stringify!($name), "\0").as_bytes(),
                 ) {
-                    Ok(name) => name,
-                    Err(_) => panic!("an identifier holds no NUL"),
+                    ::core::result::Result::Ok(name) => name,
+                    ::core::result::Result::Err(_) => ::core::panic!("an identifier holds no NUL"),
                 };
                 type Arguments = Arguments;
                 #[allow(unused_variables, reason = "a kernel may have no arguments")]
@@ -131,7 +153,7 @@ macro_rules! kernel {
             /// # Safety
             /// Called by a launch, with a session's tables on this device.
             #[cfg(target_arch = "nvptx64")]
-            #[unsafe(export_name = concat!("gpufs_kernel_", stringify!($name)))]
+            #[unsafe(export_name = ::core::concat!("gpufs_kernel_", ::core::stringify!($name)))]
             pub unsafe extern "ptx-kernel" fn entry(session: &'static $crate::kernel::SessionTables, arguments: Arguments) {
                 <Entry as $crate::kernel::Kernel>::run(session, arguments);
             }
@@ -141,7 +163,7 @@ macro_rules! kernel {
             /// # Safety
             /// Called by a launch, with a session's tables and arguments on this device.
             #[cfg(target_arch = "amdgpu")]
-            #[unsafe(export_name = concat!("gpufs_kernel_", stringify!($name)))]
+            #[unsafe(export_name = ::core::concat!("gpufs_kernel_", ::core::stringify!($name)))]
             #[allow(improper_gpu_kernel_arg, reason = "thin pointers, which are numbers to a launch")]
             pub unsafe extern "gpu-kernel" fn entry(
                 session: &'static $crate::kernel::SessionTables,

@@ -1,20 +1,18 @@
-//! Directories: `opendir(3)`, `readdir(3)`, `rewinddir(3)`, `closedir(3)`.
+//! Directories: `opendir(3)`, `readdir(3)`, `rewinddir(3)`, `telldir(3)`, `seekdir(3)`, `closedir(3)`.
 //!
 //! A directory that is read is a descriptor. Its position is where its next entry begins, as the file system counts, and the file's lock guards it.
-//! Nothing else is kept of it on the device: each call of a group of lanes has the host give what comes from there on, an entry for each lane. The
-//! host keeps what the system gave it beyond that.
+//! The host gives many entries at a time ([R-SERVE-9]), the first with the open; lanes copy theirs from there, each its own, side by side.
 
 use core::ffi::CStr;
 
-use gpufs_core::abi::{Dirent, READDIR_END, Sqe};
+use gpufs_core::abi::Dirent;
 use gpufs_core::failures::counted;
-use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
+use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
-use crate::file::{self, Descriptor, O_CLOEXEC, O_DIRECTORY, O_RDONLY};
-use crate::io::{Backoff, StagingArea, drain, ring_of_warp, serve, staged};
-use crate::warp::{Lanes, Machine, Warp};
+use crate::file::{self, Descriptor, listing};
+use crate::warp::Lanes;
 
 /// An open directory. A kernel's argument, as a [`Descriptor`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ impl Fs {
     pub fn opendir(self, path: &CStr) -> Result<Directory, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Opendir);
-        let opened = file::open(self, lanes, Ok((path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)));
+        let opened = listing::open(self, lanes, path);
         counted(self.session(), Call::Opendir, opened.map(Directory))
     }
 
@@ -44,7 +42,7 @@ impl Fs {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Readdir);
         let read = lanes.grouped(u64::from(directory.0.0), |group| {
-            locked(session, group, directory.0, |file| next_entries(session, group, file, into))
+            locked(session, group, directory.0, |file| listing::next_entries(session, group, file, into))
         });
         counted(session, Call::Readdir, read)
     }
@@ -61,11 +59,54 @@ impl Fs {
             locked(session, group, directory.0, |file| {
                 if group.is_leader() {
                     file.position.set(0);
+                    file.listing.forget();
                 }
                 Ok(())
             })
         });
         counted(session, Call::Rewinddir, rewound)
+    }
+
+    /// Where the next entry begins, in the file system's own numbering, as [telldir(3)](https://man7.org/linux/man-pages/man3/telldir.3.html).
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn telldir(self, directory: Directory) -> Result<i64, Errno> {
+        let session = self.session();
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Telldir);
+        let told = lanes.grouped(u64::from(directory.0.0), |group| {
+            locked(session, group, directory.0, |file| {
+                Ok(group.from_leader(file.position.peek()).cast_signed())
+            })
+        });
+        counted(session, Call::Telldir, told)
+    }
+
+    /// Goes on with the entry that began where [`Fs::telldir`] said so, or a `d_off`, as
+    /// [seekdir(3)](https://man7.org/linux/man-pages/man3/seekdir.3.html). Another number leads where the file system says. Of lanes that call
+    /// together the last one's position stays.
+    ///
+    /// # Errors
+    /// `EBADF`; `EINVAL` for a negative position.
+    pub fn seekdir(self, directory: Directory, position: i64) -> Result<(), Errno> {
+        let session = self.session();
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Seekdir);
+        let sought = lanes.grouped(u64::from(directory.0.0), |group| {
+            locked(session, group, directory.0, |file| {
+                let wanted = u64::try_from(position).map_err(|_| Errno::INVAL);
+                // The last lane that names one.
+                let valid = group.ballot(wanted.is_ok());
+                if let Ok(position) = wanted
+                    && valid.last() == group.lane()
+                {
+                    file.position.set(position);
+                }
+                wanted.map(drop)
+            })
+        });
+        counted(session, Call::Seekdir, sought)
     }
 
     /// Closes a directory, as [closedir(3)](https://man7.org/linux/man-pages/man3/closedir.3.html).
@@ -86,25 +127,13 @@ fn locked<T>(
     descriptor: Descriptor,
     body: impl FnOnce(&OpenFile) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    let ring = ring_of_warp(session);
     // The leader says whether it is open: another lane may close it meanwhile.
     let is_open = |group: Lanes| group.from_leader(u32::from(session.file(descriptor).is_ok())) != 0;
     if !is_open(group) {
         return Err(Errno::BADF);
     }
     let file = &session.files()[descriptor.0 as usize];
-    let ticket = if group.is_leader() && !Machine::is_host() { file.lock.draw() } else { 0 };
-    let mut backoff = Backoff::new(session);
-    // Ends: the lock is first come first served, and its holder waits only for the host ([L-PROGRESS e]). A thread of the host's may give up.
-    loop {
-        let mine = group.is_leader()
-            && if Machine::is_host() { file.lock.try_take() } else { file.lock.is_served(ticket) };
-        if group.any(mine) {
-            break;
-        }
-        let drained = drain(session, group, ring);
-        backoff.wait(drained, WaitReason::FileLock, ring, u64::from(ticket))?;
-    }
+    listing::lock(session, group, file)?;
     // Closed while the group waited: the number may be another file's by now.
     let outcome = if is_open(group) { body(file) } else { Err(Errno::BADF) };
     group.sync();
@@ -112,59 +141,4 @@ fn locked<T>(
         file.lock.release();
     }
     outcome
-}
-
-/// The next entries of a directory whose lock the group holds, one for each lane, in lane order: whether the lane has one. Convergent; called by
-/// `group`.
-fn next_entries(
-    session: &SessionTables,
-    group: Lanes,
-    file: &OpenFile,
-    into: &mut Dirent,
-) -> Result<bool, Errno> {
-    const BYTES: u32 = size_of::<Dirent>() as u32;
-    let (lanes, rank) = (group.count(), group.rank());
-    let fd = file.descriptor.peek().cast_signed();
-    let mut given = 0;
-    let mut mine = false;
-    let mut ended = false;
-    let mut failed = None;
-    // Ends: each round gives an entry, or is the last.
-    while given < lanes && !ended {
-        let wanted = group.is_leader().then(|| u64::from((lanes - given) * BYTES));
-        let mut count = 0;
-        staged(session, group, wanted, |area: Option<StagingArea>| {
-            // The leader's memory, which all lanes reach.
-            let (address, bytes) = (
-                group.from_leader(area.map_or(0, |area| area.address)),
-                group.from_leader(area.map_or(0, |area| area.bytes)),
-            );
-            let most = (bytes / BYTES).min(lanes - given);
-            let entry = area.map(|area| Sqe::readdir(fd, file.position.peek(), area.address, most));
-            match Errno::check(group.from_leader(serve(session, group, entry))) {
-                Ok(read) => {
-                    count = (read & !READDIR_END).min(most);
-                    ended = read & READDIR_END != 0;
-                }
-                Err(errno) => failed = Some(errno),
-            }
-            let area = StagingArea { address, bytes };
-            if (given..given + count).contains(&rank) {
-                *into = area.read((rank - given) * BYTES);
-                mine = true;
-            }
-            if group.is_leader() && count > 0 {
-                let last: Dirent = area.read((count - 1) * BYTES);
-                file.position.set(last.d_off.cast_unsigned());
-            }
-            // The leader gives the memory back next.
-            group.sync();
-        })?;
-        given += count;
-        ended |= count == 0;
-    }
-    match failed {
-        Some(errno) if !mine => Err(errno),
-        _ => Ok(mine),
-    }
 }

@@ -4,8 +4,8 @@
 //!
 //! | file | calls |
 //! |---|---|
-//! | `path.rs` | `readlink`, `truncate`, `chmod`, `fchmod`, `access`, `faccessat`, `utimensat`, `futimens`, `getcwd` |
-//! | `directory.rs` | `opendir`, `readdir`, `rewinddir`, `closedir` |
+//! | `path.rs` | `readlink`, `truncate`, `chmod`, `fchmod`, `access`, `faccessat`, `utimensat`, `futimens`, `getcwd`, `chdir`, `fchdir`, `umask` |
+//! | `directory.rs` | `opendir`, `readdir`, `rewinddir`, `telldir`, `seekdir`, `closedir` |
 //! | `lock.rs` | `flock`, and the record locks of `fcntl` |
 //! | `process.rs` | `popen`, `pclose`, `getenv` |
 //! | `time.rs` | `clock_gettime`, `time`, `nanosleep` |
@@ -17,7 +17,7 @@
 //!
 //! | call | difference |
 //! |---|---|
-//! | `readdir` | fills the caller's entry, and says whether there was one. Lanes that call together get the next entries in lane order |
+//! | `readdir` | fills the caller's entry, and says whether there was one. Lanes that call together get the next entries in lane order. The first ones are those that were there when the directory was opened |
 //! | `flock`, `fcntl` | locks belong to the open file description, also those of `fcntl` (`F_OFD_SETLK`), as all lanes are one process. A lane that waits tries again, after rests of up to 20 ms: waiting is not first come, first served, and there is no `EDEADLK`. The host never waits for a lock, so a lane that waits keeps no other call from being served |
 //! | `flock`, `fcntl` on AMD's GPUs | where lanes of a warp run in lockstep, a lane that waits keeps the others of its warp from running, also the one that would unlock: the wait then ends at the session's deadline (`ETIMEDOUT`). There, one lane of a warp locks a file, or each tries with [`LOCK_NB`]. NVIDIA's lanes, from Volta on, and CPU lanes run by themselves |
 //! | `getenv` | fills the caller's memory, and returns the value's length. It is the process's environment at the time of the call |

@@ -4,10 +4,11 @@ use core::ffi::CStr;
 
 use gpufs_core::abi::{Sqe, TimeSpec};
 use gpufs_core::failures::counted;
+use gpufs_core::session::OpenFile;
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
-use crate::file::{Descriptor, PATH_MAX, directory};
+use crate::file::{Descriptor, O_APPEND, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, PATH_MAX, directory};
 use crate::io::{StagingArea, serve, serve_staged};
 use crate::warp::Lanes;
 
@@ -37,12 +38,29 @@ impl Fs {
     pub fn readlink(self, path: &CStr, into: &mut [u8]) -> Result<usize, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Readlink);
+        counted(self.session(), Call::Readlink, self.target(lanes, gpufs_core::abi::AT_FDCWD, path, into))
+    }
+
+    /// [`Fs::readlink`] of a path relative to `dir`, as in [`Fs::faccessat`], as
+    /// [readlinkat(2)](https://man7.org/linux/man-pages/man2/readlinkat.2.html).
+    ///
+    /// # Errors
+    /// As [`Fs::readlink`]; for the directory, as [`Fs::faccessat`].
+    pub fn readlinkat(self, dir: Descriptor, path: &CStr, into: &mut [u8]) -> Result<usize, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Readlinkat);
+        let dir = directory(self.session(), dir);
+        counted(self.session(), Call::Readlinkat, self.target(lanes, dir, path, into))
+    }
+
+    /// Where a symbolic link points to. Convergent; called by `lanes`.
+    fn target(self, lanes: Lanes, dir: i32, path: &CStr, into: &mut [u8]) -> Result<usize, Errno> {
         // A target is shorter than PATH_MAX.
         let room = into.len().min(PATH_MAX);
         #[expect(clippy::cast_possible_truncation, reason = "at most PATH_MAX")]
-        let entry = |path| Sqe::readlink(gpufs_core::abi::AT_FDCWD, path, path, room as u32);
+        let entry = |path| Sqe::readlink(dir, path, path, room as u32);
         let taken = self.on_path(lanes, path, entry, |area, count| area.take(0, &mut into[..count as usize]));
-        counted(self.session(), Call::Readlink, taken.map(|count| count as usize))
+        taken.map(|count| count as usize)
     }
 
     /// Cuts or extends the file at `path` to `length` bytes, as [truncate(2)](https://man7.org/linux/man-pages/man2/truncate.2.html).
@@ -76,6 +94,40 @@ impl Fs {
         let entry = file.ok().map(|file| Sqe::fchmod(file, mode));
         let done = Errno::check(serve(self.session(), lanes, entry));
         counted(self.session(), Call::Fchmod, file.and(done.map(drop)))
+    }
+
+    /// [`Fs::chmod`] of a path relative to `dir`, as in [`Fs::faccessat`], as
+    /// [fchmodat(2)](https://man7.org/linux/man-pages/man2/fchmodat.2.html). `flags`: 0 or `AT_SYMLINK_NOFOLLOW`, since Linux 6.6.
+    ///
+    /// # Errors
+    /// As [`Fs::chmod`]; `EINVAL` for other flags, `EOPNOTSUPP` for a link itself, `ENOSYS` for a flag on an older Linux; for the directory, as
+    /// [`Fs::faccessat`].
+    pub fn fchmodat(self, dir: Descriptor, path: &CStr, mode: u32, flags: u32) -> Result<(), Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fchmodat);
+        let dir = directory(self.session(), dir);
+        self.changed(lanes, Call::Fchmodat, path, |path| Sqe::chmod(dir, path, mode, flags))
+    }
+
+    /// How a file is open, as `F_GETFL` of [fcntl(2)](https://man7.org/linux/man-pages/man2/fcntl.2.html): `O_RDONLY`, `O_WRONLY` or `O_RDWR`,
+    /// with `O_APPEND` and `O_NONBLOCK`. Other flags are not told.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn getfl(self, descriptor: Descriptor) -> Result<u32, Errno> {
+        let inside = self.enter()?;
+        let _lanes = Lanes::calling(&inside, Call::Getfl);
+        let found = self.session().file_and_flags(descriptor).map(|(_, flags)| {
+            let has = |flag: u32| flags & flag != 0;
+            let access = match (has(OpenFile::READABLE), has(OpenFile::WRITABLE)) {
+                (true, true) => O_RDWR,
+                (false, true) => O_WRONLY,
+                _ => O_RDONLY,
+            };
+            let appends = if has(OpenFile::APPEND) { O_APPEND } else { 0 };
+            access | appends | if has(OpenFile::NONBLOCK) { O_NONBLOCK } else { 0 }
+        });
+        counted(self.session(), Call::Getfl, found)
     }
 
     /// Whether the process may do with the file at `path` what `mode` names: [`F_OK`], or of [`R_OK`], [`W_OK`] and [`X_OK`], as
@@ -153,6 +205,41 @@ impl Fs {
         let taken = if room > 0 { taken } else { Err(Errno::INVAL) };
         counted(self.session(), Call::Getcwd, taken)?;
         CStr::from_bytes_until_nul(into).map_err(|_| Errno::RANGE)
+    }
+
+    /// Changes the working directory of the process, as [chdir(2)](https://man7.org/linux/man-pages/man2/chdir.2.html): that of all lanes, and of
+    /// the program on the host. Relative paths of calls that begin after it has returned are resolved there.
+    ///
+    /// # Errors
+    /// The system call's: `ENOENT`, `ENOTDIR`, `EACCES` …; `ENAMETOOLONG`. In a sandbox always `EACCES`: the directory is the host's.
+    pub fn chdir(self, path: &CStr) -> Result<(), Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Chdir);
+        self.changed(lanes, Call::Chdir, path, |path| Sqe::chdir(gpufs_core::abi::AT_FDCWD, path))
+    }
+
+    /// [`Fs::chdir`] to an open directory, as [fchdir(2)](https://man7.org/linux/man-pages/man2/fchdir.2.html).
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTDIR`; as [`Fs::chdir`].
+    pub fn fchdir(self, dir: Descriptor) -> Result<(), Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Fchdir);
+        let dir = self.session().process_descriptor(dir);
+        let done = Errno::check(serve(self.session(), lanes, dir.ok().map(|dir| Sqe::chdir(dir, 0))));
+        counted(self.session(), Call::Fchdir, dir.and(done.map(drop)))
+    }
+
+    /// Sets which permissions files are made without, as [umask(2)](https://man7.org/linux/man-pages/man2/umask.2.html): the mask that was. It is
+    /// the process's, as the working directory is.
+    ///
+    /// # Errors
+    /// In a sandbox `EACCES`.
+    pub fn umask(self, mask: u32) -> Result<u32, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::Umask);
+        let done = Errno::check(serve(self.session(), lanes, Some(Sqe::umask(mask))));
+        counted(self.session(), Call::Umask, done)
     }
 
     /// A call on a path that has no result but its error. Convergent; called by `lanes`.

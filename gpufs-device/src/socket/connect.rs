@@ -158,15 +158,17 @@ fn ask(
             entry = Some(Sqe::accept(number, area.address, length, SOCK_CLOEXEC));
         }
         let index = wanted.map_or(0, |(_, index)| index.0);
-        let mut result = Errno::check(transact_open(session, lanes, entry, index));
+        // In a sandbox the service alone does it [R-SERVE-7].
+        let confined = session.is_confined();
+        let mut result = Errno::check(transact_open(session, lanes, entry.filter(|_| !confined), index));
         // Of a socket that does not listen, or before Linux 6.10: the service says which.
         let again = entry
-            .filter(|_| result == Err(Errno::INVAL))
+            .filter(|_| confined || result == Err(Errno::INVAL))
             .map(|entry| Sqe::accept_service(entry.fd, entry.addr, entry.off, entry.op_flags));
         let served = Errno::check(serve(session, lanes, again));
         if again.is_some() {
             result = served;
-            if let Ok(number) = served {
+            if let (Ok(number), false) = (served, confined) {
                 session.journal.note_open(index, number);
             }
         }

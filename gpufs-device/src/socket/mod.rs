@@ -15,7 +15,8 @@
 //! | `transfer.rs` | `send`, `sendto`, `recv`, `recvfrom` | io_uring |
 //! | `poll.rs` | `poll` | the service ring looks, io_uring waits |
 //!
-//! In a sandbox all of them fail with `EACCES`. A socket that the host registered can be read and written there.
+//! In a sandbox sockets are those that it names (`Sandbox::sockets`); what it does not name fails with `EACCES`. There the service ring does all of
+//! it but the waiting ([R-SERVE-7](gpufs_core::protocol::services)). A socket that the host registered can be read and written there.
 //!
 //! What differs from the system's calls:
 //!

@@ -19,7 +19,8 @@ impl Fs {
     /// [`SOCK_STREAM`](super::SOCK_STREAM) …, with [`SOCK_NONBLOCK`] if its calls are not to wait.
     ///
     /// # Errors
-    /// The system call's: `EAFNOSUPPORT`, `EPROTONOSUPPORT`, `EINVAL`; `EMFILE` too where the session's file table is full. `EACCES` in a sandbox.
+    /// The system call's: `EAFNOSUPPORT`, `EPROTONOSUPPORT`, `EINVAL`; `EMFILE` too where the session's file table is full. `EACCES` for one that a
+    /// sandbox does not name.
     pub fn socket(self, family: u16, kind: u32, protocol: u32) -> Result<Descriptor, Errno> {
         let session = self.session();
         let inside = self.enter()?;

@@ -8,7 +8,7 @@ use gpufs_core::{Call, Errno};
 use super::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL};
 use crate::Fs;
 use crate::file::Descriptor;
-use crate::io::{Awaited, Progress, StagingArea, staged_whole, transact, until_done};
+use crate::io::{Awaited, Progress, StagingArea, staged_whole, transact_or_serve, until_done};
 use crate::warp::Lanes;
 
 /// Staging memory of a message with an address: the header, the address, the bytes.
@@ -184,7 +184,7 @@ impl Transfer<'_> {
         let mut asked = self.asked();
         if lanes.any(in_place) {
             let entry = awaited.filter(|_| in_place).map(|awaited| self.entry(awaited, address, left));
-            let got = Errno::check(transact(session, lanes, entry));
+            let got = Errno::check(transact_or_serve(session, lanes, entry));
             if in_place {
                 (result, asked) = (got, left);
             }
@@ -195,7 +195,7 @@ impl Transfer<'_> {
                 (Some(area), Some(awaited)) => Some(self.staged_entry(awaited, area, asked)),
                 _ => None,
             };
-            let got = Errno::check(transact(session, lanes, entry));
+            let got = Errno::check(transact_or_serve(session, lanes, entry));
             if let Some(area) = area {
                 result = got;
                 if let Ok(count) = got {

@@ -167,11 +167,23 @@ impl File {
     }
 
     /// Gives a stream of [`Fs::open_memstream`] a word of the caller's. Its opener, before another lane has the stream.
-    pub fn set_memory_word(self, word: u64) {
+    ///
+    /// ```compile_fail,E0133
+    /// fn elsewhere(file: gpufs_device::File) {
+    ///     file.set_memory_word(0x1000);
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// - The stream is one of [`Fs::open_memstream`], and open: of one of [`Fs::fmemopen`] the word says where its memory is.
+    /// - The word is what whoever asks for it ([`File::memory_word`]) takes it for.
+    #[doc(hidden)]
+    pub unsafe fn set_memory_word(self, word: u64) {
         self.stream().memory.address.set(word);
     }
 
     /// The word that [`File::set_memory_word`] gave; `None` if that is 0, or the stream is another.
+    #[doc(hidden)]
     #[must_use]
     pub fn memory_word(self) -> Option<u64> {
         let words: &MemoryWords = &self.stream().memory;

@@ -32,7 +32,7 @@
 //! | `fseek` that fails | what `ungetc` pushed back stays (C11; glibc drops it) |
 //! | `flockfile`, `ftrylockfile`, `funlockfile` | a lane keeps the stream. Where lanes of a warp run in lockstep (AMD's GPUs) the warp does, and its lanes use it call by call; [`File::locked`] is one lane's everywhere. `funlockfile` without `flockfile` is `EPERM` (undefined in POSIX). `fclose`, and the host's `synchronize`, end it |
 //! | `getline`, `getdelim` | where memory cannot grow, what was read is in the caller's memory, with a NUL, and the next call reads on behind it (glibc loses it); lanes that call together get lines in lane order, but lines of other warps may lie between |
-//! | wide streams | there are none: `fwide` returns −1, and `fgetwc`, `fwprintf` and their kin do not exist |
+//! | wide streams | there are none: `fwide` returns −1. Sources under `gpufs/drop_in.h` have `fgetwc`, `fwprintf` and their kin, as UTF-8 on streams of bytes (`gpufs/standard/wide_streams.h`) |
 //! | forms with `_unlocked` (C) | the same as the calls without: a grid shares its streams |
 //! | `setvbuf` | the buffer is the session's own; its size is rounded down to a power of two, 16 bytes at least; it may be called at any time, and loses nothing (C11: only before any other call; glibc's drops what was pushed back) |
 //! | a kernel that ends, or returns early | loses nothing: the host flushes what is buffered |

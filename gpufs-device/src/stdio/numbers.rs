@@ -12,7 +12,7 @@ use gpufs_core::stream::{Reservation, Stream};
 use super::File;
 use super::ahead::{self, BUSY_TRIES};
 use super::lock::LockedStream;
-use crate::format::scan;
+use crate::format::scan::{self, Scanned};
 use crate::io::Backoff;
 use crate::warp::{Broadcast, Lanes};
 
@@ -138,8 +138,8 @@ pub(super) fn take(
     file: File,
     lanes: Lanes,
     numbers: Numbers,
-    read: impl FnOnce(TokenSource<'_>) -> Result<Option<usize>, Errno>,
-) -> Option<Result<Option<usize>, Errno>> {
+    read: impl FnOnce(TokenSource<'_>) -> Result<Scanned, Errno>,
+) -> Option<Result<Scanned, Errno>> {
     let (session, stream) = (file.session, file.stream());
     let lines = &stream.lines;
     let mut offer = Offer::Closed;
@@ -152,7 +152,7 @@ pub(super) fn take(
     }
     match lanes.from_leader(offer) {
         Offer::Tokens => {}
-        Offer::EndOfFile => return Some(Ok(None)),
+        Offer::EndOfFile => return Some(Ok(Scanned::default())),
         Offer::Closed => return None,
     }
     let count = u64::from(lanes.count() * numbers.count);

@@ -90,7 +90,9 @@ impl File {
             // The others wait for this lane; it brings nothing.
             Err(error) => (0, Some(error.errno())),
         };
-        let again = |window: &mut WindowSink<'_>| format_again(window, format_bytes, arguments, errno());
+        // Asked for while nothing is held: it is code of the program.
+        let number = if bytes > SCRATCH_BYTES as u64 { errno() } else { None };
+        let again = |window: &mut WindowSink<'_>| format_again(window, format_bytes, arguments, number);
         let record = Formatted { scratch: &scratch, bytes, again };
         let inside = self.enter()?;
         let written = write(self, Lanes::calling(&inside, Call::Fprintf), &record).result();
@@ -107,6 +109,7 @@ impl File {
         let mut text = Text::new(self);
         let formatted = text.print(arguments);
         let inside = self.enter()?;
+        let formatted = formatted.and_then(|()| text.confirm(&inside));
         let lanes = Lanes::calling(&inside, Call::WriteFmt);
         // Where that failed there is nothing to write, but the others may wait for this lane.
         let written = write(self, lanes, &text).result();

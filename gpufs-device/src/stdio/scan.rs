@@ -14,7 +14,7 @@ use super::ahead;
 use super::lock::{LockedStream, with_lock, with_lock_unless};
 use super::numbers::{self, Numbers, TokenSource};
 use crate::Fs;
-use crate::format::scan::{Input, Memory, Target, check_targets, scan};
+use crate::format::scan::{Input, Memory, Scanned, Target, check_targets, scan_checked};
 use crate::warp::{LaneMask, Lanes};
 
 /// What an unbuffered stream may read at once, so that it does not read past what is asked for.
@@ -125,8 +125,8 @@ fn in_turn(
     (format, numbers): (&[u8], bool),
     targets: Result<&[Target<'_>], Errno>,
     memory: Memory,
-) -> Result<Option<usize>, Errno> {
-    let mut outcome = targets.map(|_| None);
+) -> Result<Scanned, Errno> {
+    let mut outcome = targets.map(|_| Scanned::default());
     for lane in held.lanes.mask().iter() {
         let is_mine = held.lanes.lane() == lane;
         if is_mine && let Ok(targets) = targets {
@@ -134,7 +134,7 @@ fn in_turn(
             outcome = scan_alone(&alone, format, targets, memory);
         }
         held.lanes.sync();
-        if numbers && held.lanes.any(is_mine && outcome == Ok(None)) {
+        if numbers && held.lanes.any(is_mine && outcome.is_ok_and(|scanned| scanned.stored.is_none())) {
             break;
         }
     }
@@ -148,7 +148,7 @@ fn scan_alone(
     format: &[u8],
     targets: &[Target<'_>],
     memory: Memory,
-) -> Result<Option<usize>, Errno> {
+) -> Result<Scanned, Errno> {
     held.prepare_reading()?;
     scan_source(Source::Held(held), format, targets, memory)
 }
@@ -160,9 +160,9 @@ fn scan_source(
     format: &[u8],
     targets: &[Target<'_>],
     memory: Memory,
-) -> Result<Option<usize>, Errno> {
+) -> Result<Scanned, Errno> {
     let mut input = StreamInput::new(source);
-    let outcome = scan(&mut input, format, targets, memory);
+    let outcome = scan_checked(&mut input, format, targets, memory);
     input.settle();
     outcome.map_err(|error| error.errno())
 }
@@ -174,7 +174,7 @@ fn read(
     format: &[u8],
     checked: Result<&[Target<'_>], Errno>,
     memory: Memory,
-) -> Result<Option<usize>, Errno> {
+) -> Result<Scanned, Errno> {
     let mine = if checked.is_ok() { Numbers::of(format) } else { None };
     let Some(numbers) = Numbers::common(file.session, group, mine) else {
         return with_lock(file, group, |held| in_turn(held, (format, false), checked, memory));
@@ -225,10 +225,11 @@ impl File {
     /// `EINVAL` for a format or a target that does not fit: nothing is read then. `EILSEQ` where a wide conversion meets bytes that are no UTF-8.
     /// Else as [`File::fread`], if no target got a value; otherwise the count is returned, and [`File::ferror`] tells.
     pub fn fscanf(self, format: &[u8], targets: &[Target<'_>]) -> Result<Option<usize>, Errno> {
-        self.fscanf_with(format, targets, Memory::NONE)
+        self.fscanf_with(format, targets, Memory::NONE).map(|scanned| scanned.stored)
     }
 
-    /// As [`File::fscanf`], with an allocator for `%m`. It is called while the lane holds the stream, and makes no call on it.
+    /// As [`File::fscanf`], with an allocator for `%m`, and whether all numbers fitted. The allocator is
+    /// called while the lane holds the stream, and makes no call on it.
     ///
     /// # Errors
     /// As [`File::fscanf`], and `ENOMEM` where the allocator has no memory; what `%m` allocated before in this call is freed then.
@@ -237,7 +238,7 @@ impl File {
         format: &[u8],
         targets: &[Target<'_>],
         memory: Memory,
-    ) -> Result<Option<usize>, Errno> {
+    ) -> Result<Scanned, Errno> {
         let checked = check_targets(format, targets).map(|()| targets).map_err(|error| error.errno());
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Fscanf);

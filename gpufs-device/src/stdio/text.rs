@@ -9,6 +9,10 @@
 //! run of 1 to 16 buffers:   Head { next, buffers } │ text …
 //! ```
 //!
+//! *Whose memory.* On the host a `Display` may take as long as it likes, and its session be closed meanwhile, by another thread or by itself: so it
+//! does not run inside of its call ([`Inside`]), for which closing would wait. Each step that touches the memory of runs is inside by itself, with
+//! the number of the session that the text began in. A text whose session is gone has lost its memory with it.
+//!
 //! *Who waits.* A text that finds no memory left gives back what it has, is formatted to its end to learn its length, and waits until memory for
 //! all of it can be had at once; then it is formatted again. So no text waits for memory while it holds some; only one that is printed *inside*
 //! another's `Display` may wait while its lane holds some for the outer one. Hence the wait has an end: a time, and `ENOMEM`.
@@ -22,6 +26,7 @@ use memchr::memchr;
 use super::File;
 use super::lines::NEWLINE;
 use super::output::Record;
+use crate::inside::Inside;
 use crate::io::{copy_alone, copy_raw, slot_hint};
 use crate::warp::{Machine, Warp, clock, nap};
 
@@ -51,6 +56,9 @@ const HEAD_BYTES: u64 = size_of::<Head>() as u64;
 /// A text, taken in piece by piece. It lies in the scratch memory, or, from its first byte on, in runs.
 pub(super) struct Text {
     file: File,
+    /// The session whose memory the runs are. On a GPU there is no other.
+    #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+    owner: crate::Fs,
     scratch: [u8; SCRATCH_BYTES],
     /// Length in bytes.
     bytes: u64,
@@ -68,9 +76,11 @@ pub(super) struct Text {
 
 impl Text {
     /// A text for a stream, still empty.
-    pub(super) const fn new(file: File) -> Self {
+    pub(super) fn new(file: File) -> Self {
         Self {
             file,
+            #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+            owner: crate::Fs::of(file.session),
             scratch: [0; SCRATCH_BYTES],
             bytes: 0,
             first: NONE,
@@ -83,10 +93,41 @@ impl Text {
         }
     }
 
+    /// Begins a step on the memory of runs.
+    ///
+    /// # Errors
+    /// On the host: `EBADF` where the session is closed, `EBUSY` where its tables are a GPU's now.
+    #[inline]
+    fn enter(&self) -> Result<Inside, Errno> {
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        return self.owner.enter();
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        Inside::enter(self.file.session, 0)
+    }
+
+    /// Whether the text is there to be written, by a call that is inside of the session that has the tables now.
+    ///
+    /// # Errors
+    /// `EBADF` where that is a later session: the text is gone.
+    #[cfg_attr(
+        any(target_arch = "nvptx64", target_arch = "amdgpu"),
+        expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "an error on the host")
+    )]
+    pub(super) fn confirm(&mut self, _: &Inside) -> Result<(), Errno> {
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        if self.first != NONE && self.owner.is_past() {
+            self.forget();
+            self.bytes = 0;
+            return Err(Errno::BADF);
+        }
+        Ok(())
+    }
+
     /// Takes in what `arguments` print; nothing where that fails. One lane, once.
     ///
     /// # Errors
-    /// `EINVAL` if a `Display` fails; `ENOMEM` where there is no memory for so long a text; `EBADF` where it waits for some and the stream is closed.
+    /// `EINVAL` if a `Display` fails; `ENOMEM` where there is no memory for so long a text; `EBADF` where the session is
+    /// closed meanwhile, or it waits for memory and the stream is closed.
     pub(super) fn print(&mut self, arguments: fmt::Arguments<'_>) -> Result<(), Errno> {
         let outcome = self.format(arguments);
         if outcome.is_err() {
@@ -101,8 +142,8 @@ impl Text {
             self.wait_for(self.bytes)?;
             formatted = self.write_fmt(arguments);
             if self.is_lost {
-                // Longer than the first time, and there is no memory for the rest.
-                return Err(Errno::NOMEM);
+                // Longer than the first time, and there is no memory for the rest; or the session was closed.
+                return self.enter().and(Err(Errno::NOMEM));
             }
         }
         formatted.map_err(|fmt::Error| Errno::INVAL)
@@ -122,6 +163,7 @@ impl Text {
         // Ends: memory is held by texts that are being formatted or written, which end; where they wait for each other, a time, or, by a clock
         // that stands still, a count.
         loop {
+            let inside = self.enter()?;
             let mut held = 0;
             // Ends: each round claims a buffer at least, or is the last.
             while held < bytes
@@ -132,7 +174,7 @@ impl Text {
             if held >= bytes {
                 return Ok(());
             }
-            self.give_back();
+            self.release();
             tries += 1;
             if ended != self.file.session.records_ended().peek() {
                 ended = self.file.session.records_ended().peek();
@@ -146,6 +188,8 @@ impl Text {
             if tries > FEWEST_TRIES && (waited_ns == 0 || waited_ns > longest_ns) {
                 return Err(Errno::NOMEM);
             }
+            // Whoever closes the session does not wait for this text.
+            drop(inside);
             nap(nap_ns);
             nap_ns = (nap_ns * 2).min(NAP_NS.1);
         }
@@ -168,7 +212,7 @@ impl Text {
         u64::from(records.free.capacity()) * (u64::from(records.buffer_bytes) - HEAD_BYTES)
     }
 
-    /// Claims a run for `bytes`, or for fewer, after the last one; for how many.
+    /// Claims a run for `bytes`, or for fewer, after the last one; for how many. Inside, as all that follows but [`Text::give_back`].
     fn claim(&mut self, bytes: u64) -> Option<u64> {
         let records = &self.file.session.records;
         if records.base == 0 {
@@ -250,8 +294,19 @@ impl Text {
         self.append(&scratch[..bytes as usize])
     }
 
-    /// Gives the runs back.
+    /// Gives the runs back, if their session is still there. Not inside.
     fn give_back(&mut self) {
+        if self.first == NONE {
+            return;
+        }
+        let Ok(_inside) = self.enter() else { return self.forget() };
+        self.release();
+        // ORDERING: relaxed, as in `wait_for`.
+        self.file.session.records_ended().fetch_add_relaxed(1);
+    }
+
+    /// Gives the runs back.
+    fn release(&mut self) {
         let mut run = self.first;
         // Ends: the runs do.
         while run != NONE {
@@ -259,18 +314,18 @@ impl Text {
             self.file.session.records.free.release(Claim::run(run, buffers));
             run = next;
         }
+        self.forget();
+    }
+
+    /// Has no runs any more.
+    const fn forget(&mut self) {
         (self.first, self.last, self.run, self.room) = (NONE, NONE, NONE, 0);
     }
 }
 
 impl Drop for Text {
     fn drop(&mut self) {
-        if self.first == NONE {
-            return;
-        }
         self.give_back();
-        // ORDERING: relaxed, as in `wait_for`.
-        self.file.session.records_ended().fetch_add_relaxed(1);
     }
 }
 
@@ -289,9 +344,18 @@ impl Write for Text {
             copy_alone(&mut self.scratch[before as usize..self.bytes as usize], piece);
             return Ok(());
         }
-        if (self.run == NONE && !self.move_scratch(before)) || !self.append(piece) {
-            self.give_back();
-            self.is_lost = true;
+        match self.enter() {
+            Ok(_inside) => {
+                if (self.run == NONE && !self.move_scratch(before)) || !self.append(piece) {
+                    self.release();
+                    self.is_lost = true;
+                }
+            }
+            // The memory went with the session.
+            Err(_) => {
+                self.forget();
+                self.is_lost = true;
+            }
         }
         Ok(())
     }

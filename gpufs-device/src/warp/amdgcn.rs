@@ -16,7 +16,10 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use gpufs_core::Position;
 
 use super::scan::scan_by_shuffles;
-use super::{LaneMask, Warp};
+use super::{Collectives, LaneMask, Warp};
+
+/// Lanes that call together: each of their operations is one instruction, which lanes in other places do not execute.
+pub(crate) type Met = LaneMask;
 
 unsafe extern "unadjusted" {
     #[link_name = "llvm.amdgcn.wavefrontsize"]
@@ -65,7 +68,7 @@ const NAP_NS_MAX: u32 = 1_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
-/// [`Warp::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
+/// [`Collectives::shuffle`] without the barrier: 32 bits at a time is what the hardware moves.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
 fn shuffle_halves(value: u64, from: u32) -> u64 {
@@ -91,6 +94,31 @@ impl Warp for Machine {
         // Lanes below the caller, executing or not; the upper half counts nothing in a wave of 32.
         mbcnt_hi(u32::MAX, mbcnt_lo(u32::MAX, 0))
     }
+    #[inline]
+    fn nap(nanoseconds: u32) {
+        s_sleep(1);
+        // Ends: counts up to 3906.
+        for _ in 0..nanoseconds.min(NAP_NS_MAX) / NAP_STEP_NS {
+            s_sleep(8);
+        }
+    }
+    #[inline]
+    fn clock() -> u64 {
+        readsteadycounter().wrapping_mul(NANOSECONDS_A_COUNT)
+    }
+    #[inline]
+    fn launch() -> u64 {
+        // The address of the launch's packet, which stays in place while it runs, hashed: two launches at once have the same in one case of 2^24.
+        let packet = core::intrinsics::gpu::amdgpu_dispatch_ptr() as u64;
+        (packet >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+    }
+    #[inline]
+    fn is_private(address: u64) -> bool {
+        is_private(address as *const u8)
+    }
+}
+
+impl Collectives for Machine {
     #[inline]
     fn calling(_: usize) -> LaneMask {
         LaneMask(wave_ballot(true))
@@ -123,28 +151,6 @@ impl Warp for Machine {
         compiler_fence(Ordering::AcqRel);
         wave_barrier();
         compiler_fence(Ordering::AcqRel);
-    }
-    #[inline]
-    fn nap(nanoseconds: u32) {
-        s_sleep(1);
-        // Ends: counts up to 3906.
-        for _ in 0..nanoseconds.min(NAP_NS_MAX) / NAP_STEP_NS {
-            s_sleep(8);
-        }
-    }
-    #[inline]
-    fn clock() -> u64 {
-        readsteadycounter().wrapping_mul(NANOSECONDS_A_COUNT)
-    }
-    #[inline]
-    fn launch() -> u64 {
-        // The address of the launch's packet, which stays in place while it runs, hashed: two launches at once have the same in one case of 2^24.
-        let packet = core::intrinsics::gpu::amdgpu_dispatch_ptr() as u64;
-        (packet >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-    }
-    #[inline]
-    fn is_private(address: u64) -> bool {
-        is_private(address as *const u8)
     }
 }
 

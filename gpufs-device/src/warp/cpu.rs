@@ -1,8 +1,29 @@
 //! CPU lanes: each operation calls the lane runtime that `gpufs-host` installed (`gpufs_core::lanes`).
+#![expect(unsafe_code, reason = "the runtime trusts the lanes' meeting")]
 
 use gpufs_core::lanes::{Collective, Position, runtime};
 
-use super::{LaneMask, Warp};
+use super::{Collectives, LaneMask, Warp};
+
+/// Lanes, and the meeting in which they found each other: two calls of the same lanes are two meetings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    pub(super) mask: LaneMask,
+    meeting: u64,
+}
+
+impl Met {
+    /// Those of the lanes that are in `mask`.
+    #[inline]
+    pub(super) const fn part(self, mask: LaneMask) -> Self {
+        Self { mask, ..self }
+    }
+    /// The lowest lane.
+    #[inline]
+    pub(super) const fn first(self) -> u32 {
+        self.mask.first()
+    }
+}
 
 /// The machine that this build runs on.
 #[derive(Clone, Copy, Debug)]
@@ -22,30 +43,6 @@ impl Warp for Machine {
     #[inline]
     fn lane() -> u32 {
         (runtime().lane)()
-    }
-    #[inline]
-    fn calling(call: usize) -> LaneMask {
-        LaneMask((runtime().calling)(call))
-    }
-    #[inline]
-    fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask {
-        LaneMask((runtime().collective)(lanes.0, Collective::Ballot, u64::from(predicate), 0))
-    }
-    #[inline]
-    fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64 {
-        (runtime().collective)(lanes.0, Collective::Shuffle, value, from)
-    }
-    #[inline]
-    fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
-        (runtime().collective)(lanes.0, Collective::Broadcast, value, from)
-    }
-    #[inline]
-    fn scan(lanes: LaneMask, value: u64) -> u64 {
-        (runtime().collective)(lanes.0, Collective::Scan, value, 0)
-    }
-    #[inline]
-    fn sync(lanes: LaneMask) {
-        (runtime().collective)(lanes.0, Collective::Sync, 0, 0);
     }
     #[inline]
     fn nap(nanoseconds: u32) {
@@ -68,6 +65,42 @@ impl Warp for Machine {
         // Lanes are fibers of one process.
         false
     }
+}
+
+impl Collectives for Machine {
+    #[inline]
+    fn calling(call: usize) -> Met {
+        let mask = LaneMask((runtime().calling)(call));
+        Met { mask, meeting: (runtime().meeting)() }
+    }
+    #[inline]
+    fn ballot(lanes: Met, predicate: bool) -> LaneMask {
+        LaneMask(collective(lanes, Collective::Ballot, u64::from(predicate), 0))
+    }
+    #[inline]
+    fn shuffle(lanes: Met, value: u64, from: u32) -> u64 {
+        collective(lanes, Collective::Shuffle, value, from)
+    }
+    #[inline]
+    fn broadcast(lanes: Met, value: u64, from: u32) -> u64 {
+        collective(lanes, Collective::Broadcast, value, from)
+    }
+    #[inline]
+    fn scan(lanes: Met, value: u64) -> u64 {
+        collective(lanes, Collective::Scan, value, 0)
+    }
+    #[inline]
+    fn sync(lanes: Met) {
+        collective(lanes, Collective::Sync, 0, 0);
+    }
+}
+
+/// What lanes of one meeting do together.
+#[inline]
+fn collective(lanes: Met, what: Collective, value: u64, argument: u32) -> u64 {
+    // SAFETY:
+    // - only `calling` makes a `Met`
+    unsafe { (runtime().collective)(lanes.mask.0, lanes.meeting, what, value, argument) }
 }
 
 /// Where the calling thread stands in its launch.

@@ -18,6 +18,7 @@ mod scan;
 pub use gpufs_core::Position;
 pub use gpufs_core::call::CallSite;
 pub use machine::Machine;
+use machine::Met;
 pub use message::Broadcast;
 
 use gpufs_core::Call;
@@ -123,10 +124,7 @@ impl LaneMask {
     }
 }
 
-/// What a machine offers the lanes of a warp.
-///
-/// Where a function takes `lanes`: convergent; called by exactly the lanes in the mask, all with the same mask, each lane in it
-/// the caller's own among them; the result is valid in all of them. What a lane did before is visible to the others after.
+/// What a machine offers a lane. What lanes do together is [`Lanes`]'s.
 pub trait Warp {
     /// Whether a lane makes progress while others of its warp run or wait elsewhere. Where not, lanes that part come together again
     /// where their branches end, and one that waits inside a branch keeps the others waiting at its end.
@@ -144,26 +142,6 @@ pub trait Warp {
     fn width() -> u32;
     /// The calling lane's index, below [`Warp::width`]. Any lane.
     fn lane() -> u32;
-    /// The lanes that make one call together. Convergent; called by any lanes; in each, the mask holds the caller, and the lanes in
-    /// it got the same mask. `call` is which call it is, for machines that do not know by themselves: a GPU's lanes that execute
-    /// an instruction together are in the same call.
-    fn calling(call: usize) -> LaneMask;
-    /// The lanes whose `predicate` holds.
-    fn ballot(lanes: LaneMask, predicate: bool) -> LaneMask;
-    /// The result of `work` in the leader, the lowest of `lanes`. No other lane runs it.
-    #[inline]
-    fn on_leader(lanes: LaneMask, work: impl FnOnce() -> u64) -> u64 {
-        let word = if Self::lane() == lanes.first() { work() } else { 0 };
-        Self::broadcast(lanes, word, lanes.first())
-    }
-    /// The `value` of lane `from`, which is in `lanes`; each lane names its own `from`.
-    fn shuffle(lanes: LaneMask, value: u64, from: u32) -> u64;
-    /// The `value` of lane `from`, which is in `lanes` and the same in all.
-    fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64;
-    /// The wrapping sum of `value` over the lanes of the mask below the caller.
-    fn scan(lanes: LaneMask, value: u64) -> u64;
-    /// Waits until all have called.
-    fn sync(lanes: LaneMask);
     /// Gives others the machine for about `nanoseconds` or less. Any lane; every waiting loop calls it.
     fn nap(nanoseconds: u32);
     /// Nanoseconds of a monotonic clock. Any lane.
@@ -178,13 +156,43 @@ pub trait Warp {
     fn is_private(address: u64) -> bool;
 }
 
+/// What the lanes of a warp do together: reached through [`Lanes`] alone, since the calls of this library follow what lanes tell each other.
+///
+/// Where a function takes `lanes`: convergent; called by exactly the lanes in the mask, all with the same mask, each lane in it
+/// the caller's own among them; the result is valid in all of them. What a lane did before is visible to the others after.
+pub(crate) trait Collectives: Warp {
+    /// The lanes that make one call together. Convergent; called by any lanes; in each, the mask holds the caller, and the lanes in
+    /// it got the same mask. `call` is which call it is, for machines that do not know by themselves: a GPU's lanes that execute
+    /// an instruction together are in the same call.
+    fn calling(call: usize) -> Met;
+    /// The lanes whose `predicate` holds.
+    fn ballot(lanes: Met, predicate: bool) -> LaneMask;
+    /// The result of `work` in the leader, the lowest of `lanes`. No other lane runs it.
+    #[inline]
+    fn on_leader(lanes: Met, work: impl FnOnce() -> u64) -> u64 {
+        let word = if Self::lane() == lanes.first() { work() } else { 0 };
+        Self::broadcast(lanes, word, lanes.first())
+    }
+    /// The `value` of lane `from`, which is in `lanes`; each lane names its own `from`.
+    fn shuffle(lanes: Met, value: u64, from: u32) -> u64;
+    /// The `value` of lane `from`, which is in `lanes` and the same in all.
+    fn broadcast(lanes: Met, value: u64, from: u32) -> u64;
+    /// The wrapping sum of `value` over the lanes of the mask below the caller.
+    fn scan(lanes: Met, value: u64) -> u64;
+    /// Waits until all have called.
+    fn sync(lanes: Met);
+}
+
 /// The lanes of one call, taken once at its start and passed down as a value, with the caller's place among them.
 ///
 /// All methods but the accessors are convergent and are called by exactly the lanes in the set; results are valid in all of
 /// them.
+///
+/// On CPU lanes, operations of lanes that found each other in different calls never meet: where a lane leaves a call that others are in, by a panic
+/// that the kernel catches, what it does next is not taken for a step of that call. A lane that then waits for one of them panics.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes {
-    mask: LaneMask,
+    met: Met,
     lane: u32,
 }
 
@@ -194,19 +202,34 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub(crate) fn calling(inside: &Inside, call: Call) -> Self {
-        Self { mask: Machine::calling(call.identity(inside.session())), lane: Machine::lane() }
+        Self { met: Machine::calling(call.identity(inside.session())), lane: Machine::lane() }
     }
     /// The lanes that come to `site` together: [`calling!`](crate::calling) declares one.
     #[inline]
     #[must_use]
     pub fn calling_at(site: &'static CallSite) -> Self {
-        Self { mask: Machine::calling(site.identity()), lane: Machine::lane() }
+        Self { met: Machine::calling(site.identity()), lane: Machine::lane() }
+    }
+    /// The lanes of a mask, for the crate whose instructions are compared with what is expected.
+    ///
+    /// # Safety
+    /// Exactly these lanes call it, together, the caller among them.
+    #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    #[expect(unsafe_code, reason = "a promise about who calls")]
+    pub unsafe fn of_mask(mask: LaneMask) -> Self {
+        Self { met: mask, lane: Machine::lane() }
     }
     /// The set.
     #[inline]
     #[must_use]
     pub const fn mask(self) -> LaneMask {
-        self.mask
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        return self.met.mask;
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        self.met
     }
     /// The caller's lane.
     #[inline]
@@ -218,19 +241,19 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub const fn count(self) -> u32 {
-        self.mask.count()
+        self.mask().count()
     }
     /// How many lanes of the set are below the caller.
     #[inline]
     #[must_use]
     pub const fn rank(self) -> u32 {
-        self.mask.rank(self.lane)
+        self.mask().rank(self.lane)
     }
     /// The lane that acts for the set: its lowest.
     #[inline]
     #[must_use]
     pub const fn leader(self) -> u32 {
-        self.mask.first()
+        self.mask().first()
     }
     /// Whether the caller is the leader.
     #[inline]
@@ -242,13 +265,13 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub fn ballot(self, predicate: bool) -> LaneMask {
-        Machine::ballot(self.mask, predicate)
+        Machine::ballot(self.met, predicate)
     }
     /// Whether `predicate` holds in every lane.
     #[inline]
     #[must_use]
     pub fn all(self, predicate: bool) -> bool {
-        self.ballot(predicate) == self.mask
+        self.ballot(predicate) == self.mask()
     }
     /// Whether `predicate` holds in some lane.
     #[inline]
@@ -260,13 +283,13 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub fn shuffle<T: Broadcast>(self, value: T, from: u32) -> T {
-        T::from_word(Machine::shuffle(self.mask, value.to_word(), from))
+        T::from_word(Machine::shuffle(self.met, value.to_word(), from))
     }
     /// The `value` of lane `from`, the same in all.
     #[inline]
     #[must_use]
     pub fn broadcast<T: Broadcast>(self, value: T, from: u32) -> T {
-        T::from_word(Machine::broadcast(self.mask, value.to_word(), from))
+        T::from_word(Machine::broadcast(self.met, value.to_word(), from))
     }
     /// The leader's `value`.
     #[inline]
@@ -278,7 +301,7 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub fn on_leader<T: Broadcast>(self, work: impl FnOnce() -> T) -> T {
-        T::from_word(Machine::on_leader(self.mask, || work().to_word()))
+        T::from_word(Machine::on_leader(self.met, || work().to_word()))
     }
     /// As [`Lanes::on_leader`], for short work: it stays a part of the caller.
     #[inline]
@@ -291,12 +314,12 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub fn scan(self, value: u64) -> u64 {
-        Machine::scan(self.mask, value)
+        Machine::scan(self.met, value)
     }
     /// Waits until all have called; what each did before is visible to all after.
     #[inline]
     pub fn sync(self) {
-        Machine::sync(self.mask);
+        Machine::sync(self.met);
     }
     /// Runs `body` once for each distinct `key`, with the lanes that hold it; the result of the caller's own group.
     #[inline]
@@ -318,7 +341,7 @@ impl Lanes {
             if key == chosen {
                 return body(rest.subset(group));
             }
-            rest = rest.subset(rest.mask.without(group));
+            rest = rest.subset(rest.mask().without(group));
         }
     }
     /// [`Lanes::grouped`]: one group after the other, all leaving together.
@@ -327,7 +350,7 @@ impl Lanes {
     /// their bodies at the same time, and the one that first got a lock would wait for the one that waits for it.
     #[inline]
     fn grouped_in_turn<T>(self, key: u64, body: impl FnOnce(Self) -> T) -> T {
-        let mut rest = self.mask;
+        let mut rest = self.mask();
         let mut body = Some(body);
         let mut result = None;
         // Ends: each round serves at least the lowest lane left. The condition is the same in all lanes.
@@ -350,8 +373,12 @@ impl Lanes {
     #[inline]
     #[must_use]
     pub fn subset(self, subset: LaneMask) -> Self {
-        debug_assert!(subset.contains(self.lane) && subset.without(self.mask).is_empty());
-        Self { mask: subset, lane: self.lane }
+        debug_assert!(subset.contains(self.lane) && subset.without(self.mask()).is_empty());
+        #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
+        let met = self.met.part(subset);
+        #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+        let met = subset;
+        Self { met, lane: self.lane }
     }
 }
 

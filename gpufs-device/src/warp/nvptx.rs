@@ -27,18 +27,21 @@
 //! three runs of three. As functions they never went wrong (36,000 sequences). A branch around each, with the operation in place for lanes
 //! that are together, is as right, but four times as many barriers are then spilled, and a third of the speed is left.
 //!
-//! **Long work of a leader is [`Warp::on_leader`]'s**: a function of its own, in whose code nothing yields if there is no loop in it, and which all
-//! leave together behind a vote, if they came together. What comes to a shuffle apart all the same is passed on by 64 votes.
+//! **Long work of a leader is [`Collectives::on_leader`]'s**: a function of its own, in whose code nothing yields if there is no loop in it, and
+//! which all leave together behind a vote, if they came together. What comes to a shuffle apart all the same is passed on by 64 votes.
 //!
 //! Shuffles and votes order no memory (PTX ISA, "shfl.sync"; the intrinsics say so to the compiler as well), but the contract of
-//! [`Warp`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
+//! [`Collectives`] is that they do. Hence the `bar.warp.sync` before each: it orders memory among its lanes, for the hardware and for the
 //! compiler.
 #![allow(unsafe_code, reason = "compiler intrinsics")]
 
 use gpufs_core::Position;
 
 use super::scan::{scan_by_shuffles, scan_of_warp};
-use super::{LaneMask, Warp};
+use super::{Collectives, LaneMask, Warp};
+
+/// Lanes that call together: each of their operations is one instruction, which lanes in other places do not execute.
+pub(crate) type Met = LaneMask;
 
 unsafe extern "unadjusted" {
     #[link_name = "llvm.nvvm.activemask"]
@@ -134,7 +137,7 @@ fn votes_at_once(mask: u32, predicate: bool) -> Option<u32> {
     })
 }
 
-/// [`Warp::ballot`]: after some votes lanes mostly go on together.
+/// [`Collectives::ballot`]: after some votes lanes mostly go on together.
 #[inline(never)]
 fn ballot_of(mask: u32, predicate: bool) -> u32 {
     if let Some(votes) = votes_at_once(mask, predicate) {
@@ -177,7 +180,7 @@ fn wait_for_all(mask: u32) {
     }
 }
 
-/// [`Warp::shuffle`]: bit by bit where the lanes do not come together.
+/// [`Collectives::shuffle`]: bit by bit where the lanes do not come together.
 #[inline(never)]
 fn shuffle_of(mask: u32, value: u64, from: u32) -> u64 {
     if mask.is_power_of_two() {
@@ -214,7 +217,7 @@ fn shuffle_of(mask: u32, value: u64, from: u32) -> u64 {
     result
 }
 
-/// [`Warp::scan`].
+/// [`Collectives::scan`].
 #[inline(never)]
 fn scan_of(mask: u32, value: u64) -> u64 {
     if mask.is_power_of_two() {
@@ -231,7 +234,7 @@ fn scan_of(mask: u32, value: u64) -> u64 {
     }
 }
 
-/// [`Warp::shuffle`] of lanes that are together, 32 bits at a time: that is what the hardware moves.
+/// [`Collectives::shuffle`] of lanes that are together, 32 bits at a time: that is what the hardware moves.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
 fn shuffle_halves(mask: u32, value: u64, from: u32) -> u64 {
@@ -261,6 +264,26 @@ impl Warp for Machine {
         laneid()
     }
     #[inline]
+    fn nap(nanoseconds: u32) {
+        nanosleep(nanoseconds.min(NAP_NS_MAX));
+    }
+    #[inline]
+    fn clock() -> u64 {
+        globaltimer()
+    }
+    #[inline]
+    fn launch() -> u64 {
+        // The number of the launch in its context (PTX ISA, "%gridid").
+        u64::from(gridid())
+    }
+    #[inline]
+    fn is_private(address: u64) -> bool {
+        is_local(address as *const u8)
+    }
+}
+
+impl Collectives for Machine {
+    #[inline]
     fn calling(_: usize) -> LaneMask {
         // Not all lanes that could come together need to; whichever do get one mask, that of the instruction they execute together.
         LaneMask(u64::from(activemask()))
@@ -288,23 +311,6 @@ impl Warp for Machine {
     #[inline]
     fn sync(lanes: LaneMask) {
         let _ = Self::ballot(lanes, true);
-    }
-    #[inline]
-    fn nap(nanoseconds: u32) {
-        nanosleep(nanoseconds.min(NAP_NS_MAX));
-    }
-    #[inline]
-    fn clock() -> u64 {
-        globaltimer()
-    }
-    #[inline]
-    fn launch() -> u64 {
-        // The number of the launch in its context (PTX ISA, "%gridid").
-        u64::from(gridid())
-    }
-    #[inline]
-    fn is_private(address: u64) -> bool {
-        is_local(address as *const u8)
     }
 }
 

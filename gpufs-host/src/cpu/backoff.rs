@@ -13,7 +13,7 @@ const NAP_NS_MAX: u64 = 50_000;
 /// Naps at least this long are slept through from the first one on. The system makes a shorter sleep longer than that.
 const SLEEP_NS_MIN: u32 = 5_000;
 /// The longest nap that is slept through as it was asked for.
-const ASKED_NS_MAX: u64 = 1_000_000;
+const ASKED_NS_MAX: u64 = 10_000_000;
 
 /// How long nothing but waiting has happened.
 #[derive(Debug, Default)]
@@ -27,12 +27,18 @@ impl Backoff {
         self.pauses = 0;
     }
 
-    /// Nothing happened. `nap_ns`: the shortest nap that a lane asked for.
-    pub(super) fn pause(&mut self, nap_ns: u32) {
-        self.pauses = self.pauses.saturating_add(1);
-        let ramp = u64::from(self.pauses.saturating_sub(YIELDS_MAX)) * NAP_NS_STEP;
+    /// No lane can run. `nap_ns`: the shortest nap that a lane asked for. `called`: a lane has called something since, and goes on unless it asked
+    /// for a nap that is worth it.
+    pub(super) fn pause(&mut self, nap_ns: u32, called: bool) {
         let asked = if nap_ns < SLEEP_NS_MIN || nap_ns == u32::MAX { 0 } else { u64::from(nap_ns) };
-        match ramp.min(NAP_NS_MAX).max(asked.min(ASKED_NS_MAX)) {
+        let mut nap = asked.min(ASKED_NS_MAX);
+        if !called {
+            self.pauses = self.pauses.saturating_add(1);
+            let ramp = u64::from(self.pauses.saturating_sub(YIELDS_MAX)) * NAP_NS_STEP;
+            nap = nap.max(ramp.min(NAP_NS_MAX));
+        }
+        match nap {
+            0 if called => {}
             0 => thread::yield_now(),
             nanoseconds => thread::sleep(Duration::from_nanos(nanoseconds)),
         }

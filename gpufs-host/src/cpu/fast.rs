@@ -13,14 +13,15 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
     let mut backoff = Backoff::default();
     let mut all_taken = false;
     loop {
-        let mut progress = false;
+        // A lane can run; a lane has called something.
+        let (mut busy, mut called) = (false, false);
         // One more for each pass: a kernel that never waits runs warp after warp on the same few warm stacks.
         if !all_taken && residents.len() < limit {
             if let Some(new) = work.take() {
                 let resident = spare.pop().unwrap_or_else(|| Box::new(Resident::new(work, false)));
                 resident.warp.begin(new.origin, new.lanes);
                 residents.push(resident);
-                progress = true;
+                busy = true;
             } else {
                 all_taken = true;
             }
@@ -33,8 +34,8 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
         let mut index = 0;
         while index < residents.len() {
             let resident = &mut residents[index];
-            let is_busy = resident.visit(&mut tools, give_up);
-            progress |= is_busy | resident.warp.progress.take();
+            busy |= resident.visit(&mut tools, give_up);
+            called |= resident.warp.progress.take();
             nap_ns = nap_ns.min(resident.warp.nap_ns.replace(u32::MAX));
             if resident.has_ended() {
                 spare.push(residents.swap_remove(index));
@@ -42,10 +43,12 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
                 index += 1;
             }
         }
-        if progress {
+        if busy || called {
             backoff.reset();
-        } else {
-            backoff.pause(nap_ns);
+        }
+        if !busy {
+            // Lanes that call and nap in turns get the naps that they ask for.
+            backoff.pause(nap_ns, called);
         }
     }
 }

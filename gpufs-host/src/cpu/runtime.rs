@@ -106,10 +106,13 @@ pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
     position: || on_lane(Warp::position, || (ONE_LANE.position)()),
     launch: || on_lane(|warp, _| u64::from(warp.launch()), || u64::from(THREAD.get())),
     calling: |call| on_lane(|warp, lane| warp.calling(lane, call), || 1),
-    collective: |mask, what, value, argument| {
+    meeting: || on_lane(Warp::meeting, || 0),
+    collective: |mask, meeting, what, value, argument| {
         on_lane(
-            |warp, lane| warp.collective(lane, mask, what, value, argument),
-            || (ONE_LANE.collective)(mask, what, value, argument),
+            |warp, lane| warp.collective(lane, (mask, meeting), what, value, argument),
+            // SAFETY:
+            // - a thread is a warp of one: nobody else takes part
+            || unsafe { (ONE_LANE.collective)(mask, meeting, what, value, argument) },
         )
     },
     nap: |nanoseconds| {

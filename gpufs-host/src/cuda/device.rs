@@ -13,6 +13,19 @@ use cudarc::driver::{result, sys};
 use super::tried;
 use crate::gpu::GpuError;
 
+/// Loads and starts the driver, and counts its GPUs.
+pub(super) fn start() -> Result<u32, GpuError> {
+    // SAFETY:
+    // - loads a library by its name; its initializers are the driver's
+    if !unsafe { sys::is_culib_present() } {
+        return Err(GpuError::NoRuntime(
+            "libcuda.so was not found: install the NVIDIA driver, or use CPU lanes".to_owned(),
+        ));
+    }
+    result::init().map_err(tried("starting the NVIDIA driver"))?;
+    result::device::get_count().map(i32::cast_unsigned).map_err(tried("counting GPUs"))
+}
+
 /// A GPU with its primary context, which is let go on drop.
 #[derive(Debug)]
 pub(super) struct Device {
@@ -30,15 +43,7 @@ unsafe impl Sync for Device {}
 impl Device {
     /// Opens GPU number `ordinal`, with `stack_bytes` of stack for each thread of a kernel.
     pub(super) fn open(ordinal: u32, stack_bytes: usize) -> Result<Arc<Self>, GpuError> {
-        // SAFETY:
-        // - loads a library by its name; its initializers are the driver's
-        if !unsafe { sys::is_culib_present() } {
-            return Err(GpuError::NoRuntime(
-                "libcuda.so was not found: install the NVIDIA driver, or use CPU lanes".to_owned(),
-            ));
-        }
-        result::init().map_err(tried("starting the NVIDIA driver"))?;
-        let count = result::device::get_count().map_err(tried("counting GPUs"))?.cast_unsigned();
+        let count = start()?;
         if ordinal >= count {
             return Err(GpuError::NoDevice { maker: "NVIDIA", ordinal, count });
         }

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `device.rs` | a GPU and its primary context, and getting a whole one after a fault |
 //! | `program.rs` | PTX and binaries: loading them, and what they hold |
+//! | `survey.rs` | which GPUs the driver has |
 #![expect(unsafe_code, reason = "the driver's C interface")]
 
 mod device;
 mod program;
+mod survey;
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
@@ -27,6 +29,8 @@ use crate::ring::RingMemory;
 
 use device::Device;
 use program::Module;
+
+pub(crate) use survey::{Found, survey};
 
 /// `CU_MEMHOST…_PORTABLE | CU_MEMHOST…_DEVICEMAP`, the same for allocating and registering.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;

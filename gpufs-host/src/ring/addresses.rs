@@ -1,6 +1,7 @@
 //! The memory that addresses in entries may name under a sandbox, and strings there.
 
 use gpufs_core::Errno;
+use gpufs_core::abi::SocketAddress;
 
 use super::operation::Tables;
 
@@ -36,5 +37,39 @@ impl<'a> Memory<'a> {
             copy.push(byte);
         }
         Err(if room == PATH_BYTES { Errno::NAMETOOLONG } else { Errno::FAULT })
+    }
+
+    /// A copy of what lies there.
+    pub(super) fn copy(self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+        self.check(address, into.len() as u64)?;
+        for (byte, place) in into.iter_mut().zip(address..) {
+            // SAFETY:
+            // - in memory that the session registered, as checked, as in `string`
+            *byte = unsafe { (place as *const u8).read_volatile() };
+        }
+        Ok(())
+    }
+    /// Writes there.
+    pub(super) fn put(self, address: u64, from: &[u8]) -> Result<(), Errno> {
+        self.check(address, from.len() as u64)?;
+        for (byte, place) in from.iter().zip(address..) {
+            // SAFETY:
+            // - as in `copy`; its producer leaves it alone until the CQE, and if it does not, any byte of it is a byte
+            unsafe { (place as *mut u8).write_volatile(*byte) };
+        }
+        Ok(())
+    }
+    /// A copy of the address of a socket there.
+    pub(super) fn socket_address(self, address: u64, bytes: u32) -> Result<SocketAddress, Errno> {
+        let mut copy = SocketAddress::NONE;
+        self.copy(address, copy.storage().get_mut(..bytes as usize).ok_or(Errno::INVAL)?)?;
+        copy.set_len(bytes);
+        Ok(copy)
+    }
+    /// A copy of words there.
+    pub(super) fn words<const N: usize>(self, address: u64) -> Result<[u64; N], Errno> {
+        let mut copy = [[0_u8; 8]; N];
+        self.copy(address, copy.as_flattened_mut())?;
+        Ok(copy.map(u64::from_ne_bytes))
     }
 }

@@ -4,6 +4,10 @@
 //! A plain descriptor must be one that an entry opened here, or that the host gave. What remains is Linux's to refuse: the thread is of the confined
 //! family ([`family`](super::family)).
 
+mod directories;
+mod paths;
+mod sockets;
+
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::os::fd::{OwnedFd, RawFd};
@@ -11,14 +15,14 @@ use std::sync::{Arc, Mutex};
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    AT_FDCWD, Dirent, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
+    AT_FDCWD, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_NOP,
-    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ_FIXED, IORING_OP_RECV, IORING_OP_RECVMSG,
-    IORING_OP_RENAMEAT, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT,
-    IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE_FIXED, IOSQE_FIXED_FILE, RecordLock,
-    SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_DUPLICATE,
-    SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_READDIR,
-    SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UTIMENS, Sqe, Statx,
+    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX,
+    IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE_FIXED,
+    IOSQE_FIXED_FILE, RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHMOD,
+    SERVICE_CLOCK, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_LOCK,
+    SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE,
+    SERVICE_TRUNCATE, SERVICE_UTIMENS, Sqe,
 };
 use gpufs_core::service::key_of;
 
@@ -28,8 +32,10 @@ use super::operation::Tables;
 use super::outside::Outside;
 use super::paths::{Place, held, places};
 use super::sandbox::{Rights, Sandbox};
+use super::sockets::Sockets;
 use super::sys::{self, signed};
 use super::workers::lock;
+use sockets::is_of_sockets;
 
 /// Permissions that make a program run with the rights of its owner or group.
 const SET_ID: u32 = 0o6000;
@@ -53,6 +59,19 @@ pub(super) const RING_OPCODES: [u8; 10] = [
     IORING_OP_ASYNC_CANCEL,
 ];
 
+/// What a descriptor is, as far as sockets are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Another file, or a socket of the host's.
+    Other,
+    Tcp,
+    Udp,
+    /// An end of a pair.
+    Pair,
+    /// It stands for several that are polled.
+    Set,
+}
+
 /// A descriptor of the family that entries may name.
 #[derive(Clone, Copy, Debug)]
 struct Opened {
@@ -62,6 +81,14 @@ struct Opened {
     is_hosts: bool,
     /// An entry may close it.
     closes: bool,
+    kind: Kind,
+}
+
+impl Opened {
+    /// Made by an entry, without a path.
+    const fn of(kind: Kind) -> Self {
+        Self { rights: Rights::NONE, is_hosts: false, closes: true, kind }
+    }
 }
 
 /// A sandbox in force. Shared by the rings of a session.
@@ -72,6 +99,9 @@ pub struct Confined {
     opened: Mutex<HashMap<RawFd, Opened>>,
     /// Keys of the functions that kernels may call.
     services: Vec<u64>,
+    sockets: Sockets,
+    /// The second of two descriptors, by the first, until it is asked for.
+    other_ends: Mutex<HashMap<RawFd, RawFd>>,
     outside: Option<Outside>,
     pub(crate) standard_streams: bool,
     /// What this Linux lacks.
@@ -87,13 +117,15 @@ impl Confined {
         let (family, trees, weaker) = Family::start(sandbox)?;
         let outside = if sandbox.services.is_empty() { None } else { Some(Outside::start()) };
         let outside = outside.transpose().map_err(|error| format!("a thread for services: {error}"))?;
-        let standard = Opened { rights: Rights::NONE, is_hosts: true, closes: false };
+        let standard = Opened { rights: Rights::NONE, is_hosts: true, closes: false, kind: Kind::Other };
         let opened = if sandbox.standard_streams { 0..3 } else { 0..0 };
         Ok(Self {
             family: Arc::new(family),
             trees,
             opened: Mutex::new(opened.map(|number| (number, standard)).collect()),
             services: sandbox.services.iter().map(|name| key_of(name.as_bytes())).collect(),
+            sockets: sandbox.sockets.clone(),
+            other_ends: Mutex::default(),
             outside,
             standard_streams: sandbox.standard_streams,
             weaker,
@@ -103,7 +135,7 @@ impl Confined {
     /// Gives entries a file of the host's: its number. `closes`: an entry closes it.
     pub(crate) fn give(&self, file: RawFd, closes: bool) -> std::io::Result<RawFd> {
         let number = self.family.take_in(file)?;
-        let opened = Opened { rights: Rights::NONE, is_hosts: !closes, closes };
+        let opened = Opened { rights: Rights::NONE, is_hosts: !closes, closes, kind: Kind::Other };
         lock(&self.opened).insert(number, opened);
         Ok(number)
     }
@@ -169,14 +201,14 @@ impl Confined {
             | IORING_OP_FALLOCATE
             | IORING_OP_FADVISE
             | IORING_OP_SYNC_FILE_RANGE => return self.check_file(sqe).map(|()| None),
-            IORING_OP_SEND | IORING_OP_RECV | IORING_OP_SENDMSG | IORING_OP_RECVMSG => {
-                return Err(Errno::ACCES);
-            }
+            // SAFETY:
+            // - by this function's contract
+            opcode if is_of_sockets(opcode) => return unsafe { self.on_sockets(sqe, tables) }.map(Some),
             _ if u32::from(sqe.flags) & IOSQE_FIXED_FILE != 0 => return Err(Errno::BADF),
             SERVICE_RESIZE | SERVICE_FLOCK => return self.check_file(sqe).map(|()| None),
             SERVICE_READDIR => {
                 self.check_file(sqe)?;
-                memory.check(sqe.addr, u64::from(sqe.len) * size_of::<Dirent>() as u64)?;
+                memory.check(sqe.addr, sqe.len.into())?;
                 return Ok(None);
             }
             SERVICE_LOCK => {
@@ -198,6 +230,7 @@ impl Confined {
         }
         let done = match sqe.opcode {
             IORING_OP_OPENAT => self.open(sqe, memory),
+            SERVICE_OPENDIR => self.open_directory(sqe, memory),
             IORING_OP_CLOSE => self.close(sqe),
             IORING_OP_STATX => self.statx(sqe, memory),
             IORING_OP_UNLINKAT | IORING_OP_MKDIRAT | IORING_OP_SYMLINKAT => self.entry(sqe, memory),
@@ -213,7 +246,7 @@ impl Confined {
                 // SAFETY:
                 // - by this function's contract; the operation takes numbers
                 let number = unsafe { tables.services.perform(sqe) }?;
-                Ok(self.enter(number, Opened { rights: Rights::NONE, is_hosts: false, closes: true }))
+                Ok(self.enter(number, Opened::of(Kind::Other)))
             }
             SERVICE_CALL => self.call(sqe, tables),
             _ => Err(Errno::ACCES),
@@ -270,7 +303,7 @@ impl Confined {
             } else {
                 place.open(flags, if makes { mode } else { 0 })?
             };
-            Ok(self.enter(number, Opened { rights: place.rights, is_hosts: false, closes: true }))
+            Ok(self.enter(number, Opened { rights: place.rights, ..Opened::of(Kind::Other) }))
         })
     }
 
@@ -296,172 +329,6 @@ impl Confined {
         // Entries close it from now on.
         let number = ManuallyDrop::new(copy).fd;
         Ok(self.enter(number, Opened { closes: true, ..of }))
-    }
-
-    fn statx(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        memory.check(sqe.off, size_of::<Statx>() as u64)?;
-        let path = memory.string(sqe.addr)?;
-        let ask = |fd: RawFd| {
-            let flags = u64::from(sqe.op_flags & !NOFOLLOW | EMPTY_PATH);
-            let empty = c"".as_ptr().expose_provenance() as u64;
-            let arguments = [signed(fd), empty, flags, sqe.len.into(), sqe.off, 0];
-            // SAFETY:
-            // - the path is constant, and the result lies in the session's memory, as checked
-            unsafe { sys::call(libc::SYS_statx, arguments) }
-        };
-        if path.is_empty() && sqe.op_flags & EMPTY_PATH != 0 && sqe.fd != AT_FDCWD {
-            let (_, file) = self.held(sqe.fd)?;
-            return ask(file.fd);
-        }
-        let found = self.places_of(sqe.fd, &path)?;
-        first_of(found, |place| ask(place.look(sqe.op_flags & NOFOLLOW == 0)?.fd))
-    }
-
-    /// Makes or removes an entry of a directory.
-    fn entry(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        let path = if sqe.opcode == IORING_OP_SYMLINKAT { sqe.off } else { sqe.addr };
-        let target = if sqe.opcode == IORING_OP_SYMLINKAT { memory.string(sqe.addr)? } else { Vec::new() };
-        let target = std::ffi::CString::new(target).map_err(|_| Errno::INVAL)?;
-        if sqe.opcode == IORING_OP_MKDIRAT && sqe.len & SET_ID != 0 {
-            return Err(Errno::ACCES);
-        }
-        first_of(self.places(sqe.fd, path, memory)?, |place| {
-            need(place, Rights::CREATE)?;
-            let (dir, name) = place.parent()?;
-            let (dir, name) = (signed(dir.fd), name.as_ptr().expose_provenance() as u64);
-            let target = target.as_ptr().expose_provenance() as u64;
-            let (number, arguments) = match sqe.opcode {
-                IORING_OP_UNLINKAT => (libc::SYS_unlinkat, [dir, name, sqe.op_flags.into(), 0, 0, 0]),
-                IORING_OP_MKDIRAT => (libc::SYS_mkdirat, [dir, name, sqe.len.into(), 0, 0, 0]),
-                _ => (libc::SYS_symlinkat, [target, dir, name, 0, 0, 0]),
-            };
-            // SAFETY:
-            // - the strings end with a NUL and live during the call
-            unsafe { sys::call(number, arguments) }
-        })
-    }
-
-    fn two_entries(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        let is_rename = sqe.opcode == IORING_OP_RENAMEAT;
-        if !is_rename && sqe.op_flags != 0 {
-            return Err(Errno::ACCES);
-        }
-        let new = self.places(sqe.len.cast_signed(), sqe.off, memory)?;
-        first_of(self.places(sqe.fd, sqe.addr, memory)?, |old| {
-            need(old, if is_rename { Rights::CREATE } else { Rights::READ })?;
-            let (old_dir, old_name) = old.parent()?;
-            first_of(new.clone(), |new| {
-                need(new, Rights::CREATE)?;
-                // A second name allows what its tree allows, so it may not be more than the first one's.
-                need(old, new.rights)?;
-                let (new_dir, new_name) = new.parent()?;
-                let [old_at, new_at] =
-                    [&old_name, &new_name].map(|name| name.as_ptr().expose_provenance() as u64);
-                let call = if is_rename { libc::SYS_renameat2 } else { libc::SYS_linkat };
-                let flags = u64::from(sqe.op_flags);
-                let arguments = [signed(old_dir.fd), old_at, signed(new_dir.fd), new_at, flags, 0];
-                // SAFETY:
-                // - the strings end with a NUL and live during the call
-                unsafe { sys::call(call, arguments) }
-            })
-        })
-    }
-
-    fn readlink(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        memory.check(sqe.off, sqe.len.into())?;
-        first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
-            let link = place.look(false)?;
-            let empty = c"".as_ptr().expose_provenance() as u64;
-            let arguments = [signed(link.fd), empty, sqe.off, sqe.len.into(), 0, 0];
-            // SAFETY:
-            // - the path is constant, and the result lies in the session's memory, as checked
-            let read = unsafe { sys::call(libc::SYS_readlinkat, arguments) };
-            // Of another file the system says this where the path is empty.
-            read.map_err(|errno| if errno == Errno::NOENT { Errno::INVAL } else { errno })
-        })
-    }
-
-    fn access(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
-            if sqe.len & libc::W_OK.cast_unsigned() != 0 {
-                need(place, Rights::WRITE)?;
-            }
-            let file = place.look(sqe.op_flags & NOFOLLOW == 0)?;
-            let empty = c"".as_ptr().expose_provenance() as u64;
-            let flags = u64::from(sqe.op_flags & !NOFOLLOW | EMPTY_PATH);
-            // SAFETY:
-            // - the path is constant
-            unsafe { sys::call(libc::SYS_faccessat2, [signed(file.fd), empty, sqe.len.into(), flags, 0, 0]) }
-        })
-    }
-
-    fn truncate(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        first_of(self.places(AT_FDCWD, sqe.addr, memory)?, |place| {
-            need(place, Rights::WRITE)?;
-            let number = place.open(libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY, 0)?;
-            let file = super::family::Held { fd: number, family: None };
-            // SAFETY:
-            // - the call takes numbers
-            unsafe { sys::call(libc::SYS_ftruncate, [signed(file.fd), sqe.off, 0, 0, 0, 0]) }
-        })
-    }
-
-    fn chmod(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        if sqe.len & SET_ID != 0 {
-            return Err(Errno::ACCES);
-        }
-        if sqe.opcode == SERVICE_FCHMOD {
-            let (of, file) = self.held(sqe.fd)?;
-            if !of.rights.has(Rights::CREATE) {
-                return Err(Errno::ACCES);
-            }
-            // SAFETY:
-            // - the call takes numbers
-            return unsafe { sys::call(libc::SYS_fchmod, [signed(file.fd), sqe.len.into(), 0, 0, 0, 0]) };
-        }
-        first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
-            need(place, Rights::CREATE)?;
-            let file = place.look(sqe.op_flags & NOFOLLOW == 0)?;
-            let empty = c"".as_ptr().expose_provenance() as u64;
-            let arguments = [signed(file.fd), empty, sqe.len.into(), EMPTY_PATH.into(), 0, 0];
-            // SAFETY:
-            // - the path is constant
-            unsafe { sys::call(super::services::FCHMODAT2, arguments) }
-        })
-    }
-
-    fn utimens(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        let times = [sqe.off, sqe.len.into(), sqe.addr3, u64::from(sqe.file_index)];
-        let set = |fd: RawFd, path: u64, flags: u32| {
-            let times = (&raw const times).expose_provenance() as u64;
-            // SAFETY:
-            // - the path is constant or none, and `times` are two `timespec`s, which live during the call
-            unsafe { sys::call(libc::SYS_utimensat, [signed(fd), path, times, flags.into(), 0, 0]) }
-        };
-        if sqe.addr == 0 {
-            let (of, file) = self.held(sqe.fd)?;
-            if !of.rights.has(Rights::WRITE) {
-                return Err(Errno::ACCES);
-            }
-            return set(file.fd, 0, 0);
-        }
-        first_of(self.places(sqe.fd, sqe.addr, memory)?, |place| {
-            need(place, Rights::WRITE)?;
-            let file = place.look(sqe.op_flags & NOFOLLOW == 0)?;
-            set(file.fd, c"".as_ptr().expose_provenance() as u64, EMPTY_PATH)
-        })
-    }
-
-    /// The working directory, where it lies in a tree.
-    fn getcwd(&self, sqe: &Sqe, memory: Memory<'_>) -> Result<i32, Errno> {
-        memory.check(sqe.addr, sqe.len.into())?;
-        let directory = working_directory().ok_or(Errno::ACCES)?;
-        if places(&self.trees, &directory).is_empty() {
-            return Err(Errno::ACCES);
-        }
-        // SAFETY:
-        // - the result lies in the session's memory, as checked
-        unsafe { sys::call(libc::SYS_getcwd, [sqe.addr, sqe.len.into(), 0, 0, 0, 0]) }
     }
 
     /// A function of the program, outside of the family.

@@ -23,6 +23,8 @@ pub struct MissingOpcode {
     pub name: &'static str,
     /// The first release that has it.
     pub since: Release,
+    /// The calls that are made with it.
+    pub calls: &'static str,
 }
 
 impl fmt::Display for MissingOpcode {

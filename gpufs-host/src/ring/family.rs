@@ -90,6 +90,10 @@ impl Family {
         CONFINED.get()
     }
 
+    /// The number of the first thread.
+    pub(super) const fn first_thread(&self) -> i32 {
+        self.tid
+    }
     /// Runs `job` in the family, and waits for it.
     pub(super) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         if Self::is_here() {
@@ -250,7 +254,7 @@ fn confine(sandbox: &Sandbox) -> Result<(Vec<Tree>, Vec<String>), String> {
         from = end.saturating_add(1);
     }
     // Last, as trees are opened by their paths.
-    let weaker = landlock::restrict(&trees, sandbox.may_be_weaker)?;
+    let weaker = landlock::restrict(&trees, &sandbox.sockets, sandbox.may_be_weaker)?;
     Ok((trees, weaker))
 }
 

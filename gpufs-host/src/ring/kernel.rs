@@ -6,14 +6,9 @@ use std::sync::Arc;
 
 use gpufs_core::abi::{
     Cqe, IORING_FEAT_NODROP, IORING_FEAT_SINGLE_MMAP, IORING_FEAT_SQPOLL_NONFIXED, IORING_OFF_SQ_RING,
-    IORING_OFF_SQES, IORING_OP_ACCEPT, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE,
-    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
-    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ,
-    IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_RENAMEAT,
-    IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
-    IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IORING_REGISTER_PROBE,
-    IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED,
-    IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
+    IORING_OFF_SQES, IORING_REGISTER_PROBE, IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP,
+    IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED, IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS,
+    Params, Probe, Sqe,
 };
 use gpufs_core::word::SharedWord;
 
@@ -21,50 +16,13 @@ use super::confined::Confined;
 use super::error::{MissingOpcode, RingError, SETUP};
 use super::family::Held;
 use super::memory::Region;
+use super::opcodes::Lacks;
 use super::restrict::restrict;
 use super::sys::{self, Release};
 use super::{Mode, RingConfig, RingMemory, RingParts};
 
 /// Room for the heads, tails and flags that the kernel puts before the CQEs (`struct io_rings`, under 512 bytes).
 const HEADER_BYTES: usize = 4096;
-
-/// Opcodes and the first release that has each; whether gpufs can work without.
-const OPCODES: [(u8, &str, Release, Need); 28] = [
-    (IORING_OP_NOP, "NOP", Release::new(5, 1), Need::Required),
-    (IORING_OP_READV, "READV", Release::new(5, 1), Need::Required),
-    (IORING_OP_WRITEV, "WRITEV", Release::new(5, 1), Need::Required),
-    (IORING_OP_FSYNC, "FSYNC", Release::new(5, 1), Need::Required),
-    (IORING_OP_READ_FIXED, "READ_FIXED", Release::new(5, 1), Need::Required),
-    (IORING_OP_WRITE_FIXED, "WRITE_FIXED", Release::new(5, 1), Need::Required),
-    (IORING_OP_POLL_ADD, "POLL_ADD", Release::new(5, 1), Need::Required),
-    (IORING_OP_SYNC_FILE_RANGE, "SYNC_FILE_RANGE", Release::new(5, 2), Need::Optional),
-    (IORING_OP_SENDMSG, "SENDMSG", Release::new(5, 3), Need::Required),
-    (IORING_OP_RECVMSG, "RECVMSG", Release::new(5, 3), Need::Required),
-    (IORING_OP_ACCEPT, "ACCEPT", Release::new(5, 5), Need::Required),
-    (IORING_OP_ASYNC_CANCEL, "ASYNC_CANCEL", Release::new(5, 5), Need::Required),
-    (IORING_OP_FALLOCATE, "FALLOCATE", Release::new(5, 6), Need::Required),
-    (IORING_OP_OPENAT, "OPENAT", Release::new(5, 6), Need::Required),
-    (IORING_OP_CLOSE, "CLOSE", Release::new(5, 6), Need::Required),
-    (IORING_OP_FILES_UPDATE, "FILES_UPDATE", Release::new(5, 6), Need::Required),
-    (IORING_OP_STATX, "STATX", Release::new(5, 6), Need::Required),
-    (IORING_OP_READ, "READ", Release::new(5, 6), Need::Required),
-    (IORING_OP_WRITE, "WRITE", Release::new(5, 6), Need::Required),
-    (IORING_OP_FADVISE, "FADVISE", Release::new(5, 6), Need::Optional),
-    (IORING_OP_SEND, "SEND", Release::new(5, 6), Need::Required),
-    (IORING_OP_RECV, "RECV", Release::new(5, 6), Need::Required),
-    (IORING_OP_RENAMEAT, "RENAMEAT", Release::new(5, 11), Need::Required),
-    (IORING_OP_UNLINKAT, "UNLINKAT", Release::new(5, 11), Need::Required),
-    (IORING_OP_MKDIRAT, "MKDIRAT", Release::new(5, 15), Need::Optional),
-    (IORING_OP_SYMLINKAT, "SYMLINKAT", Release::new(5, 15), Need::Optional),
-    (IORING_OP_LINKAT, "LINKAT", Release::new(5, 15), Need::Optional),
-    (IORING_OP_FTRUNCATE, "FTRUNCATE", Release::new(6, 9), Need::Optional),
-];
-
-#[derive(Clone, Copy, PartialEq)]
-enum Need {
-    Required,
-    Optional,
-}
 
 /// A ring that the kernel made: what [`Inner`](super::Inner) is put together from.
 pub(super) struct Opened {
@@ -200,7 +158,7 @@ fn wanted(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> Pa
     params
 }
 
-fn check_features(config: &RingConfig, features: u32) -> Result<(), RingError> {
+pub(super) fn check_features(config: &RingConfig, features: u32) -> Result<(), RingError> {
     let mut needed = vec![
         (IORING_FEAT_SINGLE_MMAP, "rings in one mapping (IORING_FEAT_SINGLE_MMAP)", Release::new(5, 4)),
         (IORING_FEAT_NODROP, "completions that are never dropped (IORING_FEAT_NODROP)", Release::new(5, 5)),
@@ -217,6 +175,17 @@ fn check_features(config: &RingConfig, features: u32) -> Result<(), RingError> {
 
 /// The optional opcodes that the kernel lacks; an error if it lacks a required one.
 fn check_opcodes(config: &RingConfig, ring: BorrowedFd<'_>) -> Result<Vec<MissingOpcode>, RingError> {
+    let probe = probe(config, ring)?;
+    let Lacks { required, optional } = Lacks::of(&probe);
+    if required.is_empty() {
+        Ok(optional)
+    } else {
+        Err(RingError::MissingOpcodes { opcodes: required, kernel: Release::running() })
+    }
+}
+
+/// What the kernel says of its opcodes.
+pub(super) fn probe(config: &RingConfig, ring: BorrowedFd<'_>) -> Result<Probe, RingError> {
     let mut probe = Probe::EMPTY;
     // SAFETY:
     // - the kernel writes one `Probe` with `PROBE_OPS` members, which is borrowed for the call
@@ -224,19 +193,7 @@ fn check_opcodes(config: &RingConfig, ring: BorrowedFd<'_>) -> Result<Vec<Missin
         .map_err(|error| {
             RingError::explain("io_uring_register, asking for the kernel's opcodes", error, config, 0)
         })?;
-    let missing = |need| {
-        OPCODES
-            .iter()
-            .filter(move |(opcode, .., this)| *this == need && !probe.supports(*opcode))
-            .map(|&(opcode, name, since, _)| MissingOpcode { opcode, name, since })
-            .collect::<Vec<_>>()
-    };
-    let required = missing(Need::Required);
-    if required.is_empty() {
-        Ok(missing(Need::Optional))
-    } else {
-        Err(RingError::MissingOpcodes { opcodes: required, kernel: Release::running() })
-    }
+    Ok(probe)
 }
 
 /// Makes the index array say "entry i is at i", once and for all.

@@ -16,11 +16,12 @@
 //! | `mod.rs`, `register.rs` | a ring; its registered files and buffers |
 //! | `config.rs`, `parts.rs`, `memory.rs`, `error.rs` | what a ring is asked to be, where its parts lie, whose memory that is, why it cannot be had |
 //! | `choose.rs`, `prove.rs` | which mode and memory work here |
-//! | `kernel.rs`, `sys.rs` | rings of the kernel, and the system calls for them |
+//! | `kernel.rs`, `opcodes.rs`, `sys.rs` | rings of the kernel, the operations asked of it, and the system calls for them |
+//! | `survey.rs` | what the kernel says that it can do |
 //! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
-//! | `sandbox.rs`, `confined.rs`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
+//! | `sandbox.rs`, `sockets.rs`, `confined.rs` with `confined/`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
 //! | `family.rs`, `landlock.rs`, `restrict.rs` | the threads that are confined, and what the kernel's rings are restricted to |
 //! | `renew.rs`, `credentials.rs` | rings and threads made anew, with the rights that the program has left |
 //! | `services/` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
@@ -29,6 +30,7 @@
 //! seen, is its producer's promise (`gpufs_core::word::EntryCell::write`).
 
 mod addresses;
+mod chain;
 mod choose;
 mod config;
 mod confined;
@@ -40,6 +42,7 @@ mod kernel;
 mod landlock;
 mod layout;
 mod memory;
+mod opcodes;
 mod operation;
 mod outside;
 mod pace;
@@ -55,6 +58,8 @@ mod rouse;
 mod sandbox;
 mod service;
 mod services;
+mod sockets;
+mod survey;
 mod sys;
 mod tasks;
 mod workers;
@@ -78,8 +83,10 @@ pub(crate) use rouse::rouse;
 pub use sandbox::Sandbox;
 pub use service::{BusyGuard, Report, RingReport, RingService};
 pub use services::{ServiceError, Services};
+pub use sockets::Sockets;
+pub use survey::{MemoryTried, Survey};
 pub use sys::Release;
-pub(crate) use sys::block_signals;
+pub(crate) use sys::{block_signals, limit};
 
 use memory::Region;
 use workers::WorkerPool;
@@ -310,7 +317,7 @@ impl Ring {
     }
     /// The result of the operation with this `user_data`, if its CQE lies in the ring, consumed or not.
     #[must_use]
-    pub fn completion_of(&self, user_data: u64) -> Option<i32> {
+    pub(crate) fn completion_of(&self, user_data: u64) -> Option<i32> {
         let parts = &self.inner.host;
         // The service overwrites a posted entry only after it was told that the entry is consumed. Such an entry may be torn here, but
         // then it is not the one that is wanted. An entry that was never posted is zero, and no `user_data` is.

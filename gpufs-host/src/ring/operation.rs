@@ -1,7 +1,7 @@
 //! The operation of one submission entry, done with ordinary system calls: the kernel's part where there is no io_uring.
 //!
-//! Results are those of `io_uring_enter(2)`. Entries that this does not serve (links, drains, selected buffers, other opcodes)
-//! complete with `EINVAL`, as on a kernel without them.
+//! Results are those of `io_uring_enter(2)`. Entries that this does not serve (drains, selected buffers, vectors in chains, other opcodes)
+//! complete with `EINVAL`, as on a kernel without them. Chains are `chain.rs`'s.
 
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -17,9 +17,10 @@ use gpufs_core::abi::{
     IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_RENAMEAT,
     IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC,
-    IOSQE_FIXED_FILE, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
+    IOSQE_FIXED_FILE, IOSQE_IO_HARDLINK, IOSQE_IO_LINK, RWF_NOWAIT, SERVICE_OPCODES, Sqe,
 };
 
+use super::chain::has_next;
 use super::confined::Confined;
 use super::family::Held;
 use super::services::Services;
@@ -220,6 +221,9 @@ const fn flag(flag: u32) -> u8 {
     }
 }
 
+/// The flags that are served.
+const SERVED: u8 = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC | IOSQE_IO_LINK | IOSQE_IO_HARDLINK);
+
 /// How far an entry got.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -234,8 +238,9 @@ pub(super) enum Step {
 /// # Safety
 /// The entry was published on the ring: its producer vouches for its addresses until the CQE is posted.
 pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
-    let served = flag(IOSQE_FIXED_FILE | IOSQE_ASYNC);
-    if sqe.flags & !served != 0 {
+    let is_vectored = matches!(sqe.opcode, IORING_OP_READV | IORING_OP_WRITEV);
+    // Of vectors it is not known here what is short.
+    if sqe.flags & !SERVED != 0 || (is_vectored && has_next(sqe)) {
         return Step::Done(-Errno::INVAL.number());
     }
     if let Some(confined) = &tables.confined {
@@ -296,7 +301,7 @@ pub(super) unsafe fn perform(sqe: &Sqe, ready: bool, tables: &Tables) -> Step {
 
 /// Begins an `IORING_OP_POLL_ADD`: done if its file is ready, or does not exist.
 pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
-    if sqe.flags & !flag(IOSQE_FIXED_FILE | IOSQE_ASYNC) != 0 || sqe.len != 0 {
+    if sqe.flags & !SERVED != 0 || sqe.len != 0 {
         return Step::Done(-Errno::INVAL.number());
     }
     // Bits above the low half are of epoll; no file of interest here needs them.
@@ -305,10 +310,16 @@ pub(super) fn poll(sqe: &Sqe, tables: &Tables) -> Step {
     let checked = tables.confined.as_ref().map_or(Ok(()), |confined| confined.check_file(sqe));
     match checked.and_then(|()| tables.file(sqe)) {
         Err(errno) => Step::Done(-errno.number()),
-        Ok(file) => match polled(events, sys::poll_now(file.raw(), events)) {
-            Some(result) => Step::Done(result),
-            None => Step::Waits(file, events),
-        },
+        Ok(file) => {
+            let fd = file.raw();
+            let look = move || sys::poll_now(fd, events);
+            // The ring service's thread, which begins polls, has the host's descriptors, not those of a sandbox's family.
+            let state = tables.confined.as_ref().map_or_else(look, |confined| confined.run(look));
+            match polled(events, state) {
+                Some(result) => Step::Done(result),
+                None => Step::Waits(file, events),
+            }
+        }
     }
 }
 

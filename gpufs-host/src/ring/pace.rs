@@ -11,7 +11,9 @@ const SILENCE_DIVISOR: u32 = 16;
 /// How long the service polls without naps after something happened, in modes where each operation needs a poll.
 const EAGER_FOR: Duration = Duration::from_micros(50);
 const NAP_MIN: Duration = Duration::from_micros(20);
-const NAP_MAX: Duration = Duration::from_millis(1);
+const NAP_MAX: Duration = Duration::from_millis(10);
+/// The same where all that may be due is to wake a kernel thread.
+const NAP_MAX_SQPOLL: Duration = Duration::from_millis(4);
 
 /// The longest nap while only kernel threads have something to do, for the first entry of the service ring.
 const SERVICES_NAP_MAX: Duration = Duration::from_millis(10);
@@ -36,7 +38,7 @@ impl Pace {
     pub(super) fn new(rings: &[Arc<Inner>]) -> Self {
         let sqpoll = |ring: &&Arc<Inner>| ring.mode == Mode::Sqpoll;
         let idle = rings.iter().filter(sqpoll).map(|ring| ring.idle()).min();
-        let longest = idle.map_or(NAP_MAX, |idle| (idle / SILENCE_DIVISOR).clamp(NAP_MIN, NAP_MAX));
+        let longest = idle.map_or(NAP_MAX, |idle| (idle / SILENCE_DIVISOR).clamp(NAP_MIN, NAP_MAX_SQPOLL));
         let mut awake = idle.unwrap_or_default();
         if rings.iter().any(|ring| ring.for_services) {
             awake = awake.min(2 * SERVICES_NAP_MAX);

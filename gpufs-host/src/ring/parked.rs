@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use gpufs_core::abi::{IORING_OP_POLL_ADD, Sqe};
 
+use super::chain::Rest;
 use super::operation::{File, polled};
 use super::sys;
 use super::workers::{Task, WorkerPool, lock};
@@ -21,19 +22,8 @@ pub(super) struct Parked {
     pub(super) file: File,
     /// `POLLIN`, `POLLOUT` …
     pub(super) events: i16,
-}
-
-impl Parked {
-    /// The task that follows when its file is in the state `revents`; `None` where it must go on waiting.
-    fn task(&self, revents: i16) -> Option<Task> {
-        let result = polled(self.events, revents)?;
-        let sqe = self.sqe;
-        Some(match sqe.opcode {
-            IORING_OP_POLL_ADD => Task::Answer { user_data: sqe.user_data, result },
-            // For a bad descriptor the call itself fails.
-            _ => Task::Perform { sqe, ready: true },
-        })
-    }
+    /// Those of its chain that come after it.
+    pub(super) rest: Rest,
 }
 
 /// What wakes the watcher: an `eventfd(2)`; or a flag, for a watcher whose descriptors entries may name, and which looks for itself while something
@@ -139,14 +129,21 @@ impl WorkerPool {
                 continue;
             }
             let mut queue = lock(&self.queue);
-            let mut tasks = Vec::new();
-            queue.parked.retain(|parked| {
-                let task = states.get(&parked.file.raw()).and_then(|revents| parked.task(*revents));
-                let stays = task.is_none();
-                tasks.extend(task);
-                stays
-            });
-            self.resume(queue, tasks);
+            let state = |parked: &Parked| {
+                states.get(&parked.file.raw()).and_then(|revents| polled(parked.events, *revents))
+            };
+            let before = queue.tasks.waiting();
+            let ready: Vec<Parked> = queue.parked.extract_if(.., |parked| state(parked).is_some()).collect();
+            for parked in ready {
+                let result = state(&parked).unwrap_or(0);
+                let Parked { sqe, rest, .. } = parked;
+                match sqe.opcode {
+                    IORING_OP_POLL_ADD => queue.end(&sqe, result, rest),
+                    // For a bad descriptor the call itself fails.
+                    _ => queue.tasks.push(Task::Perform { sqe, ready: true, rest }),
+                }
+            }
+            self.resume(queue, before);
         }
     }
 }

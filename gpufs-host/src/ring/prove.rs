@@ -24,7 +24,7 @@ impl Ring {
     ///
     /// # Errors
     /// The system's refusal, or that an operation did not complete.
-    pub fn prove(&self) -> Result<(), RingError> {
+    pub(crate) fn prove(&self) -> Result<(), RingError> {
         let inner = &*self.inner;
         let refused =
             |errno: Errno| inner.explain(ENTER, std::io::Error::from_raw_os_error(errno.number()), 0);

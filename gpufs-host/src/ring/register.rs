@@ -1,6 +1,6 @@
 //! Files and buffers that a ring knows by their index: registering them, and taking them back.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;
 
 use gpufs_core::abi::{
@@ -11,12 +11,27 @@ use gpufs_core::abi::{
 use super::{Ring, RingError, count, sys};
 
 impl Ring {
-    /// Registers files, in place of none (`io_uring_register_files(3)`): slot `i` holds `files[i]`, or nothing where that is
-    /// -1. The ring keeps its own reference; the caller may close its descriptor.
+    /// Registers files, in place of none (`io_uring_register_files(3)`): slot `i` holds `files[i]`, or nothing. The ring keeps its own reference;
+    /// the caller may close its descriptor.
+    ///
+    /// ```compile_fail,E0308
+    /// fn of_a_number(ring: &gpufs_host::ring::Ring) {
+    ///     let _ = ring.register_files(&[7]);
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// The system's: `EBADF`, `EMFILE`, and `EBUSY` where files are registered already.
-    pub fn register_files(&self, files: &[RawFd]) -> Result<(), RingError> {
+    /// The system's: `EMFILE`, and `EBUSY` where files are registered already.
+    pub fn register_files(&self, files: &[Option<BorrowedFd<'_>>]) -> Result<(), RingError> {
+        let numbers: Vec<RawFd> = files.iter().map(|file| number(*file)).collect();
+        self.register_numbers(&numbers)
+    }
+
+    /// [`Ring::register_files`] by their numbers: -1 for nothing.
+    ///
+    /// # Errors
+    /// As [`Ring::register_files`]; `EBADF`.
+    pub(crate) fn register_numbers(&self, files: &[RawFd]) -> Result<(), RingError> {
         let inner = &self.inner;
         let done = match (&inner.pool, self.descriptor()) {
             (Some(pool), _) => pool.tables().register_files(files),
@@ -31,11 +46,19 @@ impl Ring {
         done.map_err(|error| inner.explain("registering files", error, 0))
     }
 
-    /// Puts `file` into slot `index` of the registered files, or empties the slot where it is -1.
+    /// Puts `file` into slot `index` of the registered files, or empties the slot.
     ///
     /// # Errors
-    /// The system's: `EBADF`, `EINVAL` for a slot that does not exist, `ENXIO` where no files are registered.
-    pub fn update_file(&self, index: u32, file: RawFd) -> Result<(), RingError> {
+    /// The system's: `EINVAL` for a slot that does not exist, `ENXIO` where no files are registered.
+    pub fn update_file(&self, index: u32, file: Option<BorrowedFd<'_>>) -> Result<(), RingError> {
+        self.update_number(index, number(file))
+    }
+
+    /// [`Ring::update_file`] by its number: -1 to empty the slot.
+    ///
+    /// # Errors
+    /// As [`Ring::update_file`]; `EBADF`.
+    pub(crate) fn update_number(&self, index: u32, file: RawFd) -> Result<(), RingError> {
         let inner = &self.inner;
         let done = match (&inner.pool, self.descriptor()) {
             (Some(pool), _) => pool.tables().update_file(index, file),
@@ -104,4 +127,9 @@ impl Ring {
         };
         done.map_err(|error| inner.explain("unregistering buffers", error, 0))
     }
+}
+
+/// A file's number, or -1.
+fn number(file: Option<BorrowedFd<'_>>) -> RawFd {
+    file.map_or(-1, |file| file.as_raw_fd())
 }

@@ -5,7 +5,7 @@
 //! and knows the session's buffers and files, its memory is moved to the addresses of the old one's, which every device and table names. All that
 //! is asked of the system comes before the moving. Rings that host threads enter or serve stay, and get other threads.
 //!
-//! [`Ring::renew`] says what the queue over such a ring has to do.
+//! The rules are [R-RENEW-1] to [R-RENEW-4], with the proof [P-RENEW] (`gpufs_core::protocol::renewal`).
 
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
@@ -15,7 +15,7 @@ use super::credentials::{Credentials, filters};
 use super::memory::CpuMemory;
 use super::{Confined, Mode, Ring, RingConfig, RingError, RingMemory, RingParts, sys};
 
-/// What a ring is to know: buffers and files, as [`Ring::register_buffers`] and [`Ring::register_files`] want them.
+/// What a ring is to know: buffers and files, as [`Ring::register_buffers`] and [`Ring::register_numbers`] want them.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
     /// Registered buffers; none where there are none.
@@ -57,7 +57,7 @@ impl Ring {
             ));
         }
         if !known.files.is_empty() {
-            ring.register_files(known.files)?;
+            ring.register_numbers(known.files)?;
         }
         if !known.buffers.is_empty() {
             // SAFETY:
@@ -85,8 +85,8 @@ impl Ring {
         offsets(own) == offsets(theirs) && counts(own) == counts(theirs)
     }
 
-    /// Puts a successor in the place of this ring: at its addresses, with as many operations behind it as [`Ring::tails`] then says. The queue over
-    /// the ring begins there ([`gpufs_core::Queue::begin_at`]).
+    /// Puts a successor in the place of this ring [R-RENEW-3]: at its addresses, with as many operations behind it as [`Ring::tails`] then says. The
+    /// queue over the ring begins there ([`gpufs_core::Queue::begin_at`]).
     ///
     /// # Errors
     /// The system's or the device's refusal: the ring can only be dropped.
@@ -135,7 +135,9 @@ impl Confined {
         };
         let own = Credentials::of_this_thread().map_err(failed)?;
         let wanted = filters(sys::thread_number());
-        let have = self.run(move || own.take().map(|()| filters(sys::thread_number()))).map_err(failed)?;
+        self.run(move || own.take()).map_err(failed)?;
+        // Asked from here: the family reads no file of the system's.
+        let have = filters(self.family.first_thread());
         if have < wanted {
             return Err(format!(
                 "this thread has {wanted} seccomp filters, and the sandbox's threads {have}: install them in all threads \

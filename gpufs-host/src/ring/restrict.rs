@@ -1,5 +1,5 @@
 //! What a ring of the kernel is restricted to under a sandbox (`io_uring_register_restrictions(3)`): the operations whose files are the family's and
-//! whose memory is registered, two flags, and what the host registers.
+//! whose memory is registered, four flags, and what the host registers.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use gpufs_core::abi::{
     IORING_REGISTER_BUFFERS, IORING_REGISTER_ENABLE_RINGS, IORING_REGISTER_FILES,
     IORING_REGISTER_FILES_UPDATE, IORING_REGISTER_RESTRICTIONS, IORING_UNREGISTER_BUFFERS,
-    IORING_UNREGISTER_FILES, IOSQE_ASYNC, IOSQE_FIXED_FILE,
+    IORING_UNREGISTER_FILES, IOSQE_ASYNC, IOSQE_FIXED_FILE, IOSQE_IO_HARDLINK, IOSQE_IO_LINK,
 };
 
 use super::confined::RING_OPCODES;
@@ -47,7 +47,8 @@ pub(super) fn restrict(ring: BorrowedFd<'_>) -> io::Result<()> {
     let one = |kind, what| Restriction { kind, what, reserved: [0; 13] };
     let commands = COMMANDS.map(|command| one(REGISTER_OP, byte(command)));
     let operations = RING_OPCODES.map(|opcode| one(SQE_OP, opcode));
-    let flags = one(SQE_FLAGS_ALLOWED, byte(IOSQE_FIXED_FILE | IOSQE_ASYNC));
+    let flags =
+        one(SQE_FLAGS_ALLOWED, byte(IOSQE_FIXED_FILE | IOSQE_ASYNC | IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
     let all: Vec<Restriction> = commands.into_iter().chain(operations).chain([flags]).collect();
     // SAFETY:
     // - the kernel reads as many restrictions, which are alive

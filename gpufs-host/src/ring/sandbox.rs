@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::sockets::Sockets;
+
 /// What may be done below a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rights(u8);
@@ -33,6 +35,7 @@ pub struct Sandbox {
     pub(super) trees: Vec<(PathBuf, Rights)>,
     pub(super) standard_streams: bool,
     pub(super) services: Vec<String>,
+    pub(super) sockets: Sockets,
     pub(super) may_be_weaker: bool,
 }
 
@@ -62,6 +65,12 @@ impl Sandbox {
     /// Also calling the function of the program with this name (`Builder::service`). It runs outside of the sandbox, and must not trust its request.
     pub fn service(mut self, name: &str) -> Self {
         self.services.push(name.into());
+        self
+    }
+    /// Also these sockets, and `poll(2)` of what kernels have open. Otherwise kernels make none, and a socket that the host registered is read and
+    /// written alone.
+    pub fn sockets(mut self, sockets: Sockets) -> Self {
+        self.sockets = sockets;
         self
     }
     /// Where this Linux lacks a part of what holds a sandbox: opens the session without that part, and says so on standard error. Otherwise

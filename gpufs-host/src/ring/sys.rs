@@ -99,7 +99,7 @@ pub(super) fn page_bytes() -> usize {
 }
 
 /// A soft limit of this process (`getrlimit(2)`); `None` where there is no limit.
-pub(super) fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY:
     // - the kernel writes one `rlimit`, which is borrowed for the call

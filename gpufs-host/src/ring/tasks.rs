@@ -6,6 +6,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use gpufs_core::Errno;
 use gpufs_core::abi::{SERVICE_CALL, SERVICE_OPCODES, SERVICE_POPEN, Sqe, is_of_paths};
 
+use super::chain::Rest;
+
 /// Workers that a ring starts with.
 pub(super) const WORKERS_INITIAL: usize = 4;
 /// Workers of a ring, and so operations that can block one at once.
@@ -18,18 +20,20 @@ pub(super) const BRIEF_OF_A_WAKE: usize = 4;
 /// What a worker is to do.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Carry an entry out. `ready`: the file that it waited for is ready.
-    Perform { sqe: Sqe, ready: bool },
+    /// Carry an entry out. `ready`: the file that it waited for is ready. `rest`: those of its chain that come after it.
+    Perform { sqe: Sqe, ready: bool, rest: Rest },
     /// Post a result.
     Answer { user_data: u64, result: i32 },
 }
 
 impl Task {
-    /// The `user_data`, and the result where there is no worker for it.
-    pub(super) fn refused(&self) -> (u64, i32) {
+    /// The `user_data` and the result, where there is no worker for it, of each of its entries.
+    pub(super) fn refused(&self) -> Vec<(u64, i32)> {
         match self {
-            Self::Perform { sqe, .. } => (sqe.user_data, -Errno::BUSY.number()),
-            Self::Answer { user_data, result } => (*user_data, *result),
+            Self::Perform { sqe, rest, .. } => {
+                std::iter::once((sqe.user_data, -Errno::BUSY.number())).chain(rest.cancelled()).collect()
+            }
+            Self::Answer { user_data, result } => vec![(*user_data, *result)],
         }
     }
     /// Whether it is one system call that waits for nobody: on a path, or a service but for those that run the program's code or start a process.
@@ -62,6 +66,8 @@ pub(super) struct Tasks {
     waiting: VecDeque<Task>,
     /// Of each worker, the `user_data` of the entries that it has taken.
     running: Vec<Vec<u64>>,
+    /// Of those, which were cancelled: they end where they would have to wait.
+    cancelled: Vec<u64>,
 }
 
 impl Tasks {
@@ -80,27 +86,41 @@ impl Tasks {
     pub(super) fn put_back(&mut self, waiting: VecDeque<Task>) {
         self.waiting = waiting;
     }
-    /// Takes a task that waits away; whether there was one.
-    pub(super) fn remove(&mut self, user_data: u64) -> bool {
-        let place = self.waiting.iter().position(|task| task.is(user_data));
-        place.is_some_and(|place| self.waiting.remove(place).is_some())
+    /// Takes a task that waits away: its entry, and those that come after it.
+    pub(super) fn remove(&mut self, user_data: u64) -> Option<(Sqe, Rest)> {
+        let place = self.waiting.iter().position(|task| task.is(user_data))?;
+        match self.waiting.remove(place) {
+            Some(Task::Perform { sqe, rest, .. }) => Some((sqe, rest)),
+            _ => None,
+        }
     }
     /// The number of a new worker.
     pub(super) fn add_worker(&mut self) -> usize {
         self.running.push(Vec::with_capacity(TAKEN_MAX));
         self.running.len() - 1
     }
-    /// Whether a worker has the entry.
-    pub(super) fn is_running(&self, user_data: u64) -> bool {
-        self.running.iter().any(|taken| taken.contains(&user_data))
+    /// Cancels an entry that a worker has; whether one has it.
+    pub(super) fn cancel_running(&mut self, user_data: u64) -> bool {
+        let is_running = self.running.iter().any(|taken| taken.contains(&user_data));
+        if is_running && !self.cancelled.contains(&user_data) {
+            self.cancelled.push(user_data);
+        }
+        is_running
     }
-    /// A worker no longer has the entry.
-    pub(super) fn forget(&mut self, worker: usize, user_data: u64) {
+    /// A worker no longer has the entry, which would have to wait; whether it was cancelled meanwhile.
+    #[must_use]
+    pub(super) fn forget(&mut self, worker: usize, user_data: u64) -> bool {
         self.running[worker].retain(|taken| *taken != user_data);
+        let place = self.cancelled.iter().position(|cancelled| *cancelled == user_data);
+        place.map(|place| self.cancelled.swap_remove(place)).is_some()
     }
     /// A worker has done all that it had.
     pub(super) fn forget_all(&mut self, worker: usize) {
-        self.running[worker].clear();
+        let Self { running, cancelled, .. } = self;
+        if !cancelled.is_empty() {
+            cancelled.retain(|cancelled| !running[worker].contains(cancelled));
+        }
+        running[worker].clear();
     }
     /// Gives a worker its next tasks, one, or several that are brief: as many as leave some for each worker of the crew. Whether there are any.
     pub(super) fn take(&mut self, worker: usize, crew: usize, held: &mut Held) -> bool {
@@ -145,7 +165,8 @@ mod tests {
     fn tasks(entries: impl IntoIterator<Item = Sqe>) -> Tasks {
         let mut tasks = Tasks::default();
         for (number, sqe) in (1..).zip(entries) {
-            tasks.push(Task::Perform { sqe: sqe.with_user_data(number), ready: false });
+            let sqe = sqe.with_user_data(number);
+            tasks.push(Task::Perform { sqe, ready: false, rest: Rest::default() });
         }
         tasks
     }
@@ -164,14 +185,14 @@ mod tests {
             if !tasks.take(worker, 4, &mut held) {
                 break;
             }
-            let first = held.tasks[0].refused().0;
-            assert!(tasks.is_running(first) && !tasks.remove(first), "{first}");
+            let first = held.tasks[0].refused()[0].0;
+            assert!(tasks.cancel_running(first) && tasks.remove(first).is_none(), "{first}");
             taken.push(held.tasks.len());
         }
         assert_eq!(taken[..3], [11, 8, 6], "a share of what waits");
         assert_eq!(taken.iter().sum::<usize>(), 45);
         assert_eq!(taken[taken.len() - 5..], [1; 5], "what may take long is taken alone, and so are few");
-        assert!(!tasks.is_running(45));
+        assert!(!tasks.cancel_running(45) && tasks.cancelled.is_empty());
     }
 
     #[test]
@@ -182,10 +203,26 @@ mod tests {
         assert_eq!((held.tasks.len(), tasks.waiting()), (TAKEN_MAX, 1000 - TAKEN_MAX));
     }
 
+    /// Between taking an entry and putting it among those that wait, a worker has it alone: a cancel that comes then is not forgotten.
+    #[test]
+    fn what_was_cancelled_at_work_does_not_wait() {
+        let mut tasks = tasks([Sqe::fsync(0, 0), Sqe::fsync(0, 0)]);
+        let (worker, mut held) = (tasks.add_worker(), Held::default());
+        assert!(tasks.take(worker, 4, &mut held) && tasks.cancel_running(1) && tasks.cancel_running(1));
+        assert!(!tasks.cancel_running(2), "no worker has it");
+        assert!(tasks.forget(worker, 1), "it would wait, and was cancelled");
+        assert!(!tasks.forget(worker, 1) && !tasks.cancel_running(1));
+        tasks.forget_all(worker);
+        held.tasks.clear();
+        assert!(tasks.take(worker, 4, &mut held) && tasks.cancel_running(2));
+        tasks.forget_all(worker);
+        assert!(tasks.cancelled.is_empty(), "it ended before");
+    }
+
     #[test]
     fn what_waits_can_be_taken_away() {
         let mut tasks = tasks([Sqe::fsync(0, 0), Sqe::fsync(0, 0)]);
-        assert!(tasks.remove(2) && !tasks.remove(2));
+        assert!(tasks.remove(2).is_some() && tasks.remove(2).is_none());
         assert_eq!(tasks.waiting(), 1);
     }
 }

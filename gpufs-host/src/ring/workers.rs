@@ -12,6 +12,7 @@
 //! [`parked`]: super::parked
 //! [`tasks`]: super::tasks
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -21,6 +22,7 @@ use gpufs_core::Errno;
 use gpufs_core::abi::{Cqe, IORING_OP_ASYNC_CANCEL, IORING_OP_OPENAT, IORING_OP_POLL_ADD, Sqe};
 use gpufs_core::word::{DeviceWord, SharedWord};
 
+use super::chain::{Rest, has_next, whole};
 use super::confined::Confined;
 use super::operation::{Step, Tables, perform, poll};
 use super::parked::{Event, Parked};
@@ -71,7 +73,7 @@ pub(super) struct WorkerPool {
 #[derive(Debug)]
 pub(super) struct Queue {
     /// Entries that no worker has begun, or that continue after a wait, and those that workers carry out. Taking stops when `cq_entries` wait.
-    tasks: Tasks,
+    pub(super) tasks: Tasks,
     /// Entries that wait for a file to become ready.
     pub(super) parked: Vec<Parked>,
     /// Workers that sleep until there is work.
@@ -189,12 +191,18 @@ impl WorkerPool {
             //   producer does not write it
             unsafe { cell.read() }
         };
-        let entries: Vec<Sqe> = (0..count).map(entry).collect();
+        let mut entries: VecDeque<Sqe> = (0..count).map(entry).collect();
+        // A chain is taken whole, but for one that has more entries than the ring.
+        if count < tail.wrapping_sub(head) && waiting > 0 {
+            let taken = whole(entries.make_contiguous());
+            entries.truncate(taken);
+        }
+        let count = super::count(entries.len());
         let mut queue = lock(&self.queue);
         if queue.stopped {
             return 0;
         }
-        let (polls, wakes) = self.sort(&mut queue, &entries);
+        let (polls, wakes) = self.sort(&mut queue, entries);
         self.unblock(&mut queue);
         // ORDERING: relaxed: workers look again with the lock.
         self.waiting.set(super::count(queue.tasks.waiting()));
@@ -214,30 +222,30 @@ impl WorkerPool {
     }
 
     /// Puts entries where they belong: how many wait for files, and how many workers the others need.
-    fn sort(&self, queue: &mut Queue, entries: &[Sqe]) -> (usize, usize) {
+    fn sort(&self, queue: &mut Queue, mut entries: VecDeque<Sqe>) -> (usize, usize) {
         let (mut polls, mut brief, mut others) = (0, 0_usize, 0);
-        for sqe in entries {
-            let user_data = sqe.user_data;
+        // Ends: each round takes an entry.
+        while let Some((sqe, rest)) = Rest::split_off(&mut entries) {
             // In order, as io_uring does it: a poll that is cancelled at once still says whether its file is ready now.
             match sqe.opcode {
-                IORING_OP_POLL_ADD => match poll(sqe, &self.tables) {
+                IORING_OP_POLL_ADD => match poll(&sqe, &self.tables) {
                     Step::Done(result) => {
-                        queue.tasks.push(Task::Answer { user_data, result });
+                        queue.end(&sqe, result, rest);
                         others += 1;
                     }
                     Step::Waits(file, events) => {
-                        queue.parked.push(Parked { sqe: *sqe, file, events });
+                        queue.parked.push(Parked { sqe, file, events, rest });
                         polls += 1;
                     }
                 },
                 IORING_OP_ASYNC_CANCEL => {
                     let result = queue.cancel(sqe.addr);
-                    queue.tasks.push(Task::Answer { user_data, result });
+                    queue.end(&sqe, result, rest);
                     // A cancelled entry has an answer of its own.
                     others += 2;
                 }
                 _ => {
-                    let task = Task::Perform { sqe: *sqe, ready: false };
+                    let task = Task::Perform { sqe, ready: false, rest };
                     if task.is_brief() {
                         brief += 1;
                     } else {
@@ -278,7 +286,7 @@ impl WorkerPool {
             queue.moved = Instant::now();
             // A thread of its own: the ring service must not wait for room in the CQ.
             let ended = std::thread::Builder::new().name("gpufs-answers".into()).spawn({
-                let waiting: Vec<(u64, i32)> = waiting.iter().map(Task::refused).collect();
+                let waiting: Vec<(u64, i32)> = waiting.iter().flat_map(Task::refused).collect();
                 move || {
                     for (user_data, result) in waiting {
                         pool.post(user_data, result);
@@ -303,24 +311,39 @@ impl WorkerPool {
         while self.next_tasks(number, &mut held) {
             // Ends: each round is of one task.
             while let Some(task) = held.tasks.pop_front() {
-                let (sqe, ready) = match task {
+                let (sqe, ready, rest) = match task {
                     Task::Answer { user_data, result } => {
                         self.post(user_data, result);
                         continue;
                     }
-                    Task::Perform { sqe, ready } => (sqe, ready),
+                    Task::Perform { sqe, ready, rest } => (sqe, ready, rest),
                 };
-                // SAFETY:
-                // - the entry came off the SQ, so its producer published it
-                match unsafe { perform(&sqe, ready, &self.tables) } {
+                let step = if sqe.opcode == IORING_OP_POLL_ADD {
+                    // Behind another in its chain.
+                    poll(&sqe, &self.tables)
+                } else {
+                    // SAFETY:
+                    // - the entry came off the SQ, so its producer published it
+                    unsafe { perform(&sqe, ready, &self.tables) }
+                };
+                let result = match step {
                     Step::Waits(file, events) => {
                         let mut queue = lock(&self.queue);
-                        queue.tasks.forget(number, sqe.user_data);
-                        queue.parked.push(Parked { sqe, file, events });
-                        drop(queue);
-                        self.event.raise();
+                        if !queue.tasks.forget(number, sqe.user_data) {
+                            queue.parked.push(Parked { sqe, file, events, rest });
+                            drop(queue);
+                            self.event.raise();
+                            continue;
+                        }
+                        -Errno::CANCELED.number()
                     }
-                    Step::Done(result) => held.results.push((sqe, result)),
+                    Step::Done(result) => result,
+                };
+                held.results.push((sqe, result));
+                if has_next(&sqe) {
+                    // Before the next begins, as the kernel does it. A worker takes that next: this one, if no other.
+                    self.post_all(&mut held.results);
+                    lock(&self.queue).follow(&sqe, result, rest);
                 }
             }
             self.post_all(&mut held.results);
@@ -367,10 +390,9 @@ impl WorkerPool {
         }
     }
 
-    /// Gives the workers tasks of entries that are no longer parked.
-    pub(super) fn resume(&self, mut queue: MutexGuard<'_, Queue>, tasks: Vec<Task>) {
-        let wanted = tasks.len().min(queue.idle);
-        tasks.into_iter().for_each(|task| queue.tasks.push(task));
+    /// Wakes workers for the tasks of entries that are no longer parked: those beyond the `before` that waited.
+    pub(super) fn resume(&self, queue: MutexGuard<'_, Queue>, before: usize) {
+        let wanted = (queue.tasks.waiting() - before).min(queue.idle);
         drop(queue);
         (0..wanted).for_each(|_| self.work.notify_one());
     }
@@ -470,19 +492,5 @@ impl WorkerPool {
         queue.stopped = false;
         *lock(&self.post) = false;
         true
-    }
-}
-
-impl Queue {
-    /// Cancels an entry that waits, for a worker or for a file; the result of the cancellation.
-    fn cancel(&mut self, user_data: u64) -> i32 {
-        let result = -Errno::CANCELED.number();
-        if let Some(place) = self.parked.iter().position(|parked| parked.sqe.user_data == user_data) {
-            self.parked.swap_remove(place);
-        } else if !self.tasks.remove(user_data) {
-            return if self.tasks.is_running(user_data) { -libc::EALREADY } else { -Errno::NOENT.number() };
-        }
-        self.tasks.push(Task::Answer { user_data, result });
-        0
     }
 }

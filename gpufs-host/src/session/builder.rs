@@ -8,6 +8,7 @@ use std::time::Duration;
 use gpufs_core::alloc::BufferPool;
 use gpufs_core::stream::BLOCKS_MAX;
 
+use super::cached::CacheSizes;
 use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
 use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
@@ -45,6 +46,7 @@ pub struct Builder {
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
     pub(super) read_ahead: Option<usize>,
+    pub(super) cached: CacheSizes,
     pub(super) services: Arc<Services>,
     /// The first service that was refused.
     pub(super) refused_service: Option<ServiceError>,
@@ -57,6 +59,8 @@ const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
 /// What one asynchronous operation may want, and as much again.
 const ASYNC_BUFFERS_MIN: u32 = 2 * BufferPool::BUFFERS_MAX;
+/// Directories whose entries a small session reads ahead.
+const LISTING_BUFFERS_MIN: u32 = 16;
 
 impl Default for Builder {
     fn default() -> Self {
@@ -85,6 +89,7 @@ impl Default for Builder {
             gpu_registers: None,
             assembly: None,
             read_ahead: None,
+            cached: CacheSizes::default(),
             services: Arc::default(),
             refused_service: None,
             sandbox: None,
@@ -176,7 +181,8 @@ impl Builder {
         self
     }
     /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and 40 MiB for
-    /// streams, or as much as the chosen number of streams needs with the chosen stream buffers.
+    /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has an eighth of the
+    /// memory for calls: half for operations that are started and waited for later, half for the entries of directories.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;
@@ -294,6 +300,27 @@ impl Builder {
         Session::open(&self, Backend::Cpu(options))
     }
 
+    /// Opens a session on the first NVIDIA GPU, or on CPU lanes where there is no such GPU, no driver, or no program for one: `program` is empty. A
+    /// line on the standard error says so, once in a process, unless [`Builder::report_fallback`] is off.
+    ///
+    /// # Errors
+    /// As [`Builder::cuda`] where there is a GPU: one that cannot be used is not passed over. As [`Builder::cpu`] where there is none.
+    #[cfg(feature = "cuda")]
+    pub fn open(self, program: &[u8]) -> Result<Session, OpenError> {
+        let why = if program.is_empty() {
+            "it was built without a program for GPUs".to_owned()
+        } else {
+            match self.clone().cuda(0, program) {
+                Err(OpenError::Gpu(none @ (GpuError::NoRuntime(_) | GpuError::NoDevice { .. }))) => {
+                    none.to_string()
+                }
+                opened => return opened,
+            }
+        };
+        super::modes::report_lanes(&why, self.report_fallback);
+        self.cpu()
+    }
+
     /// Opens a session whose kernels run on NVIDIA GPU number `ordinal`. `program` holds them: PTX, as `cargo xtask bundle` builds
     /// it, or a cubin or fat binary made of that.
     ///
@@ -379,7 +406,13 @@ impl Builder {
 
     /// Staging buffers of asynchronous operations ([R-ASYNC-5]), beside those of calls.
     pub(super) fn async_buffers(&self) -> u32 {
-        (self.staging_buffers() / 8).max(ASYNC_BUFFERS_MIN)
+        (self.staging_buffers() / 16).max(ASYNC_BUFFERS_MIN)
+    }
+
+    /// Buffers for entries of directories ([R-SERVE-9]), at most as many as directories can be open. A directory that finds none is read through
+    /// staging memory.
+    pub(super) fn listing_buffers(&self) -> u32 {
+        (self.staging_buffers() / 16).max(LISTING_BUFFERS_MIN).min(self.files)
     }
 
     /// Bytes of the assembly pool, whole buffers.
@@ -390,6 +423,7 @@ impl Builder {
 
     fn check(&self) -> Result<(), OpenError> {
         self.check_ranges()?;
+        self.cached.check()?;
         if let Some(refused) = &self.refused_service {
             return Err(OpenError::Service(refused.clone()));
         }

@@ -1,6 +1,7 @@
 //! The end of a session: what happens when it is dropped, in this order.
 //!
-//! 1. It lets no call of other threads in any more, waits for those that are inside, synchronizes, and says what could not be written.
+//! 1. It closes the channels, so that no kernel waits for the host any more. It lets no call of other threads in any more, waits for those that are
+//!    inside, synchronizes, and says what could not be written.
 //! 2. It waits for operations in flight, for a while, while the ring service still serves them.
 //! 3. It leaves the files of standard streams where their readers stand, and reports failed calls.
 //! 4. It closes the tables, so that every handle that outlives the session finds nothing open, and the files that kernels had opened.
@@ -94,6 +95,7 @@ impl Drop for Body {
         {
             let _busy = self.busy();
             let _lanes = self.gate.lanes();
+            self.close_channels();
             self.shut();
         }
         if !self.state.is_dead()
@@ -108,6 +110,7 @@ impl Drop for Body {
         if !self.state.is_dead() {
             seeker::leave_standard_streams(self.tables.host);
         }
+        self.shut_channels();
         self.report_failures();
         self.close_tables();
         self.service = None;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Fault, StreamError};
+use super::{CacheError, Fault, StreamError};
 use crate::cpu::LaunchError;
 use crate::gpu::GpuError;
 use crate::process::Forked;
@@ -35,6 +35,8 @@ pub enum SyncError {
     },
     /// A stream's bytes could not be written; they are kept and tried again by the next `synchronize`.
     Stream(StreamError),
+    /// Stores to mapped files could not be written; they are kept and tried again by the next `synchronize`.
+    Cache(CacheError),
 }
 
 impl fmt::Display for SyncError {
@@ -51,6 +53,7 @@ impl fmt::Display for SyncError {
             Self::Ring { failure, stream: None } => write!(f, "{failure}"),
             Self::Ring { failure, stream: Some(stream) } => write!(f, "{failure}; {stream}"),
             Self::Stream(error) => write!(f, "{error}"),
+            Self::Cache(error) => write!(f, "{error}"),
         }
     }
 }
@@ -72,6 +75,7 @@ impl std::error::Error for SyncError {
             Self::Tables(error) => Some(error),
             Self::Ring { failure, .. } => Some(failure),
             Self::Stream(error) => Some(error),
+            Self::Cache(error) => Some(error),
         }
     }
 }

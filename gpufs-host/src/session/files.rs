@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "registers memory with the kernel")]
 
 use std::fmt;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
 use gpufs_core::session::{FileIndex, OpenFile, SessionTables};
@@ -186,7 +186,7 @@ impl Body {
         let claim = self.tables.host.files_free.claim(1, 0).ok_or_else(|| failed(Errno::MFILE))?;
         let index = claim.item(0);
         let fixed = self.fixed_files
-            && self.rings.iter().all(|ring| ring.update_file(index, file.as_raw_fd()).is_ok());
+            && self.rings.iter().all(|ring| ring.update_file(index, Some(file.as_fd())).is_ok());
         let number = match &self.confined {
             None => Ok(file.as_raw_fd()),
             Some(confined) => confined.give(file.as_raw_fd(), false),
@@ -226,6 +226,15 @@ impl Body {
     }
 
     /// `Session::unregister_file`.
+    pub(super) fn take_file_back(&mut self, index: FileIndex) -> Result<(), RegisterError> {
+        let is_mapped = self.mapped.iter().any(|mapped| mapped.has_file(index));
+        if is_mapped || self.channels.iter().any(|channel| channel.has_file(index)) {
+            return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
+        }
+        self.unregister_file(index)
+    }
+
+    /// Takes a file back, whatever it is for.
     pub(super) fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
         if self.state.on_gpu() {
             return Err(RegisterError { what: "taking a file back", source: Box::new(Errno::BUSY) });
@@ -260,7 +269,7 @@ impl Body {
         if self.fixed_files {
             for ring in &self.rings {
                 // The slot is overwritten by its next user in any case.
-                let _ = ring.update_file(index.0, -1);
+                let _ = ring.update_file(index.0, None);
             }
         }
     }
@@ -302,6 +311,13 @@ impl Body {
             region.bytes.set(bytes as u64);
         }
         Ok(buffer)
+    }
+
+    /// `Session::registered`.
+    pub(super) fn registered(&self) -> (u64, bool) {
+        let each: usize = self.memory.pools().iter().map(|(_, bytes)| bytes).sum();
+        let rings = self.rings.iter().filter(|ring| !ring.is_for_services()).count();
+        ((each * rings) as u64, self.fixed_buffers)
     }
 
     /// Registers the pools and all buffers with every ring, in place of the buffers that were registered.

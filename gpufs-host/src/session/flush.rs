@@ -42,12 +42,24 @@ pub(super) fn flush_streams(session: &'static SessionTables) -> Result<(), Strea
     for stream in session.streams() {
         // ORDERING: acquire, device, partner `set_up`; no kernel runs, and all that kernels did happened before their threads were joined.
         let open = stream.generation.observe() % 2 == 1;
-        if open && stream.direction() == Direction::Writing && stream.unwritten() > 0 {
+        if !open || stream.direction() != Direction::Writing {
+            continue;
+        }
+        if !stream.has_plausible_blocks(session) {
+            outcome = outcome.and(Err(overwritten()));
+        } else if stream.unwritten() > 0 {
             outcome = outcome.and(flush_stream(session, stream));
         }
     }
     outcome
 }
+
+/// Of a stream whose entry in the tables is not what calls write: nothing of it is followed.
+fn overwritten() -> StreamError {
+    StreamError { file: OVERWRITTEN.to_owned(), errno: Errno::IO, unwritten: 0 }
+}
+
+const OVERWRITTEN: &str = "a stream whose entry in the session's tables a kernel has overwritten";
 
 fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), StreamError> {
     // The next writer takes the lock, and there opens the fast path again or gets the error.
@@ -92,6 +104,10 @@ pub(super) fn flush_as_lane(session: &'static SessionTables) -> Result<(), Strin
     for stream in session.streams() {
         // ORDERING: acquire, device, partner `set_up`.
         if stream.generation.observe() % 2 == 1 && stream.direction() == Direction::Writing {
+            if !stream.is_plausible(session) {
+                lost.push(OVERWRITTEN.to_owned());
+                continue;
+            }
             let until = Instant::now() + EXIT_WAIT_MAX;
             if let Err(why) = flush_under_lock(session, stream, until) {
                 lost.push(format!("{}: {why}", path_of(session, stream)));

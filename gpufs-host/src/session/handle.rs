@@ -12,12 +12,13 @@ use std::sync::Arc;
 use gpufs_core::Errno;
 use gpufs_core::kernel::{Kernel, Portable};
 use gpufs_core::session::{FileIndex, SessionTables};
-use gpufs_device::Fs;
+use gpufs_device::view::{Mapping, MappingMut};
+use gpufs_device::{Fs, channel as lanes};
 
 use super::live::Live;
 use super::{
-    Backend, Body, Builder, DeviceBuffer, OpenError, Owner, Placed, RegisterError, RegisteredBuffer,
-    Statistics, SyncError, exit,
+    Backend, Body, Builder, CacheStatistics, ChannelReceiver, ChannelSender, DeviceBuffer, OpenError, Owner,
+    Placed, RegisterError, RegisteredBuffer, Statistics, SyncError, exit,
 };
 use crate::cpu::{Grid, LaunchError};
 use crate::gpu::{GpuError, KernelLimits};
@@ -147,6 +148,12 @@ impl Session {
         &self.refused_memory
     }
 
+    /// Bytes that its rings register, all together, or would; and whether they have. They count as locked memory where the kernel serves the
+    /// rings.
+    pub(crate) fn registered(&self) -> (u64, bool) {
+        self.live.tell(Body::registered)
+    }
+
     /// The counts of what the session has done so far. Exact while no kernel runs.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -194,7 +201,7 @@ impl Session {
     where
         F: Fn(Fs) + Sync,
     {
-        self.live.enter()?.run(grid, kernel)
+        self.live.enter_alone("waits for")?.run(grid, kernel)
     }
 
     /// Waits until every kernel has ended, then writes what their streams hold.
@@ -203,7 +210,7 @@ impl Session {
     /// The first kernel's that did not end well, else the first stream's whose bytes could not be written. All are waited for, and
     /// all streams are written as far as they can be, in any case; after a GPU's fault from the journal ([`SyncError::Fault`]), once.
     pub fn synchronize(&mut self) -> Result<(), SyncError> {
-        self.live.enter()?.synchronize()
+        self.live.enter_alone("waits for")?.synchronize()
     }
 
     /// Treats the device as dead, whatever its kernels were doing: does what [`Session::synchronize`] does after a fault, and returns the same.
@@ -272,7 +279,7 @@ impl Session {
     /// # Errors
     /// `EBUSY` while kernels run on a GPU, since its tables are then newer than the host's.
     pub fn with_tables<T>(&mut self, calls: impl FnOnce(Fs) -> T) -> Result<T, Errno> {
-        self.live.enter()?.with_tables(calls)
+        self.live.enter_alone("waits for")?.with_tables(calls)
     }
 
     /// A name for the device that kernels run on.
@@ -325,9 +332,69 @@ impl Session {
     /// Takes a file back from kernels and closes the host's descriptor. No kernel may be using it.
     ///
     /// # Errors
-    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`].
+    /// `EBADF` if it is not a file that the host registered; `EBUSY` as for [`Session::register_file`], and where it is a mapping's or a channel's.
     pub fn unregister_file(&mut self, index: FileIndex) -> Result<(), RegisterError> {
-        self.live.enter()?.unregister_file(index)
+        self.live.enter()?.take_file_back(index)
+    }
+
+    /// Maps a file for reading, for kernels to look at as an array ([`Fs::view`]): a regular file or block device that is open for reading. While no
+    /// kernel runs.
+    ///
+    /// ```
+    /// use gpufs_host::{Grid, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = std::env::temp_dir().join(format!("gpufs-map-{}", std::process::id()));
+    /// # std::fs::write(&path, (0..4096_u64).flat_map(u64::to_le_bytes).collect::<Vec<u8>>())?;
+    /// let mut session = Session::builder().cache(1 << 20).cpu()?;
+    /// let numbers = session.map(std::fs::File::open(&path)?)?;
+    /// session.run(Grid { blocks: 1, threads: 32 }, |fs| {
+    ///     let third = fs.view::<u64, _>(numbers, 0, 4096, |view| view.get(3)).unwrap();
+    ///     assert_eq!(third, Ok(3));
+    /// })?;
+    /// session.unmap(numbers)?;
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The session has no cache ([`super::Builder::cache`]); `ENODEV` for a pipe, a socket and their like; `EACCES` where the file is not open so;
+    /// `EMFILE` where 256 are mapped; `EBUSY` while kernels run; as [`Session::register_file`].
+    pub fn map(&mut self, file: impl Into<OwnedFd>) -> Result<Mapping, RegisterError> {
+        let (index, generation) = self.live.enter()?.map(file.into(), false)?;
+        Ok(Mapping::of_entry(index, generation))
+    }
+
+    /// Maps a file for reading and writing ([`Fs::view_mut`]). While no kernel runs.
+    ///
+    /// # Errors
+    /// As [`Session::map`]; `EACCES` also for a file that is open for appending.
+    pub fn map_mut(&mut self, file: impl Into<OwnedFd>) -> Result<MappingMut, RegisterError> {
+        let (index, generation) = self.live.enter()?.map(file.into(), true)?;
+        Ok(MappingMut::of_entry(index, generation))
+    }
+
+    /// Takes a mapped file back: its pages leave the cache, and the host's descriptor is closed. While no kernel runs.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not mapped; kernels run; stores of any mapped file could not be written: it stays mapped.
+    pub fn unmap(&mut self, mapping: Mapping) -> Result<(), RegisterError> {
+        self.live.enter()?.unmap(mapping.entry())
+    }
+
+    /// [`Session::unmap`] of a file that is mapped for writing, whose stores are written first.
+    ///
+    /// # Errors
+    /// As [`Session::unmap`].
+    pub fn unmap_mut(&mut self, mapping: MappingMut) -> Result<(), RegisterError> {
+        self.live.enter()?.unmap(mapping.entry())
+    }
+
+    /// What the cache of pages has done. Exact while no kernel runs.
+    #[must_use]
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.live.tell(Body::cache_statistics)
     }
 
     /// Allocates a buffer that kernels and the system both use in place. `bytes` is rounded up to whole pages. While no kernel runs.
@@ -336,6 +403,30 @@ impl Session {
     /// No memory, the table of registered buffers is full (see the builder), or kernels are running.
     pub fn register_buffer(&mut self, bytes: usize) -> Result<RegisteredBuffer, RegisterError> {
         self.live.enter()?.register_buffer(bytes)
+    }
+
+    /// Opens a channel of records to kernels, of at least so many cells, a power of two: the host's end, and what a kernel takes as an argument.
+    /// While no kernel runs. It takes one of the session's registered buffers ([`Builder::registered_buffers`]) and two entries of its file table,
+    /// until the session ends, which closes it.
+    ///
+    /// # Errors
+    /// More than 65,536 cells, or none; as [`Session::register_buffer`].
+    pub fn channel_to_kernels<T: Portable + Copy>(
+        &mut self,
+        cells: u32,
+    ) -> Result<(ChannelSender<T>, lanes::Receiver<T>), RegisterError> {
+        self.live.enter()?.channel_to_kernels(cells)
+    }
+
+    /// Opens a channel of records from kernels, as [`Session::channel_to_kernels`].
+    ///
+    /// # Errors
+    /// As [`Session::channel_to_kernels`].
+    pub fn channel_from_kernels<T: Portable + Copy>(
+        &mut self,
+        cells: u32,
+    ) -> Result<(ChannelReceiver<T>, lanes::Sender<T>), RegisterError> {
+        self.live.enter()?.channel_from_kernels(cells)
     }
 
     /// Memory of the device, zeroed, as long as the session lives. Kernels may use atomics on it, and each other's; the system reads and
@@ -376,7 +467,7 @@ impl Session {
     /// # Errors
     /// Kernels are running; another session placed it; the driver refuses.
     pub fn fetch<T: Portable>(&mut self, placed: &Placed<T>) -> io::Result<T> {
-        self.live.enter()?.fetch(placed)
+        self.live.enter_alone("waits for")?.fetch(placed)
     }
 }
 

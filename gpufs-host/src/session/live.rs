@@ -21,10 +21,12 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpufs_core::lanes;
 use gpufs_core::session::SessionTables;
 
 use super::{Body, SyncError, flush, seeker};
 use crate::process::{Forked, Owner, Process};
+use crate::ring::Services;
 
 /// What uses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,9 @@ pub(super) struct Live {
     gate: Arc<Gate>,
     /// The tables, as lanes on the CPU see them. `None` on a GPU, whose lanes have others.
     lanes: Option<&'static SessionTables>,
+    /// The session's number, and its functions: who is inside of it.
+    number: u64,
+    services: Arc<Services>,
     /// Only the user that the phase names touches it. `None` once it was dropped.
     body: UnsafeCell<Option<Body>>,
 }
@@ -159,8 +164,8 @@ impl Live {
     ) -> Result<Arc<Self>, E> {
         let gate = Arc::new(Gate::new());
         let body = body(&gate)?;
-        let lanes = body.lanes();
-        let live = Arc::new(Self { owner, gate, lanes, body: UnsafeCell::new(Some(body)) });
+        let (lanes, number, services) = (body.lanes(), body.number, body.services());
+        let live = Arc::new(Self { owner, gate, lanes, number, services, body: UnsafeCell::new(Some(body)) });
         list(owner.process()).push(Arc::clone(&live));
         Ok(live)
     }
@@ -193,9 +198,45 @@ impl Live {
         }
     }
 
-    /// Drops the session, and takes it off the list.
+    /// [`Live::enter`], for a call that waits for the session's kernels: `what` it does.
+    ///
+    /// # Errors
+    /// As [`Live::enter`].
+    ///
+    /// # Panics
+    /// If one of them makes it, or a function of the program that one of them has called: the call would wait for itself, for ever.
+    pub(super) fn enter_alone(&self, what: &str) -> Result<Entered<'_>, Forked> {
+        if let Some(caller) = self.caller() {
+            panic!(
+                "{caller} {what} its own session, and would wait for itself for ever: leave that to the thread that started the kernel"
+            );
+        }
+        self.enter()
+    }
+    /// Who of those that a session waits for is the caller. Sessions of one builder share its functions: one that runs nothing waits for none.
+    fn caller(&self) -> Option<&'static str> {
+        if (lanes::runtime().session)() == self.number {
+            Some("a lane")
+        } else if self.services.functions.are_calling_here() && !self.tell(Body::is_finished) {
+            Some("a function that a kernel has called")
+        } else {
+            None
+        }
+    }
+
+    /// Drops the session, and takes it off the list. Where the caller is what that would wait for, it stays open: the exit handler flushes it.
+    ///
+    /// # Panics
+    /// As [`Live::enter_alone`]; while the caller unwinds it says so instead.
     pub(super) fn close(&self) {
-        let Ok(mut entered) = self.enter() else { return };
+        if std::thread::panicking()
+            && let Some(caller) = self.caller()
+        {
+            return eprintln!(
+                "gpufs: {caller} that panicked dropped its own session, which stays open until the process ends"
+            );
+        }
+        let Ok(mut entered) = self.enter_alone("closes") else { return };
         entered.then = Phase::Gone;
         // SAFETY:
         // - the phase is this call's
@@ -261,6 +302,8 @@ impl Body {
         if self.state.is_dead() {
             return Ok(());
         }
+        // A kernel that stays is told to end.
+        self.close_channels();
         // A call of a thread that ends with the process may be inside for ever.
         if self.wait_until(until)
             && let Some(alone) = self.alone_by(Some(until))

@@ -1,7 +1,7 @@
 //! The session's own memory for data: where it comes from, and how it is divided.
 //!
-//! One stretch holds, in this order, the staging pool with that of asynchronous operations, the stream buffers, what outlives the device
-//! (`host_journal.rs`), and, where the device has no memory of its own, the long records.
+//! One stretch holds, in this order, the staging pool with those of directories and of asynchronous operations, the stream buffers, what
+//! outlives the device (`host_journal.rs`), and, where the device has no memory of its own, the long records.
 #![expect(unsafe_code, reason = "memory that host, kernel and device share")]
 
 use std::io;
@@ -17,7 +17,9 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) staging: usize,
-    /// Staging memory of asynchronous operations, which follows that of calls.
+    /// Entries of directories, which follow the staging memory of calls.
+    pub(super) listings: usize,
+    /// Staging memory of asynchronous operations, which follows that.
     pub(super) asynchronous: usize,
     pub(super) streams: usize,
     pub(super) journal: usize,
@@ -30,9 +32,11 @@ pub(super) struct SessionMemory {
     address: NonNull<u8>,
     bytes: usize,
     source: Arc<dyn MemorySource>,
-    /// Bytes of the staging pool, where that of asynchronous operations begins.
+    /// Bytes of the staging pool, where that of directories begins.
     pub(super) staging_bytes: usize,
-    /// Bytes of the latter, after which the stream buffers begin.
+    /// Bytes of the latter, after which that of asynchronous operations begins.
+    pub(super) listing_bytes: usize,
+    /// Bytes of that, after which the stream buffers begin.
     pub(super) async_bytes: usize,
     /// Bytes of the stream buffers.
     pub(super) stream_bytes: usize,
@@ -48,7 +52,8 @@ impl SessionMemory {
     /// Memory for these parts, from `source`, or else from the runtime's own allocator: memory that the device sees at another address than
     /// the host when it is registered may have one address when the runtime allocates it.
     pub(super) fn allocate(source: &Arc<dyn MemorySource>, parts: Parts) -> io::Result<Self> {
-        let journal_at = (parts.staging + parts.asynchronous + parts.streams).next_multiple_of(PAGE);
+        let journal_at =
+            (parts.staging + parts.listings + parts.asynchronous + parts.streams).next_multiple_of(PAGE);
         let records_at = (journal_at + parts.journal).next_multiple_of(PAGE);
         let bytes = records_at + parts.records;
         let allocated = allocate_shared(&**source, bytes).map(|address| (Arc::clone(source), address));
@@ -64,6 +69,7 @@ impl SessionMemory {
             source: from,
             staging_bytes: parts.staging,
             async_bytes: parts.asynchronous,
+            listing_bytes: parts.listings,
             stream_bytes: parts.streams,
             journal_at,
             records_at,
@@ -79,13 +85,20 @@ impl SessionMemory {
     pub(super) const fn staging(&self) -> NonNull<u8> {
         self.address
     }
+    /// Where the pool of directories begins.
+    pub(super) fn listings(&self) -> NonNull<u8> {
+        self.part(self.staging_bytes)
+    }
     /// Where the staging pool of asynchronous operations begins.
     pub(super) fn asynchronous(&self) -> NonNull<u8> {
-        self.part(self.staging_bytes)
+        self.part(self.staging_bytes + self.listing_bytes)
     }
     /// Where the stream buffers begin.
     pub(super) fn streams(&self) -> NonNull<u8> {
-        self.part(self.staging_bytes + self.async_bytes)
+        self.part(self.before_streams())
+    }
+    const fn before_streams(&self) -> usize {
+        self.staging_bytes + self.listing_bytes + self.async_bytes
     }
     /// Where what outlives the device begins.
     pub(super) fn journal(&self) -> NonNull<u8> {
@@ -95,9 +108,9 @@ impl SessionMemory {
     pub(super) fn records(&self) -> NonNull<u8> {
         self.part(self.records_at)
     }
-    /// The pools, as rings register them: both of staging memory are one.
+    /// The pools, as rings register them: those before the stream buffers are one.
     pub(super) fn pools(&self) -> [(NonNull<u8>, usize); 2] {
-        [(self.staging(), self.staging_bytes + self.async_bytes), (self.streams(), self.stream_bytes)]
+        [(self.staging(), self.before_streams()), (self.streams(), self.stream_bytes)]
     }
 
     /// The address `offset` bytes in.

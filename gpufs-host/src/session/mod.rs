@@ -22,6 +22,8 @@
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
+//! | `channels.rs`, `resident.rs` | channels between threads and lanes, and kernels that stay |
+//! | `cached.rs` | the cache of pages, and the files that are mapped |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
 //! | `adopt.rs` | rights that the program has given up since |
@@ -35,6 +37,8 @@ mod alone;
 mod asynchronous;
 mod buffer;
 mod builder;
+mod cached;
+mod channels;
 mod close;
 mod device;
 mod error;
@@ -58,6 +62,7 @@ mod modes;
 mod open;
 mod placed;
 mod recover;
+mod resident;
 mod seeker;
 mod services;
 mod sizes;
@@ -81,6 +86,8 @@ use crate::ring::{Confined, MemorySource, Mode, Ring, RingError, RingMemory, Rin
 pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
 pub use builder::{Builder, OpenError};
+pub use cached::{CacheError, CacheStatistics};
+pub use channels::{ChannelReceiver, ChannelSender};
 pub use error::SyncError;
 pub use failures::FailedCalls;
 pub use files::{RegisterError, RegisteredBuffer};
@@ -88,9 +95,12 @@ pub use flush::StreamError;
 pub use handle::Session;
 pub use placed::Placed;
 pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
+pub use resident::{Resident, StayError};
 pub use stats::{RingStatistics, Statistics};
 pub use streams::FileError;
 
+use cached::Mapped;
+use channels::HostEnd;
 use estate::Lease;
 use failures::ReportedFailures;
 use host_journal::HostJournal;
@@ -136,12 +146,16 @@ struct Body {
     fixed_buffers: bool,
     /// Files that the host registered: the entry, the host's descriptor, and that of the entry.
     host_files: Vec<(u32, OwnedFd, RawFd)>,
+    /// The entries of the table of mappings.
+    mapped: Vec<Mapped>,
     /// Moves the positions of redirected standard streams.
     seeker: Seeker,
     reported: ReportedFailures,
     memory: SessionMemory,
     host_journal: HostJournal,
     buffers: Vec<RegisteredBuffer>,
+    /// The host's ends of channels, whose memory is among these.
+    channels: Vec<Arc<HostEnd>>,
     /// Device memory of placed values and buffers.
     placed: Vec<Box<dyn DeviceMemory>>,
     /// Values placed for CPU lanes: their types and addresses.

@@ -28,16 +28,24 @@ pub(super) fn cores() -> usize {
 pub(super) fn report(mode: Mode, refused: &[(Mode, RingError)], wanted: bool) {
     static SAID: Once = Once::new();
     let Some((better, reason)) = refused.first() else { return };
-    if !wanted || std::env::var_os(QUIET).is_some_and(|value| !value.is_empty()) {
-        return;
+    let line = || format!("the rings are served by {mode}, which is slower, not by {better}: {reason}");
+    say(&SAID, wanted, line);
+}
+
+/// Prints once in a process that kernels run on CPU lanes, though a GPU was hoped for.
+#[cfg(feature = "cuda")]
+pub(super) fn report_lanes(why: &str, wanted: bool) {
+    static SAID: Once = Once::new();
+    say(&SAID, wanted, || format!("kernels run on CPU lanes: {why}"));
+}
+
+fn say(once: &Once, wanted: bool, line: impl FnOnce() -> String) {
+    if wanted && std::env::var_os(QUIET).is_none_or(|value| value.is_empty()) {
+        once.call_once(|| {
+            // A program that closed its standard error gets no message.
+            let _ = writeln!(std::io::stderr(), "gpufs: {}", line());
+        });
     }
-    SAID.call_once(|| {
-        // A program that closed its standard error gets no message.
-        let _ = writeln!(
-            std::io::stderr(),
-            "gpufs: the rings are served by {mode}, which is slower, not by {better}: {reason}"
-        );
-    });
 }
 
 #[cfg(test)]

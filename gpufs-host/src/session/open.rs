@@ -17,6 +17,7 @@ use gpufs_core::stream::Buffering;
 
 use super::alone::new_number;
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
+use super::cached::Mapped;
 use super::estate::Lease;
 use super::failures::ReportedFailures;
 use super::host_journal::HostJournal;
@@ -97,6 +98,7 @@ impl Data {
         let parts = Parts {
             staging: builder.staging_buffers() as usize * STAGING_BUFFER_BYTES as usize,
             asynchronous: builder.async_buffers() as usize * STAGING_BUFFER_BYTES as usize,
+            listings: builder.listing_buffers() as usize * STAGING_BUFFER_BYTES as usize,
             streams: buffers.0 as usize * buffers.1 as usize,
             journal: journal_at(0).bytes,
             // A device with memory of its own has the long records there.
@@ -110,7 +112,7 @@ impl Data {
         // - both pools are the session's own memory, freed only after the rings are closed (`close.rs`)
         let fixed_buffers = rings.iter().all(|ring| unsafe { ring.register_buffers(&pools) }.is_ok());
         let empty = vec![-1; builder.files as usize];
-        let fixed_files = rings.iter().all(|ring| ring.register_files(&empty).is_ok());
+        let fixed_files = rings.iter().all(|ring| ring.register_numbers(&empty).is_ok());
         Ok(Self { memory, host_journal, fixed_buffers, fixed_files })
     }
 
@@ -135,6 +137,7 @@ impl Data {
                 regions: builder.regions,
                 blocks_per_stream: builder.blocks_per_stream,
                 record_bytes: plan.record_bytes(own_memory),
+                cached: builder.cached,
                 deadline_ns: nanoseconds(builder.deadline),
                 wait_limit_ns: nanoseconds(builder.wait_limit),
             },
@@ -147,6 +150,12 @@ impl Data {
             async_buffers: PoolMemory {
                 base: self.memory.asynchronous().as_ptr() as u64,
                 buffers: builder.async_buffers(),
+                buffer_bytes: STAGING_BUFFER_BYTES,
+                buffer_index: index(0),
+            },
+            listings: PoolMemory {
+                base: self.memory.listings().as_ptr() as u64,
+                buffers: builder.listing_buffers(),
                 buffer_bytes: STAGING_BUFFER_BYTES,
                 buffer_index: index(0),
             },
@@ -203,9 +212,11 @@ impl Body {
         let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
         let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
+        let number = new_number();
+        let mapped = Mapped::all(number, tables.host.cache.mappings());
         let mut session = Self {
             gate: Arc::clone(gate),
-            number: new_number(),
+            number,
             tables,
             state: State::Idle,
             service: Some(service),
@@ -219,11 +230,13 @@ impl Body {
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
+            mapped,
             seeker: Seeker::default(),
             reported: ReportedFailures::new(builder.report_failures),
             memory,
             host_journal,
             buffers: Vec::new(),
+            channels: Vec::new(),
             placed: Vec::new(),
             values: Vec::new(),
             services: Arc::clone(&builder.services),
@@ -272,7 +285,8 @@ impl Body {
             if flags & OpenFile::SEEKABLE != 0 {
                 flags = flags & !OpenFile::SEEKABLE | OpenFile::SHARED;
             }
-            if self.fixed_files && self.rings.iter().all(|ring| ring.update_file(index, descriptor).is_ok()) {
+            if self.fixed_files && self.rings.iter().all(|ring| ring.update_number(index, descriptor).is_ok())
+            {
                 flags |= OpenFile::FIXED;
             }
             files::enter(tables, index, descriptor, flags);

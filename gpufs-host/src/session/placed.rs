@@ -36,6 +36,13 @@ impl<T: Portable> Placed<T> {
     pub fn handle(&self) -> Shared<T> {
         self.handle
     }
+    /// Where it lies, if that is memory of the host's, which is never freed.
+    pub(super) const fn on_host(&self) -> Option<usize> {
+        match self.place {
+            Place::Host(address) => Some(address),
+            Place::Device(_) => None,
+        }
+    }
 }
 
 /// Addresses of values that closed sessions had placed for CPU lanes, by type.
@@ -97,8 +104,9 @@ impl Body {
             }
         };
         // SAFETY:
-        // - placed just now; on CPU lanes there stays a value of this type, on a GPU it is freed with the session, which waits for its kernels
-        let handle = unsafe { Shared::new(session, address) };
+        // - placed just now; on CPU lanes there stays a value of this type, and later sessions write there that have other numbers; on a GPU it is
+        //   freed with the session, which waits for its kernels
+        let handle = unsafe { Shared::new(session, address, self.number) };
         Ok(Placed { handle, session: self.number, place, of: PhantomData })
     }
 
@@ -144,8 +152,8 @@ pub(super) fn is_ours(theirs: u64, ours: u64) -> io::Result<()> {
     ))
 }
 
-/// Copies a value word by word, from its start. A kernel may have kept a reference to the value, against the rules, and still change its words:
-/// each is read or written whole, and what a [`Handoff`](gpufs_device::kernel::Handoff) says of its value is read before the value.
+/// Copies a value word by word, from its start. A kernel may have kept the value's address, and change its words, unsafely: each is
+/// read or written whole, and what a [`Handoff`](gpufs_device::kernel::Handoff) says of its value is read before the value.
 ///
 /// # Safety
 /// Both pointers are aligned, `from` is valid for reads of a `T`, and `to` for writes.

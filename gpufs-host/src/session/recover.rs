@@ -141,6 +141,9 @@ impl fmt::Display for StalledAt {
                 write!(f, "other lanes' bytes on their way into a stream, up to {object}")
             }
             WaitReason::FileLock => write!(f, "a file's lock, with ticket {object}"),
+            WaitReason::CachedPage => {
+                write!(f, "a page of a mapped file, or room for one (page {object:#x})")
+            }
             WaitReason::SharedOpen => write!(f, "a shared stream that others open or close (entry {object})"),
         }?;
         write!(

@@ -42,19 +42,19 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The sum over all rings, the service ring included.
+    /// The sum over all rings, the service ring included. Kernels write the counters, so a sum wraps around and is no panic.
     #[must_use]
     pub fn total(&self) -> RingStatistics {
         self.rings.iter().fold(self.services, |sum, ring| RingStatistics {
-            operations: sum.operations + ring.operations,
-            publications: sum.publications + ring.publications,
-            completions: sum.completions + ring.completions,
-            empty_looks: sum.empty_looks + ring.empty_looks,
-            stale: sum.stale + ring.stale,
-            slot_waits: sum.slot_waits + ring.slot_waits,
-            bytes_read: sum.bytes_read + ring.bytes_read,
-            bytes_written: sum.bytes_written + ring.bytes_written,
-            wake_ups: sum.wake_ups + ring.wake_ups,
+            operations: sum.operations.wrapping_add(ring.operations),
+            publications: sum.publications.wrapping_add(ring.publications),
+            completions: sum.completions.wrapping_add(ring.completions),
+            empty_looks: sum.empty_looks.wrapping_add(ring.empty_looks),
+            stale: sum.stale.wrapping_add(ring.stale),
+            slot_waits: sum.slot_waits.wrapping_add(ring.slot_waits),
+            bytes_read: sum.bytes_read.wrapping_add(ring.bytes_read),
+            bytes_written: sum.bytes_written.wrapping_add(ring.bytes_written),
+            wake_ups: sum.wake_ups.wrapping_add(ring.wake_ups),
         })
     }
 }

@@ -74,7 +74,7 @@ impl Session {
     ///     /// Every thread prints a line.
     ///     pub fn count(fs: Fs, log: File, failed: Shared<Handoff<Errno>>) {
     ///         if let Err(errno) = fprintf!(log, c"thread %lu\n", global_thread()) {
-    ///             failed.get(fs).put(errno);
+    ///             failed.with(fs, |failed| failed.put(errno));
     ///         }
     ///     }
     /// }

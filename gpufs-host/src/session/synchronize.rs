@@ -48,8 +48,10 @@ impl Body {
         }
         if outcome.is_err() {
             let _busy = self.busy();
-            let staging = self.memory.staging_bytes / STAGING_BUFFER_BYTES as usize;
-            unwound::reclaim(self.tables.host, u32::try_from(staging).unwrap_or(u32::MAX));
+            let buffers =
+                |bytes: usize| u32::try_from(bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX);
+            let of = (buffers(self.memory.staging_bytes), buffers(self.memory.listing_bytes));
+            unwound::reclaim(self.tables.host, of.0, of.1);
         }
         if on_gpu {
             match self.wait_for_gpu(launches) {
@@ -72,6 +74,7 @@ impl Body {
             }
         }
         let flushed = flush::flush_streams(self.tables.host);
+        let cached = self.write_cache();
         for entry in self.tables.host.shared.entries() {
             entry.forget();
         }
@@ -79,7 +82,7 @@ impl Body {
             // Its consequences are lanes that gave up on it, and streams that could not be written.
             return Err(SyncError::Ring { failure, stream: flushed.err() });
         }
-        outcome.and(flushed.map_err(SyncError::Stream))
+        outcome.and(flushed.map_err(SyncError::Stream)).and(cached.map_err(SyncError::Cache))
     }
 
     /// Ends what kernels have started and not waited for ([R-ASYNC-6]). No kernel runs, no call is inside, and the ring service is busy.

@@ -15,8 +15,9 @@ use gpufs_core::stream::Direction;
 /// How long the host waits for operations whose lanes are gone.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 
-/// Frees what unwound lanes still held. No kernel runs, and the ring service is busy. `staging` is the number of staging buffers.
-pub(super) fn reclaim(session: &'static SessionTables, staging: u32) {
+/// Frees what unwound lanes still held. No kernel runs, and the ring service is busy. `staging` and `listings` are the numbers of
+/// their buffers.
+pub(super) fn reclaim(session: &'static SessionTables, staging: u32, listings: u32) {
     let quiet = settle_operations(session);
     session.shared.lock().reset();
     for entry in session.shared.entries() {
@@ -51,6 +52,11 @@ pub(super) fn reclaim(session: &'static SessionTables, staging: u32) {
             unsafe { queue.reclaim(|slot| used.contains(&(ring, slot))) };
         }
         session.staging.free.release_all(staging);
+        // What was read ahead is read again: a lane that is gone may have had the memory in hand.
+        for file in session.files() {
+            let _ = file.listing.take();
+        }
+        session.listings.free.release_all(listings);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gpufs_core::lanes::{Collective, runtime};
+use gpufs_core::lanes::Collective;
 use gpufs_device::calling;
-use gpufs_device::warp::{Machine, Warp, nap, position};
+use gpufs_device::warp::{LaneMask, Machine, Warp, nap, position};
 use gpufs_host::cpu::{CpuOptions, LaunchError, Schedule, launch, spawn};
 
-use crate::{grid, message_of, panic_of, schedules, warp_of, whole_warp};
+use crate::{collective, grid, message_of, panic_of, schedules, warp_of, whole_warp};
 
 #[test]
 fn a_panic_is_reported_with_its_place_and_others_run_on() {
@@ -47,7 +47,7 @@ fn lanes_that_wait_for_a_panicked_lane_are_unwound() {
                 nap(100);
                 panic!("gone");
             }
-            (runtime().collective)(whole_warp(), Collective::Sync, 0, 0);
+            collective(whole_warp(), Collective::Sync, 0, 0);
             ended.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(panic_of(result), (1, 40, "gone".to_owned()));
@@ -86,13 +86,13 @@ fn broken_rules_of_collectives_are_named() {
         message_of(launch(grid(1, 4), &warp_of(4, Schedule::Fast), || match (Machine::lane(), first) {
             (0, Some((mask, what, argument))) => {
                 called.store(true, Ordering::Release);
-                (runtime().collective)(mask, what, 0, argument);
+                collective(mask, what, 0, argument);
             }
             (1, _) => {
                 while !called.load(Ordering::Acquire) {
                     nap(1);
                 }
-                (runtime().collective)(second.0, second.1, 0, second.2);
+                collective(second.0, second.1, 0, second.2);
             }
             // Lane 3 ends at once; lane 2 stays until the others have met.
             (2, _) => (0..100).for_each(|_| nap(1)),
@@ -132,18 +132,33 @@ fn broken_rules_of_collectives_are_named() {
     // Each waits for the next.
     let ring = message_of(launch(grid(1, 3), &warp_of(4, Schedule::Fast), || {
         let lane = Machine::lane();
-        (runtime().collective)(1 << lane | 1 << ((lane + 1) % 3), Collective::Sync, 0, 0);
+        collective(1 << lane | 1 << ((lane + 1) % 3), Collective::Sync, 0, 0);
     }));
     let others = "lanes {1} wait in Sync for lanes {1-2}";
     assert_eq!(ring, format!("lane 2 called Sync for lanes {{0, 2}} while {others}: neither can end"));
     let result = launch(grid(1, 4), &warp_of(4, Schedule::Fast), || {
         if Machine::lane() != 2 {
-            (runtime().collective)(0b1111, Collective::Ballot, 1, 0);
+            collective(0b1111, Collective::Ballot, 1, 0);
         }
     });
     let (block, thread, message) = panic_of(result);
     assert_eq!((block, thread), (0, 2));
     assert_eq!(message, "lane 2 ended while lanes {0-1} wait for it in Ballot");
+}
+
+/// The same lanes in two calls: a word of the one is no answer in the other.
+#[test]
+fn two_calls_of_the_same_lanes_do_not_meet() {
+    let told = AtomicUsize::new(0);
+    let message = message_of(launch(grid(1, 2), &warp_of(2, Schedule::Fast), || {
+        let (first, second) = (calling!(), calling!());
+        assert_eq!((first.mask(), second.mask()), (LaneMask(0b11), LaneMask(0b11)));
+        let (lanes, word) = if Machine::lane() == 0 { (first, 7) } else { (second, 8) };
+        told.store(usize::try_from(lanes.broadcast(word, 0_u32)).unwrap(), Ordering::Relaxed);
+    }));
+    let others = "lanes {0} wait in Broadcast for lanes {0-1} in another call";
+    assert_eq!(message, format!("lane 1 called Broadcast for lanes {{0-1}} while {others}: neither can end"));
+    assert_eq!(told.into_inner(), 0, "no lane was told anything");
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod operations;
 mod programs;
 mod schedules;
 
-use gpufs_core::lanes::Position;
+use gpufs_core::lanes::{Collective, Position, runtime};
 use gpufs_device::calling;
 use gpufs_device::warp::{LaneMask, Lanes, Machine, Warp, position};
 use gpufs_host::cpu::{CpuOptions, Grid, LaunchError, Schedule};
@@ -51,6 +51,14 @@ pub(crate) fn whole_warp() -> u64 {
     let width = Machine::width();
     let lanes = width.min(block_threads - thread / width * width);
     u64::MAX >> (64 - lanes)
+}
+
+/// What lanes do together that have not met in any call.
+#[expect(unsafe_code, reason = "the runtime itself is tested")]
+pub(crate) fn collective(mask: u64, what: Collective, value: u64, argument: u32) -> u64 {
+    // SAFETY:
+    // - these lanes make no calls of the device's library
+    unsafe { (runtime().collective)(mask, 0, what, value, argument) }
 }
 
 /// A divergent call.

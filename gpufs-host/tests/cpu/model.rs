@@ -1,6 +1,6 @@
 //! The naive model of the warp operations.
 
-use gpufs_core::lanes::{Collective, runtime};
+use gpufs_core::lanes::Collective;
 
 use crate::{mix, nth_lane};
 
@@ -35,6 +35,6 @@ pub(crate) fn check_collective(mask: u64, what: Collective, lane: u32, tag: u64)
         Collective::Broadcast => nth_lane(mask, mix(&[tag, 2])),
         _ => 0,
     };
-    let result = (runtime().collective)(mask, what, value(lane), argument(lane));
+    let result = crate::collective(mask, what, value(lane), argument(lane));
     assert_eq!(result, collective(mask, what, lane, value, argument), "{what:?} {mask:#x}");
 }

@@ -37,6 +37,17 @@ impl Client {
     /// Publishes an entry; the `user_data` that it was given. Waits for room in the SQ only, so that a test can exceed its
     /// credits.
     pub(crate) fn push(&mut self, sqe: Sqe) -> u64 {
+        let [user_data] = self.push_all([sqe]);
+        user_data
+    }
+    /// Publishes entries together.
+    pub(crate) fn push_all<const N: usize>(&mut self, entries: [Sqe; N]) -> [u64; N] {
+        let numbers = entries.map(|sqe| self.fill(sqe));
+        // ORDERING: release; partner: the service's observe of the tail.
+        self.word(self.parts.sq_tail).publish(self.tail);
+        numbers
+    }
+    fn fill(&mut self, sqe: Sqe) -> u64 {
         // Ends: the service consumes entries.
         // ORDERING: acquire; partner: the service's publish of the SQ head. It has read the entry to be overwritten.
         while self.tail.wrapping_sub(self.word(self.parts.sq_head).observe()) >= self.parts.sq_entries {
@@ -49,8 +60,6 @@ impl Client {
         // - consumed (the head was observed past it), so this producer's alone until the tail is published
         unsafe { (*self.parts.sqes.wrapping_add(index as usize)).write(sqe.with_user_data(user_data)) };
         self.tail = self.tail.wrapping_add(1);
-        // ORDERING: release; partner: the service's observe of the tail.
-        self.word(self.parts.sq_tail).publish(self.tail);
         user_data
     }
     /// Consumes what has been posted.

@@ -3,6 +3,7 @@
 //!
 //! What the machine forbids is printed as `SKIP kind: reason`.
 
+mod chains;
 mod client;
 mod memory;
 mod operations;

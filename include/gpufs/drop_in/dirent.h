@@ -2,6 +2,7 @@
 #pragma GCC system_header
 #if defined(__CUDACC__) || defined(__HIP__) || defined(GPUFS_READING_C_LIBRARY_)
 #include_next <dirent.h>
-#elif !defined(GPUFS_IN_MODE_)
+#endif
+#if !defined(GPUFS_READING_C_LIBRARY_) && !defined(GPUFS_IN_MODE_)
 #include <gpufs/standard/dirent.h>
 #endif

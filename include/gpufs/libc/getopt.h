@@ -1,4 +1,4 @@
-/* getopt(3) and getopt_long(3), on a GPU: operands are not moved behind the options, as with POSIXLY_CORRECT. */
+/* getopt(3) and getopt_long(3), on a GPU: operands are moved behind the options, but with POSIXLY_CORRECT or a '+'. */
 #ifndef GPUFS_LIBC_GETOPT_H
 #define GPUFS_LIBC_GETOPT_H
 extern char *optarg;

@@ -6,7 +6,7 @@
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 #define RAND_MAX 2147483647
-#define MB_CUR_MAX 1
+#define MB_CUR_MAX 4 /* UTF-8 */
 
 typedef struct {
     int quot;
@@ -28,7 +28,13 @@ _Noreturn void _Exit(int status);
 int atexit(void (*handler)(void));
 int at_quick_exit(void (*handler)(void));
 char *getenv(const char *name);
-/* There is no shell: 0 for null, else -1 with ENOSYS. */
+char *secure_getenv(const char *name);
+/* What a program changes is its own: commands of popen and system have the host's environment. */
+int setenv(const char *name, const char *value, int overwrite);
+int unsetenv(const char *name);
+int putenv(char *variable);
+int clearenv(void);
+/* Runs a command in a shell of the host: its status, or -1. What it prints is written to the program's standard output. */
 int system(const char *command);
 
 /* null and ENOMEM when the heap is used up. free of what malloc did not return is told, and aborts. */
@@ -36,8 +42,11 @@ void *malloc(size_t bytes);
 void *calloc(size_t items, size_t bytes);
 void *realloc(void *block, size_t bytes);
 void *reallocarray(void *block, size_t items, size_t bytes);
-/* Up to 16 bytes. */
+/* The alignment is a power of two, else EINVAL. */
 void *aligned_alloc(size_t alignment, size_t bytes);
+void *memalign(size_t alignment, size_t bytes);
+/* 0, or the error, with `into` as it was: EINVAL, ENOMEM. */
+int posix_memalign(void **into, size_t alignment, size_t bytes);
 void free(void *block);
 
 int atoi(const char *text);
@@ -73,4 +82,25 @@ int rand_r(unsigned *seed);
 void srand(unsigned seed);
 long random(void);
 void srandom(unsigned seed);
+/* POSIX's generator of 48 bits. */
+double drand48(void);
+double erand48(unsigned short state[3]);
+long lrand48(void);
+long nrand48(unsigned short state[3]);
+long mrand48(void);
+long jrand48(unsigned short state[3]);
+void srand48(long seed);
+unsigned short *seed48(unsigned short state[3]);
+
+/* Multibyte characters are UTF-8, whatever the locale. */
+int mblen(const char *from, size_t bytes);
+int mbtowc(wchar_t *__restrict into, const char *__restrict from, size_t bytes);
+int wctomb(char *into, wchar_t character);
+size_t mbstowcs(wchar_t *__restrict into, const char *__restrict from, size_t most);
+size_t wcstombs(char *__restrict into, const wchar_t *__restrict from, size_t most);
+
+/* A folder of a name that no other has: "XXXXXX" at the end of `path` is replaced. */
+char *mkdtemp(char *path);
+/* The path without links; PATH_MAX bytes, to be freed where `into` is null. */
+char *realpath(const char *__restrict path, char *__restrict into);
 #endif

@@ -23,6 +23,10 @@ char *strcpy(char *__restrict to, const char *__restrict from);
 size_t strcspn(const char *string, const char *refused);
 char *strdup(const char *string);
 char *strerror(int error);
+/* POSIX's form: 0, or ERANGE where the text is cut. */
+int strerror_r(int error, char *into, size_t bytes);
+char *strsignal(int number);
+int strverscmp(const char *left, const char *right);
 size_t strlcat(char *__restrict to, const char *__restrict from, size_t bytes);
 size_t strlcpy(char *__restrict to, const char *__restrict from, size_t bytes);
 size_t strlen(const char *string);

@@ -23,6 +23,9 @@ struct timespec {
 };
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
+#define CLOCK_PROCESS_CPUTIME_ID 2
+#define CLOCK_BOOTTIME 7
+#define TIME_UTC 1
 typedef int clockid_t;
 /* The host's clocks, read between the call and its return. */
 int clock_gettime(clockid_t clock, struct timespec *into);
@@ -42,4 +45,10 @@ size_t strftime(char *__restrict into, size_t bytes, const char *__restrict form
 char *asctime(const struct tm *parts);
 char *asctime_r(const struct tm *__restrict parts, char *__restrict into);
 char *ctime(const time_t *time);
+char *ctime_r(const time_t *__restrict time, char *__restrict into);
+/* Reads what strftime writes; null where the text does not fit. */
+char *strptime(const char *__restrict text, const char *__restrict format, struct tm *__restrict into);
+/* TIME_UTC: the host's time of day; 0 for another base. */
+int timespec_get(struct timespec *into, int base);
+static __inline__ void tzset(void) {}
 #endif

@@ -12,6 +12,10 @@
 #include <dirent.h>
 #include <gpufs/standard/files_show.h>
 #undef GPUFS_READING_C_LIBRARY_
+#elif defined(GPUFS_DROP_IN_SPLIT_)
+#define GPUFS_READING_C_LIBRARY_
+#include <dirent.h>
+#undef GPUFS_READING_C_LIBRARY_
 #else
 #include <gpufs/standard/types.h>
 struct dirent {
@@ -75,11 +79,45 @@ GPUFS_STANDARD_(struct dirent *, readdir, (DIR *folder), (folder),
                                                   (gpufs_dirent *)(void *)&GPUFS_FOLDER_(folder)->entry)) == 1
                            ? &GPUFS_FOLDER_(folder)->entry
                            : 0;)
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(int, readdir_r, (DIR *folder, struct dirent *into, struct dirent **found), (folder, into, found),
+                int64_t raw = gpufs_raw_readdir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle, (gpufs_dirent *)(void *)into);
+                *found = raw == 1 ? into : 0;
+                return raw < 0 ? (int)-raw : 0;)
+#endif
+#if defined(GPUFS_DROP_IN_HOST_) && defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(struct dirent64 *, readdir64, (DIR *folder), (folder), return (struct dirent64 *)(void *)readdir(folder);)
+GPUFS_MISSING_(int, readdir64_r)
+#endif
 GPUFS_STANDARD_(void, rewinddir, (DIR *folder), (folder),
                 (void)gpufs_value_(gpufs_rewinddir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle));)
+#if defined(GPUFS_WITH_GNU_) || defined(__USE_XOPEN) || defined(_XOPEN_SOURCE)
+GPUFS_STANDARD_(long, telldir, (DIR *folder), (folder),
+                return (long)gpufs_value_(gpufs_telldir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle));)
+GPUFS_STANDARD_(void, seekdir, (DIR *folder, long place), (folder, place),
+                (void)gpufs_value_(gpufs_seekdir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle, place));)
+#endif
 GPUFS_STANDARD_(int, closedir, (DIR *folder), (folder),
                 int result = gpufs_value_(gpufs_closedir(gpufs_used_(), GPUFS_FOLDER_(folder)->handle));
                 GPUFS_FREE(folder);
                 return result;)
+
+/* CUDA and HIP: the names themselves. */
+#if defined(GPUFS_DROP_IN_SPLIT_)
+#define opendir(...) gpufs_standard_opendir(__VA_ARGS__)
+#define readdir(...) gpufs_standard_readdir(__VA_ARGS__)
+#define rewinddir(...) gpufs_standard_rewinddir(__VA_ARGS__)
+#define closedir(...) gpufs_standard_closedir(__VA_ARGS__)
+#if defined(GPUFS_WITH_POSIX_)
+#define fdopendir(...) gpufs_standard_fdopendir(__VA_ARGS__)
+#define dirfd(...) gpufs_standard_dirfd(__VA_ARGS__)
+#endif
+#if defined(GPUFS_WITH_GNU_) || defined(__USE_XOPEN) || defined(_XOPEN_SOURCE)
+#define telldir(...) gpufs_standard_telldir(__VA_ARGS__)
+#define seekdir(...) gpufs_standard_seekdir(__VA_ARGS__)
+#endif
+#elif defined(GPUFS_DROP_IN_GPU_) && __has_include(<gpufs/libc/scandir.h>)
+#include <gpufs/libc/scandir.h>
+#endif
 
 #endif

@@ -91,12 +91,15 @@ GPUFS_STANDARD_PLAIN_(int, openat, (int folder, const char *path, int flags, ...
 #if defined(__USE_LARGEFILE64)
 GPUFS_STANDARD_PLAIN_(int, open64, (const char *path, int flags, ...),
                       GPUFS_STANDARD_MODE_ARGUMENT_ return gpufs_value_(gpufs_open(gpufs_used_(), path, flags, mode));)
+GPUFS_STANDARD_PLAIN_(int, openat64, (int folder, const char *path, int flags, ...),
+                      GPUFS_STANDARD_MODE_ARGUMENT_
+                      return gpufs_value_(gpufs_openat(gpufs_used_(), folder, path, flags, mode));)
 #endif
 GPUFS_STANDARD_(int, creat, (const char *path, mode_t mode), (path, mode),
                 return gpufs_value_(gpufs_creat(gpufs_used_(), path, mode));)
 /* Record locks belong to the open file description, as with F_OFD_SETLK. A descriptor is the session's and no program
  * inherits it: FD_CLOEXEC is always set. A copy that is to have a number from `least` on has to find the lowest free one
- * there, else it is EINVAL; so are F_GETFL, F_SETFL and what is not named here. */
+ * there, else it is EINVAL; so are F_SETFL and what is not named here. */
 GPUFS_STANDARD_PLAIN_(int, fcntl, (int descriptor, int command, ...),
     va_list list; va_start(list, command);
     struct flock *lock = (struct flock *)0; int least = 0, copy, result;
@@ -128,6 +131,8 @@ GPUFS_STANDARD_PLAIN_(int, fcntl, (int descriptor, int command, ...),
         result = gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, &looked));
         return result != 0 ? result : command == F_GETFD ? FD_CLOEXEC : 0;
     }
+    case F_GETFL:
+        return gpufs_value_(gpufs_getfl(gpufs_used_(), descriptor));
     default:
         break;
     }
@@ -148,6 +153,20 @@ GPUFS_STANDARD_(int, fallocate, (int descriptor, int mode, off_t offset, off_t l
 GPUFS_STANDARD_(int, sync_file_range, (int descriptor, off_t offset, off_t length, unsigned flags),
                 (descriptor, offset, length, flags),
                 return gpufs_value_(gpufs_sync_file_range(gpufs_used_(), descriptor, offset, length, flags));)
+#endif
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(int, creat64, (const char *path, mode_t mode), (path, mode), return creat(path, mode);)
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(int, posix_fadvise64, (int descriptor, off64_t offset, off64_t length, int advice),
+                (descriptor, offset, length, advice), return posix_fadvise(descriptor, offset, length, advice);)
+GPUFS_STANDARD_(int, posix_fallocate64, (int descriptor, off64_t offset, off64_t length), (descriptor, offset, length),
+                return posix_fallocate(descriptor, offset, length);)
+#endif
+#if defined(GPUFS_WITH_GNU_)
+GPUFS_STANDARD_(int, fallocate64, (int descriptor, int mode, off64_t offset, off64_t length),
+                (descriptor, mode, offset, length), return fallocate(descriptor, mode, offset, length);)
+#endif
+GPUFS_MISSING_(int, fcntl64)
 #endif
 
 #endif

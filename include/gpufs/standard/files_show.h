@@ -80,6 +80,8 @@
 #undef rewinddir
 #undef telldir
 #undef seekdir
+#undef telldir
+#undef seekdir
 #undef dirfd
 #undef flock
 #undef lockf
@@ -98,4 +100,7 @@
 #undef mkostemps64
 #undef access
 #undef getcwd
+#undef chdir
+#undef fchdir
+#undef umask
 #undef chmod

@@ -65,6 +65,20 @@
 #endif
 #endif
 
+/* On a GPU the names with 64 are there where a source asks for GNU's: offsets have 64 bits with each name. */
+#if !defined(__GLIBC__) && !defined(__USE_LARGEFILE64) && (defined(_GNU_SOURCE) || defined(_LARGEFILE64_SOURCE))
+#define __USE_LARGEFILE64 1
+#endif
+
+/* LLVM takes a function of a C library's name for that one, also a static one, and makes a call of puts of one of printf. By
+ * then it may have made the static puts one for the arguments of the calls that it had seen: it printed another text. So
+ * what the functions are called in its code is another name. */
+#if defined(__clang__) && defined(GPUFS_DROP_IN_HOST_)
+#define GPUFS_OWN_NAME_(name) __asm__("gpufs_standard_" #name)
+#else
+#define GPUFS_OWN_NAME_(name)
+#endif
+
 /* GPUFS_STANDARD_(type, name, (parameters), (arguments), body): a standard function. */
 #if defined(GPUFS_DROP_IN_SPLIT_) && GPUFS_ON_DEVICE
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
@@ -75,11 +89,21 @@
 #elif defined(__cplusplus)
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
     extern "C" {                                                \
+    static __inline__ type name parameters GPUFS_OWN_NAME_(name); \
     static __inline__ type name parameters { __VA_ARGS__ }          \
     }
 #else
 #define GPUFS_STANDARD_(type, name, parameters, arguments, ...) \
+    static __inline__ type name parameters GPUFS_OWN_NAME_(name); \
     static __inline__ type name parameters { __VA_ARGS__ }
+#endif
+
+/* A function of the C library's that gpufs has not. A source that calls it does not compile, nor where the compiler would
+ * declare the function by itself: the C library's would take what is the session's for its own. */
+#if defined(GPUFS_DROP_IN_HOST_) && !defined(__cplusplus)
+#define GPUFS_MISSING_(type, name) type name() __attribute__((error("gpufs has no " #name)));
+#else
+#define GPUFS_MISSING_(type, name)
 #endif
 
 /* A standard function that no GPU's kernel needs in CUDA and HIP files: variadic ones, which have templates there. */

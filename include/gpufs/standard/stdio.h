@@ -1,6 +1,6 @@
 /* <stdio.h> of sources that know nothing of gpufs: C11 7.21 and POSIX, through the session in use.
  *
- * Not declared, so that a source that uses it does not link: fopencookie, obstack_printf, and wide streams.
+ * A source that uses fopencookie, fcloseall, obstack_printf, tempnam or tmpnam_r does not compile. <wchar.h> has wide streams.
  */
 #ifndef GPUFS_STANDARD_STDIO_H
 #define GPUFS_STANDARD_STDIO_H
@@ -212,6 +212,33 @@ GPUFS_STANDARD_(int, fsetpos64, (FILE *file, const fpos64_t *position), (file, p
 #endif
 
 /* CUDA and HIP: the names themselves. */
+#if !defined(GPUFS_DROP_IN_SPLIT_)
+#if defined(GPUFS_WITH_GNU_) || defined(__USE_XOPEN)
+GPUFS_STANDARD_PLAIN_(int, getw, (FILE *file), int word; return fread(&word, sizeof word, 1, file) == 1 ? word : EOF;)
+GPUFS_STANDARD_PLAIN_(int, putw, (int word, FILE *file), return fwrite(&word, sizeof word, 1, file) == 1 ? 0 : EOF;)
+#endif
+#if defined(__GLIBC_USE)
+#if __GLIBC_USE(DEPRECATED_GETS)
+/* C99's, for sources of its time: the line has to fit. */
+GPUFS_STANDARD_PLAIN_(char *, gets, (char *into), size_t at = 0; int byte;
+                      gpufs_flockfile(GPUFS_HANDLE_(stdin));
+                      while ((byte = getchar()) != EOF && byte != '\n') { into[at++] = (char)byte; }
+                      gpufs_funlockfile(GPUFS_HANDLE_(stdin));
+                      if (byte == EOF && (at == 0 || ferror(stdin))) { return (char *)0; }
+                      into[at] = 0;
+                      return into;)
+#endif
+#endif
+#if defined(GPUFS_WITH_GNU_)
+GPUFS_MISSING_(FILE *, fopencookie)
+GPUFS_MISSING_(int, fcloseall)
+GPUFS_MISSING_(int, obstack_printf)
+GPUFS_MISSING_(int, obstack_vprintf)
+GPUFS_MISSING_(char *, tempnam)
+GPUFS_MISSING_(char *, tmpnam_r)
+#endif
+#endif
+
 #if defined(GPUFS_DROP_IN_SPLIT_)
 #include <gpufs/standard/stdio_split.h>
 #endif

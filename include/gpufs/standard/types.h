@@ -7,6 +7,7 @@
 
 typedef __PTRDIFF_TYPE__ ssize_t;
 typedef __INT64_TYPE__ off_t;
+typedef __INT64_TYPE__ off64_t;
 typedef __INT64_TYPE__ blkcnt_t;
 typedef __INT64_TYPE__ blksize_t;
 typedef __INT64_TYPE__ time_t;

@@ -77,18 +77,69 @@ GPUFS_STANDARD_(int, symlinkat, (const char *target, int folder, const char *pat
                 return gpufs_value_(gpufs_symlinkat(gpufs_used_(), target, folder, path));)
 GPUFS_STANDARD_(ssize_t, readlink, (const char *path, char *into, size_t bytes), (path, into, bytes),
                 return (ssize_t)gpufs_value_(gpufs_readlink(gpufs_used_(), path, into, bytes));)
+GPUFS_STANDARD_(ssize_t, readlinkat, (int folder, const char *path, char *into, size_t bytes), (folder, path, into, bytes),
+                return (ssize_t)gpufs_value_(gpufs_readlinkat(gpufs_used_(), folder, path, into, bytes));)
 #endif
+/* Whether a descriptor is a terminal's: /dev/tty, /dev/ttyN, /dev/pts/N. */
+GPUFS_STANDARD_(int, isatty, (int descriptor), (descriptor),
+                struct gpufs_stat about; uint64_t major;
+                if (gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, &about)) != 0) { return 0; }
+                major = (about.st_rdev >> 8 & 0xfff) | (about.st_rdev >> 32 & ~(uint64_t)0xfff);
+                if ((about.st_mode & 0170000) == 0020000 && (major == 4 || major == 5 || (major >= 136 && major <= 143))) {
+                    return 1;
+                }
+                gpufs_set_errno_(25); /* ENOTTY */
+                return 0;)
 GPUFS_STANDARD_(int, access, (const char *path, int mode), (path, mode),
                 return gpufs_value_(gpufs_access(gpufs_used_(), path, mode));)
+/* Where `into` is null, in memory to be freed, of 4,096 bytes if `bytes` is 0, as with glibc. */
 GPUFS_STANDARD_(char *, getcwd, (char *into, size_t bytes), (into, bytes),
+                if (into == (char *)0) {
+                    char *made = (char *)GPUFS_MALLOC(bytes = bytes != 0 ? bytes : 4096);
+                    if (made == (char *)0) { gpufs_set_errno_(12); return made; } /* ENOMEM */
+                    if (gpufs_value_(gpufs_getcwd(gpufs_used_(), made, bytes)) == (char *)0) {
+                        GPUFS_FREE(made);
+                        return (char *)0;
+                    }
+                    return made;
+                }
                 return gpufs_value_(gpufs_getcwd(gpufs_used_(), into, bytes));)
+GPUFS_STANDARD_(int, chdir, (const char *path), (path), return gpufs_value_(gpufs_chdir(gpufs_used_(), path));)
 #if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(int, fchdir, (int folder), (folder), return gpufs_value_(gpufs_fchdir(gpufs_used_(), folder));)
 GPUFS_STANDARD_(int, truncate, (const char *path, off_t length), (path, length),
                 return gpufs_value_(gpufs_truncate(gpufs_used_(), path, length));)
 GPUFS_STANDARD_(int, faccessat, (int folder, const char *path, int mode, int flags), (folder, path, mode, flags),
                 return gpufs_value_(gpufs_faccessat(gpufs_used_(), folder, path, mode, flags));)
 #endif
+#if defined(GPUFS_WITH_GNU_) || defined(__USE_XOPEN_EXTENDED)
+#if !defined(F_ULOCK)
+#define F_ULOCK 0
+#define F_LOCK 1
+#define F_TLOCK 2
+#define F_TEST 3
+#endif
+/* A lock of fcntl's from the descriptor's position on. */
+GPUFS_STANDARD_(int, lockf, (int descriptor, int command, off_t length), (descriptor, command, length),
+                gpufs_record_lock lock = {GPUFS_F_WRLCK, 1, 0, 0, 0}; int result;
+                lock.l_len = length;
+                if (command < F_ULOCK || command > F_TEST) { gpufs_set_errno_(22); return -1; } /* EINVAL */
+                if (command == F_ULOCK) { lock.l_type = GPUFS_F_UNLCK; }
+                result = gpufs_value_(gpufs_fcntl(gpufs_used_(), descriptor,
+                                                  command == F_TEST ? GPUFS_F_GETLK : command == F_LOCK ? GPUFS_F_SETLKW
+                                                                                                       : GPUFS_F_SETLK, &lock));
+                if (result == 0 && command == F_TEST && lock.l_type != GPUFS_F_UNLCK) { gpufs_set_errno_(13); return -1; } /* EACCES */
+                return result;)
+#endif
+#if defined(GPUFS_WITH_POSIX_)
+GPUFS_MISSING_(int, fchown)
+#endif
 #if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(int, truncate64, (const char *path, off64_t length), (path, length), return truncate(path, length);)
+#if defined(GPUFS_WITH_GNU_) || defined(__USE_XOPEN_EXTENDED)
+GPUFS_STANDARD_(int, lockf64, (int descriptor, int command, off64_t length), (descriptor, command, length),
+                return lockf(descriptor, command, length);)
+#endif
 GPUFS_STANDARD_(off64_t, lseek64, (int descriptor, off64_t offset, int whence), (descriptor, offset, whence),
                 return lseek(descriptor, offset, whence);)
 GPUFS_STANDARD_(ssize_t, pread64, (int descriptor, void *into, size_t bytes, off64_t offset),

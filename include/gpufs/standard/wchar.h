@@ -1,4 +1,5 @@
-/* <wchar.h> of sources that know nothing of gpufs: wide characters, without wide streams, which gpufs does not have. */
+/* <wchar.h> of sources that know nothing of gpufs: wide characters. In CUDA and HIP files there are no wide
+ * streams. */
 #ifndef GPUFS_STANDARD_WCHAR_H
 #define GPUFS_STANDARD_WCHAR_H
 
@@ -7,7 +8,7 @@
 #pragma GCC system_header
 
 /* <cwchar> names them all. */
-#if defined(GPUFS_DROP_IN_HOST_) && !defined(__cplusplus)
+#if defined(GPUFS_DROP_IN_HOST_)
 #define GPUFS_READING_C_LIBRARY_
 #include <gpufs/standard/wide_hide.h>
 #include <wchar.h>
@@ -19,10 +20,8 @@
 #undef GPUFS_READING_C_LIBRARY_
 #endif
 
-/* A stream is one of bytes, whatever is asked for. */
-#if defined(GPUFS_DROP_IN_HOST_) && defined(__GLIBC__) && !defined(__cplusplus)
-GPUFS_STANDARD_(int, fwide, (__FILE *file, int mode), (file, mode),
-                return gpufs_fwide((gpufs_file *)(void *)file, mode);)
+#if !defined(GPUFS_DROP_IN_SPLIT_) && defined(WEOF)
+#include <gpufs/standard/wide_streams.h>
 #endif
 
 #endif

@@ -6,6 +6,7 @@
 #undef __attr_dealloc
 #define __attr_dealloc(function, argument)
 #endif
+#define open_wmemstream(...) gpufs_hidden_open_wmemstream(__VA_ARGS__)
 #define fgetwc(...) gpufs_hidden_fgetwc(__VA_ARGS__)
 #define getwc(...) gpufs_hidden_getwc(__VA_ARGS__)
 #define getwchar(...) gpufs_hidden_getwchar(__VA_ARGS__)
@@ -33,3 +34,7 @@
 #define fgetws_unlocked(...) gpufs_hidden_fgetws_unlocked(__VA_ARGS__)
 #define fputws_unlocked(...) gpufs_hidden_fputws_unlocked(__VA_ARGS__)
 #define open_wmemstream(...) gpufs_hidden_open_wmemstream(__VA_ARGS__)
+#define swprintf(...) gpufs_hidden_swprintf(__VA_ARGS__)
+#define vswprintf(...) gpufs_hidden_vswprintf(__VA_ARGS__)
+#define swscanf(...) gpufs_hidden_swscanf(__VA_ARGS__)
+#define vswscanf(...) gpufs_hidden_vswscanf(__VA_ARGS__)

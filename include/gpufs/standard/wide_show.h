@@ -11,6 +11,7 @@
 #undef putwc
 #undef putwchar
 #undef fgetws
+#undef open_wmemstream
 #undef fputws
 #undef ungetwc
 #undef fwide
@@ -31,3 +32,7 @@
 #undef fgetws_unlocked
 #undef fputws_unlocked
 #undef open_wmemstream
+#undef swprintf
+#undef vswprintf
+#undef swscanf
+#undef vswscanf

@@ -91,7 +91,7 @@ static void files(void) {
     CHECK(stat64("formats.txt", &status) == 0 && status.st_size == 3 && lstat64("not-there", &status) == -1);
     CHECK((stream = fopen64("formats.txt", "r")) != NULL && fgetc(stream) == 'a' && fgetpos64(stream, &place) == 0);
     CHECK((stream = freopen64("formats.txt", "r", stream)) != NULL && fsetpos64(stream, &place) == 0);
-    CHECK(fgetc(stream) == 'x' && fwide(stream, 1) < 0 && __fsetlocking(stream, FSETLOCKING_BYCALLER) == 1);
+    CHECK(fgetc(stream) == 'x' && fwide(stream, -1) < 0 && __fsetlocking(stream, FSETLOCKING_BYCALLER) == 1);
     /* At the end of a file, too, what getline allocates is a string. */
     CHECK(fgetc(stream) == 'c' && getline(&line, &room, stream) == -1 && feof(stream) && room != 0 && line[0] == 0);
     free(line);

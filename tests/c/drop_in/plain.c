@@ -66,7 +66,7 @@ int plain(int number) {
         if (fcntl(other, F_GETLK, &lock) != 0 || lock.l_type != F_WRLCK || lock.l_start != 1 || lock.l_len != 2) {
             return __LINE__;
         }
-        if (fcntl(descriptor, F_GETFL) != -1 || errno != EINVAL || fcntl(copy, F_DUPFD, 100000) != -1 || errno != EINVAL) {
+        if ((fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDWR || fcntl(copy, F_DUPFD, 100000) != -1 || errno != EINVAL) {
             return __LINE__;
         }
         if (close_all(descriptor, copy, other) != 0 || fcntl(copy, F_GETFD) != -1 || errno != EBADF) {

@@ -1,4 +1,5 @@
 // Standard names in a CUDA file: gpufs's in the kernel, the C library's on the host. Includes of both kinds, in the order of a plain source.
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -30,7 +31,24 @@ __device__ int work(int number) {
         return errno;
     }
     fputs("", stderr);
-    return 0;
+    // What was made is in the directory, once.
+    DIR *folder = opendir(".");
+    if (folder == NULL) {
+        return errno;
+    }
+    int found = 0;
+    while (struct dirent *entry = readdir(folder)) {
+        int at = 0;
+        while (path[at] != 0 && path[at] == entry->d_name[at]) {
+            ++at;
+        }
+        found += path[at] == entry->d_name[at];
+    }
+    rewinddir(folder);
+    if (found != 1 || readdir(folder) == NULL) {
+        return -4;
+    }
+    return closedir(folder) == 0 ? 0 : errno;
 }
 
 __global__ void kernel() {
@@ -50,6 +68,11 @@ int main() {
     gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
     if (host == nullptr || gpufs_host_begin(host) != 0 || gpufs_host_use(host) != 0) {
         fprintf(stderr, "%s\n", gpufs_last_error());
+        return 1;
+    }
+    DIR *own = opendir(".");
+    if (own == NULL || readdir(own) == NULL || closedir(own) != 0) {
+        perror(".");
         return 1;
     }
     kernel<<<1, 32>>>();

@@ -6,12 +6,14 @@
 
 mod attempts;
 mod calls;
+mod channels;
 #[path = "../../../examples/csv/kernel.rs"]
 mod csv;
 mod hostile;
 mod meetings;
 mod pending;
 mod records;
+mod views;
 
 use gpufs_core::word::SharedWord;
 use gpufs_device::warp::global_thread;
@@ -22,11 +24,13 @@ pub use calls::{
     Chunk, DONE, END, ERROR, Format, HASH_START, Handle, KEEP, Op, PIECES_MAX, SCAN_BYTES, SCANS, STOP,
     Script, UNTOUCHED, Verb, hash, piece, print_formats, resolve, script,
 };
+pub use channels::answer_numbers;
 pub use csv::totals;
 pub use hostile::{Answer, BATCH_MAX, Harm, HostileCall, hostile_call, hostile_entries};
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
-pub use pending::{BLOCK, await_two, start_and_cancel, start_and_wait};
+pub use pending::{BLOCK, await_two, copy_by_chains, start_and_cancel, start_and_wait};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
+pub use views::{OWN, elements_after, view_programs, view_scan};
 
 kernel! {
     /// Every thread prints up to `rounds` lines to `file`, and stores how many of its calls have returned at `progress`, one 32-bit

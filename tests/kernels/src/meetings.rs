@@ -27,38 +27,40 @@ kernel! {
     /// Every thread puts the pattern of its own number into its memory (the addresses are at `memories`), and writes it at its place of
     /// the file; or, with `back`, reads the part of thread `threads − 1 − thread`, and looks whether it holds that one's pattern.
     pub fn transfer(fs: Fs, handle: u64, memories: u64, bytes: u64, back: u32, report: Shared<Report>) {
-        let (report, thread) = (report.get(fs), global_thread());
-        // SAFETY:
-        // - the host has an entry there, and an address for each thread
-        let (descriptor, memory) = unsafe {
-            let memory = *(memories as *const u64).wrapping_add(thread as usize);
-            (Descriptor((*(handle as *const Handle)).descriptor), memory)
-        };
-        let words = bytes.div_ceil(8);
-        let whose = if back == 0 { thread } else { warp::grid_threads() - 1 - thread };
-        let place = memory as *mut u64;
-        for word in 0..words {
+        report.with(fs, |report| {
+            let thread = global_thread();
             // SAFETY:
-            // - the host has so much memory for each thread
-            unsafe { place.add(word as usize).write(if back == 0 { pattern(whose, word) } else { 0 }) };
-        }
-        let count = if back == 0 {
-            // SAFETY:
-            // - as above
-            fs.pwrite(descriptor, unsafe { core::slice::from_raw_parts(memory as *const u8, bytes as usize) }, whose * bytes)
-        } else {
-            // SAFETY:
-            // - as above
-            fs.pread(descriptor, unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, bytes as usize) }, whose * bytes)
-        };
-        match count {
-            Ok(count) if count as u64 == bytes => {}
-            Ok(count) => report.note(1, thread, back, count as u32),
-            Err(errno) => report.note(2, thread, back, errno.number().cast_unsigned()),
-        }
-        if back != 0 {
-            verify(place, whose, bytes, report);
-        }
+            // - the host has an entry there, and an address for each thread
+            let (descriptor, memory) = unsafe {
+                let memory = *(memories as *const u64).wrapping_add(thread as usize);
+                (Descriptor((*(handle as *const Handle)).descriptor), memory)
+            };
+            let words = bytes.div_ceil(8);
+            let whose = if back == 0 { thread } else { warp::grid_threads() - 1 - thread };
+            let place = memory as *mut u64;
+            for word in 0..words {
+                // SAFETY:
+                // - the host has so much memory for each thread
+                unsafe { place.add(word as usize).write(if back == 0 { pattern(whose, word) } else { 0 }) };
+            }
+            let count = if back == 0 {
+                // SAFETY:
+                // - as above
+                fs.pwrite(descriptor, unsafe { core::slice::from_raw_parts(memory as *const u8, bytes as usize) }, whose * bytes)
+            } else {
+                // SAFETY:
+                // - as above
+                fs.pread(descriptor, unsafe { core::slice::from_raw_parts_mut(memory as *mut u8, bytes as usize) }, whose * bytes)
+            };
+            match count {
+                Ok(count) if count as u64 == bytes => {}
+                Ok(count) => report.note(1, thread, back, count as u32),
+                Err(errno) => report.note(2, thread, back, errno.number().cast_unsigned()),
+            }
+            if back != 0 {
+                verify(place, whose, bytes, report);
+            }
+        });
     }
 }
 
@@ -104,33 +106,35 @@ kernel! {
         room: u32,
         report: Shared<Report>,
     ) {
-        let (report, thread) = (report.get(fs), global_thread());
-        let Some(input) = stream(handle) else { return report.note(1, thread, 0, 0) };
-        let mut turn = 0;
-        loop {
-            let choice = drawn(seed ^ thread << 32, turn) as usize % 4;
-            let records = if lines != 0 { 1 } else { [1, 2, 3, MOST][choice] };
-            turn += 1;
-            match take(input, lines != 0, records) {
-                Err((place, number)) => return report.note(place, thread, turn as u32, number),
-                Ok((_, 0)) => break,
-                Ok((first, count)) => {
-                    let index = report.count.fetch_add_relaxed(1);
-                    if index >= room {
-                        return report.note(2, thread, turn as u32, index);
-                    }
-                    // SAFETY:
-                    // - within the room, and no other thread drew this index
-                    unsafe {
-                        let piece = Piece { thread: thread as u32, first, count };
-                        (pieces as *mut Piece).add(index as usize).write(piece);
+        report.with(fs, |report| {
+            let thread = global_thread();
+            let Some(input) = stream(handle) else { return report.note(1, thread, 0, 0) };
+            let mut turn = 0;
+            loop {
+                let choice = drawn(seed ^ thread << 32, turn) as usize % 4;
+                let records = if lines != 0 { 1 } else { [1, 2, 3, MOST][choice] };
+                turn += 1;
+                match take(input, lines != 0, records) {
+                    Err((place, number)) => return report.note(place, thread, turn as u32, number),
+                    Ok((_, 0)) => break,
+                    Ok((first, count)) => {
+                        let index = report.count.fetch_add_relaxed(1);
+                        if index >= room {
+                            return report.note(2, thread, turn as u32, index);
+                        }
+                        // SAFETY:
+                        // - within the room, and no other thread drew this index
+                        unsafe {
+                            let piece = Piece { thread: thread as u32, first, count };
+                            (pieces as *mut Piece).add(index as usize).write(piece);
+                        }
                     }
                 }
             }
-        }
-        if !input.feof() {
-            report.note(3, thread, turn as u32, 0);
-        }
+            if !input.feof() {
+                report.note(3, thread, turn as u32, 0);
+            }
+        });
     }
 }
 

@@ -257,6 +257,6 @@ fn by(job: &Job, file: File, place: u64, thread: u64, round: u32) -> Result<(), 
 kernel! {
     /// Every thread prints its records.
     pub fn print_records(fs: Fs, job: Job, report: Shared<Report>) {
-        print_all(&job, report.get(fs));
+        report.with(fs, |report| print_all(&job, report));
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gpufs_device::file::{Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR};
+use gpufs_device::file::{Descriptor, IoSlice, IoSliceMut, O_CREAT, O_DIRECTORY, O_RDWR};
 use gpufs_device::service::{Dirent, LOCK_EX, LOCK_UN, R_OK};
 use gpufs_device::{Fs, fprintf, warp};
 use gpufs_host::ring::Mode;
@@ -69,7 +69,11 @@ fn ask_the_host(fs: Fs, data: &CStr) {
     fs.access(data, R_OK).expect("access");
     fs.truncate(data, 25_600).expect("truncate");
     assert!(fs.readlink(c"/proc/self/exe", &mut [0; 256]).expect("readlink") > 0);
-    assert!(fs.getcwd(&mut [0; 4096]).is_ok());
+    assert!(fs.getcwd(&mut [0; 4096]).is_ok() && fs.chdir(c".").is_ok());
+    let here = fs.open(c".", O_DIRECTORY, 0).unwrap();
+    assert!(fs.fchdir(here).is_ok() && fs.close(here).is_ok());
+    let mask = fs.umask(0o22).unwrap();
+    assert_eq!(fs.umask(mask), Ok(0o22));
     let folder = fs.opendir(c"/").expect("opendir");
     assert!(fs.readdir(folder, &mut Dirent::default()).expect("readdir"));
     fs.closedir(folder).expect("closedir");

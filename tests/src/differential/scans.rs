@@ -3,7 +3,8 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use gpufs_device::format::scan::{Memory, ScanError, Target, Text, Why, check_targets, scan};
+use gpufs_device::Errno;
+use gpufs_device::format::scan::{Input, Memory, ScanError, Target, Text, Why, scan};
 
 use crate::random::Random;
 
@@ -65,8 +66,41 @@ pub struct Case {
 pub struct Outcome {
     /// Targets that got a value; −1 for `EOF`.
     pub count: i32,
+    /// A number did not fit (`ERANGE`). Not told where the text's end was met: glibc, which meets it again then, has `errno` as it was before.
+    pub out_of_range: Option<bool>,
     /// The memory of the targets.
     pub memory: Vec<Vec<u8>>,
+}
+
+impl Outcome {
+    /// Whether both are the same, as far as both tell.
+    #[must_use]
+    pub fn equals(&self, other: &Self) -> bool {
+        let told = self.out_of_range.zip(other.out_of_range);
+        self.count == other.count
+            && self.memory == other.memory
+            && told.is_none_or(|(one, another)| one == another)
+    }
+}
+
+/// A text, and whether its end was met.
+struct Watched<'a> {
+    text: Text<'a>,
+    met_end: bool,
+}
+
+impl Input for Watched<'_> {
+    fn peek(&mut self) -> Result<Option<u8>, Errno> {
+        let byte = self.text.peek();
+        self.met_end |= byte == Ok(None);
+        byte
+    }
+    fn advance(&mut self) {
+        self.text.advance();
+    }
+    fn put_back(&mut self, bytes: &[u8]) {
+        self.text.put_back(bytes);
+    }
 }
 
 const SETS: [&str; 14] = [
@@ -318,19 +352,19 @@ impl Case {
         let targets: Vec<Target<'_>> =
             slots.iter_mut().zip(&self.kinds).map(|(slot, kind)| target(slot, *kind)).collect();
         let format = self.format.as_bytes();
-        check_targets(format, &targets).unwrap_or_else(|error| panic!("{:?}: {error}", self.format));
         // SAFETY:
         // - it is C's allocator
         let memory = unsafe { Memory::new(reallocate) };
-        let outcome = scan(&mut Text::new(&self.text), format, &targets, memory);
+        let mut text = Watched { text: Text::new(&self.text), met_end: false };
+        let outcome = scan(&mut text, format, &targets, memory);
         drop(targets);
-        let count = match outcome {
-            Ok(stored) => stored.map_or(-1, |stored| stored as i32),
+        let (count, out_of_range) = match outcome {
+            Ok(scanned) => (scanned.stored.map_or(-1, |stored| stored as i32), scanned.out_of_range),
             // C11's input failure, where the C library has none.
-            Err(ScanError { why: Why::Encoding, .. }) => 0,
+            Err(ScanError { why: Why::Encoding, .. }) => (0, false),
             Err(error) => panic!("{:?}: {error}", self.format),
         };
-        self.outcome(count, &slots)
+        self.outcome((count, (!text.met_end).then_some(out_of_range)), &slots)
     }
 
     /// What the system makes of it.
@@ -344,13 +378,24 @@ impl Case {
         let format = CString::new(self.system_format.as_str()).expect("no NUL");
         let [a, b, c, d, e, f] = std::array::from_fn(|at| (&raw mut slots[at]).cast::<c_void>());
         // SAFETY:
+        // - no memory is involved
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY:
+        // - this thread's own, aligned
+        unsafe { errno.write(0) };
+        // SAFETY:
         // - strings that end; each target has room for all of the text, and the format has no more of them
         let count = unsafe { __isoc99_sscanf(text.as_ptr(), format.as_ptr(), a, b, c, d, e, f) };
-        self.outcome(count, &slots)
+        // SAFETY:
+        // - as above
+        let errno = unsafe { errno.read() };
+        // What ended a scan with values is the last to say.
+        let out_of_range = (errno != libc::EILSEQ).then_some(errno == libc::ERANGE);
+        self.outcome((count, out_of_range), &slots)
     }
 
     /// The memory that is compared: of allocations what they hold, if they were counted; of a failed conversion's text nothing.
-    fn outcome(&self, count: i32, slots: &[Slot]) -> Outcome {
+    fn outcome(&self, (count, out_of_range): (i32, Option<bool>), slots: &[Slot]) -> Outcome {
         let stored = &self.counted[..(count.max(0) as usize).min(self.counted.len())];
         let memory = slots.iter().enumerate().map(|(at, slot)| {
             let kind = self.kinds.get(at).copied().unwrap_or(Kind::Int64);
@@ -382,7 +427,7 @@ impl Case {
                 _ => slot.0.to_vec(),
             }
         });
-        Outcome { count, memory: memory.collect() }
+        Outcome { count, out_of_range, memory: memory.collect() }
     }
 
     /// Whether the target at a place is that of a `%c`.

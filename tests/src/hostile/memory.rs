@@ -28,7 +28,8 @@ const WRITERS: &[(&str, bool, Entry)] = &[
     }),
     ("getcwd", true, |_, to| Sqe::getcwd(to, 4096)),
     ("clock_gettime", true, |_, to| Sqe::clock_gettime(1, to)),
-    ("readdir", true, |w, to| Sqe::readdir(w.own, 0, to, 1)),
+    ("readdir", true, |w, to| Sqe::readdir(w.own, 0, to, 4096)),
+    ("opendir", true, |w, to| Sqe::opendir(libc::AT_FDCWD, w.path(PATH, "inside"), to, 512)),
     ("fcntl (a lock that is there)", true, |w, to| {
         let lock = RecordLock { l_type: 1, ..RecordLock::default() };
         Sqe { opcode: SERVICE_LOCK, ..Sqe::lock(w.own, &lock, to) }
@@ -47,6 +48,7 @@ const PATHS: &[(&str, bool, Entry)] = &[
     ("UNLINKAT", true, |_, path| Sqe::unlinkat(libc::AT_FDCWD, path, 0)),
     ("MKDIRAT", true, |_, path| Sqe::mkdirat(libc::AT_FDCWD, path, 0o700)),
     ("readlink", true, |w, path| Sqe::readlink(libc::AT_FDCWD, path, w.area.base, 64)),
+    ("opendir", true, |_, path| Sqe::opendir(libc::AT_FDCWD, path, 0, 0)),
     ("truncate", true, |_, path| Sqe::truncate(path, 0)),
     ("chmod", true, |_, path| Sqe::chmod(libc::AT_FDCWD, path, 0o777, 0)),
     ("access", true, |_, path| Sqe::access(libc::AT_FDCWD, path, 0, 0)),

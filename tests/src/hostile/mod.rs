@@ -11,17 +11,22 @@
 //! | `descriptors.rs` | numbers of the host's descriptors, rings, indices out of range |
 //! | `paths.rs` | `..`, symbolic, magic and hard links, `/proc`, renames over the edge |
 //! | `services.rs` | the operations of the service ring |
+//! | `sockets.rs` | sockets of other kinds, to others, and by entries that no ring takes |
 //! | `others.rs` | another session of the process, with a read that waits |
 //! | `races.rs` | what changes while it is looked at |
 //! | `tables.rs` | forged tables, which the host acts on |
+//! | `channels.rs` | forged channels, of which threads of the host have the other end |
+//! | `pages.rs` | a forged cache of pages, which the host writes to files |
 //!
 //! The kernels are in `tests/kernels`, so that the same attempts are made on a GPU: by the program `hostile_check`.
 
+mod channels;
 mod child;
 mod descriptors;
 mod memory;
 mod operations;
 mod others;
+mod pages;
 mod paths;
 mod races;
 mod raw;
@@ -29,6 +34,7 @@ mod report;
 mod scene;
 mod services;
 mod site;
+mod sockets;
 mod tables;
 mod world;
 
@@ -155,15 +161,28 @@ impl Attempt {
 }
 
 /// The families of attempts.
-pub const FAMILIES: [&str; 8] =
-    ["operations", "descriptors", "memory", "services", "paths", "others", "races", "tables"];
+pub const FAMILIES: [&str; 11] = [
+    "operations",
+    "descriptors",
+    "memory",
+    "services",
+    "sockets",
+    "paths",
+    "others",
+    "races",
+    "tables",
+    "channels",
+    "pages",
+];
 /// Those that are tried on CPU lanes alone, and why.
-pub const OF_LANES: [(&str, &str); 2] = [
+pub const OF_LANES: [(&str, &str); 4] = [
     (
         "races",
         "what is raced is the host that serves, whatever device asks; their kernels are closures of the test",
     ),
     ("tables", "the host reads a copy of its own, which only a kernel on CPU lanes can forge as it stands"),
+    ("channels", "their kernels are closures of the test, beside threads of the host"),
+    ("pages", "as for tables"),
 ];
 /// Rows of which each attempt ends the host's process without a sandbox.
 const DEADLY: [&str; 2] = ["addresses where nothing is", "each service with an address where nothing is"];
@@ -200,8 +219,11 @@ fn of_family(family: &str, all: bool) -> Vec<Attempt> {
         "others" => others::attempts(),
         "paths" => paths::attempts(),
         "services" => services::attempts(),
+        "sockets" => sockets::attempts(),
         "races" => races::attempts(),
         "tables" => tables::attempts(),
+        "channels" => channels::attempts(),
+        "pages" => pages::attempts(),
         _ => panic!("no family of attempts is called {family}"),
     }
 }

@@ -142,6 +142,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
             victim.check(world, seen)
         },
     ));
+    links(&mut attempts);
     attempts.push(Attempt::new("the bytes of another session's pipe", "", Expected::Harm, |world| {
         let victim = Victim::new(world.way);
         let pipes = Scene::descriptors().into_iter().filter(|(_, target)| target.starts_with("pipe:"));
@@ -151,4 +152,41 @@ pub(super) fn attempts() -> Vec<Attempt> {
         victim.check(world, seen)
     }));
     attempts
+}
+
+/// Link flags on the last entry of a submission, and what is behind it.
+fn links(attempts: &mut Vec<Attempt>) {
+    for (name, flag, well) in
+        [("that fails", 4, false), ("that ends well", 4, true), ("that fails, behind a hard link", 8, false)]
+    {
+        attempts.push(Attempt::new("a link on the last entry", name, Expected::Own, move |world| {
+            let victim = Victim::new(world.way);
+            // The number of no file, or an operation that does nothing.
+            let bad = if well { Sqe::nop() } else { Sqe::read(1023, world.area.base, 8, 0) };
+            for _ in 0..20 {
+                if world.submit(&[Sqe { flags: flag, ..bad }]) == [None] {
+                    return Seen::Harm("an entry was not answered".into());
+                }
+            }
+            // A chain ends where its submission does.
+            match world.lane(|fs| fs.nop()) {
+                Some(Ok(())) => victim.check(world, Seen::Harmless("the ring goes on".into())),
+                other => Seen::Harm(format!("its own session's ring stands still: {other:?}")),
+            }
+        }));
+        // Whatever stands behind it in one submission: the session's own call, here an entry that does nothing.
+        attempts.push(Attempt::new(
+            "a link on the last entry",
+            "and what is behind it",
+            Expected::Own,
+            move |world| {
+                let bad = if well { Sqe::nop() } else { Sqe::read(1023, world.area.base, 8, 0) };
+                match world.submit(&[Sqe { flags: flag, ..bad }, Sqe::nop()])[1] {
+                    Some(0) if well || flag == 8 => Seen::Harmless("done".into()),
+                    Some(result) if !well && result == -libc::ECANCELED => Seen::Refused(libc::ECANCELED),
+                    other => Seen::Harm(format!("the entry behind came to {other:?}")),
+                }
+            },
+        ));
+    }
 }

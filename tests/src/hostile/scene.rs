@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt as _, symlink};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -70,6 +71,10 @@ pub struct Scene {
     /// See above.
     pub loose: OwnedFd,
     _caller: UnixStream,
+    /// Whom kernels may reach: a listener of TCP, and a socket of UDP.
+    pub friends: (TcpListener, UdpSocket),
+    /// Whom they may not.
+    pub strangers: (TcpListener, UdpSocket, UnixDatagram),
     /// An epoll that watches the empty pipe.
     pub epoll: OwnedFd,
     /// A child that has ended and was not waited for.
@@ -184,6 +189,10 @@ impl Scene {
             let empty = pipes[1].0.as_raw_fd();
             libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, empty, &raw mut watched);
         }
+        let tcp = || high(TcpListener::bind(("127.0.0.1", 0)).expect("a port"));
+        let udp = || high(UdpSocket::bind(("127.0.0.1", 0)).expect("a port"));
+        let (friends, letters) = ((tcp(), udp()), UnixDatagram::bind(scratch.path("outside/letters")));
+        let strangers = (tcp(), udp(), high(letters.expect("a socket")));
         let child = Command::new("/bin/true").spawn().expect("a child");
         // SAFETY:
         // - an all-zero structure is one
@@ -198,6 +207,8 @@ impl Scene {
             listeners,
             loose,
             _caller: caller,
+            friends,
+            strangers,
             epoll,
             child,
             memory: Page::filled(&[CANARY]),
@@ -307,6 +318,9 @@ impl Scene {
         put("the sockets", format!("{:?}", ends.map(|end| (waiting_bytes(end), events(end)))));
         put("the listeners", format!("{:?}", self.listeners.each_ref().map(events)));
         put("the loose socket", events(&self.loose).to_string());
+        let (listener, udp, letters) = &self.strangers;
+        let bytes = (waiting_bytes(udp), waiting_bytes(letters));
+        put("the strangers", format!("{} {bytes:?}", events(listener)));
         // SAFETY:
         // - an all-zero structure is one
         let mut how: libc::siginfo_t = unsafe { std::mem::zeroed() };

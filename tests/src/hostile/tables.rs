@@ -36,6 +36,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
     let mut attempts = Vec::new();
     entries(&mut attempts);
     a_stream_of_the_host(&mut attempts);
+    streams(&mut attempts);
     pools(&mut attempts);
     tails(&mut attempts);
     attempts
@@ -93,6 +94,46 @@ fn a_stream_of_the_host(attempts: &mut Vec<Attempt>) {
             }
         },
     ));
+}
+
+/// What the host follows when it flushes: each word of an open stream's entry that is an index, a count or a shift.
+fn streams(attempts: &mut Vec<Attempt>) {
+    type Forge = fn(&gpufs_core::stream::Stream);
+    let words: [(&str, Forge); 6] = [
+        ("the file's index", |stream| stream.file.set(0xffff)),
+        ("how many blocks", |stream| stream.block_count.set(u32::MAX)),
+        ("no block", |stream| stream.block_count.set(0)),
+        ("a block's bytes", |stream| stream.block_shift.set(63)),
+        ("what is committed", |stream| stream.blocks[0].committed.set(u64::from(u32::MAX))),
+        ("what is written", |stream| stream.blocks[0].written.set(u32::MAX)),
+    ];
+    for (name, forge) in words {
+        attempts.push(Attempt::new(
+            "a forged entry of the stream table",
+            name,
+            Expected::Own,
+            move |world| {
+                let path = crate::c_path(&world.scene.path("inside/stream"));
+                let mut session = world.another();
+                let ran = session.run(crate::lanes(1), |fs| {
+                    let Ok(file) = fs.fopen(&path, c"w") else { return };
+                    assert_eq!(file.fwrite(b"thirty-two bytes of a kernel's.."), Ok(32));
+                    let tables = crate::tables_of(fs);
+                    tables
+                        .streams()
+                        .iter()
+                        .skip(3)
+                        .filter(|one| one.generation.peek() % 2 == 1)
+                        .for_each(forge);
+                });
+                drop(session);
+                match ran {
+                    Ok(()) => Seen::Harmless("flushed".into()),
+                    Err(_) => Seen::Refused(libc::EIO),
+                }
+            },
+        ));
+    }
 }
 
 fn pools(attempts: &mut Vec<Attempt>) {

@@ -8,7 +8,7 @@ use gpufs_core::abi::Sqe;
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Fs, kernel::Kernel};
 use gpufs_host::session::OpenError;
-use gpufs_host::{Builder, Sandbox, Session};
+use gpufs_host::{Builder, Sandbox, Session, Sockets};
 use gpufs_test_kernels::{Answer, BATCH_MAX, Harm, HostileCall, hostile_call, hostile_entries};
 
 use super::{Area, SECRET, Scene, Seen, Way, scene};
@@ -53,9 +53,14 @@ pub(super) fn builder(way: Way) -> Builder {
         .mode(way.mode())
 }
 
-/// The sandbox of all attempts: `inside` for everything, `readonly` for reading, nothing else.
+/// The sandbox of all attempts: `inside` for everything, `readonly` for reading, sockets that reach the friends, and pairs; nothing else.
 fn sandbox(scene: &Scene) -> Sandbox {
-    Sandbox::new().read_write_create(scene.path("inside")).read_only(scene.path("readonly"))
+    let (tcp, udp) = &scene.friends;
+    let sockets = Sockets::new()
+        .pairs()
+        .tcp_to(tcp.local_addr().expect("bound"))
+        .udp_to(udp.local_addr().expect("bound"));
+    Sandbox::new().read_write_create(scene.path("inside")).read_only(scene.path("readonly")).sockets(sockets)
 }
 
 fn open(device: &Device, builder: Builder) -> Result<Session, OpenError> {
@@ -229,7 +234,15 @@ impl World {
     /// If it cannot be opened.
     #[must_use]
     pub fn another(&self) -> Session {
-        let builder = builder(self.way);
+        self.another_with(|builder| builder)
+    }
+    /// As [`World::another`], with other choices.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn another_with(&self, choose: impl FnOnce(Builder) -> Builder) -> Session {
+        let builder = choose(builder(self.way));
         let builder = if self.boxed { builder.sandbox(sandbox(&self.scene)) } else { builder };
         open(&self.device, builder).expect("as before")
     }

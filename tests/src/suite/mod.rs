@@ -193,7 +193,11 @@ macro_rules! suite_cases {
             }
             asynchronous {
                 operations_in_flight any,
+                chains_in_order any,
                 reads_of_an_empty_pipe_end any,
+            }
+            channels {
+                a_kernel_that_stays any,
             }
             differential {
                 streams_like_the_c_librarys any,
@@ -221,6 +225,10 @@ macro_rules! suite_cases {
                 a_full_disk_under_vectors_formats_and_names alone,
                 a_wait_past_the_deadline_says_where alone,
                 a_stream_to_a_pipe_that_nobody_reads any,
+            }
+            views {
+                programs_on_few_frames any,
+                scans_of_a_larger_file any,
             }
             sizes {
                 full_occupancy gpu_alone,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of the structure.
-const HEAD: usize = 56;
+const HEAD: usize = 80;
 /// Where its `state` and `status` are.
 pub(crate) const OUTCOME: usize = 48;
 /// The states that a program ends in.
@@ -67,6 +67,9 @@ impl Block {
         word(u64::try_from(now.as_nanos()).unwrap_or(0));
         // State and status.
         word(0);
+        for [one, other] in process() {
+            word(u64::from(one) | (u64::from(other) << 32));
+        }
         let mut text = envp + 8 * (variables + 1);
         for list in [&self.arguments, &self.variables] {
             for string in list {
@@ -84,6 +87,17 @@ impl Block {
     }
 }
 
+/// The numbers of this process: its own and its parent's; user, effective user; group, effective group.
+fn process() -> [[u32; 2]; 3] {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ids = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        let mut numbers = line.split_whitespace().map(|word| word.parse().unwrap_or(0));
+        [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
+    };
+    [[std::process::id(), std::os::unix::process::parent_id()], ids("Uid:"), ids("Gid:")]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,11 +113,11 @@ mod tests {
             String::from_utf8_lossy(&text[..text.iter().position(|&byte| byte == 0).expect("a NUL")])
                 .into_owned()
         };
-        assert_eq!((word(0), word(8), word(32)), (3, base + 56, 992));
-        let argv = 56;
+        assert_eq!((word(0), word(8), word(32)), (3, base + 80, 992));
+        let argv = 80;
         assert_eq!([0, 8, 16].map(|at| string(word(argv + at))), ["wc", "-l", "long name"]);
         assert_eq!(word(argv + 24), 0);
-        assert_eq!(word(16), base + 56 + 32);
+        assert_eq!(word(16), base + 80 + 32);
         assert!(word(24) % 16 == 0 && word(24) == base + image.len() as u64);
         assert_eq!(block.bytes(), Some(image.len() + 992));
     }

@@ -10,6 +10,8 @@ gpufs run [options] FILE.c… [-- arguments]     build a C program and run its m
 gpufs run [options] PROGRAM [-- arguments]     run what 'gpufs build' made
 gpufs build [options] FILE.c… -o PROGRAM       PROGRAM.cubin: for one kind of NVIDIA GPU; PROGRAM.ptx: for any; PROGRAM.hsaco: for an AMD GPU;
                                                with --device cpu: a program for this machine
+gpufs doctor [--json] [--gpu] [FILE…]          what this machine can do for gpufs, and what to do about each lack; how each FILE is served, how fast
+gpufs --version
 
   --device cuda|amd|cpu   where it runs; otherwise what the output's name says, or an NVIDIA GPU if there is one, or CPU lanes
   --arch sm_90            the GPU to build for; otherwise this machine's NVIDIA GPU, or sm_90; AMD: gfx90a, gfx942
@@ -19,7 +21,11 @@ gpufs build [options] FILE.c… -o PROGRAM       PROGRAM.cubin: for one kind of 
   -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include
                           handed to the compiler; the default is -O2. -l, -L and -pthread have no effect
 
-The exit status is the program's: what main returned or exit was given; 134 after abort or a failed assertion, 139 after a fault; 125 if gpufs
+  --json                  doctor: the report as one JSON object
+  --gpu                   doctor: without a GPU that can be used the exit status is 1
+
+doctor's exit status: 0 where nothing is lacking, 1 where sessions work with less than they could, 2 where none can be opened.
+run's exit status is the program's: what main returned or exit was given; 134 after abort or a failed assertion, 139 after a fault; 125 if gpufs
 itself failed. GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in it.
 ";
 
@@ -35,11 +41,21 @@ pub(crate) enum Device {
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
+    Version,
+    Doctor(Asked),
     Build(Options),
     Run(Options),
 }
 
-/// The options of both commands.
+/// What `doctor` is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) json: bool,
+    pub(crate) gpu: bool,
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// The options of `build` and `run`.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) device: Option<Device>,
@@ -84,11 +100,13 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
     let command = match parser.next()? {
         Some(Arg::Value(command)) => command.string()?,
         Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help),
+        Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
         Some(option) => return Err(option.unexpected()),
-        None => return Err("there is no command: 'run' or 'build'".into()),
+        None => return Err("there is no command: 'run', 'build' or 'doctor'".into()),
     };
     match command.as_str() {
         "help" => Ok(Command::Help),
+        "doctor" => doctor(parser),
         "build" => {
             let options = options(parser)?;
             if !options.arguments.is_empty() {
@@ -115,8 +133,22 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
             }
             Ok(Command::Run(options))
         }
-        other => Err(format!("there is no command '{other}': 'run' or 'build'").into()),
+        other => Err(format!("there is no command '{other}': 'run', 'build' or 'doctor'").into()),
     }
+}
+
+fn doctor(mut parser: Parser) -> Result<Command, lexopt::Error> {
+    let mut asked = Asked::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help),
+            Arg::Long("json") => asked.json = true,
+            Arg::Long("gpu") => asked.gpu = true,
+            Arg::Value(file) => asked.files.push(file.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Doctor(asked))
 }
 
 /// The options of the compiler that have a value of their own as the next argument.

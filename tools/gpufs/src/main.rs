@@ -1,4 +1,5 @@
-//! `gpufs`: builds and runs C programs on a GPU, or on CPU lanes. docs/c-programs.md describes it for those who use it.
+//! `gpufs`: builds and runs C programs on a GPU, or on CPU lanes, and says what this machine can do. docs/c-programs.md and docs/doctor.md
+//! describe it for those who use it.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,11 +8,13 @@
 //! | `tools.rs` | compilers and linkers: finding them, running them, what they say |
 //! | `build` | sources to a program: `nvidia.rs`, `amd.rs`, `lanes.rs`, and what the first two share, `bitcode.rs` |
 //! | `run.rs` | a built program: starting it and its exit status |
+//! | `doctor.rs` | what this machine can do: text, JSON, exit status |
 //! | `block.rs` | the memory of a program on a GPU: its arguments, environment and heap |
 
 mod block;
 mod build;
 mod command_line;
+mod doctor;
 mod prefix;
 mod run;
 mod tools;
@@ -36,6 +39,11 @@ fn main() -> ExitCode {
             print!("{}", command_line::HELP);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Version => {
+            println!("gpufs {}", env!("CARGO_PKG_VERSION"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Doctor(asked) => doctor::examine(&asked),
         Command::Build(options) => build::to_output(&options).map(|()| ExitCode::SUCCESS),
         Command::Run(options) => build_and_run(&options),
     };

@@ -114,7 +114,11 @@ fn on_gpu(program: &Path, name: &Path, options: &Options) -> Result<ExitCode, St
     let synchronized = session.synchronize();
     if let Err(SyncError::Fault(fault)) = &synchronized {
         eprintln!("gpufs: {shown}: {fault}");
-        return Ok(ExitCode::from(status_of_fault(&*fault.cause)));
+        let status = status_of_fault(&*fault.cause);
+        if status == STATUS_FAULT {
+            eprintln!("{}", hint(stack));
+        }
+        return Ok(ExitCode::from(status));
     }
     let mut outcome = [0; 8];
     let read = session.read_device(&memory, block::OUTCOME, &mut outcome);
@@ -134,6 +138,14 @@ fn on_gpu(program: &Path, name: &Path, options: &Options) -> Result<ExitCode, St
         }
         state => Err(format!("{shown}: the program ended without an exit status (state {state})")),
     }
+}
+
+/// What to try where a program met a wrong address: a stack that is too small is one cause.
+fn hint(stack: usize) -> String {
+    format!(
+        "gpufs: the program's stack has {} KiB; if its variables and calls need more: --stack, up to 512K",
+        stack >> 10
+    )
 }
 
 /// A trap and a failed assertion of CUDA end as abort does; an address that is wrong, as a signal does.
@@ -161,6 +173,12 @@ fn on_lanes(program: &Path, name: &Path, options: &Options) -> Result<ExitCode, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_says_how_large_the_stack_was() {
+        let stack = usize::try_from(STACK_BYTES).expect("it fits");
+        assert!(hint(stack).contains("32 KiB") && hint(stack).contains("--stack"));
+    }
 
     #[test]
     fn programs_are_known_by_how_they_begin() {

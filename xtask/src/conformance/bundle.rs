@@ -140,10 +140,14 @@ fn is_wild(source: &str) -> bool {
 /// Runs each program in a folder of its own, under a time limit, and prints the table.
 const TEXT: &str = r#"#!/usr/bin/env bash
 # run ['gpufs run'] [PROGRAMS AT ONCE]: runs the programs that lie beside this script, each in a folder of its own, and prints how each ended.
-# Where a mount namespace can be made, a program may write its folder alone; where not, programs that could change other files are left out.
+# Where a mount namespace can be made, a program may write its folder and an empty /tmp alone; where not, programs that could change other files
+# are left out.
 here=$(cd "$(dirname "$0")" && pwd) || exit 125
 runner=${1:-gpufs run} at_once=${2:-4}
-scratch=$(mktemp -d) || exit 125
+case $(readlink -f "$(command -v ${runner%% *})") in
+  /tmp/*) echo "run: $runner lies in /tmp, which is empty for the tests: move it" >&2; exit 125 ;;
+esac
+scratch=$(mktemp -d -p /var/tmp) || exit 125
 trap 'rm -rf "$scratch"' EXIT
 tar -C "$scratch" -xJf "$here/programs.tar.xz" || exit 125
 cd "$scratch" || exit 125
@@ -151,7 +155,7 @@ guard=
 unshare -m -- true 2>/dev/null && guard=1
 one() {
   local name=$1 built=$2 input=$3 kind=$4 place=$scratch/run-$5
-  mkdir -p "$place/work"
+  mkdir -p "$place/work" "$place/tmp"
   if [ "$kind" = guarded ] && [ -z "$guard" ]; then
     printf '%-58s LEFT OUT  it could change files of the system, and no mount namespace can be made\n' "$name" >"$place/row"
     return
@@ -159,7 +163,8 @@ one() {
   [ "$input" = - ] && input=/dev/null || input=$scratch/$input
   cp "$scratch/$built/program.cubin" "$place/program.cubin"
   local command='cd "$1" && shift && exec "$@"'
-  [ -n "$guard" ] && command='set -e; mount --make-rprivate /; mount --bind "$1" "$1"; cd "$1"; mount -o remount,bind,ro /; shift; exec "$@"'
+  [ -n "$guard" ] && command='set -e; mount --make-rprivate /; mount --bind "$1" "$1"; cd "$1"; mount --bind "$1/../tmp" /tmp
+    mount -o remount,bind,ro /; shift; exec "$@"'
   timeout -s KILL 20 ${guard:+unshare -m --} bash -c "$command" guard "$place/work" $runner "$place/program.cubin" \
     <"$input" >"$place/output" 2>&1
   local status=$? told

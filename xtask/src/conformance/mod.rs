@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use crate::dist;
 use crate::workspace::{root, target_directory};
 use attempt::Ended;
 use suites::Program;
@@ -124,7 +125,11 @@ fn library() -> Result<PathBuf, String> {
         .current_dir(root())
         .status();
     match built {
-        Ok(status) if status.success() => Ok(target_directory().join("debug")),
+        Ok(status) if status.success() => {
+            let folder = target_directory().join("debug");
+            dist::link(&folder, &dist::soname("libgpufs"), "libgpufs.so")?;
+            Ok(folder)
+        }
         Ok(status) => Err(format!("libgpufs: cargo build: {status}")),
         Err(error) => Err(format!("libgpufs: cargo: {error}")),
     }

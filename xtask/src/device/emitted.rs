@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
 
-use super::{Target, check_whole, emitted, read};
+use gpufs_build::is_whole;
+
+use super::{Target, emitted, read};
 use crate::workspace::root;
 
 /// Compares the golden functions with what is expected of them.
 pub(super) fn golden(target: &Target) -> Result<(), String> {
     let code = read(&emitted(target))?;
-    let nvptx = target.triple.starts_with("nvptx");
+    let nvptx = target.gpu().is_nvidia();
     if nvptx {
-        check_whole(&code)?;
+        is_whole(&code)?;
     }
     let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
     let mut shown = String::new();

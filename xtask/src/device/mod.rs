@@ -12,58 +12,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use gpufs_build::{Emit, Gpu, Kernels, Toolchain, llvm_tool, ptxas};
+
 use self::emitted::golden;
 use crate::step::{self, Report};
 use crate::workspace::{self, root};
 
-/// A GPU target.
+/// A GPU target: what its steps are called, and the GPU, by its name, where it is AMD's.
 struct Target {
     build: &'static str,
     golden: &'static str,
-    triple: &'static str,
     cpu: &'static str,
-    /// Further flags for the compiler.
-    flags: &'static str,
 }
 
-/// sm_70 is the first with the memory model that `word/nvptx.rs` speaks; PTX 7.0 is the first version with all its instructions that
-/// every driver since CUDA 11 takes. The driver translates it for whatever GPU it has.
-const TARGETS: &[Target] = &[
-    Target {
-        build: "build, NVPTX sm_70",
-        golden: "golden, NVPTX sm_70",
-        triple: "nvptx64-nvidia-cuda",
-        cpu: "sm_70",
-        flags: "-C target-feature=+ptx70",
-    },
-    Target {
-        build: "build, AMDGCN gfx90a",
-        golden: "golden, AMDGCN gfx90a",
-        triple: "amdgcn-amd-amdhsa",
-        cpu: "gfx90a",
-        flags: "",
-    },
-    Target {
-        build: "build, AMDGCN gfx942",
-        golden: "golden, AMDGCN gfx942",
-        triple: "amdgcn-amd-amdhsa",
-        cpu: "gfx942",
-        flags: "",
-    },
-    Target {
-        build: "build, AMDGCN gfx1100",
-        golden: "golden, AMDGCN gfx1100",
-        triple: "amdgcn-amd-amdhsa",
-        cpu: "gfx1100",
-        // Without it LLVM 22 leaves pseudo instructions of gfx11 unexpanded (S_ADD_CO_PSEUDO, S_ADD_U64_PSEUDO).
-        flags: "-C llvm-args=-global-isel=1 -C llvm-args=-global-isel-abort=2",
-    },
-];
+impl Target {
+    fn gpu(&self) -> Gpu {
+        if self.cpu == "sm_70" { Gpu::nvidia() } else { Gpu::amd(self.cpu).expect("one of those below") }
+    }
+}
 
-/// For every GPU: rustc's jump threading copies a call into the branches before it, of warp operations too, so that lanes meet at
-/// different places: a ballot then counts only those at its own. Off until the compiler leaves it out for GPUs itself
-/// (rust-lang/rust#137086).
-const FLAGS: &str = "-Z mir-enable-passes=-JumpThreading";
+const TARGETS: &[Target] = &[
+    Target { build: "build, NVPTX sm_70", golden: "golden, NVPTX sm_70", cpu: "sm_70" },
+    Target { build: "build, AMDGCN gfx90a", golden: "golden, AMDGCN gfx90a", cpu: "gfx90a" },
+    Target { build: "build, AMDGCN gfx942", golden: "golden, AMDGCN gfx942", cpu: "gfx942" },
+    Target { build: "build, AMDGCN gfx1100", golden: "golden, AMDGCN gfx1100", cpu: "gfx1100" },
+];
 
 /// GPUs that the PTX is assembled for.
 const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "sm_90")];
@@ -79,7 +52,7 @@ pub(crate) fn check_at_night() -> Vec<Report> {
 
 /// Builds and looks.
 pub(crate) fn check() -> Vec<Report> {
-    let toolchain = toolchain();
+    let toolchain = Toolchain::find();
     step::two_at_a_time(TARGETS, |target| check_target(&toolchain, target))
 }
 
@@ -87,14 +60,14 @@ pub(crate) fn check() -> Vec<Report> {
 fn check_target(toolchain: &Result<Toolchain, String>, target: &Target) -> Vec<Report> {
     let built = match toolchain {
         Err(reason) => Report::skipped(target.build, reason.clone()),
-        Ok(toolchain) => step::run(target.build, &mut build(toolchain, target), Duration::from_secs(15 * 60)),
+        Ok(toolchain) => step::run(target.build, &mut build(toolchain, target), Duration::from_secs(30 * 60)),
     };
     let passed = built.passed();
     let mut reports = vec![built];
     if passed {
         reports.push(step::in_process(target.golden, || golden(target)));
     }
-    if passed && target.triple.starts_with("nvptx") {
+    if passed && target.gpu().is_nvidia() {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
     }
     if !AT_NIGHT.contains(&target.cpu) {
@@ -112,30 +85,6 @@ fn code_objects(target: &Target) -> Vec<Report> {
         .collect()
 }
 
-/// A toolchain that can build `core` for a GPU.
-struct Toolchain {
-    cargo: PathBuf,
-    rustc: PathBuf,
-}
-
-/// Rustup's nightly or a distribution's Rust, whichever has the sources of `core`.
-fn toolchain() -> Result<Toolchain, String> {
-    let nightly = Command::new("rustup").args(["run", "nightly", "rustc", "--print", "sysroot"]).output();
-    let nightly = nightly.ok().filter(|output| output.status.success());
-    let nightly = nightly.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
-    let sysroots = nightly.into_iter().chain([PathBuf::from("/usr")]);
-    let mut found = sysroots.filter(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").exists());
-    let complete = found.find_map(|sysroot| {
-        let toolchain = Toolchain { cargo: sysroot.join("bin/cargo"), rustc: sysroot.join("bin/rustc") };
-        (toolchain.cargo.exists() && toolchain.rustc.exists()).then_some(toolchain)
-    });
-    complete.ok_or_else(|| {
-        "no toolchain with the sources of core: 'rustup toolchain install nightly --component rust-src', or a \
-         distribution's Rust 1.96 or newer with its sources (Debian: rustc-web cargo-web rust-web-src)"
-            .to_owned()
-    })
-}
-
 fn target_directory(target: &Target) -> PathBuf {
     workspace::target_directory().join(format!("device-{}", target.cpu))
 }
@@ -146,18 +95,18 @@ fn emitted(target: &Target) -> PathBuf {
 }
 
 fn build(toolchain: &Toolchain, target: &Target) -> Command {
-    build_package(toolchain, target, ("gpufs-golden", "writeln"), ("asm", &emitted(target)))
+    build_package(toolchain, target, ("gpufs-golden", "writeln"), (Emit::Assembly, &emitted(target)))
 }
 
 /// The PTX of a package that holds kernels, written to `output` by the command; why not, where there is no toolchain for it.
 pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
-    Ok(build_package(&toolchain()?, &TARGETS[0], (package, "runtime"), ("asm", output)))
+    Ok(build_package(&Toolchain::find()?, &TARGETS[0], (package, "runtime"), (Emit::Assembly, output)))
 }
 
 /// The LLVM bitcode of a package for an AMD GPU, likewise.
 pub(crate) fn bitcode_of(package: &str, cpu: &str, output: &Path) -> Result<Command, String> {
     let target = TARGETS.iter().find(|target| target.cpu == cpu).ok_or_else(|| format!("no target {cpu}"))?;
-    Ok(build_package(&toolchain()?, target, (package, "runtime"), ("llvm-bc", output)))
+    Ok(build_package(&Toolchain::find()?, target, (package, "runtime"), (Emit::Bitcode, output)))
 }
 
 /// AMD GPUs that programs are built for: the steps' names, and the GPU.
@@ -180,15 +129,15 @@ fn code_object(
     directory: &Path,
 ) -> Vec<Report> {
     let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
-    let tools =
-        toolchain().and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
+    let tools = Toolchain::find()
+        .and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
     let (toolchain, linker, reader) = match tools {
         Ok(tools) => tools,
         Err(reason) => return vec![Report::skipped(build, reason)],
     };
     let object = target_directory(target).join(format!("{name}.o"));
-    let mut command = build_package(&toolchain, target, (package, "runtime"), ("obj", &object));
-    let built = step::run(build, &mut command, Duration::from_secs(15 * 60));
+    let mut command = build_package(&toolchain, target, (package, "runtime"), (Emit::Object, &object));
+    let built = step::run(build, &mut command, Duration::from_secs(30 * 60));
     let passed = built.passed();
     let mut reports = vec![built];
     if passed {
@@ -242,58 +191,18 @@ fn link_code_object(linker: &Path, reader: &Path, object: &Path, output: &Path) 
     Ok(())
 }
 
-/// A tool of LLVM: on `PATH`, with its version in its name, or where Debian puts LLVM 22. It must be as new as rustc's.
-pub(crate) fn llvm_tool(name: &str) -> Result<PathBuf, String> {
-    let versioned = format!("{name}-22");
-    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
-        std::env::split_paths(&path)
-            .flat_map(|directory| [directory.join(&versioned), directory.join(name)])
-            .collect::<Vec<_>>()
-    });
-    std::iter::once(Path::new("/usr/lib/llvm-22/bin").join(name))
-        .chain(on_path)
-        .find(|path| path.exists())
-        .ok_or_else(|| {
-            format!("there is no {name}: LLVM 22 (Debian: clang-22 clang-tools-22 lld-22 llvm-22)")
-        })
-}
-
 fn build_package(
     toolchain: &Toolchain,
     target: &Target,
-    (package, feature): (&str, &str),
-    (emit, output): (&str, &Path),
+    (package, features): (&str, &str),
+    (emit, output): (Emit, &Path),
 ) -> Command {
-    let mut command = Command::new(&toolchain.cargo);
-    command
-        .args(["rustc", "-p", package, "--lib", "--profile", "device", "--target", target.triple])
-        .args(["-Z", "build-std=core"])
-        // The kernels alone, where a package has a host's half too.
-        .args(["--no-default-features", "--features", feature])
-        .arg("--target-dir")
-        .arg(target_directory(target))
-        // What counts is the emitted code, and for AMDGCN rustc 1.96 fails where it would link: an archive takes no linker.
-        .args(["--crate-type", "staticlib", "--"])
-        .arg(format!("--emit={emit}={}", output.display()))
-        // Golden functions that come out the same stay apart.
-        .args(["-Z", "merge-functions=disabled"])
-        // A distribution's compiler takes unstable flags only so.
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTC", &toolchain.rustc)
-        .env("RUSTFLAGS", format!("-C target-cpu={} {FLAGS} {}", target.cpu, target.flags).trim_end())
-        .current_dir(root());
-    command
+    let kernels = Kernels { folder: &root(), package, features, target_directory: &target_directory(target) };
+    kernels.command(toolchain, &target.gpu(), emit, output)
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Nothing is left to link in the PTX, since nothing links it; `vprintf` is the driver's own.
-pub(crate) fn check_whole(ptx: &str) -> Result<(), String> {
-    ptx.lines()
-        .find(|line| line.starts_with(".extern .func") && !line.trim_end().ends_with(" vprintf"))
-        .map_or(Ok(()), |line| Err(format!("unresolved: {line}")))
 }
 
 /// Assembles PTX for one GPU; why not, where there is no assembler.
@@ -301,34 +210,6 @@ pub(crate) fn assembly_of(program: &Path, cpu: &str, output: &Path) -> Result<Co
     let mut command = Command::new(ptxas()?);
     command.arg(format!("-arch={cpu}")).arg("-o").arg(output).arg(program);
     Ok(command)
-}
-
-/// The folder with CUDA's `ptxas` and `nvlink`.
-pub(crate) fn cuda_tools() -> Result<PathBuf, String> {
-    let folder = ptxas()?.parent().map(Path::to_owned).unwrap_or_default();
-    if folder.join("nvlink").exists() {
-        Ok(folder)
-    } else {
-        Err("there is no nvlink next to ptxas".to_owned())
-    }
-}
-
-/// `ptxas` of a CUDA installation or of PyPI's `nvidia-cuda-nvcc`.
-fn ptxas() -> Result<PathBuf, String> {
-    const FROM_PYPI: &str = "import glob, nvidia; print(*(path for base in nvidia.__path__ for path in glob.glob(base + '/*/bin/ptxas')))";
-    let from_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
-        std::env::split_paths(&path).map(|directory| directory.join("ptxas")).collect::<Vec<_>>()
-    });
-    let installed = [PathBuf::from("/usr/local/cuda/bin/ptxas")];
-    if let Some(found) = from_path.chain(installed).find(|path| path.exists()) {
-        return Ok(found);
-    }
-    let python = Command::new("python3").args(["-c", FROM_PYPI]).output().ok();
-    let listed =
-        python.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    listed.split_whitespace().next().map(PathBuf::from).ok_or_else(|| {
-        "there is no ptxas: CUDA's bin directory on PATH, or 'pip install nvidia-cuda-nvcc'".to_owned()
-    })
 }
 
 /// Assembles the PTX and prints what each kernel takes.

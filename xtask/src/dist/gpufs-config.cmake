@@ -26,7 +26,7 @@ if(NOT TARGET gpufs::host)
   add_library(gpufs::host SHARED IMPORTED)
   set_target_properties(gpufs::host PROPERTIES
     IMPORTED_LOCATION "${gpufs_prefix}/lib/libgpufs.so"
-    IMPORTED_SONAME libgpufs.so
+    IMPORTED_SONAME libgpufs.so.0
     INTERFACE_INCLUDE_DIRECTORIES "${gpufs_prefix}/include")
   add_library(gpufs::host_static STATIC IMPORTED)
   set_target_properties(gpufs::host_static PROPERTIES
@@ -63,7 +63,14 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${gpufs_prefix}/lib/gpufs/gpufs.ptx")
     string(MD5 gpufs_key "${gpufs_architectures} ${GPUFS_CUDA_REGISTERS} ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
     set(gpufs_folder "${CMAKE_BINARY_DIR}/gpufs/${gpufs_key}")
     set(gpufs_archive "${gpufs_folder}/libgpufs_device_cuda.a")
-    if(NOT EXISTS "${gpufs_archive}" OR "${gpufs_ptx}" IS_NEWER_THAN "${gpufs_archive}")
+    # What the prefix has assembled is linked as it is, for one GPU, by a toolkit that is not older than the one that made it.
+    set(gpufs_assembled_for "")
+    include("${gpufs_prefix}/lib/gpufs/assembled.cmake" OPTIONAL)
+    string(REGEX REPLACE "-real$" "" gpufs_architecture "${gpufs_architectures}")
+    if(gpufs_architecture IN_LIST gpufs_assembled_for AND GPUFS_CUDA_REGISTERS EQUAL gpufs_assembled_registers
+       AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL gpufs_assembled_by)
+      set(gpufs_archive "${gpufs_prefix}/lib/gpufs/libgpufs_device_sm_${gpufs_architecture}.a")
+    elseif(NOT EXISTS "${gpufs_archive}" OR "${gpufs_ptx}" IS_NEWER_THAN "${gpufs_archive}")
       message(STATUS "gpufs: assembling the device calls for ${gpufs_architectures}")
       file(MAKE_DIRECTORY "${gpufs_folder}")
       set(gpufs_object "${gpufs_folder}/gpufs.o")
@@ -177,7 +184,7 @@ if("hip" IN_LIST gpufs_FIND_COMPONENTS OR "device_hip" IN_LIST gpufs_FIND_COMPON
         add_library(gpufs::host_hip SHARED IMPORTED)
         set_target_properties(gpufs::host_hip PROPERTIES
           IMPORTED_LOCATION "${gpufs_prefix}/lib/libgpufs_hip.so"
-          IMPORTED_SONAME libgpufs_hip.so
+          IMPORTED_SONAME libgpufs_hip.so.0
           INTERFACE_INCLUDE_DIRECTORIES "${gpufs_prefix}/include"
           INTERFACE_LINK_LIBRARIES "${GPUFS_HIP_LIBRARY}")
         add_library(gpufs::hip INTERFACE IMPORTED)

@@ -1,6 +1,9 @@
 //! An installable prefix for C, C++, CUDA and HIP programs: headers, `libgpufs`, device code, CMake and pkg-config files. It may be moved.
 
+mod assembled;
+
 use std::ffi::OsStr;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -77,8 +80,8 @@ fn check_device(prefix: &Path, name: &str, step: &'static str, can_build: bool) 
     if !reports[0].passed() {
         return reports;
     }
-    let tools =
-        ["clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy", "llvm-objdump"].map(device::llvm_tool);
+    let tools = ["clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy", "llvm-objdump"]
+        .map(gpufs_build::llvm_tool);
     let missing = tools.iter().find_map(|tool| tool.as_ref().err()).cloned();
     let cmake = Command::new("cmake").arg("--version").output();
     reports.push(match (missing, cmake) {
@@ -200,13 +203,43 @@ pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
             reports.push(device_code(&prefix, name, step));
         }
     }
+    // A prefix is whole without it: programs then assemble the PTX themselves.
+    let assembled = (wanted("cuda") && reports.iter().all(Report::passed)).then(|| assembled::make(&prefix));
     reports.push(step::in_process("headers, packages, licences", || texts(&prefix)));
-    let whole = step::summarize(&reports)
+    let assembled_or_not = assembled.as_ref().is_none_or(|report| !report.failed());
+    let whole = step::summarize(&reports.iter().chain(&assembled).cloned().collect::<Vec<_>>())
+        && assembled_or_not
         && (chosen.is_empty() || reports.iter().all(|report| report.outcome == Outcome::Passed));
     if whole {
         println!("-DCMAKE_PREFIX_PATH={0}  or  PKG_CONFIG_PATH={0}/lib/pkgconfig", prefix.display());
     }
     whole
+}
+
+/// The name that programs ask for that were linked with a library: `gpufs-c/build.rs` gives it to the shared one.
+pub(crate) fn soname(library: &str) -> String {
+    format!("{library}.so.{}", env!("CARGO_PKG_VERSION_MAJOR"))
+}
+
+/// Makes `name` in a folder a link to `target`, in the place of what is there.
+pub(crate) fn link(folder: &Path, name: &str, target: &str) -> Result<(), String> {
+    let path = folder.join(name);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path, &error)),
+        _ => {}
+    }
+    symlink(target, &path).map_err(|error| at(&path, &error))
+}
+
+/// Installs what was built in a folder as `library`: the static one, the shared one by its whole version, and links by which programs are linked
+/// (`.so`) and find it when they run (the SONAME).
+fn install(built: &Path, prefix: &Path, library: &str) -> Result<(), String> {
+    let lib = prefix.join("lib");
+    copy(&built.join("libgpufs.a"), &lib.join(library).with_extension("a"))?;
+    let whole = format!("{library}.so.{}", env!("CARGO_PKG_VERSION"));
+    copy(&built.join("libgpufs.so"), &lib.join(&whole))?;
+    link(&lib, &soname(library), &whole)?;
+    link(&lib, &format!("{library}.so"), &soname(library))
 }
 
 /// `libgpufs`, both kinds.
@@ -217,10 +250,7 @@ fn host(prefix: &Path) -> Report {
     if report.outcome != Outcome::Passed {
         return report;
     }
-    let copied = ["libgpufs.a", "libgpufs.so"]
-        .iter()
-        .try_for_each(|name| copy(&target.join("dist").join(name), &prefix.join("lib").join(name)));
-    match copied {
+    match install(&target.join("dist"), prefix, "libgpufs") {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
     }
@@ -242,13 +272,7 @@ fn host_hip(prefix: &Path, profile: &str) -> Report {
         return report;
     }
     let built = target.join(if profile == "dev" { "debug" } else { profile });
-    let copied = ["a", "so"].iter().try_for_each(|kind| {
-        copy(
-            &built.join("libgpufs").with_extension(kind),
-            &prefix.join("lib").join(NAME).with_extension(kind),
-        )
-    });
-    match copied {
+    match install(&built, prefix, NAME) {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
     }

@@ -3,7 +3,7 @@
 //! The host divides the files, by their lengths, into *units*: a piece of a long file, or several short files. Warps draw units in order, so
 //! that all warps work on one large file as on many small ones. A warp reads the text into its own memory, and each lane searches a slice.
 //! After the search, each unit passes the state of the file to the next one: the number of lines, and whether the line that goes on matches.
-//! A warp collects its output in a buffer, and writes it to the standard output once the units before have printed.
+//! A warp collects its output in a buffer, and prints it once the units before have printed.
 //!
 //! | file | |
 //! |---|---|
@@ -15,6 +15,7 @@
 //! | `survey.rs` | what each lane finds in its slice, and how a warp combines it |
 //! | `text.rs`, `rare.rs`, `wide.rs` | searching by one lane |
 //! | `output.rs` | the output buffer |
+//! | `gather.rs` | the output of many units in one write |
 //!
 //! | differs from GNU grep 3.8 | how |
 //! |---|---|
@@ -24,6 +25,7 @@
 
 mod batch;
 mod file;
+mod gather;
 mod lines;
 mod names;
 mod needle;
@@ -47,6 +49,7 @@ use self::text::Searcher;
 use self::units::Units;
 use super::{Part, Parts};
 
+pub use gather::Gather;
 pub use names::Names;
 pub use needle::{NEEDLE_BYTES_MAX, Needle};
 
@@ -107,6 +110,8 @@ portable! {
         pub failed: DeviceWord,
         /// The errno of a write to the standard output that failed; 0 if none did. Then all stop.
         pub output_errno: DeviceWord,
+        /// Where the output of many units comes together.
+        pub gather: Gather,
         /// What to look for.
         pub needle: Needle,
     }
@@ -186,43 +191,45 @@ enum Remark {
 kernel! {
     /// Searches all files. Any grid.
     pub fn search(fs: Fs, job: Shared<Job>) {
-        let job = job.get(fs);
-        let lanes = calling!();
-        let part = if lanes.is_leader() { job.memory.claim() } else { None };
-        let address = lanes.from_leader(part.map_or(0, |part| part.address()));
-        if address == 0 {
-            return;
-        }
-        #[expect(unsafe_code, reason = "memory that lanes share")]
-        // SAFETY:
-        // - the leader claimed the part just now
-        let memory = unsafe { Part::shared(&job.memory, address) };
-        let mut warp = Warp {
-            fs,
-            job,
-            lanes,
-            memory,
-            searcher: Searcher::new(&job.needle),
-            unit: 0,
-            loud_before: 0,
-            is_loud: false,
-            has_turn: false,
-            pending: 0,
-        };
-        // Ends: each round draws a unit.
-        while !warp.is_stopped() {
-            // ORDERING: relaxed: the number is the claim.
-            let drawn = if lanes.is_leader() { job.next.fetch_add_relaxed(1) } else { 0 };
-            #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
-            let drawn = lanes.from_leader(u64::from(drawn)) as u32;
-            let Some(unit) = job.units.get(drawn) else { return };
-            warp.unit = drawn;
-            if unit.files == 0 {
-                warp.piece(unit);
-            } else {
-                warp.batch(unit);
+        job.with(fs, |job| {
+            let lanes = calling!();
+            let part = if lanes.is_leader() { job.memory.claim() } else { None };
+            let address = lanes.from_leader(part.map_or(0, |part| part.address()));
+            if address == 0 {
+                return;
             }
-        }
+            #[expect(unsafe_code, reason = "memory that lanes share")]
+            // SAFETY:
+            // - the leader claimed the part just now
+            let memory = unsafe { Part::shared(&job.memory, address) };
+            let mut warp = Warp {
+                fs,
+                job,
+                lanes,
+                memory,
+                searcher: Searcher::new(&job.needle),
+                unit: 0,
+                loud_before: 0,
+                is_loud: false,
+                has_turn: false,
+                pending: 0,
+            };
+            // Ends: each round draws a unit.
+            while !warp.is_stopped() {
+                // ORDERING: relaxed: the number is the claim.
+                let drawn = if lanes.is_leader() { job.next.fetch_add_relaxed(1) } else { 0 };
+                #[allow(clippy::cast_possible_truncation, reason = "32 bits went in")]
+                let drawn = lanes.from_leader(u64::from(drawn)) as u32;
+                let Some(unit) = job.units.get(drawn) else { return };
+                warp.unit = drawn;
+                if unit.files == 0 {
+                    warp.piece(unit);
+                } else {
+                    warp.batch(unit);
+                }
+                warp.finish();
+            }
+        });
     }
 }
 

@@ -122,10 +122,12 @@ impl Warp<'_> {
         if !self.is_loud {
             return;
         }
-        self.print_pending();
-        if self.lanes.is_leader() {
-            // ORDERING: release, device, partner `take_turn`.
-            self.job.units.record(self.unit).printed.publish(Record::PRINTED);
-        }
+        self.take_turn();
+        self.put_out(|warp| {
+            if warp.lanes.is_leader() {
+                // ORDERING: release, device, partner `take_turn`.
+                warp.job.units.record(warp.unit).printed.publish(Record::PRINTED);
+            }
+        });
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn write(stream: File, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 impl<'a> Warp<'a> {
-    fn output_start(&self) -> usize {
+    pub(super) fn output_start(&self) -> usize {
         self.job.text_bytes()
     }
 
@@ -54,17 +54,10 @@ impl<'a> Warp<'a> {
     #[inline(never)]
     pub(super) fn print_pending(&mut self) {
         self.take_turn();
-        self.lanes.sync();
-        let start = self.output_start();
-        // SAFETY:
-        // - filled before the barrier; no lane writes there before the next barrier
-        let bytes = unsafe { self.memory.read(start, start + self.pending) };
-        self.print(bytes);
-        self.pending = 0;
-        self.lanes.sync();
+        self.put_out(|_| {});
     }
 
-    /// Prints bytes. An error is noted, and nothing is printed after it. The unit has the turn.
+    /// Prints bytes. An error is noted, and nothing is printed after it. Whatever comes before was printed.
     pub(super) fn print(&self, bytes: &[u8]) {
         if bytes.is_empty() || self.is_stopped() {
             return;
@@ -84,7 +77,7 @@ impl<'a> Warp<'a> {
             self.print_pending();
         }
         if bytes.len() > self.job.output_bytes() {
-            self.print(bytes);
+            self.put_out_alone(bytes);
             return;
         }
         let share = bytes.len().div_ceil(self.lanes.count() as usize);

@@ -1,7 +1,8 @@
-//! Finds a string by a byte of it that is rare in texts, without tables, pointers to functions or vectors: the search of a GPU's lane.
+//! Finds a string by a few bytes of it that are rare in texts, without tables, pointers to functions or vectors: the search of a GPU's lane.
 //!
-//! A text full of the rare byte takes as many comparisons as it has bytes.
+//! A text full of the rare bytes takes as many comparisons as it has bytes.
 
+use super::needle::COMPARED;
 use super::text::line_around;
 use super::wide;
 
@@ -13,7 +14,7 @@ pub(super) struct RareFinder<'a> {
 }
 
 impl<'a> RareFinder<'a> {
-    /// Searches for `needle`, whose byte at `rare_at` is rare; for the empty string any index will do.
+    /// Searches for `needle`, whose bytes from `rare_at` on are rare; for the empty string any index will do.
     pub(super) const fn new(needle: &'a [u8], rare_at: usize) -> Self {
         Self { needle, rare_at }
     }
@@ -47,12 +48,15 @@ impl<'a> RareFinder<'a> {
     #[inline]
     fn find_where(&self, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
         let last = text.len().checked_sub(self.needle.len())?;
-        let &rare = self.needle.get(self.rare_at)?;
-        // The part of the text where the rare byte may be: its index there is the start of the string in the whole text.
-        wide::find(rare, &text[self.rare_at..=last + self.rare_at], |start| {
-            let place = &text[start..start + self.needle.len()];
-            // Byte by byte: most differ in the first ones.
-            place.iter().zip(self.needle).all(|(one, other)| one == other) && accepts(start)
+        let rare = self.needle.get(self.rare_at..)?;
+        let rare = &rare[..rare.len().min(COMPARED)];
+        // The part of the text where the rare bytes may be: where they begin there, the string begins in the whole text.
+        wide::find(rare, &text[self.rare_at..last + self.rare_at + rare.len()], |start| {
+            start <= last && {
+                let place = &text[start..start + self.needle.len()];
+                // Byte by byte: most differ in the first ones.
+                place.iter().zip(self.needle).all(|(one, other)| one == other) && accepts(start)
+            }
         })
     }
 }
@@ -125,10 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn looks_for_the_rarest_byte() {
-        for (string, rare) in [(&b"Result"[..], b'R'), (b"the zoo", b'z'), (b"", 0), (b"e\xffe", 0xff)] {
+    fn looks_for_the_rarest_bytes() {
+        for (string, rare) in
+            [(&b"Result"[..], 0), (b"the zoo", 4), (b"", 0), (b"e\xffexx", 1), (b"needle", 3), (b"!e", 0)]
+        {
             let needle = Needle::fixed(string).unwrap();
-            assert_eq!(string.get(needle.rare_at()).copied().unwrap_or(0), rare);
+            assert_eq!(needle.rare_at(), rare, "{string:?}");
         }
     }
 }

@@ -51,7 +51,7 @@ portable! {
 impl Record {
     /// The warp of the unit prints, and no other warp does.
     pub const PRINTING: u32 = 1;
-    /// The unit's output, and so all output before it, is in the buffer of the standard output.
+    /// The unit's output, and so all output before it, has its place: in the buffer of the standard output, or in the ring before it.
     pub const PRINTED: u32 = 2;
 }
 

@@ -3,6 +3,8 @@
 //! Each lane has a slice of its own. No lane waits for another before all have read their slices, and a CPU can use the same slices.
 #![expect(unsafe_code, reason = "loads aligned words of a text")]
 
+use super::needle::COMPARED;
+
 /// Bytes of a word.
 const WORD: usize = 16;
 /// Words that are loaded before the first is compared.
@@ -101,35 +103,67 @@ pub(super) fn newlines_and_nul(text: &[u8]) -> (u64, bool) {
     (newlines, nuls != 0)
 }
 
-/// The first place of `byte` for which `accepts` returns `true`.
+/// The highest bit of each byte.
+const HIGH: u64 = !LOW;
+
+/// Where in words, their halves one after the other, the bytes repeated in `wanted` may begin: `each` is called with each half's index and the
+/// highest bit of each such byte, from the last half to the first. What follows the words may be anything.
 #[inline]
-pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
-    let wanted = repeated(byte);
+fn beginnings(several: &[Word], wanted: &[u64], mut each: impl FnMut(usize, u64)) {
+    let mut after = [HIGH; COMPARED - 1];
+    for (index, word) in several.iter().enumerate().rev() {
+        for at in [1, 0] {
+            let half = word.0[at];
+            let mut begins = equal(half, wanted[0]);
+            for (distance, after) in (1..).zip(&mut after) {
+                let marks = wanted.get(distance).map_or(HIGH, |wanted| equal(half, *wanted));
+                begins &= marks >> (8 * distance) | *after << (64 - 8 * distance);
+                *after = marks;
+            }
+            each(2 * index + at, begins);
+        }
+    }
+}
+
+/// The first place for which `accepts` returns `true`, of those where a string may begin with `bytes`, which are one to [`COMPARED`]: the first byte
+/// is there, and others that are in the way are not.
+#[inline]
+pub(super) fn find(bytes: &[u8], text: &[u8], mut accepts: impl FnMut(usize) -> bool) -> Option<usize> {
+    let mut wanted = [0; COMPARED];
+    for (wanted, &byte) in wanted.iter_mut().zip(bytes) {
+        *wanted = repeated(byte);
+    }
+    let wanted = &wanted[..bytes.len()];
     let from = aligned_from(text);
-    if let Some(at) = (0..from).find(|&at| text[at] == byte && accepts(at)) {
+    if let Some(at) = (0..from).find(|&at| text[at] == bytes[0] && accepts(at)) {
         return Some(at);
     }
     let mut found = None;
     let to = words(text, from, |at, several| {
         let mut any = 0;
         for word in several {
-            let [low, high] = word.marks(wanted);
+            let [low, high] = word.marks(wanted[0]);
             any |= low | high;
+        }
+        // One byte is often there, where lanes look at a thousand places together; several seldom are.
+        if any != 0 && wanted.len() > 1 {
+            any = 0;
+            beginnings(several, wanted, |_, begins| any |= begins);
         }
         if any == 0 {
             return true;
         }
-        for (index, word) in several.iter().enumerate() {
-            for (half, mut marks) in (0..).zip(word.marks(wanted)) {
-                // Ends: each round clears a mark.
-                while marks != 0 {
-                    let place = at + index * WORD + half * 8 + (marks.trailing_zeros() / 8) as usize;
-                    if accepts(place) {
-                        found = Some(place);
-                        return false;
-                    }
-                    marks &= marks - 1;
+        let mut halves = [0; 2 * AT_ONCE];
+        beginnings(several, wanted, |half, begins| halves[half] = begins);
+        for (half, mut begins) in halves.into_iter().enumerate() {
+            // Ends: each round clears a mark.
+            while begins != 0 {
+                let place = at + half * 8 + (begins.trailing_zeros() / 8) as usize;
+                if accepts(place) {
+                    found = Some(place);
+                    return false;
                 }
+                begins &= begins - 1;
             }
         }
         true
@@ -137,12 +171,12 @@ pub(super) fn find(byte: u8, text: &[u8], mut accepts: impl FnMut(usize) -> bool
     if found.is_some() {
         return found;
     }
-    (to..text.len()).find(|&at| text[at] == byte && accepts(at))
+    (to..text.len()).find(|&at| text[at] == bytes[0] && accepts(at))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{find, newlines_and_nul};
+    use super::{COMPARED, find, newlines_and_nul};
 
     /// Every alignment, lengths around the words, bytes whose neighbours in value and place could be taken for them.
     #[test]
@@ -164,10 +198,13 @@ mod tests {
             let newlines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
             assert_eq!(newlines_and_nul(text), (newlines, text.contains(&0)), "{text:?}");
             for byte in letters {
+                let bytes = [byte, letters[next() % few], letters[next() % few]];
+                let bytes = &bytes[..1 + next() % COMPARED];
                 let (stride, modulus) = (next() % 5, 1 + next() % 4);
-                let accepts = |at: usize| (at + stride).is_multiple_of(modulus);
-                let expected = (0..text.len()).find(|&at| text[at] == byte && accepts(at));
-                assert_eq!(find(byte, text, accepts), expected, "{byte} in {text:?}");
+                let is_there = |at: usize| text[at..].starts_with(bytes);
+                let accepts = |at: usize| is_there(at) && (at + stride).is_multiple_of(modulus);
+                let expected = (0..text.len()).find(|&at| accepts(at));
+                assert_eq!(find(bytes, text, accepts), expected, "{bytes:?} in {text:?}");
             }
         }
     }

@@ -1,35 +1,51 @@
 //! A key-value server: a kernel that stays, takes connections, and answers requests of Redis's protocol from a table in the device's memory.
 //!
-//! A lane serves one client at a time. The lanes of a warp go round together: each takes what its client has sent, answers what is whole, and sends
-//! the replies. All of a warp's receives are one batch, and so are its sends; none waits, so that a client who is silent, slow or gone keeps no
-//! other from being served. A warp to which nobody speaks polls its sockets, and costs nothing meanwhile.
+//! Each lane has places for some clients. Of each client a receive is in flight, which the system ends when something has come: nobody asks in vain,
+//! and where nobody speaks nothing moves. A warp goes round its places. It takes what has come, all lanes side by side, each lane answers the
+//! requests of its own client, and all replies to what came at once go out as one send. No lane waits for a client, so one that is silent, slow or
+//! gone keeps no other from being served.
+//!
+//! One warp has the *door*: it waits for the next connection, takes it, and hands the door on.
 //!
 //! | file | what |
 //! |---|---|
+//! | `place.rs`, `buffer.rs`, `copy.rs` | one client, and its bytes on their ways |
+//! | `door.rs` | the next connection |
+//! | `answer.rs` | from requests to replies, one by one |
+//! | `together.rs` | requests that came at once, side by side |
 //! | `request.rs` | what came, taken apart |
 //! | `commands.rs` | what each command does, and its reply |
 //! | `table.rs` | the table |
-//! | `connection.rs`, `buffer.rs` | one client |
 
+mod answer;
 mod buffer;
 mod commands;
-mod connection;
+mod copy;
+mod door;
 mod number;
+mod place;
 mod request;
 mod table;
+mod together;
 
 use gpufs_core::word::{DeviceWord, DeviceWord64};
 use gpufs_device::file::Descriptor;
 use gpufs_device::kernel::{Handoff, Shared};
-use gpufs_device::socket::{IPPROTO_TCP, POLLIN, POLLOUT, PollFd, SHUT_RDWR, SOCK_NONBLOCK, TCP_NODELAY};
+use gpufs_device::socket::SHUT_RDWR;
 use gpufs_device::warp::{Lanes, clock, nap};
 use gpufs_device::{Errno, Fs, calling, kernel, portable};
 
-use self::connection::Connection;
+use self::door::Door;
+use self::place::{Memory, Place};
 use super::Parts;
 
-pub use self::connection::SPARE_BYTES;
+pub use self::answer::SPARE_BYTES;
 pub use self::table::Table;
+pub use self::together::SCRATCH_BYTES;
+
+/// Bytes of a place, apart from its client's buffers. On the host and on the device.
+pub const PLACE_BYTES: usize = 512;
+const _: () = assert!(size_of::<Place>() <= PLACE_BYTES && align_of::<Place>() <= 16);
 
 portable! {
     /// What the host places for the kernel.
@@ -38,8 +54,31 @@ portable! {
         pub listener: Descriptor,
         /// Keys and values.
         pub table: Table,
-        /// Memory for each lane: half for what comes, half for what goes. A request and a value fit in a half, less [`SPARE_BYTES`].
-        pub buffers: Parts,
+        /// Places, [`PLACE_BYTES`] each: a part for each lane that may serve.
+        pub places: Parts,
+        /// Memory of each place for requests, and as much for replies, as the device sees it: a request and a value fit in a half, less
+        /// [`SPARE_BYTES`].
+        pub buffers: u64,
+        /// Of one place, both halves.
+        pub buffer_bytes: u64,
+        /// Memory of each place that the system reads and writes: half for what comes, half for what goes.
+        pub wire: u64,
+        /// Of one place, both halves.
+        pub wire_bytes: u64,
+        /// [`SCRATCH_BYTES`] for each warp, as the device sees it.
+        pub scratch: u64,
+        /// Clients at a time: places that are used.
+        pub clients: u32,
+        /// Places of a lane.
+        pub places_of_a_lane: u32,
+        /// Warps, each of which draws its number.
+        pub warps: u32,
+        /// The next warp's number.
+        pub next_warp: DeviceWord,
+        /// The number of the warp that takes the next connection.
+        pub door: DeviceWord,
+        /// Clients that are connected.
+        pub open: DeviceWord,
         /// 1 when the server is to end.
         pub stopping: DeviceWord,
         /// Connections that were taken.
@@ -51,136 +90,124 @@ portable! {
     }
 }
 
-/// Rounds in which nothing moves before a warp polls.
-const IDLE_ROUNDS: u32 = 20;
-/// Between two such rounds.
-const IDLE_NAP_NS: u32 = 2_000;
-/// A busy warp looks for new connections once in so many rounds.
-const ROUNDS_OF_AN_ACCEPT: u32 = 8;
-/// How long a poll takes at most: then a warp looks whether the server is to end.
-const POLL_MS: i32 = 250;
+/// A warp to which nothing happens naps for this part of the silence, within these limits.
+const SILENCE_DIVISOR: u64 = 16;
+const NAP_NS: (u64, u64) = (1_000, 5_000_000);
 /// How long replies may take to go out when the server ends.
 const DRAIN_NS: u64 = 1_000_000_000;
-/// The most lanes of a warp.
-const WIDTH_MAX: usize = 64;
 
 kernel! {
-    /// Serves until the listening socket is shut down, or a client says `SHUTDOWN`. Any grid; a lane that gets no memory serves nobody.
+    /// Serves until the listening socket is shut down, or a client says `SHUTDOWN`. Blocks of whole warps.
     pub fn serve_clients(fs: Fs, job: Shared<Job>) {
-        let job = job.get(fs);
-        let lanes = calling!();
-        let memory = job.buffers.claim();
-        let has_memory = memory.is_some();
-        let mut none = [];
-        let mut connection = Connection::new(memory.map_or(&mut none[..], |memory| memory.into_slice()));
-        let mut idle = 0;
-        let mut round = 0_u32;
-        let mut stopped_ns = None;
-        // Ends: when the server is to end, and all is said or the time is over.
-        loop {
-            // ORDERING: relaxed: a word that is set once.
-            let stopping = lanes.any(job.stopping.peek() != 0);
-            if stopping {
-                let now = clock();
-                let since = *stopped_ns.get_or_insert(now);
-                connection.stop();
-                if lanes.any(now.saturating_sub(since) > DRAIN_NS) {
-                    connection.close(fs);
+        job.with(fs, |job| {
+            let lanes = calling!();
+            // ORDERING: relaxed: the number is the claim.
+            let warp = lanes.on_leader(|| job.next_warp.fetch_add_relaxed(1));
+            let places = places(job, lanes, warp);
+            // Of a warp without places nobody's.
+            let scratch = job.scratch + u64::from(warp.min(job.warps)) * SCRATCH_BYTES as u64;
+            let mut door = Door::new(warp);
+            let mut moved_ns = lanes.from_leader(clock());
+            let mut stopped_ns = None;
+            // Places of the lane up to the last that has a client.
+            let mut used = 0;
+            // Ends: when the server is to end, and all is said or the time is over.
+            loop {
+                // ORDERING: relaxed: a word that is set once.
+                let stopping = lanes.any(job.stopping.peek() != 0);
+                let now = lanes.from_leader(clock());
+                if stopping {
+                    let since = *stopped_ns.get_or_insert(now);
+                    door.shut();
+                    for place in &mut places[..used] {
+                        place.stop();
+                        if now.saturating_sub(since) > DRAIN_NS {
+                            place.give_up();
+                        }
+                    }
+                }
+                // A look at the ring for all that this warp has in flight there.
+                let mut in_flight = places[..used].iter().filter_map(Place::in_flight);
+                if let Some(pending) = door.in_flight().or_else(|| in_flight.next()) {
+                    let _ = pending.is_done();
+                }
+                let mut moved = false;
+                let mut level = 0;
+                // Ends: at the last place that a lane uses.
+                while lanes.any(level < used) {
+                    moved |= serve(fs, job, (lanes, scratch), places.get_mut(level));
+                    level += 1;
+                }
+                used = used_of(&places[..used]);
+                if stopping && level == 0 {
+                    break;
+                }
+                if !stopping && door.attend(fs, job, lanes, places) {
+                    used = used_of(places);
+                    moved = true;
+                }
+                if lanes.any(moved) {
+                    moved_ns = now;
+                } else {
+                    nap((now.saturating_sub(moved_ns) / SILENCE_DIVISOR).clamp(NAP_NS.0, NAP_NS.1) as u32);
                 }
             }
-            let mut moved = serve(fs, job, &mut connection);
-            if connection.is_over() {
-                connection.close(fs);
-            }
-            if stopping && !lanes.any(connection.socket().is_some()) {
-                break;
-            }
-            let is_idle = !lanes.any(moved);
-            let free = lanes.ballot(has_memory && connection.socket().is_none());
-            if !stopping && (is_idle || round.is_multiple_of(ROUNDS_OF_AN_ACCEPT)) && !free.is_empty() {
-                moved = lanes.lane() == free.first() && accept(fs, job, &mut connection);
-            }
-            round = round.wrapping_add(1);
-            idle = if is_idle && !lanes.any(moved) { idle + 1 } else { 0 };
-            if idle > IDLE_ROUNDS && !stopping {
-                wait(fs, job, lanes, &connection, !free.is_empty());
-                idle = 0;
-            } else if idle > 0 {
-                nap(IDLE_NAP_NS);
-            }
-        }
-        job.requests.count(connection.requests());
+            job.requests.count(places.iter().map(Place::requests).sum());
+        });
     }
 }
 
-/// One round of a lane; whether something moved.
-fn serve(fs: Fs, job: &Job, connection: &mut Connection<'_>) -> bool {
-    let mut moved = false;
-    if connection.wants_input() {
-        moved = connection.receive(fs);
+/// How many places there are up to the last that has a client.
+fn used_of(places: &[Place]) -> usize {
+    places.iter().rposition(|place| !place.is_free()).map_or(0, |last| last + 1)
+}
+
+/// The places of the calling lane, those that clients use. Convergent; called by `lanes`, of the warp that drew this number.
+#[expect(unsafe_code, reason = "places in memory that the host gave")]
+#[expect(clippy::mut_from_ref, reason = "a part that this lane alone claims")]
+fn places(job: &Job, lanes: Lanes, warp: u32) -> &mut [Place] {
+    let width = lanes.count();
+    let Some(part) = job.places.claim().filter(|_| warp < job.warps) else { return &mut [] };
+    let first = part.into_slice().as_mut_ptr().cast::<Place>();
+    let mut count = 0;
+    // Places of the same level are spread over all warps.
+    for level in 0..job.places_of_a_lane {
+        let number = (level * width + lanes.rank()) * job.warps + warp;
+        if number >= job.clients {
+            break;
+        }
+        let memory = Memory::new(job, number);
+        // SAFETY:
+        // - in the lane's part, which has room for so many and is aligned (`Job::places`)
+        unsafe { first.wrapping_add(count).write(Place::new(memory)) };
+        count += 1;
     }
-    if connection.socket().is_some() && connection.answer(job) {
+    // SAFETY:
+    // - that many were written, and the part is the lane's alone
+    unsafe { core::slice::from_raw_parts_mut(first, count) }
+}
+
+/// One round of each lane's place, if it has one; whether something of the lane's moved. Convergent; called by `lanes`,
+/// whose warp's memory is `scratch`.
+fn serve(fs: Fs, job: &Job, (lanes, scratch): (Lanes, u64), place: Option<&mut Place>) -> bool {
+    let mut place = place.filter(|place| !place.is_free());
+    let mut moved = place.as_mut().is_some_and(|place| place.settle());
+    Place::take_in(lanes, place.as_deref_mut());
+    Place::answer_together(job, lanes, scratch, place.as_deref_mut());
+    if place.as_mut().is_some_and(|place| place.has_requests() && place.answer(job)) {
         // ORDERING: relaxed: the others look again.
         job.stopping.set(1);
-        // Those that wait in a poll wake up.
+        // The warp that has the door sees it.
         let _ = fs.shutdown(job.listener, SHUT_RDWR);
     }
-    if connection.has_output() {
-        moved |= connection.send(fs);
+    Place::put_out(lanes, place.as_deref_mut());
+    if let Some(place) = place {
+        moved |= place.start_sending(fs);
+        moved |= place.start_receiving(fs);
+        if place.close_if_over(fs) {
+            job.open.fetch_sub(1);
+            moved = true;
+        }
     }
     moved
-}
-
-/// Takes the next connection, if there is one.
-fn accept(fs: Fs, job: &Job, connection: &mut Connection<'_>) -> bool {
-    match fs.accept4(job.listener, None, SOCK_NONBLOCK) {
-        Ok(socket) => {
-            // A socket that cannot is slower.
-            let _ = fs.setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &1_i32.to_ne_bytes());
-            connection.open(socket);
-            job.connections.count(1);
-            true
-        }
-        // Nobody is there, or somebody who went again; or all descriptors are in use until somebody goes.
-        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED | Errno::MFILE | Errno::NFILE) => false,
-        // It was shut down.
-        Err(Errno::INVAL) => {
-            job.stopping.set(1);
-            false
-        }
-        Err(errno) => {
-            job.failed.put(errno);
-            job.stopping.set(1);
-            false
-        }
-    }
-}
-
-/// Waits until a client of the warp has sent something, can take more, or a new one comes. Convergent; called by `lanes`.
-fn wait(fs: Fs, job: &Job, lanes: Lanes, connection: &Connection<'_>, takes_more: bool) {
-    const NOBODY: u64 = u64::MAX;
-    let mut all = [PollFd::default(); WIDTH_MAX + 1];
-    let mut count = 0;
-    if takes_more {
-        all[0] = PollFd { fd: job.listener.0.cast_signed(), events: POLLIN, revents: 0 };
-        count = 1;
-    }
-    let events = if connection.has_output() { POLLIN | POLLOUT } else { POLLIN };
-    let mine = connection
-        .socket()
-        .map_or(NOBODY, |socket| u64::from(socket.0) << 16 | u64::from(events.cast_unsigned()));
-    for lane in lanes.mask().iter() {
-        let its = lanes.broadcast(mine, lane);
-        if its != NOBODY {
-            #[expect(clippy::cast_possible_truncation, reason = "a descriptor, and 16 bits of events")]
-            let entry = PollFd { fd: (its >> 16) as i32, events: its as u16 as i16, revents: 0 };
-            all[count] = entry;
-            count += 1;
-        }
-    }
-    if lanes.is_leader() {
-        // What is wrong with a socket shows when it is used.
-        let _ = fs.poll(&mut all[..count], POLL_MS);
-    }
-    lanes.sync();
 }

@@ -18,6 +18,7 @@ use gpufs_core::word::DeviceWord;
 use gpufs_device::portable;
 use gpufs_device::warp::nap;
 
+use super::copy::copy_text;
 use super::number::{Digits, number_of};
 
 /// Blocks begin at multiples of this.
@@ -83,7 +84,7 @@ pub enum NotAdded {
 }
 
 /// FNV-1a, and a step that spreads its bits.
-fn hash_of(key: &[u8]) -> u64 {
+pub(super) fn hash_of(key: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for &byte in key {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -269,8 +270,8 @@ impl Shard<'_> {
     fn write(&mut self, block: u32, from: usize, bytes: &[u8]) {
         let start = self.room.wrapping_add(block as usize * UNIT_BYTES + from);
         // SAFETY:
-        // - a part of a block of the shard's, which the lock's holder alone uses; the caller's bytes lie elsewhere
-        unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        // - a part of a block of the shard's, which was zeroed or written and the lock's holder alone uses; the caller's bytes lie elsewhere
+        copy_text(unsafe { slice::from_raw_parts_mut(start, bytes.len()) }, bytes);
     }
 
     /// The slot of a key, or the empty one in which the search for it ended.

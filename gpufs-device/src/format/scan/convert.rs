@@ -2,7 +2,7 @@
 
 use gpufs_core::Errno;
 
-use super::check::Numbering;
+use super::check::{self, Numbering};
 use super::parse::{Conversion, Directive, Spec, directive, is_space};
 use super::target::Memory;
 use super::{Input, ScanError, Target, Why, integer, real, text};
@@ -31,6 +31,18 @@ pub(super) struct Reader<'i, I> {
     taken: u64,
     /// Bytes that the field may still take.
     left: u64,
+    /// A number was met that does not fit.
+    pub(super) out_of_range: bool,
+}
+
+/// What came of a scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// How many targets got a value; `None` where the input ended before the first did (C's `EOF`).
+    pub stored: Option<usize>,
+    /// A number did not fit: of an integer beyond 64 bits the nearest that fits was taken, of a floating-point number an infinity, 0 or what
+    /// a subnormal can say of it. C has `ERANGE` in `errno` then, as `strtol(3)` and `strtod(3)` leave it there.
+    pub out_of_range: bool,
 }
 
 impl<I: Input> Reader<'_, I> {
@@ -101,18 +113,52 @@ impl Allocated<'_, '_> {
     }
 }
 
-/// Reads `input` as `format` says: how many targets got a value; `None` where the input ended before the first did (C's `EOF`). The targets
-/// fit the format, as [`check_targets`](super::check_targets) says.
+/// Reads `input` as `format` says.
+///
+/// ```
+/// use gpufs_device::format::scan::{Memory, Target, Text, scan};
+///
+/// let mut byte = 0_u8;
+/// let targets = [Target::from(&mut byte)];
+/// // Room for one byte: text is none that it takes.
+/// assert!(scan(&mut Text::new(b"many bytes"), b"%s", &targets, Memory::NONE).is_err());
+/// ```
 ///
 /// # Errors
-/// `Why::Input` and `Why::Encoding` where the input fails before a target got a value; `Why::Memory` whenever it is met.
+/// Those of [`check_targets`](super::check_targets), before anything is read. `Why::Input` and `Why::Encoding` where the input fails before a
+/// target got a value; `Why::Memory` whenever it is met.
 pub fn scan<I: Input>(
     input: &mut I,
     format: &[u8],
     targets: &[Target<'_>],
     memory: Memory,
+) -> Result<Scanned, ScanError> {
+    check::targets(format, targets)?;
+    scan_checked(input, format, targets, memory)
+}
+
+/// [`scan`] of targets that fit the format, as [`check_targets`](super::check_targets) has said: what is stored relies on it.
+///
+/// # Errors
+/// As [`scan`].
+pub(crate) fn scan_checked<I: Input>(
+    input: &mut I,
+    format: &[u8],
+    targets: &[Target<'_>],
+    memory: Memory,
+) -> Result<Scanned, ScanError> {
+    let mut reader = Reader { input, taken: 0, left: u64::MAX, out_of_range: false };
+    let stored = scan_with(&mut reader, format, targets, memory)?;
+    Ok(Scanned { stored, out_of_range: reader.out_of_range })
+}
+
+/// [`scan_checked`], but for what the reader notes.
+fn scan_with<I: Input>(
+    reader: &mut Reader<'_, I>,
+    format: &[u8],
+    targets: &[Target<'_>],
+    memory: Memory,
 ) -> Result<Option<usize>, ScanError> {
-    let mut reader = Reader { input, taken: 0, left: u64::MAX };
     let mut numbering = Numbering::NEW;
     let mut allocated = Allocated { memory, targets, which: 0 };
     let (mut at, mut stored, mut skips) = (0, 0, false);
@@ -123,7 +169,7 @@ pub fn scan<I: Input>(
                 skips = true;
                 Ok(())
             }
-            Directive::Byte(byte) => literal(&mut reader, byte, core::mem::take(&mut skips)),
+            Directive::Byte(byte) => literal(reader, byte, core::mem::take(&mut skips)),
             Directive::Conversion(spec) => {
                 let mut target = None;
                 if spec.stores() {
@@ -134,8 +180,7 @@ pub fn scan<I: Input>(
                         allocated.which |= 1_u64.checked_shl(index as u32).unwrap_or(0);
                     }
                 }
-                let outcome =
-                    conversion(&mut reader, format, spec, target, memory, core::mem::take(&mut skips));
+                let outcome = conversion(reader, format, spec, target, memory, core::mem::take(&mut skips));
                 if outcome.is_ok() && target.is_some() && !matches!(spec.conversion, Conversion::Count) {
                     stored += 1;
                 }

@@ -11,16 +11,18 @@ struct Digits {
     is_saturated: bool,
 }
 
-/// An integer in the base; 0: the prefix tells it. As `strtol(3)` and `strtoul(3)` of 64 bits convert it, too large a one included.
+/// An integer in the base; 0: the prefix tells it. As `strtol(3)` and `strtoul(3)` of 64 bits convert it: of one that does not fit the limit,
+/// which the reader notes.
 pub(super) fn read<I: Input>(reader: &mut Reader<'_, I>, base: u8, signed: bool) -> Result<u64, Stop> {
     let Some(digits) = digits(reader, base)? else { return Err(Stop::Mismatch) };
     let limit = if digits.negative { 1 << 63 } else { i64::MAX.cast_unsigned() };
-    Ok(match (signed, digits.is_saturated) {
-        (true, _) if digits.magnitude > limit => limit,
-        (false, true) => u64::MAX,
-        _ if digits.negative => digits.magnitude.wrapping_neg(),
-        _ => digits.magnitude,
-    })
+    let (fits, limit) =
+        if signed { (digits.magnitude <= limit, limit) } else { (!digits.is_saturated, u64::MAX) };
+    if !fits {
+        reader.out_of_range = true;
+        return Ok(limit);
+    }
+    Ok(if digits.negative { digits.magnitude.wrapping_neg() } else { digits.magnitude })
 }
 
 /// An address: what `%p` of printf prints, `(nil)` among it.

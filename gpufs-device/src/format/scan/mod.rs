@@ -23,6 +23,7 @@
 //! | `L` is rounded as a double, on a CPU as well | to 64 bits of precision on x86-64 |
 //! | `0x` and `0b` without a digit are no number, and `nan(abc)` is one (C11; glibc from 2.43) | 2.36 reads a 0, and `nan` |
 //! | numbers are rounded to nearest, ties to even | in the rounding direction |
+//! | `ERANGE` for every decimal number that is subnormal (in C; in Rust [`Scanned::out_of_range`]) | not for the few that are exact, of hundreds of digits |
 //! | `+na?` and the like leave the byte that does not match unread | it is read |
 //! | a Rust slice bounds `%s` and `%[` as a width of one less does; a width that it has no room for is an error | undefined |
 
@@ -38,7 +39,8 @@ mod text;
 
 pub(crate) use check::numbers;
 pub use check::{check, checked, count_targets, takes_all};
-pub use convert::scan;
+pub(crate) use convert::scan_checked;
+pub use convert::{Scanned, scan};
 pub use error::{ScanError, Why};
 pub use input::{Input, Text};
 pub use target::{Memory, Reallocate, Target, TargetKind, TargetType, Targets};
@@ -49,8 +51,7 @@ pub use target::{Memory, Reallocate, Target, TargetKind, TargetType, Targets};
 /// # Errors
 /// [`ScanError`]: of the format and its targets, before anything is read; `EILSEQ` where a wide conversion meets bytes that are not UTF-8.
 pub fn sscanf(text: &[u8], format: &[u8], targets: &[Target<'_>]) -> Result<Option<usize>, ScanError> {
-    check_targets(format, targets)?;
-    scan(&mut Text::new(text), format, targets, Memory::NONE)
+    scan(&mut Text::new(text), format, targets, Memory::NONE).map(|scanned| scanned.stored)
 }
 
 /// [`check`] for targets at hand.

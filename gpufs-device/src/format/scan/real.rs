@@ -1,4 +1,5 @@
-//! Floating-point numbers: `%f %e %g %a`. Decimal ones are converted by `core`, hexadecimal ones here; both are correctly rounded.
+//! Floating-point numbers: `%f %e %g %a`. Decimal ones are converted by `core`, hexadecimal ones here; both are correctly rounded. Of one that is
+//! too large, or too small for all of its digits, the reader notes that it is out of range.
 
 use super::Input;
 use super::convert::{Reader, Stop};
@@ -193,7 +194,12 @@ fn decimal<I: Input>(reader: &mut Reader<'_, I>, size: Size, zero: bool) -> Resu
     } else {
         text.parse::<f64>().map(f64::to_bits)
     };
-    bits.map_err(|_| Stop::Mismatch)
+    let bits = bits.map_err(|_| Stop::Mismatch)?;
+    // Infinite, or subnormal: no decimal number of fewer than hundreds of digits is a subnormal one exactly.
+    let exponent = if matches!(size, Size::Int) { bits >> 23 & 0xff } else { bits >> 52 };
+    let largest = if matches!(size, Size::Int) { 0xff } else { 0x7ff };
+    reader.out_of_range |= exponent == 0 || exponent == largest;
+    Ok(bits)
 }
 
 /// A hexadecimal number, after its prefix.
@@ -225,16 +231,19 @@ fn hex<I: Input>(reader: &mut Reader<'_, I>, size: Size) -> Result<u64, Stop> {
     if !parts.any_digit && !parts.point {
         return Err(Stop::Mismatch);
     }
-    Ok(match size {
+    let (bits, fits) = match size {
         Size::Int => assemble(mantissa, power, lost, (23, 127)),
         _ => assemble(mantissa, power, lost, (52, 1023)),
-    })
+    };
+    reader.out_of_range |= !fits;
+    Ok(bits)
 }
 
-/// The bits of `mantissa` · 2^`power`, and a little more if `lost`, rounded to the format with so many bits of fraction and this bias.
-fn assemble(mantissa: u64, power: i64, lost: bool, (fraction, bias): (u32, i64)) -> u64 {
+/// The bits of `mantissa` · 2^`power`, and a little more if `lost`, rounded to the format with so many bits of fraction and this bias; and whether
+/// that is neither infinite nor less than a normal number and rounded.
+fn assemble(mantissa: u64, power: i64, lost: bool, (fraction, bias): (u32, i64)) -> (u64, bool) {
     if mantissa == 0 {
-        return 0;
+        return (0, true);
     }
     let infinite = (bias.cast_unsigned() * 2 + 1) << fraction;
     let shift = mantissa.leading_zeros();
@@ -242,13 +251,13 @@ fn assemble(mantissa: u64, power: i64, lost: bool, (fraction, bias): (u32, i64))
     // The value is mantissa / 2^63 · 2^exponent.
     let exponent = power.saturating_sub(i64::from(shift)).saturating_add(63);
     if exponent > bias {
-        return infinite;
+        return (infinite, false);
     }
     // Bits below the lowest of the result; a subnormal has fewer of its own.
     let lowest = 1 - bias;
     let below = i64::from(63 - fraction).saturating_add(lowest.saturating_sub(exponent).max(0));
     if below > 64 {
-        return 0;
+        return (0, false);
     }
     let (kept, rest) = match below {
         64 => (0, mantissa),
@@ -258,7 +267,9 @@ fn assemble(mantissa: u64, power: i64, lost: bool, (fraction, bias): (u32, i64))
     let up = rest > half || (rest == half && (lost || kept & 1 == 1));
     // A carry runs into the exponent, as it should; the leading bit of a normal number counts as one of it.
     let biased = (exponent.max(lowest) + bias - 1).cast_unsigned();
-    ((biased << fraction) + kept + u64::from(up)).min(infinite)
+    let bits = ((biased << fraction) + kept + u64::from(up)).min(infinite);
+    let fits = if bits >> fraction == 0 { rest == 0 && !lost } else { bits < infinite };
+    (bits, fits)
 }
 
 #[cfg(test)]
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn hexadecimal_numbers_are_rounded_to_nearest() {
-        let double = |mantissa, power, lost| f64::from_bits(assemble(mantissa, power, lost, (52, 1023)));
+        let double = |mantissa, power, lost| f64::from_bits(assemble(mantissa, power, lost, (52, 1023)).0);
         assert_eq!(double(1, 0, false), 1.0);
         assert_eq!(double(3, -1, false), 1.5);
         assert_eq!(double(1, 1023, false), 2f64.powi(1023));
@@ -283,5 +294,13 @@ mod tests {
         assert_eq!(double((1 << 53) - 1, -1075, false), f64::MIN_POSITIVE);
         assert_eq!(double(1, i64::MIN, false), 0.0);
         assert_eq!(double(1, i64::MAX, false), f64::INFINITY);
+        let fits = |mantissa, power, lost| assemble(mantissa, power, lost, (52, 1023)).1;
+        assert!(fits(1, -1074, false) && fits(u64::MAX >> 11, 971, false) && fits(1, -1022, true));
+        assert!(
+            !fits(1, -1075, false)
+                && !fits(1, -1074, true)
+                && !fits(1, 1024, false)
+                && !fits(u64::MAX, 960, false)
+        );
     }
 }

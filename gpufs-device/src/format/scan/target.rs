@@ -1,6 +1,7 @@
 //! Where scanned values go: one [`Target`] per conversion that stores, and the Rust types that become one.
 #![expect(unsafe_code, reason = "stores through the addresses of mutable references")]
 
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
@@ -61,7 +62,19 @@ impl TargetKind {
     }
 }
 
-/// One target of a format, with the type that it came with.
+/// One target of a format, with the type that it came with. Whoever scans stores through it, so one thread at a time has it:
+///
+/// ```compile_fail,E0277
+/// use gpufs_device::format::scan::{Target, sscanf};
+///
+/// let mut number = 0;
+/// let targets = [Target::from(&mut number)];
+/// std::thread::scope(|threads| {
+///     for _ in 0..2 {
+///         threads.spawn(|| sscanf(b"7", b"%d", &targets));
+///     }
+/// });
+/// ```
 ///
 /// C callers build the same 16 bytes, where `length` counts elements of text, `u32::MAX` for a bare pointer; of other kinds it is not used:
 ///
@@ -77,7 +90,8 @@ pub struct Target<'a> {
     kind: TargetKind,
     length: u32,
     address: u64,
-    borrowed: PhantomData<&'a mut [u8]>,
+    /// Stored through by whoever has a shared reference to this: `Send`, and not `Sync`.
+    borrowed: PhantomData<(&'a mut [u8], Cell<u8>)>,
 }
 
 const_assert_eq!(size_of::<Target<'_>>(), 16);

@@ -2,7 +2,16 @@
 
 use gpufs_core::abi::{Cqe, Sqe};
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, wake_fence};
-use gpufs_device::warp::{LaneMask, Machine, Warp};
+use gpufs_device::warp::{CallSite, LaneMask, Lanes, Machine, Warp};
+
+static SITE: CallSite = CallSite::new();
+
+/// The lanes of a mask.
+fn lanes_of(mask: u64) -> Lanes {
+    // SAFETY:
+    // - nothing calls the functions below
+    unsafe { Lanes::of_mask(LaneMask(mask)) }
+}
 
 macro_rules! golden {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
@@ -40,11 +49,11 @@ golden! {
     golden_device64_fetch_set_bits(word: &DeviceWord64, bits: u64) -> u64 { word.fetch_set_bits(bits) }
     golden_device64_compare_exchange(word: &DeviceWord64, current: u64, new: u64) -> bool { word.compare_exchange(current, new).is_ok() }
     golden_wake_fence() { wake_fence() }
-    golden_calling() -> u64 { Machine::calling(0).0 }
-    golden_ballot(lanes: u64, predicate: bool) -> u64 { Machine::ballot(LaneMask(lanes), predicate).0 }
-    golden_shuffle(lanes: u64, value: u64, from: u32) -> u64 { Machine::shuffle(LaneMask(lanes), value, from) }
-    golden_broadcast(lanes: u64, value: u64, from: u32) -> u64 { Machine::broadcast(LaneMask(lanes), value, from) }
-    golden_sync(lanes: u64) { Machine::sync(LaneMask(lanes)) }
+    golden_calling() -> u64 { Lanes::calling_at(&SITE).mask().0 }
+    golden_ballot(lanes: u64, predicate: bool) -> u64 { lanes_of(lanes).ballot(predicate).0 }
+    golden_shuffle(lanes: u64, value: u64, from: u32) -> u64 { lanes_of(lanes).shuffle(value, from) }
+    golden_broadcast(lanes: u64, value: u64, from: u32) -> u64 { lanes_of(lanes).broadcast(value, from) }
+    golden_sync(lanes: u64) { lanes_of(lanes).sync() }
     golden_clock() -> u64 { Machine::clock() }
 }
 
@@ -77,7 +86,7 @@ extern "C" fn golden_read_cqe(entry: &EntryCell<Cqe>) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn golden_store_sync_publish(lanes: u64, data: &mut u32, word: &SharedWord) {
     *data = 1;
-    Machine::sync(LaneMask(lanes));
+    lanes_of(lanes).sync();
     word.publish(2);
 }
 
@@ -85,6 +94,6 @@ extern "C" fn golden_store_sync_publish(lanes: u64, data: &mut u32, word: &Share
 #[unsafe(no_mangle)]
 extern "C" fn golden_ballot_after_branch(lanes: u64, wanted: bool, word: &DeviceWord) -> u64 {
     let found = wanted.then(|| word.fetch_add_relaxed(1));
-    let answer = Machine::ballot(LaneMask(lanes), found.is_some());
+    let answer = lanes_of(lanes).ballot(found.is_some());
     found.map_or(0, u64::from) + answer.0
 }

@@ -12,6 +12,8 @@ use super::{LaneState, Warp, WarpBroken};
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) mask: Cell<u64>,
+    /// The meeting of its lanes: two groups of the same lanes differ in it.
+    pub(super) meeting: Cell<u64>,
     /// The lanes of the mask that have called.
     pub(super) arrived: LaneSet,
     pub(super) what: Cell<Collective>,
@@ -25,7 +27,7 @@ impl Warp {
     pub(in crate::cpu) fn collective(
         &self,
         lane: u32,
-        mask: u64,
+        (mask, meeting): (u64, u64),
         what: Collective,
         value: u64,
         argument: u32,
@@ -34,8 +36,13 @@ impl Warp {
             self.unwind_on(lane);
             return alone(lane, what, value);
         }
+        if mask == 1 << lane
+            && let Some(result) = self.without_others(lane, what, value, argument)
+        {
+            return result;
+        }
         self.preempt(lane);
-        let leader = self.join(lane, mask, what, argument);
+        let leader = self.join(lane, (mask, meeting), what, argument);
         let group = &self.groups[leader as usize & 63];
         let state = self.state(lane);
         state.value.set(value);
@@ -54,16 +61,25 @@ impl Warp {
         state.result.get()
     }
 
+    /// A lane by itself meets nobody. A wrong source is for the caller to find. Apart from the way of several lanes, which it would slow.
+    #[inline(never)]
+    fn without_others(&self, lane: u32, what: Collective, value: u64, argument: u32) -> Option<u64> {
+        let has_own_source = argument == lane || !matches!(what, Collective::Shuffle | Collective::Broadcast);
+        (has_own_source && !self.preempts).then(|| alone(lane, what, value))
+    }
+
     /// The first lane of the group that `lane` joins with this call: itself, if the group is new.
     ///
     /// # Panics
     /// If the call breaks a rule of collectives.
     #[inline]
-    fn join(&self, lane: u32, mask: u64, what: Collective, argument: u32) -> u32 {
+    fn join(&self, lane: u32, (mask, meeting): (u64, u64), what: Collective, argument: u32) -> u32 {
         let bit = 1 << lane;
         let is_of_them = |lane: u32| lane < 64 && mask >> lane & 1 == 1;
-        let leader =
-            lanes_of(self.open.mask() & mask).find(|&leader| self.groups[leader as usize].mask.get() == mask);
+        let leader = lanes_of(self.open.mask() & mask).find(|&leader| {
+            let group = &self.groups[leader as usize];
+            group.mask.get() == mask && group.meeting.get() == meeting
+        });
         let (agrees, missed) = leader.map_or((true, mask & !bit), |leader| {
             let group = &self.groups[leader as usize];
             let agrees =
@@ -80,11 +96,12 @@ impl Warp {
             || !has_source
             || self.blocks(mask & !missed, missed).is_some()
         {
-            self.reject(lane, mask, what, argument);
+            self.reject(lane, (mask, meeting), what, argument);
         }
         leader.unwrap_or_else(|| {
             let group = &self.groups[lane as usize & 63];
             group.mask.set(mask);
+            group.meeting.set(meeting);
             group.arrived.take();
             group.what.set(what);
             group.source.set(argument);
@@ -163,7 +180,7 @@ impl Warp {
     /// Panics with the rule of collectives that a call broke.
     #[cold]
     #[inline(never)]
-    fn reject(&self, lane: u32, mask: u64, what: Collective, argument: u32) -> ! {
+    fn reject(&self, lane: u32, (mask, meeting): (u64, u64), what: Collective, argument: u32) -> ! {
         let lanes = Names(mask);
         let call = format!("lane {lane} called {what:?} for lanes {lanes}");
         let gone = mask & !self.live.mask();
@@ -177,7 +194,8 @@ impl Warp {
         if gone != 0 {
             panic!("{call}, of which {} ended or never existed", Names(gone));
         }
-        let same = self.open_groups().find(|(_, group)| group.mask.get() == mask).map(|(_, group)| group);
+        let is_same = |group: &Group| group.mask.get() == mask && group.meeting.get() == meeting;
+        let same = self.open_groups().find(|(_, group)| is_same(group)).map(|(_, group)| group);
         let arrived = same.map_or(0, |group| group.arrived.mask());
         if let Some(group) = same {
             let (other, waiting) = (group.what.get(), Names(arrived));
@@ -192,8 +210,11 @@ impl Warp {
         let waiters = arrived | 1 << lane;
         if let Some(group) = self.blocks(waiters, mask & !waiters) {
             let (other, waiting, others) = (group.what.get(), group.arrived.mask(), group.mask.get());
+            let apart = if others == mask { " in another call" } else { "" };
             let (waiting, others) = (Names(waiting), Names(others));
-            panic!("{call} while lanes {waiting} wait in {other:?} for lanes {others}: neither can end");
+            panic!(
+                "{call} while lanes {waiting} wait in {other:?} for lanes {others}{apart}: neither can end"
+            );
         }
         panic!("{call} from lane {argument}, which is none of them");
     }

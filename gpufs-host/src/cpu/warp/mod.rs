@@ -45,6 +45,8 @@ struct LaneState {
     /// Its operands of the last collective.
     value: Cell<u64>,
     argument: Cell<u32>,
+    /// The meeting in which that put it.
+    meeting: Cell<u64>,
     /// The result of its call, left by the lane or scheduler that made it ready.
     result: Cell<u64>,
     /// C's `errno` of the lane, while another lane has the OS thread.
@@ -79,6 +81,8 @@ pub(super) struct Warp {
     broken: Cell<bool>,
     /// How often lanes of the warp have parked.
     parks: Cell<u64>,
+    /// Groups of calling lanes so far, of all warps that this has been.
+    meetings: Cell<u64>,
     lanes: [LaneState; 64],
     groups: [Group; 64],
 }
@@ -106,17 +110,20 @@ impl Warp {
             progress: Cell::new(false),
             broken: Cell::new(false),
             parks: Cell::new(0),
+            meetings: Cell::new(0),
             lanes: std::array::from_fn(|_| LaneState {
                 yielder: Cell::new(ptr::null()),
                 call: Cell::new(0),
                 parked_at: Cell::new(0),
                 value: Cell::new(0),
                 argument: Cell::new(0),
+                meeting: Cell::new(0),
                 result: Cell::new(0),
                 errno: Cell::new(0),
             }),
             groups: std::array::from_fn(|_| Group {
                 mask: Cell::new(0),
+                meeting: Cell::new(0),
                 arrived: LaneSet::default(),
                 what: Cell::new(Collective::Sync),
                 source: Cell::new(0),
@@ -232,6 +239,7 @@ impl Warp {
         self.progress.set(true);
         self.preempt(lane);
         if self.live.mask() == 1 << lane {
+            self.state(lane).meeting.set(self.new_meeting());
             return 1 << lane;
         }
         let state = self.state(lane);
@@ -240,6 +248,19 @@ impl Warp {
         self.parked.insert(1 << lane);
         self.suspend(lane);
         state.result.get()
+    }
+
+    /// A number that no group of calling lanes has had.
+    #[inline]
+    fn new_meeting(&self) -> u64 {
+        let meeting = self.meetings.get() + 1;
+        self.meetings.set(meeting);
+        meeting
+    }
+
+    /// `LaneRuntime::meeting`.
+    pub(super) fn meeting(&self, lane: u32) -> u64 {
+        self.state(lane).meeting.get()
     }
 
     /// The lanes parked in the same call as `lane`, which is parked.
@@ -258,7 +279,11 @@ impl Warp {
     /// Makes `group`, lanes that are parked in one call, the lanes that call together.
     pub(super) fn release(&self, group: u64) {
         debug_assert!(group != 0 && group & !self.parked.mask() == 0);
-        self.deliver(group, |_| group);
+        let meeting = self.new_meeting();
+        self.deliver(group, |state| {
+            state.meeting.set(meeting);
+            group
+        });
         self.parked.remove(group);
         self.ready.insert(group);
     }

@@ -1,208 +1,171 @@
-//! Reading a directory, from a position that the device keeps.
-//!
-//! The system gives many entries at a time, and a call of the device takes few. What it has not taken is kept for its next call, as the C library's
-//! `readdir` keeps it: by the descriptor, with the position that it begins at. A call from another position does not see it, and one from the
-//! start throws it away; so a descriptor that is closed and used again finds nothing of before.
+//! Opening a directory, and reading it from a position that the device keeps ([R-SERVE-9]). Nothing of one is kept here.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::os::fd::RawFd;
-use std::sync::Mutex;
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{Dirent, READDIR_END, Sqe};
+use gpufs_core::abi::{
+    LISTING_BYTES_MAX, LISTING_BYTES_MIN, LISTING_HEAD_BYTES, READDIR_END, Sqe, listing_entries_bytes,
+    listing_place,
+};
 
 use super::super::sys::{self, signed};
-use super::super::workers::lock;
+use super::super::tasks::close_unseen;
 
 /// Bytes of an entry as the system gives it, without its name (`struct linux_dirent64`).
 const HEAD_BYTES: usize = 19;
 /// The most that the system is asked for at a time.
 const BLOCK_BYTES: usize = 32 << 10;
-/// Parts of the table, so that threads seldom wait for each other.
-const PARTS: usize = 16;
-/// The most bytes of entries that a part keeps: those of some three hundred directories of a hundred files. With less a
-/// grid whose warps each read a directory has the system list most of them again for every call.
-const KEPT_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
-    /// What the system fills.
+    /// What the system fills. The listing itself may be memory that a lane writes.
     static BLOCK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Entries that the system gave and no call has taken yet.
-#[derive(Debug)]
-struct Kept {
-    /// The position after the last that was taken.
-    position: u64,
-    /// As the system gives them.
-    bytes: Vec<u8>,
-    /// Where the first begins.
-    at: usize,
-}
-
-/// A part of the table.
-#[derive(Debug, Default)]
-struct Part {
-    kept: HashMap<RawFd, Kept>,
-    /// Of all that is kept.
-    bytes: usize,
-}
-
-impl Part {
-    fn remove(&mut self, fd: RawFd) -> Option<Kept> {
-        let kept = self.kept.remove(&fd)?;
-        self.bytes -= kept.bytes.len();
-        Some(kept)
-    }
-    /// Keeps it in the place of what was kept of the same descriptor, and of others, where there is too much: directories that were closed before
-    /// their end, perhaps. Those are read again.
-    fn insert(&mut self, fd: RawFd, kept: Kept) {
-        self.remove(fd);
-        self.bytes += kept.bytes.len();
-        // Ends: each round removes one.
-        while self.bytes > KEPT_BYTES_MAX
-            && let Some(other) = self.kept.keys().next().copied()
-        {
-            self.remove(other);
-        }
-        self.kept.insert(fd, kept);
-    }
-}
-
-/// What is kept of the directories of a session.
-#[derive(Debug, Default)]
-pub(super) struct Directories {
-    parts: [Mutex<Part>; PARTS],
-}
-
-/// Where entries go.
-struct Room {
-    address: *mut Dirent,
-    count: u32,
-    done: u32,
-    /// The position after the last entry.
-    position: u64,
-}
-
-impl Directories {
-    fn part(&self, fd: RawFd) -> &Mutex<Part> {
-        &self.parts[usize::try_from(fd).unwrap_or(0) % PARTS]
-    }
-    /// What is kept from this position on. It is kept no more.
-    fn take(&self, fd: RawFd, position: u64) -> Option<Kept> {
-        lock(self.part(fd)).remove(fd).filter(|kept| kept.position == position && position != 0)
-    }
-    fn keep(&self, fd: RawFd, kept: Kept) {
-        lock(self.part(fd)).insert(fd, kept);
-    }
-
-    /// The next entries, as many as are asked for or as there are, and whether the end came after them ([`READDIR_END`]).
-    ///
-    /// The system's position is the open file description's. The device locks the file meanwhile, so no other reader of this session moves it.
-    ///
-    /// # Safety
-    /// At `sqe.addr` there is room for `sqe.len` entries, which nothing else uses until the CQE.
-    pub(super) unsafe fn read(&self, sqe: &Sqe) -> Result<i32, Errno> {
-        let mut room = Room { address: sqe.addr as *mut Dirent, count: sqe.len, done: 0, position: sqe.off };
-        if let Some(mut kept) = self.take(sqe.fd, room.position) {
-            // SAFETY:
-            // - by this function's contract
-            kept.at += unsafe { room.fill(&kept.bytes[kept.at..]) };
-            if kept.at < kept.bytes.len() {
-                kept.position = room.position;
-                self.keep(sqe.fd, kept);
-            }
-        }
-        BLOCK.with_borrow_mut(|block| {
-            block.resize(BLOCK_BYTES / 8, 0);
-            // Ends: each round reads an entry at least, or is the last.
-            while room.done < room.count {
-                match next_block(sqe.fd, room.position, block) {
-                    Ok([]) => return Ok((room.done | READDIR_END).cast_signed()),
-                    Ok(all) => {
-                        let before = room.done;
-                        // SAFETY:
-                        // - by this function's contract
-                        let taken = unsafe { room.fill(all) };
-                        if room.done == before {
-                            return Err(Errno::IO);
-                        }
-                        if taken < all.len() {
-                            let kept = Kept { position: room.position, bytes: all[taken..].to_vec(), at: 0 };
-                            self.keep(sqe.fd, kept);
-                        }
-                    }
-                    // What has been read is told first; the next call meets the error again.
-                    Err(_) if room.done > 0 => break,
-                    Err(errno) => return Err(errno),
-                }
-            }
-            Ok(room.done.cast_signed())
-        })
-    }
-}
-
-impl Room {
-    /// Puts entries in, as long as there is room: how many bytes of them it took.
-    ///
-    /// # Safety
-    /// There is room for `count` entries, which nothing else uses.
-    unsafe fn fill(&mut self, mut rest: &[u8]) -> usize {
-        let before = rest.len();
-        while self.done < self.count
-            && let Some((entry, after)) = first(rest)
-        {
-            // SAFETY:
-            // - within the room for `count` entries, by this function's contract
-            unsafe { self.address.wrapping_add(self.done as usize).write_unaligned(entry) };
-            self.position = entry.d_off.cast_unsigned();
-            self.done += 1;
-            rest = after;
-        }
-        before - rest.len()
-    }
-}
-
-/// What the system says of the entries from a position on.
-fn next_block(fd: i32, position: u64, block: &mut [u64]) -> Result<&[u8], Errno> {
+/// The next entries of a directory, as [`Sqe::readdir`].
+///
+/// The system's position is the open file description's. The device locks the file meanwhile, so no other reader of this session moves it.
+///
+/// # Safety
+/// At `sqe.addr` there are `sqe.len` bytes, which nothing else uses until the CQE.
+pub(super) unsafe fn read(sqe: &Sqe) -> Result<i32, Errno> {
     // SAFETY:
     // - the call takes numbers
-    unsafe { sys::call(libc::SYS_lseek, [signed(fd), position, 0, 0, 0, 0]) }?;
-    let (address, room) = (block.as_mut_ptr().expose_provenance() as u64, size_of_val(block) as u64);
+    unsafe { sys::call(libc::SYS_lseek, [signed(sqe.fd), sqe.off, 0, 0, 0, 0]) }?;
     // SAFETY:
-    // - the kernel writes at most `room` bytes, which `block` has
-    let bytes = unsafe { sys::call(libc::SYS_getdents64, [signed(fd), address, room, 0, 0, 0]) }?;
-    // SAFETY:
-    // - bytes of `block`, which is borrowed for the result
-    let all = unsafe { std::slice::from_raw_parts(block.as_ptr().cast::<u8>(), size_of_val(block)) };
-    Ok(&all[..usize::try_from(bytes).unwrap_or(0)])
+    // - by this function's contract
+    unsafe { list(sqe.fd, sqe.addr, sqe.len) }.map(u32::cast_signed)
 }
 
-/// The first entry of a block, and what comes after it.
-fn first(block: &[u8]) -> Option<(Dirent, &[u8])> {
-    let head = block.get(..HEAD_BYTES)?;
-    let number = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().unwrap_or_default());
-    let record = usize::from(u16::from_ne_bytes([head[16], head[17]]));
-    let name = block.get(HEAD_BYTES..record)?;
-    let length = name.iter().position(|byte| *byte == 0)?;
-    let mut entry = Dirent {
-        d_ino: number(0),
-        d_off: number(8).cast_signed(),
-        d_reclen: 280,
-        d_type: head[18],
-        ..Dirent::default()
+/// Opens a directory, as [`Sqe::opendir`].
+///
+/// # Safety
+/// At `sqe.addr` lies a string that ends with a NUL, and at `sqe.off` there are `sqe.len` bytes, which nothing else uses until the CQE.
+pub(super) unsafe fn open(sqe: &Sqe) -> Result<i32, Errno> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY:
+    // - the string is the producer's, by this function's contract
+    let number = unsafe { sys::call(libc::SYS_openat, [signed(sqe.fd), sqe.addr, signed(flags), 0, 0, 0]) }?;
+    // SAFETY:
+    // - by this function's contract
+    if let Err(errno) = unsafe { list_first(number, sqe.off, sqe.len) } {
+        close_unseen(number);
+        return Err(errno);
+    }
+    Ok(number)
+}
+
+/// The first entries of a directory that has just been opened, as [`Sqe::opendir`] leaves them.
+///
+/// # Errors
+/// `EINVAL` where the memory is none for a listing. That the directory cannot be read is for the next call to find.
+///
+/// # Safety
+/// At `into` there are `bytes` bytes, which nothing else uses meanwhile.
+pub(in crate::ring) unsafe fn list_first(number: i32, into: u64, bytes: u32) -> Result<(), Errno> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    check(into, bytes)?;
+    // SAFETY:
+    // - by this function's contract
+    if unsafe { list(number, into, bytes) }.is_err() {
+        // SAFETY:
+        // - a listing begins with its count, within the memory by `check`
+        unsafe { (into as *mut u32).write(0) };
+    }
+    Ok(())
+}
+
+/// Whether a listing may lie there.
+fn check(into: u64, bytes: u32) -> Result<(), Errno> {
+    let fits = (LISTING_BYTES_MIN..=LISTING_BYTES_MAX).contains(&bytes);
+    if fits && bytes.is_multiple_of(8) && into.is_multiple_of(8) { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+/// Puts what comes next in a directory into a listing: its count, with [`READDIR_END`] where it is all.
+///
+/// # Safety
+/// At `into` there are `bytes` bytes, which nothing else uses meanwhile.
+unsafe fn list(fd: i32, into: u64, bytes: u32) -> Result<u32, Errno> {
+    check(into, bytes)?;
+    BLOCK.with_borrow_mut(|block| {
+        block.resize(BLOCK_BYTES / 8, 0);
+        let room = (listing_entries_bytes(bytes) as usize).min(BLOCK_BYTES);
+        let (filled, ended) = fill(fd, &mut block[..room / 8])?;
+        // SAFETY:
+        // - bytes of `block`, which is borrowed for as long, and numbers are bytes
+        let entries = unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast::<u8>(), filled) };
+        // SAFETY:
+        // - by this function's contract: the producer's memory, which is no memory of this thread's; `put` keeps within `bytes`
+        let count = unsafe { put(entries, into, bytes) }?;
+        let told = count | if ended { READDIR_END } else { 0 };
+        // SAFETY:
+        // - the listing's first bytes, as above; aligned by `check`
+        unsafe { (into as *mut u32).write(told) };
+        Ok(told)
+    })
+}
+
+/// Fills a block with entries, as long as they fit: bytes of them, and whether there are no more.
+fn fill(fd: i32, block: &mut [u64]) -> Result<(usize, bool), Errno> {
+    let mut filled = 0;
+    // Ends: each round brings an entry, or is the last.
+    loop {
+        // Entries have multiples of 8 bytes.
+        let rest = &mut block[filled / 8..];
+        let (address, room) = (rest.as_mut_ptr().expose_provenance() as u64, size_of_val(rest) as u64);
+        // SAFETY:
+        // - the kernel writes at most `room` bytes, which `rest` has
+        match unsafe { sys::call(libc::SYS_getdents64, [signed(fd), address, room, 0, 0, 0]) } {
+            Ok(0) => return Ok((filled, true)),
+            Ok(bytes) => filled += usize::try_from(bytes).unwrap_or(0),
+            // The next entry does not fit, or what has been read is told first: the next call meets the error again.
+            Err(_) if filled > 0 => return Ok((filled, false)),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Puts whole entries into a listing, and where each begins: how many. What follows a name is cleared.
+///
+/// # Safety
+/// At `into` there are `bytes` bytes, enough for these entries and their places, which nothing else uses and `entries` do not lie in.
+unsafe fn put(entries: &mut [u8], into: u64, bytes: u32) -> Result<u32, Errno> {
+    let (mut at, mut count) = (0, 0);
+    let place = |count: u32, at: usize| {
+        let unit = u16::try_from((LISTING_HEAD_BYTES as usize + at) / 8).map_err(|_| Errno::OVERFLOW)?;
+        // SAFETY:
+        // - one of the places, which lie within the memory, by this function's contract; even, as `bytes` and `into` are
+        unsafe { ((into + u64::from(listing_place(bytes, count))) as *mut u16).write(unit) };
+        Ok::<_, Errno>(())
     };
-    entry.d_name.get_mut(..length)?.copy_from_slice(&name[..length]);
-    Some((entry, &block[record..]))
+    // Ends: `at` grows.
+    while at < entries.len() {
+        place(count, at)?;
+        let record = entries.get(at + 16..at + 18).ok_or(Errno::IO)?;
+        let record = usize::from(u16::from_ne_bytes([record[0], record[1]]));
+        let name = entries.get_mut(at..at + record).and_then(|entry| entry.get_mut(HEAD_BYTES..));
+        let name = name.ok_or(Errno::IO)?;
+        let length = name.iter().position(|byte| *byte == 0).ok_or(Errno::IO)?;
+        name[length..].fill(0);
+        at += record;
+        count += 1;
+    }
+    place(count, at)?;
+    let to = (into + u64::from(LISTING_HEAD_BYTES)) as *mut u8;
+    // SAFETY:
+    // - by this function's contract
+    unsafe { std::ptr::copy_nonoverlapping(entries.as_ptr(), to, entries.len()) };
+    Ok(count)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::ffi::CString;
     use std::fs::File;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
     use std::path::PathBuf;
 
     /// A folder with so many files, which goes with it.
@@ -213,7 +176,8 @@ mod tests {
             let path = std::env::temp_dir().join(format!("gpufs-directory-{}-{name}", std::process::id()));
             std::fs::create_dir(&path).expect("a folder");
             for number in 0..files {
-                std::fs::write(path.join(format!("{name}{number:03}")), "").expect("a file");
+                let tail = "x".repeat(number % 230);
+                std::fs::write(path.join(format!("{name}{number:03}{tail}")), "").expect("a file");
             }
             Self(path)
         }
@@ -225,29 +189,39 @@ mod tests {
         }
     }
 
-    /// One request: names, the position after them, whether the end came.
-    fn read(directories: &Directories, fd: RawFd, position: u64, count: u32) -> (Vec<String>, u64, bool) {
-        let mut room = vec![Dirent::default(); count as usize];
-        let sqe = Sqe::readdir(fd, position, room.as_mut_ptr().expose_provenance() as u64, count);
-        // SAFETY:
-        // - the room is for as many
-        let told = unsafe { directories.read(&sqe) }.expect("entries").cast_unsigned();
-        room.truncate((told & !READDIR_END) as usize);
-        let name = |entry: &Dirent| {
-            let length = entry.d_name.iter().position(|byte| *byte == 0).expect("an end");
-            String::from_utf8(entry.d_name[..length].to_vec()).expect("a name")
+    /// Names in a listing, the position after the last, whether the end came.
+    fn told(block: &[u64], told: u32, before: u64) -> (Vec<String>, u64, bool) {
+        let bytes: Vec<u8> = block.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let length = u32::try_from(bytes.len()).expect("a short block");
+        let place = |index| {
+            let at = listing_place(length, index) as usize;
+            usize::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]])) * 8
         };
-        let after = room.last().map_or(position, |entry| entry.d_off.cast_unsigned());
-        (room.iter().map(name).collect(), after, told & READDIR_END != 0)
+        let (mut names, mut after) = (Vec::new(), before);
+        for index in 0..told & !READDIR_END {
+            let entry = &bytes[place(index)..place(index + 1)];
+            assert_eq!(usize::from(u16::from_ne_bytes([entry[16], entry[17]])), entry.len());
+            let name = entry[HEAD_BYTES..].split(|byte| *byte == 0).next().expect("a name");
+            assert!(entry[HEAD_BYTES + name.len()..].iter().all(|byte| *byte == 0), "{entry:?}");
+            names.push(String::from_utf8(name.to_vec()).expect("a name"));
+            after = u64::from_ne_bytes(entry[8..16].try_into().expect("a number"));
+        }
+        (names, after, told & READDIR_END != 0)
     }
 
-    /// All names, in requests of so many.
-    fn all(directories: &Directories, fd: RawFd, count: u32) -> Vec<String> {
-        let (mut names, mut position) = (Vec::new(), 0);
+    /// All names, with listings of so many bytes.
+    fn all(fd: RawFd, bytes: usize) -> Vec<String> {
+        let (mut names, mut position, mut block) =
+            (Vec::new(), 0, vec![0x5a5a_5a5a_5a5a_5a5a_u64; bytes / 8]);
         // Ends: at the end of the folder.
         loop {
-            let (some, after, ended) = read(directories, fd, position, count);
-            assert!(ended || some.len() == count as usize, "{} of {count}", some.len());
+            let address = block.as_mut_ptr().expose_provenance() as u64;
+            let sqe = Sqe::readdir(fd, position, address, u32::try_from(bytes).expect("few bytes"));
+            // SAFETY:
+            // - the block is for as many bytes
+            let result = unsafe { read(&sqe) }.expect("entries").cast_unsigned();
+            let (some, after, ended) = told(&block, result, position);
+            assert!(ended || !some.is_empty());
             names.extend(some);
             position = after;
             if ended {
@@ -257,64 +231,53 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_comes_once_whatever_is_kept() {
-        let folder = Folder::new("once", 200);
+    fn every_entry_comes_once_whatever_the_room() {
+        let folder = Folder::new("once", 250);
         let file = File::open(&folder.0).expect("the folder");
-        let directories = Directories::default();
-        let whole = all(&directories, file.as_raw_fd(), 1000);
-        assert_eq!(whole.len(), 202);
-        assert_eq!(whole.iter().collect::<BTreeSet<_>>().len(), 202);
-        for count in [1, 7, 32, 202, 203] {
-            assert_eq!(all(&directories, file.as_raw_fd(), count), whole, "{count} at a time");
+        let whole = all(file.as_raw_fd(), LISTING_BYTES_MAX as usize);
+        assert_eq!(whole.len(), 252);
+        assert_eq!(whole.iter().collect::<BTreeSet<_>>().len(), 252);
+        for bytes in [512, 520, 1024, 4096, 32 << 10] {
+            assert_eq!(all(file.as_raw_fd(), bytes), whole, "{bytes} bytes at a time");
         }
     }
 
     #[test]
-    fn what_is_kept_is_of_one_opening_and_one_position() {
-        let (one, other) = (Folder::new("one", 50), Folder::new("other", 50));
-        let directories = Directories::default();
-        let file = File::open(&one.0).expect("a folder");
-        let fd = file.as_raw_fd();
-        let (first, after, _) = read(&directories, fd, 0, 10);
-        let (second, ..) = read(&directories, fd, after, 10);
-        // The same position again, of which nothing is kept any more.
-        assert_eq!(read(&directories, fd, after, 10).0, second);
-        assert_eq!(read(&directories, fd, 0, 10).0, first);
-        // Another folder takes the number while something of the first is kept.
-        let next = File::open(&other.0).expect("a folder");
+    fn opening_gives_the_first_entries() {
+        let folder = Folder::new("open", 20);
+        let path = CString::new(folder.0.as_os_str().as_encoded_bytes()).expect("a path");
+        let mut block = vec![0_u64; 512];
+        let address = block.as_mut_ptr().expose_provenance() as u64;
+        let path = path.as_ptr().expose_provenance() as u64;
         // SAFETY:
-        // - both are open, and ours
-        assert_eq!(unsafe { libc::dup2(next.as_raw_fd(), fd) }, fd);
-        let names = all(&directories, fd, 10);
-        assert_eq!(names.len(), 52);
-        assert!(names.iter().all(|name| name.starts_with('.') || name.starts_with("other")), "{names:?}");
+        // - a string that ends, and the block's bytes
+        let number = unsafe { open(&Sqe::opendir(libc::AT_FDCWD, path, address, 4096)) }.expect("it opens");
+        // SAFETY:
+        // - opened above, and nothing else closes it
+        let file = unsafe { OwnedFd::from_raw_fd(number) };
+        #[expect(clippy::cast_possible_truncation, reason = "a listing's first four bytes")]
+        let (names, _, ended) = told(&block, block[0].to_le() as u32, 0);
+        assert_eq!((names, ended), (all(file.as_raw_fd(), 4096), true));
+        for (into, bytes, wanted) in
+            [(address, 0, true), (address, 504, false), (address + 4, 512, false), (address, 516, false)]
+        {
+            // SAFETY:
+            // - as above: within the block
+            let opened = unsafe { open(&Sqe::opendir(libc::AT_FDCWD, path, into, bytes)) };
+            assert_eq!(opened.is_ok(), wanted, "{bytes} bytes");
+            // SAFETY:
+            // - as above
+            drop(opened.map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+        }
     }
 
     #[test]
-    fn so_many_directories_are_kept_that_no_grid_reads_one_twice() {
-        let folder = Folder::new("many", 5);
-        let directories = Directories::default();
-        let files: Vec<File> = (0..400).map(|_| File::open(&folder.0).expect("the folder")).collect();
-        let begun: Vec<_> = files.iter().map(|file| read(&directories, file.as_raw_fd(), 0, 2)).collect();
-        let kept = |part: &Mutex<Part>| lock(part).kept.len();
-        assert_eq!(directories.parts.iter().map(kept).sum::<usize>(), files.len());
-        for (file, (names, after, _)) in files.iter().zip(begun) {
-            let (rest, _, ended) = read(&directories, file.as_raw_fd(), after, 100);
-            assert!(ended && names.len() + rest.len() == 7, "{names:?} {rest:?}");
-        }
-        assert_eq!(directories.parts.iter().map(kept).sum::<usize>(), 0);
-        assert!(directories.parts.iter().all(|part| lock(part).bytes == 0));
-    }
-
-    #[test]
-    fn what_is_kept_has_a_bound() {
-        let mut part = Part::default();
-        // Ends: a count.
-        for fd in 0..1000 {
-            part.insert(fd % 700, Kept { position: 1, bytes: vec![0; 4000], at: 0 });
-            assert!(part.bytes <= KEPT_BYTES_MAX && part.kept.contains_key(&(fd % 700)));
-            assert_eq!(part.bytes, part.kept.len() * 4000);
-        }
-        assert_eq!(part.kept.len(), KEPT_BYTES_MAX / 4000);
+    fn what_is_no_directory_is_refused() {
+        let file = File::open("/proc/self/exe").expect("a file");
+        let mut block = vec![0_u64; 64];
+        let address = block.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY:
+        // - the block is for as many bytes
+        assert_eq!(unsafe { read(&Sqe::readdir(file.as_raw_fd(), 0, address, 512)) }, Err(Errno::NOTDIR));
     }
 }

@@ -1,5 +1,6 @@
 //! Functions of the program that kernels call by a name.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::error::Error;
@@ -76,6 +77,11 @@ impl fmt::Display for ServiceError {
 
 impl Error for ServiceError {}
 
+thread_local! {
+    /// Whose function the thread is in: the address of its [`Functions`]; 0 for none.
+    static CALLING: Cell<usize> = const { Cell::new(0) };
+}
+
 impl Functions {
     /// Lets kernels call `body` by `name`, with requests and replies of these sizes.
     pub(crate) fn add(
@@ -99,6 +105,11 @@ impl Functions {
         }
     }
 
+    /// Whether the calling thread is in one of them.
+    pub(crate) fn are_calling_here(&self) -> bool {
+        CALLING.get() == std::ptr::from_ref(self).addr()
+    }
+
     /// Calls a function: the bytes of its reply. `ENOSYS` for a key that none has, `EINVAL` for other sizes than it has, `EIO` where it panics.
     ///
     /// # Safety
@@ -116,7 +127,10 @@ impl Functions {
         // SAFETY:
         // - the producer's request, by this function's contract; the copy is memory of our own, as long
         unsafe { std::ptr::copy_nonoverlapping(sqe.addr as *const u8, request.as_mut_ptr(), request_bytes) };
-        match catch_unwind(AssertUnwindSafe(|| (function.body)(request, reply))) {
+        let before = CALLING.replace(std::ptr::from_ref(self).addr());
+        let done = catch_unwind(AssertUnwindSafe(|| (function.body)(request, reply)));
+        CALLING.set(before);
+        match done {
             Ok(done) => done?,
             Err(_) => {
                 eprintln!("gpufs: the service \"{}\" panicked; its caller gets EIO", function.name);

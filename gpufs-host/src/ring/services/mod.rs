@@ -4,7 +4,7 @@
 //! In this file: what is one system call. Elsewhere: directories (`directory.rs`), processes of `popen` (`processes.rs`), functions of the program
 //! (`functions.rs`), sockets (`sockets.rs`).
 
-mod directory;
+pub(super) mod directory;
 mod functions;
 mod processes;
 mod sockets;
@@ -14,26 +14,24 @@ use std::os::unix::ffi::OsStrExt;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHILD, SERVICE_CHMOD,
-    SERVICE_CLOCK, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV,
-    SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_POPEN, SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE,
-    SERVICE_TRUNCATE, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
+    RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHDIR, SERVICE_CHILD,
+    SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD,
+    SERVICE_GETENV, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_POPEN, SERVICE_READDIR,
+    SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UMASK, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
 };
 
 use super::sys::{self, signed};
-
-use directory::Directories;
 
 pub(crate) use functions::Functions;
 pub use functions::ServiceError;
 use processes::Processes;
 use sockets::Sockets;
+pub(super) use sockets::{POLL_MAX, poll_set};
 
 /// What the services of a session share, whichever of its rings they come by.
 #[derive(Debug, Default)]
 pub struct Services {
     processes: Processes,
-    directories: Directories,
     pub(super) sockets: Sockets,
     pub(crate) functions: Functions,
 }
@@ -56,7 +54,10 @@ impl Services {
             SERVICE_WAIT => self.processes.status(sqe.len),
             // SAFETY:
             // - by this function's contract
-            SERVICE_READDIR => unsafe { self.directories.read(sqe) },
+            SERVICE_READDIR => unsafe { directory::read(sqe) },
+            // SAFETY:
+            // - by this function's contract
+            SERVICE_OPENDIR => unsafe { directory::open(sqe) },
             // SAFETY:
             // - by this function's contract
             SERVICE_GETENV => unsafe { getenv(sqe) },
@@ -81,7 +82,7 @@ impl Services {
             let _ = self.processes.detach(result);
             super::tasks::close_unseen(result);
         }
-        if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE) {
+        if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE | SERVICE_OPENDIR) {
             super::tasks::close_unseen(result);
         }
         self.sockets.unseen(sqe, result);
@@ -116,6 +117,10 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
         SERVICE_UTIMENS => {
             (libc::SYS_utimensat, [fd, addr, (&raw const times).expose_provenance() as u64, flags, 0, 0])
         }
+        // The threads of a process, and those that Linux starts for its rings, have one working directory and one mask.
+        SERVICE_CHDIR if addr == 0 => (libc::SYS_fchdir, [fd, 0, 0, 0, 0, 0]),
+        SERVICE_CHDIR => (libc::SYS_chdir, [addr, 0, 0, 0, 0, 0]),
+        SERVICE_UMASK => (libc::SYS_umask, [len, 0, 0, 0, 0, 0]),
         SERVICE_GETCWD => (libc::SYS_getcwd, [addr, len, 0, 0, 0, 0]),
         SERVICE_FLOCK => {
             (libc::SYS_flock, [fd, flags | u64::from(libc::LOCK_NB.cast_unsigned()), 0, 0, 0, 0])

@@ -18,7 +18,7 @@ use super::super::sys::{self, signed};
 use super::super::workers::lock;
 
 /// The most descriptors of one `poll`.
-const POLL_MAX: u32 = 4096;
+pub(in super::super) const POLL_MAX: u32 = 4096;
 
 /// What the services of sockets keep between two entries.
 #[derive(Debug, Default)]
@@ -141,7 +141,7 @@ impl Sockets {
         done
     }
 
-    /// A descriptor that is ready when one of several is (`epoll(7)`).
+    /// A descriptor that is ready when one of several is.
     ///
     /// # Safety
     /// As for [`Sockets::perform`].
@@ -149,35 +149,14 @@ impl Sockets {
         if sqe.len > POLL_MAX {
             return Err(Errno::INVAL);
         }
-        // SAFETY:
-        // - the call takes a number
-        let number =
-            unsafe { sys::call(libc::SYS_epoll_create1, [signed(libc::EPOLL_CLOEXEC), 0, 0, 0, 0, 0]) }?;
-        // SAFETY:
-        // - the kernel has just made this descriptor, and nothing else owns it
-        let set = unsafe { OwnedFd::from_raw_fd(number) };
-        let mut wanted: HashMap<RawFd, u32> = HashMap::new();
-        for index in 0..sqe.len as usize {
+        let all = (0..sqe.len as usize).map(|index| {
             let place = (sqe.addr as *const PollFd).wrapping_add(index);
             // SAFETY:
             // - below the count of those that lie there, for which the producer vouches
-            let one = unsafe { place.read_unaligned() };
-            if one.fd >= 0 {
-                *wanted.entry(one.fd).or_default() |= u32::from(one.events.cast_unsigned());
-            }
-        }
-        for (fd, events) in wanted {
-            let event = libc::epoll_event { events, u64: 0 };
-            let address = (&raw const event).expose_provenance() as u64;
-            let arguments = [signed(set.as_raw_fd()), signed(libc::EPOLL_CTL_ADD), signed(fd), address, 0, 0];
-            // SAFETY:
-            // - the kernel reads one event, which is alive
-            let added = unsafe { sys::call(libc::SYS_epoll_ctl, arguments) };
-            // What is always ready, as a regular file is, has been seen to have none of the events.
-            if added != Err(Errno::PERM) {
-                added?;
-            }
-        }
+            unsafe { place.read_unaligned() }
+        });
+        let set = poll_set(all)?;
+        let number = set.as_raw_fd();
         lock(&self.sets).insert(number, set);
         Ok(number)
     }
@@ -219,6 +198,33 @@ impl Sockets {
             done => done.map(Step::Done),
         }
     }
+}
+
+/// A descriptor that is ready when one of several is (`epoll(7)`).
+pub(in super::super) fn poll_set(all: impl Iterator<Item = PollFd>) -> Result<OwnedFd, Errno> {
+    // SAFETY:
+    // - the call takes a number
+    let number = unsafe { sys::call(libc::SYS_epoll_create1, [signed(libc::EPOLL_CLOEXEC), 0, 0, 0, 0, 0]) }?;
+    // SAFETY:
+    // - the kernel has just made this descriptor, and nothing else owns it
+    let set = unsafe { OwnedFd::from_raw_fd(number) };
+    let mut wanted: HashMap<RawFd, u32> = HashMap::new();
+    for one in all.filter(|one| one.fd >= 0) {
+        *wanted.entry(one.fd).or_default() |= u32::from(one.events.cast_unsigned());
+    }
+    for (fd, events) in wanted {
+        let event = libc::epoll_event { events, u64: 0 };
+        let address = (&raw const event).expose_provenance() as u64;
+        let arguments = [signed(set.as_raw_fd()), signed(libc::EPOLL_CTL_ADD), signed(fd), address, 0, 0];
+        // SAFETY:
+        // - the kernel reads one event, which is alive
+        let added = unsafe { sys::call(libc::SYS_epoll_ctl, arguments) };
+        // What is always ready, as a regular file is, has been seen to have none of the events.
+        if added != Err(Errno::PERM) {
+            added?;
+        }
+    }
+    Ok(set)
 }
 
 /// Calls that fill memory and say how much.

@@ -20,6 +20,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use gpufs_core::Queue;
+use gpufs_core::cache::FrameIndex;
 use gpufs_core::gate::Gate;
 use gpufs_core::session::SessionTables;
 use gpufs_core::shared::PATH_BYTES;
@@ -65,6 +66,8 @@ struct Pools {
     records: PoolBytes,
     /// Where those lie if it is; else 0.
     records_at: u64,
+    /// Of the cache's frames.
+    frames: PoolBytes,
     /// Of shared streams' paths, where the device has memory of its own.
     paths: PoolBytes,
 }
@@ -113,6 +116,7 @@ impl Pools {
             line_buffers: PoolBytes::new(contents.line_bytes(), allocate)?,
             records: PoolBytes::new(if records_at == 0 { record_bytes } else { 0 }, allocate)?,
             records_at,
+            frames: PoolBytes::new(contents.sizes.cached.frame_bytes(), allocate)?,
             paths: PoolBytes::new(
                 if contents.is_copied() { streams as usize * PATH_BYTES } else { 0 },
                 allocate,
@@ -125,6 +129,7 @@ impl Pools {
             coalescing_buffers: self.coalescing_buffers.host_address(),
             line_buffers: self.line_buffers.host_address(),
             records: self.records_at.max(self.records.host_address()),
+            frames: self.frames.host_address(),
             paths: is_copied.then_some(0),
             gate: ptr::null(),
         }
@@ -135,12 +140,13 @@ impl Pools {
             coalescing_buffers: self.coalescing_buffers.device_address(),
             line_buffers: self.line_buffers.device_address(),
             records: self.records_at.max(self.records.device_address()),
+            frames: self.frames.device_address(),
             paths: Some(self.paths.device_address()),
             gate: ptr::null(),
         }
     }
     fn device_bytes(&self) -> usize {
-        let pools = [&self.coalescing_buffers, &self.line_buffers, &self.records, &self.paths];
+        let pools = [&self.coalescing_buffers, &self.line_buffers, &self.records, &self.frames, &self.paths];
         pools.into_iter().map(PoolBytes::device_bytes).sum()
     }
 }
@@ -163,6 +169,7 @@ impl Tables {
             coalescing_buffers: 0,
             line_buffers: 0,
             records: 0,
+            frames: 0,
             paths: contents.is_copied().then_some(0),
             gate: ptr::null(),
         };
@@ -239,6 +246,23 @@ impl Tables {
         if emptied == 0 {
             let (memory, bytes, gate) = (self.image, self.bytes, self.gate);
             self.estate.images().push(Image { memory, bytes, head, generations, gate });
+        }
+    }
+
+    /// Copies the first bytes of a frame of the cache. No kernel runs.
+    pub(super) fn read_frame(&self, index: FrameIndex, into: &mut [u8]) -> io::Result<()> {
+        let offset = index.0 as usize * self.host.cache.page_bytes as usize;
+        match &self.pools.frames {
+            PoolBytes::None => Err(io::ErrorKind::InvalidInput.into()),
+            PoolBytes::Device(memory) => memory.read_at(offset, into),
+            PoolBytes::Host(memory) => {
+                assert!(offset + into.len() <= memory.len() * size_of::<u128>(), "within the frames");
+                let first = memory.as_ptr().cast::<u8>().wrapping_add(offset);
+                // SAFETY:
+                // - within the frames, as checked, which nobody stores to: no kernel runs
+                unsafe { first.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+                Ok(())
+            }
         }
     }
 
@@ -344,6 +368,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
         (&host.streams_free, contents.sizes.streams),
         (&host.staging.free, contents.staging.buffers),
         (&host.async_buffers.free, contents.async_buffers.buffers),
+        (&host.listings.free, contents.listings.buffers),
         (&host.stream_buffers.free, contents.stream_buffers.buffers),
         (&host.line_buffers.free, contents.line_buffers),
         (&host.records.free, contents.record_buffers()),

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "makes queues and sets over addresses")]
 
 use gpufs_core::alloc::{BufferPool, BufferPoolParts};
+use gpufs_core::cache::{self, Cache, CacheParts};
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::gate::Gate;
 use gpufs_core::resources::ResourcesParts;
@@ -11,6 +12,7 @@ use gpufs_core::stream::Stream;
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord64};
 use gpufs_core::{Queue, QueueParts, QueueWords};
 
+use super::super::cached::CacheSizes;
 use super::super::host_journal::{HostJournal, capacity_of};
 use super::super::image::common_multiple;
 use super::super::layout::{ALIGN, Cutter, PAGE};
@@ -27,6 +29,8 @@ pub(in crate::session) struct Sizes {
     pub(in crate::session) wait_limit_ns: u64,
     /// Bytes for long records.
     pub(in crate::session) record_bytes: usize,
+    /// The cache of pages.
+    pub(in crate::session) cached: CacheSizes,
 }
 
 /// A pool's memory and how it is cut.
@@ -46,6 +50,8 @@ pub(in crate::session) struct Contents<'a> {
     pub(in crate::session) staging: PoolMemory,
     /// Of asynchronous operations ([R-ASYNC-5]).
     pub(in crate::session) async_buffers: PoolMemory,
+    /// Of directories ([R-SERVE-9]).
+    pub(in crate::session) listings: PoolMemory,
     pub(in crate::session) stream_buffers: PoolMemory,
     pub(in crate::session) host_journal: &'a HostJournal,
     /// Bytes of the coalescing buffers.
@@ -62,6 +68,8 @@ pub(super) struct Addresses {
     pub(super) coalescing_buffers: u64,
     pub(super) line_buffers: u64,
     pub(super) records: u64,
+    /// The frames of the cache.
+    pub(super) frames: u64,
     /// Paths of shared streams; `None` where they lie in the image.
     pub(super) paths: Option<u64>,
     /// Who may use the tables; null for a device's view.
@@ -150,6 +158,23 @@ impl Cutter {
             })
         }
     }
+    /// The cache, whose frames lie at `memory`: 0 for a view that does not reach them.
+    fn cache(&mut self, sizes: CacheSizes, memory: u64) -> Cache {
+        let sets = sizes.sets();
+        let mappings = if sets == 0 { 0 } else { cache::MAPPINGS };
+        // SAFETY:
+        // - laid out here, for that many; the session's memory for as many pages, or 0
+        unsafe {
+            Cache::new(CacheParts {
+                sets: self.table::<cache::Set>(sets),
+                frames: self.table::<cache::Frame>(sets * cache::WAYS),
+                mappings: self.table::<cache::Mapping>(mappings),
+                memory,
+                set_count: sets,
+                page_bytes: sizes.page_bytes,
+            })
+        }
+    }
     /// The session and its queues in an image that this lays out, with the addresses of one view. The image begins with the session, and
     /// then the queues.
     pub(super) fn view(
@@ -182,6 +207,7 @@ impl Cutter {
                 regions: self.table::<Region>(regions),
                 staging: self.pool(contents.staging),
                 async_buffers: self.pool(contents.async_buffers),
+                listings: self.pool(contents.listings),
                 stream_buffers: self.pool(contents.stream_buffers),
                 coalescing_buffers: self
                     .coalescing_buffers(contents.coalescing_bytes, own.coalescing_buffers),
@@ -214,6 +240,7 @@ impl Cutter {
             failures: self.table::<DeviceWord64>(FAILURE_WORDS),
             confined: contents.confined.into(),
             gate: own.gate,
+            cache: self.cache(contents.sizes.cached, own.frames),
         };
         (session, queues)
     }

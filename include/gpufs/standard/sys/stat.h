@@ -12,6 +12,11 @@
 #include <sys/stat.h>
 #include <gpufs/standard/files_show.h>
 #undef GPUFS_READING_C_LIBRARY_
+/* In a standard of C without POSIX glibc names it otherwise. */
+#if defined(__GLIBC__) && !defined(__mode_t_defined)
+typedef __mode_t mode_t;
+#define __mode_t_defined
+#endif
 #else
 #if __has_include(<gpufs/libc/time.h>)
 #include <gpufs/libc/time.h>
@@ -39,9 +44,17 @@ struct stat {
     struct timespec st_ctim;
     long gpufs_reserved[3];
 };
+#if defined(__USE_LARGEFILE64)
+#define stat64 stat
+#define lstat64 lstat
+#define fstat64 fstat
+#define fstatat64 fstatat
+#endif
 #define st_atime st_atim.tv_sec
 #define st_mtime st_mtim.tv_sec
 #define st_ctime st_ctim.tv_sec
+#define UTIME_NOW 0x3fffffff
+#define UTIME_OMIT 0x3ffffffe
 #define S_IFMT 0170000
 #define S_IFIFO 0010000
 #define S_IFCHR 0020000
@@ -84,6 +97,7 @@ GPUFS_STANDARD_(int, lstat, (const char *path, struct stat *into), (path, into),
                 return gpufs_value_(gpufs_lstat(gpufs_used_(), path, GPUFS_STAT_INTO_));)
 GPUFS_STANDARD_(int, fstat, (int descriptor, struct stat *into), (descriptor, into),
                 return gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, GPUFS_STAT_INTO_));)
+GPUFS_STANDARD_(mode_t, umask, (mode_t mask), (mask), return (mode_t)gpufs_value_(gpufs_umask(gpufs_used_(), mask));)
 GPUFS_STANDARD_(int, mkdir, (const char *path, mode_t mode), (path, mode),
                 return gpufs_value_(gpufs_mkdir(gpufs_used_(), path, mode));)
 #if defined(GPUFS_WITH_POSIX_)
@@ -94,6 +108,8 @@ GPUFS_STANDARD_(int, mkdirat, (int folder, const char *path, mode_t mode), (fold
                 return gpufs_value_(gpufs_mkdirat(gpufs_used_(), folder, path, mode));)
 GPUFS_STANDARD_(int, fchmod, (int descriptor, mode_t mode), (descriptor, mode),
                 return gpufs_value_(gpufs_fchmod(gpufs_used_(), descriptor, mode));)
+GPUFS_STANDARD_(int, fchmodat, (int folder, const char *path, mode_t mode, int flags), (folder, path, mode, flags),
+                return gpufs_value_(gpufs_fchmodat(gpufs_used_(), folder, path, mode, flags));)
 GPUFS_STANDARD_(int, utimensat, (int folder, const char *path, const struct timespec *times, int flags), (folder, path, times, flags),
                 return gpufs_value_(gpufs_utimensat(gpufs_used_(), folder, path,
                                                        (const gpufs_timespec *)(const void *)times, flags));)
@@ -103,13 +119,15 @@ GPUFS_STANDARD_(int, futimens, (int descriptor, const struct timespec *times), (
 GPUFS_STANDARD_(int, chmod, (const char *path, mode_t mode), (path, mode),
                 return gpufs_value_(gpufs_chmod(gpufs_used_(), path, mode));)
 
-#if defined(__USE_LARGEFILE64)
+#if defined(__USE_LARGEFILE64) && !defined(stat64)
 GPUFS_STANDARD_(int, stat64, (const char *path, struct stat64 *into), (path, into),
                 return gpufs_value_(gpufs_stat(gpufs_used_(), path, GPUFS_STAT_INTO_));)
 GPUFS_STANDARD_(int, lstat64, (const char *path, struct stat64 *into), (path, into),
                 return gpufs_value_(gpufs_lstat(gpufs_used_(), path, GPUFS_STAT_INTO_));)
 GPUFS_STANDARD_(int, fstat64, (int descriptor, struct stat64 *into), (descriptor, into),
                 return gpufs_value_(gpufs_fstat(gpufs_used_(), descriptor, GPUFS_STAT_INTO_));)
+GPUFS_STANDARD_(int, fstatat64, (int folder, const char *path, struct stat64 *into, int flags), (folder, path, into, flags),
+                return gpufs_value_(gpufs_fstatat(gpufs_used_(), folder, path, GPUFS_STAT_INTO_, flags));)
 #endif
 
 #endif

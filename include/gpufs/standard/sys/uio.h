@@ -40,6 +40,14 @@ GPUFS_STANDARD_(ssize_t, preadv2, (int descriptor, const struct iovec *pieces, i
 GPUFS_STANDARD_(ssize_t, pwritev2, (int descriptor, const struct iovec *pieces, int count, off_t offset, int flags),
                 (descriptor, pieces, count, offset, flags),
                 return (ssize_t)gpufs_value_(gpufs_pwritev2(gpufs_used_(), descriptor, GPUFS_PIECES_, count, offset, flags));)
+#if defined(__USE_LARGEFILE64)
+GPUFS_STANDARD_(ssize_t, preadv64, (int descriptor, const struct iovec *pieces, int count, off64_t offset),
+                (descriptor, pieces, count, offset), return preadv(descriptor, pieces, count, offset);)
+GPUFS_STANDARD_(ssize_t, pwritev64, (int descriptor, const struct iovec *pieces, int count, off64_t offset),
+                (descriptor, pieces, count, offset), return pwritev(descriptor, pieces, count, offset);)
+GPUFS_MISSING_(ssize_t, preadv64v2)
+GPUFS_MISSING_(ssize_t, pwritev64v2)
+#endif
 #endif
 
 #endif

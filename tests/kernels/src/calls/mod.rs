@@ -195,7 +195,7 @@ kernel! {
             // - the host put as many handles there, and has room for as many addresses
             unsafe {
                 let chunk = (chunks as *const Shared<Chunk>).wrapping_add(thread as usize).read();
-                let address = core::ptr::from_ref(chunk.get(fs)) as u64;
+                let address = chunk.with(fs, |chunk| core::ptr::from_ref(chunk) as u64);
                 (addresses as *mut u64).wrapping_add(thread as usize).write(address);
             }
         }
@@ -205,11 +205,13 @@ kernel! {
 kernel! {
     /// Thread `i` of the first `count` carries out the [`Script`] number `i` of those at `scripts`, on the [`Handle`]s at `handles`.
     pub fn script(fs: Fs, scripts: u64, count: u64, handles: u64, token: Shared<DeviceWord>) {
-        let (token, thread) = (token.get(fs), global_thread());
-        if thread < count {
-            let script = (scripts as *const Script).wrapping_add(thread as usize);
-            carry_out(fs, script, handles as *mut Handle, token);
-        }
+        token.with(fs, |token| {
+            let thread = global_thread();
+            if thread < count {
+                let script = (scripts as *const Script).wrapping_add(thread as usize);
+                carry_out(fs, script, handles as *mut Handle, token);
+            }
+        });
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gpufs_host::{Builder, Grid, Session};
-use gpufs_test_kernels::{BLOCK, await_two, start_and_cancel, start_and_wait};
+use gpufs_test_kernels::{BLOCK, await_two, copy_by_chains, start_and_cancel, start_and_wait};
 
 use super::super::harness::Harness;
 use super::super::{Bench, Outcome};
@@ -23,15 +23,24 @@ fn assert_nothing_left(harness: &Harness) {
     }
 }
 
-/// Sessions in each mode: of few slots, and as they are by default.
+/// After which a wait says where it is: what it waits for comes at once, or never.
+const DEADLINE: Duration = Duration::from_secs(8);
+
+/// A kind of session: its name, and what builds one.
+type Kind = (&'static str, fn() -> Builder);
+
+/// Sessions in each mode: of few slots, and as they are by default. Says how far it has come, which is shown where it fails or is killed.
 fn in_each_mode(bench: &Bench, case: &str, mut run: impl FnMut(&mut Harness)) {
-    let builders: [fn() -> Builder; 2] = [small, || Session::builder().deadline(Duration::from_secs(60))];
+    let builders: [Kind; 2] = [("of few slots", small), ("by default", Session::builder)];
     for mode in MODES {
-        for builder in builders {
-            match bench.try_open(builder().mode(mode)) {
+        for (kind, builder) in builders {
+            let begun = Instant::now();
+            match bench.try_open(builder().mode(mode).deadline(DEADLINE)) {
                 Ok(mut harness) => {
+                    println!("{case}: {mode}, {kind}: opened in {:?}", begun.elapsed());
                     run(&mut harness);
                     assert_nothing_left(&harness);
+                    println!("{case}: {mode}, {kind}: done after {:?}", begun.elapsed());
                 }
                 Err(refused) => skip(&format!("{case} in {mode}"), refused),
             }
@@ -63,6 +72,28 @@ pub fn operations_in_flight(bench: &Bench) -> Outcome {
     Outcome::Passed
 }
 
+/// Threads copy blocks by chains of a write, a read, a write of what was read, and a sync: both halves of the file are equal then, and whole.
+pub fn chains_in_order(bench: &Bench) -> Outcome {
+    const BLOCKS: u64 = 2;
+    in_each_mode(bench, "chains_in_order", |harness| {
+        let scratch = Scratch::new("chains");
+        let path = scratch.path("file");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let file = harness.session.register_file(OwnedFd::from(file)).unwrap().0;
+        let grid = Grid { blocks: bench.sized(2, 8), threads: 64 };
+        let report = harness.report();
+        let arguments = copy_by_chains::Arguments { file, blocks: BLOCKS, report: report.handle() };
+        harness.session.start::<copy_by_chains::Entry>(grid, arguments).unwrap();
+        harness.synchronize().unwrap();
+        harness.check(&report);
+        let content = std::fs::read(&path).unwrap();
+        let half = grid.blocks as usize * grid.threads as usize * BLOCKS as usize * BLOCK;
+        assert_eq!(content.len(), 2 * half);
+        assert!(content[..half] == content[half..], "what was read was written");
+    });
+    Outcome::Passed
+}
+
 /// Reads of an empty pipe are cancelled, run out of time, or are left, and the host ends those: nobody reads the pipe afterwards.
 pub fn reads_of_an_empty_pipe_end(bench: &Bench) -> Outcome {
     in_each_mode(bench, "reads_of_an_empty_pipe_end", |harness| {
@@ -78,6 +109,7 @@ pub fn reads_of_an_empty_pipe_end(bench: &Bench) -> Outcome {
                 .unwrap();
             harness.synchronize().unwrap();
             harness.check(&report);
+            println!("reads {} and ended", if leaves == 0 { "cancelled" } else { "left" });
         }
         writer.write_all(b"for others").unwrap();
         let mut bytes = [0; 10];

@@ -1,12 +1,14 @@
 //! The cases, by group.
 
 pub mod asynchronous;
+pub mod channels;
 pub mod differential;
 pub mod faults;
 pub mod printing;
 pub mod sessions;
 pub mod sharing;
 pub mod sizes;
+pub mod views;
 
 use super::Bench;
 

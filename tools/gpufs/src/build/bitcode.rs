@@ -11,7 +11,24 @@ use crate::prefix::Prefix;
 use crate::tools::{self, Llvm};
 
 /// The C library's sources, but for the start.
-const LIBRARY: [&str; 6] = ["string", "stdlib", "strtod", "heap", "time", "tools"];
+const LIBRARY: [&str; 16] = [
+    "string",
+    "stdlib",
+    "strtod",
+    "heap",
+    "time",
+    "tools",
+    "strptime",
+    "environment",
+    "process",
+    "names",
+    "folders",
+    "wide",
+    "search",
+    "inet",
+    "walk",
+    "users",
+];
 
 /// What is built, for whom, with what.
 pub(super) struct Build<'a> {

@@ -16,7 +16,7 @@ use crate::{MODES, record, skip, small};
 /// The report names the reason, the ring, and what was waited for.
 pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
     for mode in MODES {
-        let mut harness = match bench.try_open(small().mode(mode).deadline(Duration::from_millis(300))) {
+        let mut harness = match bench.try_open(small().mode(mode).deadline(Duration::from_secs(1))) {
             Ok(harness) => harness,
             Err(refused) => {
                 skip(&format!("a_wait_past_the_deadline_says_where in {mode}"), refused);
@@ -49,7 +49,7 @@ pub fn a_wait_past_the_deadline_says_where(bench: &Bench) -> Outcome {
 
 /// More than a pipe holds, and less than the pipe and the stream's blocks together.
 pub fn a_stream_to_a_pipe_that_nobody_reads(bench: &Bench) -> Outcome {
-    let mut harness = bench.open(small().deadline(Duration::from_millis(500)));
+    let mut harness = bench.open(small().deadline(Duration::from_secs(2)));
     let (mut reader, writer) = io::pipe().unwrap();
     let name = CString::new(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd())).unwrap();
     harness.must(vec![fopen(0, &name, c"w")]);

@@ -1,0 +1,33 @@
+//! Builds device programs that use gpufs: finds the toolchain, sets every flag that device code needs, and says what is missing.
+//!
+//! A package has its kernels in its library, without `std` when it is built for a GPU, and its program beside it. Its `build.rs` is
+//!
+//! ```no_run
+//! gpufs_build::program();
+//! ```
+//!
+//! and its `main.rs` embeds what that builds, for `gpufs_host::Builder::open`:
+//!
+//! ```ignore
+//! // Not compiled here: the variable is one of a package that has such a build.rs.
+//! const PROGRAM: &[u8] = include_bytes!(env!("GPUFS_PROGRAM"));
+//! ```
+//!
+//! `cargo gpufs new` makes such a package.
+//!
+//! | file | what |
+//! |---|---|
+//! | `gpu.rs` | the GPUs and the flags of the compiler for each |
+//! | `toolchain.rs` | where Rust's, LLVM's and CUDA's programs are found |
+//! | `compile.rs` | one build of a package's kernels |
+//! | `script.rs` | what a build script does |
+
+mod compile;
+mod gpu;
+mod script;
+mod toolchain;
+
+pub use compile::{Emit, Kernels, is_whole};
+pub use gpu::{Gpu, GpuError};
+pub use script::{ARCHITECTURES, program};
+pub use toolchain::{Toolchain, cuda_tools, llvm_tool, ptxas};

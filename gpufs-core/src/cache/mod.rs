@@ -1,0 +1,363 @@
+//! Pages of files in device memory: which frame holds which page, who uses it, what may go, and what must be written first.
+//!
+//! ```text
+//! Cache ─┬─ sets[]       WAYS frames each: their lock, the clock's hand, counters
+//!        ├─ frames[]     state, key and length of one page each
+//!        ├─ mappings[]   what a key's upper half stands for: a file that the host mapped
+//!        └─ memory       the frames' bytes, in device memory
+//! ```
+//!
+//! A page is looked for in the frames of one set, which its key chooses. So a look is a few loads of one or two lines of memory, there is no
+//! list to follow, and what waits for room waits for one set. The rules are [R-CACHE-1] to [R-CACHE-7] of the
+//! [protocol](crate::protocol::caching).
+//!
+//! The steps of one lane. How it waits, and how bytes move, is the caller's business.
+#![expect(unsafe_code, reason = "tables behind pointers that the host made")]
+
+mod frame;
+
+pub use frame::{Frame, Phase, Pinned, Seen, Write};
+
+use crate::lock::TicketLock;
+use crate::word::{DeviceWord, DeviceWord64};
+use frame::{Joined, Victim};
+
+/// Frames of a set.
+pub const WAYS: u32 = if cfg!(loom) { 2 } else { 8 };
+/// Smallest and largest page, in bytes.
+pub const PAGE_BYTES: (u32, u32) = (4 << 10, 1 << 20);
+/// Files that a session may have mapped at a time.
+pub const MAPPINGS: u32 = 256;
+
+/// Bits of a page's number.
+const PAGE_BITS: u32 = 40;
+
+/// A page of a mapped file. The word is never 0.
+///
+/// ```text
+/// 63 … 40                39 … 0
+/// mapping's index + 1    the page's number in the file
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// The key of a page; `None` beyond what a key has room for.
+    #[must_use]
+    pub const fn new(mapping: u32, page: u64) -> Option<Self> {
+        if page >> PAGE_BITS != 0 {
+            return None;
+        }
+        Some(Self((mapping as u64 + 1) << PAGE_BITS | page))
+    }
+    /// The key of a word that [`Key::word`] gave.
+    #[must_use]
+    pub const fn from_word(word: u64) -> Option<Self> {
+        if word >> PAGE_BITS == 0 { None } else { Some(Self(word)) }
+    }
+    /// The key as a number.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+    /// The mapping's index.
+    #[must_use]
+    pub const fn mapping(self) -> u32 {
+        (self.0 >> PAGE_BITS) as u32 - 1
+    }
+    /// The page's number in its file.
+    #[must_use]
+    pub const fn page(self) -> u64 {
+        self.0 & ((1 << PAGE_BITS) - 1)
+    }
+}
+
+/// The index of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameIndex(pub u32);
+
+/// The result of [`Cache::find`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a pin that is dropped keeps the page for ever"]
+pub enum Found {
+    /// The page is there, and pinned.
+    Pinned(FrameIndex),
+    /// A lane brings it: look again.
+    InTransit,
+    /// It is not there.
+    Absent,
+}
+
+/// The result of [`Cache::begin`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "what was begun must end"]
+pub enum Begun {
+    /// The frame is the caller's. It brings the page, and then calls [`Frame::filled`] or [`Frame::failed`].
+    Fill(FrameIndex),
+    /// The frame could be had if its page were written. It is pinned, and the caller has begun to write it: it calls [`Frame::end_write`] and
+    /// [`Frame::unpin`], and begins again.
+    Write(FrameIndex),
+    /// Another lane has begun the page: look again.
+    Present,
+    /// Every frame of the set is in use, or another lane has its lock: begin again later.
+    Later,
+}
+
+/// A set: the frames among which a page has its place.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Set {
+    /// Under which a frame is given to another page, and the first guard of a frame is added. Only tried for, never waited for.
+    lock: TicketLock,
+    /// Where the clock's hand stands. Under the lock.
+    hand: DeviceWord,
+    /// Pages that were found.
+    pub hits: DeviceWord64,
+    /// Pages that were brought.
+    pub misses: DeviceWord64,
+    /// Pages that had to go for others.
+    pub evictions: DeviceWord64,
+    /// Pages that were written to their files.
+    pub write_backs: DeviceWord64,
+    /// Times that a lane found a page in transit, or no frame for it.
+    pub waits: DeviceWord64,
+}
+
+/// A file that the host mapped. Written by the host while no kernel runs.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Mapping {
+    /// Odd while in use; grows with each mapping of this entry.
+    pub generation: DeviceWord,
+    /// The file's index in the file table.
+    pub file: DeviceWord,
+    /// Whether lanes may store to its pages.
+    pub writable: DeviceWord,
+}
+
+/// What a [`Cache`] is made of. Whoever has one can do nothing with it but to read it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct CacheParts {
+    /// `set_count` sets.
+    pub sets: *const Set,
+    /// [`WAYS`] frames for each set.
+    pub frames: *const Frame,
+    /// [`MAPPINGS`] entries, or none where `set_count` is 0.
+    pub mappings: *const Mapping,
+    /// Address of the first frame's bytes; 0 in a view that does not reach them.
+    pub memory: u64,
+    /// Sets; 0 for a session without a cache.
+    pub set_count: u32,
+    /// Bytes of a page: a power of two.
+    pub page_bytes: u32,
+}
+
+/// The cache of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Cache {
+    parts: CacheParts,
+}
+
+impl core::ops::Deref for Cache {
+    type Target = CacheParts;
+
+    #[inline]
+    fn deref(&self) -> &CacheParts {
+        &self.parts
+    }
+}
+
+impl Cache {
+    /// The cache of these parts.
+    ///
+    /// # Safety
+    /// Every pointer is valid for as many items as its field says, and `memory` is 0 or the address of [`WAYS`] pages for each set, aligned to
+    /// 16 bytes, which nothing else uses, on every device that uses the cache, as long as that is used.
+    #[must_use]
+    pub const unsafe fn new(parts: CacheParts) -> Self {
+        Self { parts }
+    }
+}
+
+impl Cache {
+    /// The sets.
+    #[must_use]
+    pub const fn sets(&self) -> &[Set] {
+        // SAFETY:
+        // - valid for `set_count`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.parts.sets, self.parts.set_count as usize) }
+    }
+    /// The frames.
+    #[must_use]
+    pub const fn frames(&self) -> &[Frame] {
+        // SAFETY:
+        // - valid for `WAYS` of each set, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.parts.frames, (self.parts.set_count * WAYS) as usize) }
+    }
+    /// The mappings: none in a session without a cache.
+    #[must_use]
+    pub const fn mappings(&self) -> &[Mapping] {
+        let count = if self.parts.set_count == 0 { 0 } else { MAPPINGS };
+        // SAFETY:
+        // - valid for `MAPPINGS`, by the host's construction
+        unsafe { core::slice::from_raw_parts(self.parts.mappings, count as usize) }
+    }
+    /// A frame.
+    #[must_use]
+    pub const fn frame(&self, index: FrameIndex) -> &Frame {
+        &self.frames()[index.0 as usize]
+    }
+    /// The set of a frame.
+    #[must_use]
+    pub const fn set_of(&self, index: FrameIndex) -> &Set {
+        &self.sets()[(index.0 / WAYS) as usize]
+    }
+    /// The address of a frame's bytes.
+    #[must_use]
+    pub const fn address(&self, index: FrameIndex) -> u64 {
+        self.parts.memory + index.0 as u64 * self.parts.page_bytes as u64
+    }
+    /// The set in which a page has its place: neighbouring pages of a file have different ones (Fibonacci hashing).
+    const fn place(&self, key: Key) -> u32 {
+        let mixed = key.word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((mixed * self.parts.set_count as u64) >> 32) as u32
+    }
+    fn frames_of(&self, place: u32) -> impl Iterator<Item = (FrameIndex, &Frame)> {
+        (place * WAYS..(place + 1) * WAYS).map(|index| (FrameIndex(index), self.frame(FrameIndex(index))))
+    }
+
+    /// Looks for a page and pins it for `lanes` lanes. One lane. Waits for nothing.
+    pub fn find(&self, key: Key, lanes: u32) -> Found {
+        let place = self.place(key);
+        for (index, frame) in self.frames_of(place) {
+            if frame.key() != key.word() {
+                continue;
+            }
+            match frame.pin(key, lanes) {
+                Pinned::Yes => {
+                    self.sets()[place as usize].hits.count(u64::from(lanes));
+                    return Found::Pinned(index);
+                }
+                Pinned::InTransit => return Found::InTransit,
+                Pinned::Other => {}
+            }
+        }
+        Found::Absent
+    }
+
+    /// Counts a wait for a page.
+    pub fn count_wait(&self, key: Key) {
+        self.sets()[self.place(key) as usize].waits.count(1);
+    }
+
+    /// Finds a frame for a page that was absent. One lane. Waits for nothing ([R-CACHE-3]).
+    pub fn begin(&self, key: Key) -> Begun {
+        let place = self.place(key);
+        let set = &self.sets()[place as usize];
+        if !set.lock.try_take() {
+            return Begun::Later;
+        }
+        let begun = self.begin_locked(key, place, set);
+        set.lock.release();
+        match begun {
+            Begun::Fill(_) => set.misses.count(1),
+            Begun::Write(_) => set.write_backs.count(1),
+            Begun::Present | Begun::Later => {}
+        }
+        begun
+    }
+    /// [`Cache::begin`], with the set's lock.
+    fn begin_locked(&self, key: Key, place: u32, set: &Set) -> Begun {
+        if self.frames_of(place).any(|(_, frame)| frame.key() == key.word()) {
+            return Begun::Present;
+        }
+        let mut dirty = None;
+        // Twice round the clock: what was used lately is spared once.
+        for step in 0..2 * WAYS {
+            // ORDERING: relaxed: under the lock.
+            let hand = set.hand.peek();
+            set.hand.set((hand + 1) % WAYS);
+            let index = FrameIndex(place * WAYS + hand);
+            match self.frame(index).consider(key, step < WAYS) {
+                Victim::Taken { evicted } => {
+                    if evicted {
+                        set.evictions.count(1);
+                    }
+                    return Begun::Fill(index);
+                }
+                Victim::Dirty => dirty = dirty.or(Some(index)),
+                Victim::No => {}
+            }
+        }
+        let Some(index) = dirty else { return Begun::Later };
+        let frame = self.frame(index);
+        if !frame.pin_victim() {
+            return Begun::Later;
+        }
+        if frame.begin_write() == Write::Begun {
+            return Begun::Write(index);
+        }
+        frame.unpin(1);
+        Begun::Later
+    }
+
+    /// Makes a pin of the caller's a guard, which it may keep whatever it waits for; whether it is one now, or the set's lock was busy. One
+    /// lane. Waits for nothing ([R-CACHE-5]).
+    pub fn guard(&self, index: FrameIndex) -> Guarded {
+        let frame = self.frame(index);
+        let joined = frame.join_guards();
+        if joined == Joined::Full {
+            return Guarded::Full;
+        }
+        if joined == Joined::First {
+            let set = self.set_of(index);
+            if !set.lock.try_take() {
+                return Guarded::Later;
+            }
+            let others = self.frames_of(index.0 / WAYS).filter(|(other, _)| *other != index);
+            let guarded = others.filter(|(_, other)| other.seen().guards() > 0).count();
+            let fits = guarded + 1 < WAYS as usize;
+            if fits {
+                frame.add_guard();
+            }
+            set.lock.release();
+            if !fits {
+                return Guarded::Full;
+            }
+        }
+        frame.unpin(1);
+        Guarded::Yes
+    }
+
+    /// Ends what lanes that are gone had begun. No kernel runs.
+    pub fn let_go(&self) {
+        for set in self.sets() {
+            set.lock.reset();
+        }
+        for frame in self.frames() {
+            frame.let_go();
+        }
+    }
+    /// Forgets the pages of a mapping. No kernel runs.
+    pub fn forget(&self, mapping: u32) {
+        for frame in self.frames() {
+            if Key::from_word(frame.key()).is_some_and(|key| key.mapping() == mapping) {
+                frame.forget();
+            }
+        }
+    }
+}
+
+/// The result of [`Cache::guard`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a guard that is dropped keeps the page for ever"]
+pub enum Guarded {
+    /// The pin is a guard now.
+    Yes,
+    /// The set has as many guarded frames as it may have, or the frame as many guards. The pin is still one.
+    Full,
+    /// The set's lock was busy. The pin is still one.
+    Later,
+}

@@ -1,0 +1,56 @@
+//! Pages of files in device memory: the rules of [`cache`](crate::cache), whose states these are.
+//!
+//! **R-CACHE-1** *A page is in one frame at most.* A frame gets a key under the lock of its set alone, by a lane that has seen there that no frame
+//! of the set has it. A page's set follows from its key. A key stays from FILLING until the frame is another's or EMPTY.
+//!
+//! **R-CACHE-2** *Only what nobody uses goes.* A frame leaves READY under its set's lock, by one exchange of the very word that was seen: READY,
+//! no pin, no guard, neither DIRTY nor WRITING. A lane that pins adds first and looks afterwards: it finds READY and the page's key in what it
+//! added to, or takes its pin back and touches nothing. Such a stray pin delays an exchange, and changes nothing else.
+//!
+//! **R-CACHE-3** *The holder of a set's lock waits for nothing*, and nobody waits for the lock: it is tried for, and a lane that fails drains,
+//! naps and begins anew, as after every other look in vain.
+//!
+//! **R-CACHE-4** *Nobody waits for a page while it holds what the page may need.* A lane holds, while it waits for a page, no pin, no frame that
+//! is FILLING and none that is WRITING. It first ends what it has begun: it brings or writes what it took, waiting for the kernel alone
+//! ([L-PROGRESS a] to [L-PROGRESS c]), then uses and unpins what it has pinned, and then looks again. The lanes of a warp that miss
+//! together go through these steps together.
+//!
+//! **R-CACHE-5** *A guard may be kept over a wait, and a set has one frame without.* A guard is a pin that its lane keeps: of a slice, or of the page
+//! that a view remembers. The first guard of a frame is added under the set's lock, where fewer than `WAYS − 1` other frames of the set have
+//! any; a further one by an exchange that finds one. Ending one needs no lock. So at most `WAYS − 1` frames of a set are guarded.
+//! One more is refused, never waited for: `EBUSY` for a slice; a view that cannot remember a page looks for it at each access.
+//! So is one more of a frame that has 2²³ − 1 of them, which a kernel that forgets its slices reaches.
+//! Whatever its pages, a session may have `WAYS − 1` distinct ones guarded.
+//!
+//! **R-CACHE-6** *What was stored is written, or still marked.* A lane that stores marks the page DIRTY after its stores, while it has it pinned or
+//! guarded. Who writes a page takes the mark first, and copies then: what it copies has every store whose mark it took, and a later store's
+//! mark stays. One lane writes a page at a time (WRITING), so that an older content never comes after a newer one. Where the write fails,
+//! the mark is set again.
+//!
+//! **R-CACHE-7** *A flush waits for the writes of others.* It writes each page of its mapping that it finds DIRTY. Where it finds WRITING it looks
+//! again until that is over: what the other copied had its stores, or the mark is there.
+//!
+//! # Proofs
+//!
+//! **P-CACHE-READ** *A lane that has pinned a page reads that page.* Its addition found READY, so it acquired what `filled` released: the bytes, the
+//! length and the key. Its pin stands in the word, so no exchange of [R-CACHE-2] succeeds before it is taken off, and that is a release which
+//! the evictor acquires. So whoever overwrites the frame does so after the lane's last look. `loom_cache`: `read_or_evict`.
+//!
+//! **P-CACHE-ONCE** *A page is brought by one lane at a time.* Keys are set under one lock, after a look at all frames that could have the key
+//! ([R-CACHE-1]). A look may find the key of a frame whose fill has just failed: then the lane looks again. It cannot miss one, since only
+//! holders of the lock set keys. `loom_cache`: `one_brings`.
+//!
+//! **P-CACHE-STORE** *No store is lost.* Mark and take are changes of one word. If the mark comes before the take, the take acquires the store, and
+//! the copy has it. Otherwise the mark is there after the take, and with it the page cannot go ([R-CACHE-2]). `loom_cache`: `store_and_write`.
+//!
+//! **P-CACHE-PROGRESS** *A page comes, or an error.* A lane that waits for a page finds one of these:
+//!
+//! - The page in transit, or a frame that is FILLING or WRITING. Its lane waits for the kernel alone ([R-CACHE-4]), and the page is READY or the
+//!   frame EMPTY soon, whether or not any other warp runs.
+//! - Every frame of the set pinned or guarded. One at least is not guarded ([R-CACHE-5]). Its pins are of lanes that wait for no page, or are
+//!   stray, so they end. Then the frame is EMPTY, clean, or dirty: the lane takes it, or writes it and begins again. Where that write fails, its
+//!   error is the lane's: no room can be had.
+//! - The set's lock busy: its holder waits for nothing.
+//!
+//! No lane of this list waits for another that waits for a page. So in every schedule some lane of those that wait goes on. A lane may be
+//! overtaken by others; nothing bounds how often, as with slots. `loom_cache`: `guards_leave_room`.

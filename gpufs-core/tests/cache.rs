@@ -1,0 +1,250 @@
+//! The cache of pages against plain arrays, from a seed: warps that each take one step at a time, in any order, on few frames, over a system whose
+//! reads and writes may fail.
+#![cfg(not(loom))]
+#![expect(unsafe_code, reason = "a table of pointers")]
+
+use gpufs_core::cache::{
+    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Phase, Pinned, Set, WAYS, Write,
+};
+use proptest::prelude::*;
+
+/// Pages of the file: more than there are frames.
+const PAGES: usize = 60;
+const SETS: u32 = 2;
+
+/// What a warp is about. It holds a page only in the states that say so.
+#[derive(Clone, Copy, Debug)]
+enum Warp {
+    Idle,
+    Fills(FrameIndex, u64),
+    Pins(FrameIndex, u64),
+    Guards(FrameIndex, u64),
+    /// What it has copied, and whether it does so to get the frame.
+    Writes(FrameIndex, u64, u64),
+}
+
+/// The cache, what its frames hold, the file, and what both together should be.
+struct World {
+    sets: Vec<Set>,
+    frames: Vec<Frame>,
+    bytes: Vec<u64>,
+    file: Vec<u64>,
+    model: Vec<u64>,
+    warps: Vec<Warp>,
+}
+
+impl World {
+    fn new(warps: usize) -> Self {
+        let count = (SETS * WAYS) as usize;
+        Self {
+            sets: (0..SETS).map(|_| Set::default()).collect(),
+            frames: (0..count).map(|_| Frame::default()).collect(),
+            bytes: vec![0; count],
+            file: (0..PAGES as u64).collect(),
+            model: (0..PAGES as u64).collect(),
+            warps: vec![Warp::Idle; warps],
+        }
+    }
+    fn cache(&self) -> Cache {
+        // SAFETY:
+        // - the tables are longer-lived than what is made here, and there are no mappings and no memory
+        unsafe {
+            Cache::new(CacheParts {
+                sets: self.sets.as_ptr(),
+                frames: self.frames.as_ptr(),
+                mappings: std::ptr::null(),
+                memory: 0,
+                set_count: SETS,
+                page_bytes: 4096,
+            })
+        }
+    }
+    /// One step of a warp. `choice` chooses among those that it may take, `page` the page that it wants, `fails` whether the system refuses.
+    fn step(&mut self, warp: usize, choice: u8, page: u64, fails: bool) {
+        let cache = self.cache();
+        let next = match self.warps[warp] {
+            Warp::Idle => self.wants(&cache, page),
+            Warp::Fills(index, page) if fails => {
+                cache.frame(index).failed();
+                assert_ne!(cache.frame(index).key(), key(page).word());
+                Warp::Idle
+            }
+            Warp::Fills(index, page) => {
+                self.bytes[index.0 as usize] = self.file[page as usize];
+                cache.frame(index).filled(4096, 1);
+                Warp::Pins(index, page)
+            }
+            Warp::Pins(index, page) => {
+                self.reads(index, page);
+                let frame = cache.frame(index);
+                match choice % 4 {
+                    0 => {
+                        let value = u64::from(choice) << 32 | page;
+                        self.bytes[index.0 as usize] = value;
+                        self.model[page as usize] = value;
+                        frame.stored();
+                        Warp::Pins(index, page)
+                    }
+                    1 => match cache.guard(index) {
+                        Guarded::Yes => Warp::Guards(index, page),
+                        Guarded::Full => Warp::Pins(index, page),
+                        Guarded::Later => panic!("nobody has the lock between two steps"),
+                    },
+                    2 => match frame.begin_write() {
+                        Write::Begun => Warp::Writes(index, page, self.bytes[index.0 as usize]),
+                        Write::Clean | Write::Elsewhere => Warp::Pins(index, page),
+                    },
+                    _ => {
+                        frame.unpin(1);
+                        Warp::Idle
+                    }
+                }
+            }
+            Warp::Guards(index, page) => {
+                self.reads(index, page);
+                if choice.is_multiple_of(3) {
+                    cache.frame(index).unguard();
+                    Warp::Idle
+                } else {
+                    Warp::Guards(index, page)
+                }
+            }
+            Warp::Writes(index, page, copied) => {
+                if !fails {
+                    self.file[page as usize] = copied;
+                }
+                cache.frame(index).end_write(!fails);
+                cache.frame(index).unpin(1);
+                Warp::Idle
+            }
+        };
+        self.warps[warp] = next;
+        self.check(&cache);
+    }
+    fn wants(&self, cache: &Cache, page: u64) -> Warp {
+        match cache.find(key(page), 1) {
+            Found::Pinned(index) => Warp::Pins(index, page),
+            Found::InTransit => Warp::Idle,
+            Found::Absent => match cache.begin(key(page)) {
+                Begun::Fill(index) => Warp::Fills(index, page),
+                Begun::Write(index) => {
+                    let other = Key::from_word(cache.frame(index).key()).unwrap().page();
+                    Warp::Writes(index, other, self.bytes[index.0 as usize])
+                }
+                Begun::Present => panic!("nobody begins it between two steps"),
+                Begun::Later => {
+                    // [P-CACHE-PROGRESS]: then some warp that waits for no page uses a frame without a guard.
+                    assert!(
+                        self.warps
+                            .iter()
+                            .any(|warp| matches!(warp, Warp::Fills(..) | Warp::Pins(..) | Warp::Writes(..))),
+                        "no frame, and nobody to wait for"
+                    );
+                    Warp::Idle
+                }
+            },
+        }
+    }
+    fn reads(&self, index: FrameIndex, page: u64) {
+        assert_eq!(self.bytes[index.0 as usize], self.model[page as usize], "page {page} in frame {index:?}");
+    }
+    fn check(&self, cache: &Cache) {
+        let mut keys: Vec<u64> = self.frames.iter().map(Frame::key).filter(|key| *key != 0).collect();
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "[R-CACHE-1]");
+        for set in self.frames.chunks(WAYS as usize) {
+            let guarded = set.iter().filter(|frame| frame.seen().guards() > 0).count();
+            assert!(guarded < WAYS as usize, "[R-CACHE-5]");
+        }
+        for (index, frame) in (0..).zip(&self.frames) {
+            let count = |of: fn(&Warp) -> Option<FrameIndex>| {
+                self.warps.iter().filter(|warp| of(warp) == Some(FrameIndex(index))).count() as u64
+            };
+            let pins = count(|warp| match warp {
+                Warp::Pins(frame, _) | Warp::Writes(frame, ..) => Some(*frame),
+                _ => None,
+            });
+            let guards = count(|warp| if let Warp::Guards(frame, _) = warp { Some(*frame) } else { None });
+            assert_eq!((frame.seen().pins(), frame.seen().guards()), (pins, guards));
+        }
+        for page in 0..PAGES {
+            let held = self
+                .frames
+                .iter()
+                .find(|frame| frame.key() == key(page as u64).word() && frame.seen().phase() == Phase::Ready);
+            let kept = held.is_some_and(|frame| frame.seen().is_dirty() || frame.seen().is_writing());
+            assert!(kept || self.file[page] == self.model[page], "[R-CACHE-6]: page {page} is lost");
+        }
+        assert_eq!(cache.frames().len(), self.frames.len());
+    }
+}
+
+fn key(page: u64) -> Key {
+    Key::new(3, page).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn warps_find_what_others_stored(
+        warps in 1..20_usize,
+        steps in prop::collection::vec((any::<usize>(), any::<u8>(), 0..PAGES as u64, 0..8_u8), 1..600),
+    ) {
+        let mut world = World::new(warps);
+        for (warp, choice, page, chance) in steps {
+            world.step(warp % warps, choice, page, chance == 0);
+        }
+        // The warps are gone, and the host writes what they left.
+        let cache = world.cache();
+        cache.let_go();
+        for (index, frame) in world.frames.iter().enumerate() {
+            let seen = frame.seen();
+            prop_assert_eq!((seen.pins(), seen.guards(), seen.is_writing()), (0, 0, false));
+            if frame.seen().is_dirty() {
+                let page = Key::from_word(frame.key()).unwrap().page();
+                world.file[page as usize] = world.bytes[index];
+            }
+        }
+        prop_assert_eq!(&world.file, &world.model);
+        cache.forget(3);
+        prop_assert!(world.frames.iter().all(|frame| frame.key() == 0));
+    }
+}
+
+#[test]
+fn any_seven_pages_may_be_kept() {
+    let world = World::new(0);
+    let cache = world.cache();
+    let mut kept = Vec::new();
+    let mut refused = 0;
+    for page in 0..PAGES as u64 {
+        let frame = match cache.begin(key(page)) {
+            Begun::Fill(frame) => frame,
+            other => panic!("one frame of a set is free, or clean: {other:?}"),
+        };
+        cache.frame(frame).filled(4096, 1);
+        match cache.guard(frame) {
+            Guarded::Yes => kept.push((frame, page)),
+            Guarded::Full => {
+                refused += 1;
+                cache.frame(frame).unpin(1);
+            }
+            Guarded::Later => panic!("nobody has the lock"),
+        }
+        assert!(refused == 0 || kept.len() >= WAYS as usize - 1, "refused with {} kept", kept.len());
+    }
+    assert_eq!(kept.len() as u32, SETS * (WAYS - 1));
+    for (frame, page) in kept {
+        assert_eq!(cache.frame(frame).pin(key(page), 1), Pinned::Yes, "what is kept stays");
+    }
+}
+
+#[test]
+fn a_key_is_what_it_was_made_of() {
+    for (mapping, page) in [(0, 0), (0, (1 << 40) - 1), (255, 77)] {
+        let key = Key::new(mapping, page).unwrap();
+        assert_eq!((key.mapping(), key.page()), (mapping, page));
+        assert_eq!(Key::from_word(key.word()), Some(key));
+    }
+    assert_eq!(Key::new(0, 1 << 40), None);
+    assert_eq!(Key::from_word(0), None);
+}

@@ -1,0 +1,263 @@
+//! Pages that warps find, bring, store to, write and evict, explored by loom ([P-CACHE-READ] to [P-CACHE-PROGRESS]).
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p gpufs-core --test loom_cache --release`
+//!
+//! Bounded as `loom.rs` is. One set of two frames. In the place of a frame's bytes stands a cell that loom watches; a read-only page's content is
+//! its key, and that of the page that is stored to is a word, as lanes see it. The steps are those of a warp of one.
+//!
+//! Tried by hand, one at a time:
+//!
+//! | mutation | models that catch it |
+//! |---|---|
+//! | `unpin` is relaxed | `read_or_evict` |
+//! | the evictor does not look at pins | `read_or_evict` |
+//! | `filled` is relaxed | `one_brings` |
+//! | begun without a look under the lock | `one_brings` |
+//! | the mark is set before the store | `store_and_write` |
+//! | the mark is taken after the copy | `store_and_write` |
+//! | guarded without a look at the others | `guards_leave_room` |
+#![cfg(loom)]
+#![expect(unsafe_code, reason = "a table of pointers, and the cells")]
+
+mod rig;
+
+use gpufs_core::cache::{Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Set, WAYS, Write};
+use gpufs_core::word::DeviceWord64;
+use loom::cell::UnsafeCell;
+use loom::thread;
+use rig::models::{explore, spawn};
+
+struct World {
+    _set: Box<Set>,
+    _frames: Vec<Frame>,
+    cache: Cache,
+    /// What is in the frames.
+    bytes: Vec<UnsafeCell<u64>>,
+    /// The page that is stored to: what lanes see, and what the file has.
+    page: DeviceWord64,
+    file: DeviceWord64,
+    /// Times that a page was brought.
+    brought: DeviceWord64,
+}
+
+// SAFETY:
+// - the table's pointers are to what the world owns, which is shared by design; loom finds where the cells are not
+unsafe impl Send for World {}
+// SAFETY:
+// - as for `Send`
+unsafe impl Sync for World {}
+
+fn key(page: u64) -> Key {
+    Key::new(0, page).unwrap()
+}
+
+impl World {
+    /// Frames that hold these pages.
+    fn of(pages: &[u64]) -> Self {
+        let set = Box::<Set>::default();
+        let frames: Vec<Frame> = (0..WAYS).map(|_| Frame::default()).collect();
+        // SAFETY:
+        // - both outlive the cache, which has no mappings and no memory
+        let cache = unsafe {
+            Cache::new(CacheParts {
+                sets: &raw const *set,
+                frames: frames.as_ptr(),
+                mappings: std::ptr::null(),
+                memory: 0,
+                set_count: 1,
+                page_bytes: 4096,
+            })
+        };
+        let world = Self {
+            _set: set,
+            _frames: frames,
+            cache,
+            bytes: (0..WAYS).map(|_| UnsafeCell::new(0)).collect(),
+            page: DeviceWord64::new(0),
+            file: DeviceWord64::new(0),
+            brought: DeviceWord64::new(0),
+        };
+        for page in pages {
+            let frame = world.reach(*page);
+            world.cache.frame(frame).unpin(1);
+            // Nothing is spared in the first round.
+            world.cache.frame(frame).let_go();
+        }
+        world
+    }
+    /// Brings a page into its frame.
+    fn fill(&self, frame: FrameIndex, page: u64) {
+        // SAFETY:
+        // - the frame is the caller's, or loom says so
+        self.bytes[frame.0 as usize].with_mut(|bytes| unsafe { *bytes = key(page).word() });
+        self.brought.count(1);
+        self.cache.frame(frame).filled(4096, 1);
+    }
+    /// A lane's way to a page: its frame, pinned.
+    fn reach(&self, page: u64) -> FrameIndex {
+        loop {
+            match self.cache.find(key(page), 1) {
+                Found::Pinned(frame) => return frame,
+                Found::InTransit => thread::yield_now(),
+                Found::Absent => match self.cache.begin(key(page)) {
+                    Begun::Fill(frame) => {
+                        self.fill(frame, page);
+                        return frame;
+                    }
+                    Begun::Write(victim) => {
+                        self.write(victim);
+                        self.cache.frame(victim).unpin(1);
+                    }
+                    Begun::Present | Begun::Later => thread::yield_now(),
+                },
+            }
+        }
+    }
+    fn read(&self, page: u64) {
+        let frame = self.reach(page);
+        // SAFETY:
+        // - pinned, or loom says so
+        let found = self.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
+        assert_eq!(found, key(page).word(), "another page's bytes");
+        self.cache.frame(frame).unpin(1);
+    }
+    /// Writes a page that the caller has begun to write.
+    fn write(&self, frame: FrameIndex) {
+        self.file.set(self.page.peek());
+        self.cache.frame(frame).end_write(true);
+    }
+    fn store(&self, page: u64, value: u64) {
+        let frame = self.reach(page);
+        self.page.set(value);
+        self.cache.frame(frame).stored();
+        self.cache.frame(frame).unpin(1);
+    }
+    /// A lane's flush of a page that is in the cache.
+    fn flush(&self, page: u64) {
+        let frame = self.reach(page);
+        loop {
+            match self.cache.frame(frame).begin_write() {
+                Write::Begun => self.write(frame),
+                Write::Clean => break,
+                Write::Elsewhere => thread::yield_now(),
+            }
+        }
+        self.cache.frame(frame).unpin(1);
+    }
+}
+
+#[test]
+fn one_brings() {
+    explore(
+        2,
+        || World::of(&[]),
+        |world| {
+            let other = spawn(world, |world| world.read(1));
+            world.read(1);
+            other.join().unwrap();
+            assert_eq!(world.brought.peek(), 1, "a page in two frames");
+        },
+    );
+}
+
+#[test]
+fn read_or_evict() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let other = spawn(world, |world| world.read(3));
+            world.read(1);
+            world.read(2);
+            other.join().unwrap();
+            for frame in world.cache.frames() {
+                assert_eq!((frame.seen().pins(), frame.seen().guards()), (0, 0));
+            }
+        },
+    );
+}
+
+#[test]
+fn store_and_write() {
+    explore(
+        2,
+        || World::of(&[1]),
+        |world| {
+            let other = spawn(world, |world| world.flush(1));
+            world.store(1, 7);
+            world.flush(1);
+            assert_eq!(world.file.peek(), 7, "a flush returned without a store before it");
+            other.join().unwrap();
+            assert_eq!(world.file.peek(), 7, "an older content came later");
+        },
+    );
+}
+
+#[test]
+fn a_store_goes_before_its_page_does() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let other = spawn(world, |world| {
+                world.read(3);
+                world.read(2);
+            });
+            world.store(1, 7);
+            other.join().unwrap();
+            let held = world.cache.frames().iter().any(|frame| frame.key() == key(1).word());
+            let dirty = world.cache.frames().iter().any(|frame| frame.seen().is_dirty());
+            assert!(world.file.peek() == 7 || (held && dirty), "a page went with its stores");
+        },
+    );
+}
+
+#[test]
+fn guards_leave_room() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let guard = |world: &World, page| {
+                let frame = world.reach(page);
+                let guarded = loop {
+                    match world.cache.guard(frame) {
+                        Guarded::Later => thread::yield_now(),
+                        guarded => break guarded,
+                    }
+                };
+                // Whoever keeps a page may ask for any other.
+                world.read(3);
+                match guarded {
+                    Guarded::Yes => world.cache.frame(frame).unguard(),
+                    _ => world.cache.frame(frame).unpin(1),
+                }
+                guarded
+            };
+            // Both hold theirs at once, unless one is refused.
+            let other = spawn(world, |world| {
+                let frame = world.reach(2);
+                let guarded = world.cache.guard(frame);
+                if guarded != Guarded::Yes {
+                    world.cache.frame(frame).unpin(1);
+                }
+                guarded
+            });
+            let frame = world.reach(1);
+            let mine = world.cache.guard(frame);
+            if mine != Guarded::Yes {
+                world.cache.frame(frame).unpin(1);
+            }
+            let theirs = other.join().unwrap();
+            assert!(mine != Guarded::Yes || theirs != Guarded::Yes, "every frame of a set is guarded");
+            assert!(mine != Guarded::Full || theirs == Guarded::Yes, "refused without a reason");
+            let guarded = world.cache.frames().iter().filter(|frame| frame.seen().guards() > 0).count();
+            assert!(guarded <= 1);
+            if guarded == 0 {
+                let _ = guard(world, 1);
+            } else {
+                world.read(3);
+            }
+        },
+    );
+}

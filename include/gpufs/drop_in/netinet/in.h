@@ -1,0 +1,7 @@
+/* Found in the place of a C library's <netinet/in.h>: see <gpufs/drop_in.h>. */
+#pragma GCC system_header
+#if !defined(__NVPTX__) && !defined(__AMDGCN__) || defined(__CUDACC__) || defined(__HIP__)
+#include_next <netinet/in.h>
+#else
+#include <gpufs/standard/netinet/in.h>
+#endif

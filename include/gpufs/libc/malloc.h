@@ -1,0 +1,2 @@
+/* The old name of what <stdlib.h> declares of memory, on a GPU. */
+#include <stdlib.h>

@@ -1,0 +1,78 @@
+//! Files as arrays: programs of many threads on few frames, and scans.
+
+use std::fs::File;
+use std::io::Write;
+
+use gpufs_host::{Builder, Grid, Session};
+use gpufs_test_kernels::{OWN, elements_after, view_programs, view_scan};
+
+use super::super::harness::Harness;
+use super::super::{Bench, Outcome};
+use crate::{MODES, Scratch, setting, skip, small};
+
+/// Runs in sessions of each mode with caches of so many frames of 4 KiB and of one larger.
+fn in_each_mode(bench: &Bench, case: &str, frames: usize, mut run: impl FnMut(&mut Harness)) {
+    for mode in MODES {
+        for (builder, page) in [(small as fn() -> Builder, 4 << 10), (Session::builder, 16 << 10)] {
+            match bench.try_open(builder().mode(mode).cache(frames * page as usize).cache_page(page)) {
+                Ok(mut harness) => run(&mut harness),
+                Err(refused) => skip(&format!("{case} in {mode}"), refused),
+            }
+        }
+    }
+}
+
+/// Every thread reads, stores to, adds to and flushes its own elements of pages that all share; then the file is what plain arrays say.
+pub fn programs_on_few_frames(bench: &Bench) -> Outcome {
+    let seed = setting("GPUFS_SEED", 1);
+    let rounds = 50 * bench.scale;
+    in_each_mode(bench, "programs_on_few_frames", 16, |harness| {
+        let scratch = Scratch::new("view-programs");
+        let grid = Grid { blocks: bench.sized(4, 32), threads: 64 };
+        let threads = u64::from(grid.blocks * grid.threads);
+        let count = threads as usize * OWN + 1;
+        std::fs::write(scratch.path("file"), vec![0; count * 8]).unwrap();
+        let file = File::options().read(true).write(true).open(scratch.path("file")).unwrap();
+        let map = harness.session.map_mut(file).unwrap();
+        let report = harness.report();
+        let arguments = view_programs::Arguments { map, seed, rounds, report: report.handle() };
+        harness.session.start::<view_programs::Entry>(grid, arguments).unwrap();
+        harness.synchronize().unwrap();
+        harness.check(&report);
+        let content = std::fs::read(scratch.path("file")).unwrap();
+        let element =
+            |at: usize| u64::from_le_bytes(content[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
+        for thread in 0..threads {
+            for (own, wanted) in elements_after(thread, seed, rounds).into_iter().enumerate() {
+                let at = own * threads as usize + thread as usize;
+                assert_eq!(element(at), wanted, "seed {seed}, thread {thread}, its element {own}");
+            }
+        }
+        assert_eq!(element(count - 1), threads);
+        let statistics = harness.session.cache_statistics();
+        assert!(statistics.write_backs > 0, "{statistics:?}");
+        harness.session.unmap_mut(map).unwrap();
+    });
+    Outcome::Passed
+}
+
+/// Threads scan a file that is larger than the cache, and look at elements anywhere.
+pub fn scans_of_a_larger_file(bench: &Bench) -> Outcome {
+    in_each_mode(bench, "scans_of_a_larger_file", 24, |harness| {
+        let scratch = Scratch::new("view-scan");
+        let count = 100 * 2048 + 9;
+        let content: Vec<u8> = (0..count).flat_map(u64::to_le_bytes).collect();
+        File::create(scratch.path("file")).unwrap().write_all(&content).unwrap();
+        let map = harness.session.map(File::open(scratch.path("file")).unwrap()).unwrap();
+        let report = harness.report();
+        let grid = Grid { blocks: bench.sized(2, 64), threads: 64 };
+        let arguments = view_scan::Arguments { map, count, each: 20, report: report.handle() };
+        harness.session.start::<view_scan::Entry>(grid, arguments).unwrap();
+        harness.synchronize().unwrap();
+        harness.check(&report);
+        let statistics = harness.session.cache_statistics();
+        assert!(statistics.misses >= 100 && statistics.evictions >= 76, "{statistics:?}");
+        harness.session.unmap(map).unwrap();
+    });
+    Outcome::Passed
+}

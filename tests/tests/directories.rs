@@ -1,0 +1,276 @@
+//! Directories that are read ahead: what the rings do for them, whose memory that takes, and what another lane's call does meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use gpufs_device::file::{Descriptor, O_DIRECTORY, O_RDONLY, Whence};
+use gpufs_device::service::{Directory, Dirent};
+use gpufs_device::{Errno, Fs};
+use gpufs_host::Session;
+use gpufs_host::ring::Mode;
+use gpufs_tests::{MODES, Scratch, c_path, each, once, skip, small, tables};
+
+/// A session in each mode that works here. In the end all memory of directories is free again.
+fn in_each_mode(test: impl Fn(&mut Session, Mode)) {
+    for mode in MODES {
+        match small().mode(mode).cpu() {
+            Ok(mut session) => {
+                test(&mut session, mode);
+                assert_eq!(free(&session), LISTINGS, "{mode}: memory of directories");
+            }
+            Err(refused) => skip(&mode.to_string(), refused),
+        }
+    }
+}
+
+/// Buffers for entries in a [`small`] session.
+const LISTINGS: u32 = 16;
+
+fn free(session: &Session) -> u32 {
+    tables(session).listings.free.free()
+}
+
+fn name_of(entry: &Dirent) -> String {
+    let name = std::ffi::CStr::from_bytes_until_nul(&entry.d_name).unwrap();
+    name.to_str().unwrap().to_owned()
+}
+
+fn names(fs: Fs, directory: Directory) -> Result<Vec<String>, Errno> {
+    let (mut entry, mut found) = (Dirent::default(), Vec::new());
+    while fs.readdir(directory, &mut entry)? {
+        found.push(name_of(&entry));
+    }
+    Ok(found)
+}
+
+fn folder(name: &str, files: usize) -> Scratch {
+    let scratch = Scratch::new(name);
+    for file in 0..files {
+        fs::write(scratch.path(&format!("file{file:04}")), "").unwrap();
+    }
+    scratch
+}
+
+fn operations(session: &Session) -> u64 {
+    session.statistics().total().operations
+}
+
+#[test]
+fn a_small_directory_takes_two_operations() {
+    let scratch = folder("two", 90);
+    let path = c_path(scratch.dir());
+    in_each_mode(|session, mode| {
+        for lanes in [1, 32] {
+            let before = operations(session);
+            let directory = once(session, |fs| fs.opendir(&path)).unwrap();
+            let read = each(session, lanes, |fs, _| names(fs, directory).unwrap().len());
+            assert_eq!(once(session, |fs| fs.closedir(directory)), Ok(()));
+            assert_eq!(read.iter().sum::<usize>(), 92, "{mode}: {lanes} lanes");
+            assert_eq!(operations(session) - before, 2, "{mode}: {lanes} lanes");
+        }
+    });
+}
+
+#[test]
+fn a_large_directory_is_read_in_larger_pieces() {
+    let scratch = folder("large", 2000);
+    let path = c_path(scratch.dir());
+    in_each_mode(|session, mode| {
+        let before = operations(session);
+        let found = once(session, |fs| {
+            let directory = fs.opendir(&path)?;
+            let found = names(fs, directory)?;
+            fs.closedir(directory)?;
+            Ok::<_, Errno>(found)
+        });
+        let found = found.unwrap();
+        assert_eq!(found.len(), 2002, "{mode}");
+        assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 2002, "{mode}");
+        // 32 bytes each and the place: one of 4 KiB, then pieces of 32 KiB.
+        assert!(operations(session) - before <= 6, "{mode}: {}", operations(session) - before);
+    });
+}
+
+/// Directories for which there is no memory are read all the same.
+#[test]
+fn more_directories_are_open_than_have_memory() {
+    let scratch = folder("many", 60);
+    let path = c_path(scratch.dir());
+    in_each_mode(|session, mode| {
+        let open: Vec<_> =
+            (0..LISTINGS + 4).map(|_| once(session, |fs| fs.opendir(&path)).unwrap()).collect();
+        assert_eq!(free(session), 0, "{mode}");
+        let mut each_of = Vec::new();
+        for directory in &open {
+            for lanes in [1, 32] {
+                let parts = each(session, lanes, |fs, _| names(fs, *directory).unwrap());
+                let found: BTreeSet<_> = parts.iter().flatten().cloned().collect();
+                assert_eq!((parts.iter().map(Vec::len).sum::<usize>(), found.len()), (62, 62), "{mode}");
+                assert_eq!(once(session, |fs| fs.rewinddir(*directory)), Ok(()));
+                each_of.push(found);
+            }
+        }
+        assert!(each_of.windows(2).all(|two| two[0] == two[1]), "{mode}");
+        for directory in open {
+            assert_eq!(once(session, |fs| fs.closedir(directory)), Ok(()));
+        }
+    });
+}
+
+#[test]
+fn a_place_that_was_told_is_found_again() {
+    let scratch = folder("places", 300);
+    let path = c_path(scratch.dir());
+    in_each_mode(|session, mode| {
+        let outcome = once(session, |fs| {
+            let directory = fs.opendir(&path)?;
+            let (mut entry, mut places) = (Dirent::default(), Vec::new());
+            loop {
+                let place = fs.telldir(directory)?;
+                if !fs.readdir(directory, &mut entry)? {
+                    break;
+                }
+                places.push((place, name_of(&entry)));
+            }
+            let mut wrong = 0;
+            let mut at = 1;
+            for _ in 0..1000 {
+                at = (at * 7919 + 13) % places.len();
+                fs.seekdir(directory, places[at].0)?;
+                wrong += usize::from(fs.telldir(directory)? != places[at].0);
+                // Some entries in a row, or none.
+                for place in places.iter().skip(at).take(at % 3) {
+                    let found = fs.readdir(directory, &mut entry)?;
+                    wrong += usize::from(!found || name_of(&entry) != place.1);
+                }
+            }
+            let negative = fs.seekdir(directory, -1);
+            fs.closedir(directory)?;
+            let closed = (fs.telldir(directory), fs.seekdir(directory, 0));
+            Ok::<_, Errno>((places.len(), wrong, negative, closed))
+        });
+        let closed = (Err(Errno::BADF), Err(Errno::BADF));
+        assert_eq!(outcome, Ok((302, 0, Err(Errno::INVAL), closed)), "{mode}");
+    });
+}
+
+/// `rewinddir` shows what has come since, also where nothing was read in between; a position set by `lseek` counts as one by `seekdir`.
+#[test]
+fn what_was_read_ahead_is_forgotten() {
+    in_each_mode(|session, mode| {
+        let scratch = folder(&format!("rewind-{mode}"), 3);
+        let path = c_path(scratch.dir());
+        let directory = once(session, |fs| fs.opendir(&path)).unwrap();
+        fs::write(scratch.path("later"), "").unwrap();
+        let has = |found: &[String]| found.iter().any(|name| name == "later");
+        assert!(!has(&once(session, |fs| names(fs, directory)).unwrap()), "{mode}: read ahead with the open");
+        once(session, |fs| fs.rewinddir(directory)).unwrap();
+        assert!(has(&once(session, |fs| names(fs, directory)).unwrap()), "{mode}");
+        let again = once(session, |fs| {
+            fs.lseek(directory.0, 0, Whence::Set)?;
+            names(fs, directory)
+        });
+        assert_eq!(again.unwrap().len(), 6, "{mode}");
+        assert_eq!(once(session, |fs| fs.closedir(directory)), Ok(()));
+    });
+}
+
+/// A directory that `open` opened, its copy by `dup`, and `dup2` onto one that is read.
+#[test]
+fn copies_of_a_directory_have_their_own_place() {
+    let (one, other) = (folder("copies", 10), folder("copies-other", 5));
+    let (path, other_path) = (c_path(one.dir()), c_path(other.dir()));
+    in_each_mode(|session, mode| {
+        let found = once(session, |fs| {
+            let plain = fs.open(&path, O_RDONLY | O_DIRECTORY, 0)?;
+            let mut entry = Dirent::default();
+            for _ in 0..4 {
+                fs.readdir(Directory(plain), &mut entry)?;
+            }
+            let copy = fs.dup(plain)?;
+            let (rest, of_copy) = (names(fs, Directory(plain))?, names(fs, Directory(copy))?);
+            let third = fs.opendir(&other_path)?;
+            fs.readdir(third, &mut entry)?;
+            fs.dup2(copy, third.0)?;
+            fs.rewinddir(third)?;
+            let replaced = names(fs, third)?;
+            for descriptor in [plain, copy, third.0] {
+                fs.close(descriptor)?;
+            }
+            Ok::<_, Errno>((rest.len(), of_copy == rest, replaced.len()))
+        });
+        assert_eq!(found, Ok((8, true, 12)), "{mode}");
+    });
+}
+
+/// One lane closes what others read, and opens another directory: nobody gets an entry of that, and the memory is whole.
+#[test]
+fn who_reads_what_is_closed_gets_its_entries_or_an_error() {
+    let (one, other) = (folder("closed", 200), Scratch::new("closed-other"));
+    for file in 0..200 {
+        fs::write(other.path(&format!("other{file}")), "").unwrap();
+    }
+    let (path, other_path) = (c_path(one.dir()), c_path(other.dir()));
+    in_each_mode(|session, mode| {
+        for round in 0..20 {
+            let directory = once(session, |fs| fs.opendir(&path)).unwrap();
+            let found = each(session, 96, |fs, lane| {
+                if lane == 40 {
+                    for _ in 0..round {
+                        std::thread::yield_now();
+                    }
+                    fs.closedir(directory).unwrap();
+                    let next = fs.opendir(&other_path).unwrap();
+                    return Ok((names(fs, next).unwrap(), Some(next)));
+                }
+                let (mut entry, mut found) = (Dirent::default(), Vec::new());
+                loop {
+                    match fs.readdir(directory, &mut entry) {
+                        Ok(true) => found.push(name_of(&entry)),
+                        Ok(false) | Err(Errno::BADF) => return Ok((found, None)),
+                        Err(errno) => return Err(errno),
+                    }
+                }
+            });
+            for (lane, outcome) in found.into_iter().enumerate() {
+                let (names, next) = outcome.unwrap();
+                // The number may be the other's by now, and then its entries are what it gives.
+                let known = |name: &String| {
+                    name.starts_with('.') || name.starts_with("file") || name.starts_with("other")
+                };
+                assert!(names.iter().all(known), "{mode}, lane {lane}: {names:?}");
+                if let Some(next) = next {
+                    assert_eq!(once(session, |fs| fs.closedir(next)), Ok(()));
+                }
+            }
+            assert_eq!(free(session), LISTINGS, "{mode}");
+        }
+    });
+}
+
+/// A failed open keeps nothing.
+#[test]
+fn what_does_not_open_takes_no_memory() {
+    let scratch = folder("fails", 1);
+    let file = scratch.c("file0000");
+    let long = std::ffi::CString::new("x".repeat(4096)).unwrap();
+    in_each_mode(|session, mode| {
+        let errors = once(session, |fs| {
+            [fs.opendir(&file), fs.opendir(c"/no/such"), fs.opendir(&long)].map(|opened| opened.map(drop))
+        });
+        assert_eq!(errors, [Errno::NOTDIR, Errno::NOENT, Errno::NAMETOOLONG].map(Err), "{mode}");
+        let full = once(session, |fs| {
+            let mut open = Vec::new();
+            let refused = loop {
+                match fs.opendir(c"/") {
+                    Ok(directory) => open.push(directory),
+                    Err(errno) => break errno,
+                }
+            };
+            open.into_iter().try_for_each(|directory| fs.closedir(directory)).unwrap();
+            refused
+        });
+        assert_eq!(full, Errno::MFILE, "{mode}");
+        assert_eq!(once(session, |fs| fs.closedir(Directory(Descriptor(60)))), Err(Errno::BADF));
+    });
+}
