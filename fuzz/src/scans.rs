@@ -32,7 +32,9 @@ pub fn scans(data: &[u8]) {
     if bytes.byte().is_multiple_of(4) {
         let case = Case::generate(&Random::of_bytes(bytes.rest()), false);
         let (ours, theirs) = (case.ours(), case.system());
-        assert_eq!(ours, theirs, "{:?} of {:?}", case.format, String::from_utf8_lossy(&case.text));
+        // As far as both tell: where the text's end was met, only one of them knows whether a number was out of range.
+        let text = String::from_utf8_lossy(&case.text);
+        assert!(ours.equals(&theirs), "{:?} of {text:?}: {ours:?}, and the system {theirs:?}", case.format);
         return;
     }
     any_bytes(bytes);
