@@ -17,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod cache;
 mod cost;
 mod cpu;
 mod cufile;
@@ -59,7 +60,7 @@ type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
 const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
-const SUBCOMMANDS: [Subcommand; 11] = [
+const SUBCOMMANDS: [Subcommand; 12] = [
     ("latency", latency::run),
     ("iops", iops::run),
     ("print", print::run),
@@ -70,6 +71,7 @@ const SUBCOMMANDS: [Subcommand; 11] = [
     ("paths", paths::run),
     ("async", pending::run),
     ("overlap", pending::overlap),
+    ("cache", cache::run),
     ("cpu-cost", cost::run),
 ];
 

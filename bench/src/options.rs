@@ -40,6 +40,7 @@ Measures gpufs on this machine. Beside each figure stands what else does the sam
   paths      stat of many files, open and close of each, and readdir, beside as many CPU threads as rings; in memory and in --dir
   async      one pread that is started and waited for, beside the call that waits; many in flight, beside the batches of warps
   overlap    reads beside work, in the ratios 4:1, 1:1 and 1:4, beside one after the other
+  cache      pages of files in device memory, beside plain arrays; misses beside pread, write-back beside pwrite; a table of which targets are met
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        all of these, in this order
   targets    the project's thirteen targets only, each beside its rival, and a table of which are met
@@ -64,6 +65,7 @@ What:
   --survives 0|1     whether output survives a fault of the GPU; default: the session's
   --sandbox 0|1      whether kernels are in a sandbox that has the folder for files, /dev/shm and /dev; default: 0
   --file-bytes N     bytes of the files that are read and written
+  --cache-bytes N    bytes of a cache whose pages stay; default: 4G on a GPU, 4M on a CPU
   --files N          files of paths, a hundred in each folder; default 100,000
   --memory N         most bytes in flight
 
@@ -98,6 +100,7 @@ pub(crate) struct Options {
     pub(crate) sandbox: bool,
     pub(crate) file_bytes: u64,
     pub(crate) files: Option<u64>,
+    pub(crate) cache_bytes: u64,
     pub(crate) memory: usize,
     pub(crate) quick: bool,
     pub(crate) effort: Effort,
@@ -140,6 +143,7 @@ struct Given {
     samples: Option<usize>,
     sample_ms: Option<u64>,
     file_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
     memory: Option<u64>,
 }
 
@@ -186,6 +190,7 @@ impl Options {
             sandbox: false,
             file_bytes: 0,
             files: None,
+            cache_bytes: 0,
             memory: 0,
             quick: false,
             effort: Effort { samples: 5, target: Duration::from_millis(300) },
@@ -232,6 +237,7 @@ impl Options {
             "sandbox" => self.sandbox = text()? != "0",
             "files" => self.files = Some(text()?.parse()?),
             "file-bytes" => given.file_bytes = Some(bytes(&text()?)?),
+            "cache-bytes" => given.cache_bytes = Some(bytes(&text()?)?),
             "memory" => given.memory = Some(bytes(&text()?)?),
             "samples" => given.samples = Some(text()?.parse()?),
             "sample-ms" => given.sample_ms = Some(text()?.parse()?),
@@ -272,6 +278,7 @@ impl Options {
         let quick = self.quick;
         let choose = |given: Option<u64>, short, long| given.unwrap_or(if quick { short } else { long });
         self.file_bytes = choose(given.file_bytes, quick_file, slow_file).max(64 << 10);
+        self.cache_bytes = given.cache_bytes.unwrap_or(if self.cuda { 4 << 30 } else { 4 << 20 });
         self.memory = usize::try_from(choose(given.memory, quick_memory, slow_memory).max(64 << 10))?;
         self.effort.samples = given.samples.unwrap_or(if plots { 3 } else { 5 }).max(1);
         self.effort.target = Duration::from_millis(choose(given.sample_ms, quick_ms, 300));

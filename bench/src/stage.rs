@@ -11,7 +11,7 @@ use gpufs_bench_kernels::{MOST_FILES, Supply, Times};
 use gpufs_core::kernel::{Kernel, Shared};
 use gpufs_core::session::FileIndex;
 use gpufs_device::kernel::FileHandle;
-use gpufs_host::{Grid, RegisteredBuffer, Sandbox, Session};
+use gpufs_host::{Builder, Grid, RegisteredBuffer, Sandbox, Session};
 
 use crate::failure::Failure;
 use crate::gpu::{DeviceBytes, Gpu};
@@ -52,7 +52,19 @@ pub(crate) struct Stage {
 impl Stage {
     /// Opens a session of `rings` rings.
     pub(crate) fn open(options: &Options, gpu: Option<&Gpu>, rings: u32) -> Result<Self, Failure> {
-        let mut builder = Session::builder().rings(rings).idle(IDLE);
+        Self::of(Session::builder(), options, gpu, rings)
+    }
+    /// Opens one that has a cache of so many bytes, in pages of so many.
+    pub(crate) fn open_cached(
+        options: &Options,
+        gpu: Option<&Gpu>,
+        rings: u32,
+        (bytes, page): (usize, u32),
+    ) -> Result<Self, Failure> {
+        Self::of(Session::builder().cache(bytes).cache_page(page), options, gpu, rings)
+    }
+    fn of(builder: Builder, options: &Options, gpu: Option<&Gpu>, rings: u32) -> Result<Self, Failure> {
+        let mut builder = builder.rings(rings).idle(IDLE);
         if let Some(entries) = options.ring_entries {
             builder = builder.ring_entries(entries);
         }

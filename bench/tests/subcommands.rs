@@ -111,6 +111,22 @@ fn paths() {
 }
 
 #[test]
+fn cache() {
+    let report = run("cache", &["--cache-bytes", "1M"]);
+    check(&report, "cache", &["gpufs", "rival"]);
+    let lines = report["targets"].as_array().expect("the table");
+    // Each with pages of 4 and of 64 KiB.
+    for (row, count) in [(1, 2), (2, 2), (3, 4), (4, 2), (5, 1), (6, 1), (7, 1)] {
+        let found = lines.iter().filter(|line| line["row"] == row && line["met"].is_null()).count();
+        assert!(
+            found == count || row == 7 && report["skips"].to_string().contains("row 7"),
+            "row {row}: {found}"
+        );
+    }
+    assert!(report["skips"].to_string().contains("row 10"));
+}
+
+#[test]
 fn cpu_cost() {
     let report = run("cpu-cost", &[]);
     check(&report, "cpu-cost", &["fact"]);

@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/grep_speed", "grep_speed"),
     ("tests/gpu/serve_speed", "serve_speed"),
     ("tests/gpu/turns", "turns"),
+    ("tests/gpu/views_speed", "views_speed"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),

@@ -1,4 +1,5 @@
-//! Kernels of the benchmark. What is measured is in `calls`; what it is measured against on a GPU, without gpufs, in `rivals`.
+//! Kernels of the benchmark. What is measured is in `calls` and, of views, in `cache`; what it is measured against on a GPU, without gpufs, in
+//! `rivals`.
 //!
 //! Kernels leave their times in memory that they share with the host, laid out as [`Times`] says. A warp's time is its own: the
 //! host takes the span from the first start to the last end, so that launching and translating a program do not count.
@@ -6,6 +7,7 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![expect(unsafe_code, reason = "memory shared with the host, at addresses that are arguments")]
 
+pub mod cache;
 pub mod calls;
 pub mod paths;
 pub mod pending;
