@@ -62,6 +62,8 @@ pub struct Scene {
     scratch: Scratch,
     /// `outside/canary`, open for reading and writing.
     pub canary: File,
+    /// `outside`, a directory.
+    pub folder: File,
     /// A pipe that holds a secret, and one that is empty.
     pub pipes: [(OwnedFd, OwnedFd); 2],
     /// Two connected sockets; a secret waits at the first.
@@ -164,6 +166,7 @@ impl Scene {
         let secret = format!("SECRET-{}-{}", std::process::id(), scratch.dir().display()).into_bytes();
         plant(&scratch, &secret);
         let canary = OpenOptions::new().read(true).write(true).open(scratch.path("outside/canary"));
+        let folder = File::open(scratch.path("outside"));
         let pipes = [pipe(), pipe()];
         // A pipe's buffer holds it.
         File::from(pipes[0].1.try_clone().expect("a descriptor"))
@@ -202,6 +205,7 @@ impl Scene {
         unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut how, libc::WEXITED | libc::WNOWAIT) };
         Self {
             canary: high(canary.expect("the canary")),
+            folder: high(folder.expect("the folder")),
             pipes,
             sockets,
             listeners,

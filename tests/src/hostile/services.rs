@@ -43,7 +43,7 @@ const SERVED: &[(&str, Entry)] = &[
     ("access outside", |w| Sqe::access(libc::AT_FDCWD, path(w), 0, 0)),
     ("getcwd", |w| Sqe::getcwd(w.area.base, 4096)),
     ("chdir", |w| Sqe::chdir(libc::AT_FDCWD, w.text(PATH, b"/\0"))),
-    ("fchdir to the host's directory", |w| Sqe::chdir(number(w), 0)),
+    ("fchdir to the host's directory", |w| Sqe::chdir(w.scene.folder.as_raw_fd(), 0)),
     ("umask", |_| Sqe::umask(0)),
     ("flock of the host's descriptor", |w| Sqe::flock(number(w), 2)),
     ("flags of the host's descriptor", |w| Sqe::add_status_flags(number(w), libc::O_APPEND.cast_unsigned())),
