@@ -73,7 +73,7 @@ impl Default for Builder {
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
-            staging_bytes: 16 << 20,
+            staging_bytes: 15 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
             blocks_per_stream: 16,
@@ -180,9 +180,9 @@ impl Builder {
         self.idle = idle;
         self
     }
-    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 16 MiB for calls and 40 MiB for
+    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 15 MiB for calls and 40 MiB for
     /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has an eighth of the
-    /// memory for calls: half for operations that are started and waited for later, half for the entries of directories.
+    /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;
@@ -406,7 +406,7 @@ impl Builder {
 
     /// Staging buffers of asynchronous operations ([R-ASYNC-5]), beside those of calls.
     pub(super) fn async_buffers(&self) -> u32 {
-        (self.staging_buffers() / 16).max(ASYNC_BUFFERS_MIN)
+        (self.staging_buffers() / 8).max(ASYNC_BUFFERS_MIN)
     }
 
     /// Buffers for entries of directories ([R-SERVE-9]), at most as many as directories can be open. A directory that finds none is read through
