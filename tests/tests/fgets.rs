@@ -100,7 +100,7 @@ fn lanes_that_call_together_get_what_the_model_says() {
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
     let mut opened = 0;
-    for seed in first..first + setting("GPUFS_SEQUENCES", 40) {
+    for seed in first..first + setting("GPUFS_SEQUENCES", 20) {
         let random = Random::new(seed);
         let width = random.pick(&[1, 32, 32, 64]);
         // So that lines are read ahead, mostly, or not.
@@ -213,7 +213,7 @@ fn a_grid_takes_every_line_once() {
     let scratch = Scratch::new("fgets-grid");
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
-    for seed in first..first + setting("GPUFS_SEQUENCES", 16) {
+    for seed in first..first + setting("GPUFS_SEQUENCES", 10) {
         let random = Random::new(seed);
         let width = random.pick(&[1, 32, 32, 64]);
         let most = if random.one_in(4) { 20_000 } else { 3000 };
@@ -302,7 +302,7 @@ fn other_calls_between_lines_lose_nothing() {
     let scratch = Scratch::new("fgets-mixed");
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
-    for seed in first..first + setting("GPUFS_SEQUENCES", 24) {
+    for seed in first..first + setting("GPUFS_SEQUENCES", 12) {
         let random = Random::new(seed);
         let width = random.pick(&[1, 32, 32, 64]);
         let text: String = (0..random.below(5000)).map(|line| format!("{line} of {seed}\n")).collect();

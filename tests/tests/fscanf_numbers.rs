@@ -203,7 +203,7 @@ fn lanes_that_call_together_read_as_the_c_library() {
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
     let mut opened = 0;
-    for seed in first..first + setting("GPUFS_SEQUENCES", 30) {
+    for seed in first..first + setting("GPUFS_SEQUENCES", 15) {
         let random = Random::new(seed);
         let width = random.pick(&[1, 32, 32, 64]);
         let reals = random.one_in(2);
@@ -332,7 +332,7 @@ fn other_calls_between_numbers_lose_nothing() {
     let scratch = Scratch::new("fscanf-mixed");
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
-    for seed in first..first + setting("GPUFS_SEQUENCES", 16) {
+    for seed in first..first + setting("GPUFS_SEQUENCES", 8) {
         let random = Random::new(seed);
         let width = random.pick(&[1, 32, 32, 64]);
         // No zeros and no signs: a number that other calls have taken bytes from prints as the rest of its bytes.

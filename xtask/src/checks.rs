@@ -215,10 +215,17 @@ fn hip_runtime() -> Vec<Report> {
 }
 
 /// Those that have `publish = true`, each built from what would be published of it and of those that it depends on.
+/// The crates that are published: what is packed. At night also built from what was packed.
 fn packages() -> Vec<Report> {
-    let command = "publish --dry-run --allow-dirty --target-dir target/packages -p gpufs-core -p gpufs-device -p gpufs-host -p gpufs-build \
-                   -p cargo-gpufs";
-    vec![step::run("packages", &mut cargo(command), minutes(30))]
+    vec![packed("packages", "--no-verify")]
+}
+
+fn packed(name: &'static str, option: &str) -> Report {
+    let command = format!(
+        "publish --dry-run --allow-dirty {option} --target-dir target/packages -p gpufs-core -p gpufs-device -p gpufs-host \
+         -p gpufs-build -p cargo-gpufs"
+    );
+    step::run(name, &mut cargo(&command), minutes(30))
 }
 
 fn miri() -> Vec<Report> {
@@ -252,6 +259,7 @@ fn long() -> Vec<Report> {
     let mut deeper = cargo(deeper);
     deeper.env("RUSTFLAGS", "--cfg loom").env("GPUFS_LOOM_SWITCHES", "1").env("GPUFS_LOOM_SECONDS", "300");
     vec![
+        packed("packages, and built", ""),
         step::run("loom, a switch more, five minutes a model", &mut deeper, minutes(300)),
         long("core, longer", "test -p gpufs-core --release --no-fail-fast", minutes(60)),
         long("formats in Rust, longer", "test -p gpufs-device --release --no-fail-fast", minutes(60)),
@@ -271,9 +279,9 @@ fn long() -> Vec<Report> {
             minutes(180),
         ),
         long(
-            "lines, 50,000 sequences",
-            "test -p gpufs-tests --release --test fgets -- --nocapture",
-            minutes(180),
+            "lines and numbers, 50,000 sequences",
+            "test -p gpufs-tests --release --test fgets --test fscanf_numbers -- --nocapture",
+            minutes(360),
         ),
     ]
 }

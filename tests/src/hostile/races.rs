@@ -20,7 +20,7 @@ const RACES: u64 = 18 * 4 * 2;
 
 /// How long a race is tried: as is asked for, but all of them together for no longer than `GPUFS_HOSTILE_RACES_S` seconds.
 fn duration() -> Duration {
-    let whole = crate::setting("GPUFS_HOSTILE_RACES_S", 100);
+    let whole = crate::setting("GPUFS_HOSTILE_RACES_S", 50);
     Duration::from_millis(crate::setting("GPUFS_HOSTILE_MS", 400).min(whole * 1000 / RACES))
 }
 
