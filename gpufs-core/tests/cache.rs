@@ -63,6 +63,15 @@ impl World {
     fn step(&mut self, warp: usize, choice: u8, page: u64, fails: bool) {
         let cache = self.cache();
         let next = match self.warps[warp] {
+            Warp::Idle if choice.is_multiple_of(5) => {
+                let found = cache.glance(key(page), |index, valid| (self.bytes[index.0 as usize], valid));
+                assert!(found.is_none_or(|found| found == (self.model[page as usize], 4096)), "page {page}");
+                Warp::Idle
+            }
+            Warp::Idle if choice % 5 == 1 => match cache.keep(key(page), 1) {
+                Some(index) => Warp::Guards(index, page),
+                None => Warp::Idle,
+            },
             Warp::Idle => self.wants(&cache, page),
             Warp::Fills(index, page) if fails => {
                 cache.frame(index).failed();
@@ -103,7 +112,7 @@ impl World {
             Warp::Guards(index, page) => {
                 self.reads(index, page);
                 if choice.is_multiple_of(3) {
-                    cache.frame(index).unguard();
+                    cache.frame(index).unguard(1);
                     Warp::Idle
                 } else {
                     Warp::Guards(index, page)
@@ -235,6 +244,29 @@ fn any_seven_pages_may_be_kept() {
     assert_eq!(kept.len() as u32, SETS * (WAYS - 1));
     for (frame, page) in kept {
         assert_eq!(cache.frame(frame).pin(key(page), 1), Pinned::Yes, "what is kept stays");
+    }
+}
+
+#[test]
+fn what_is_there_can_be_glanced_at_and_kept() {
+    let world = World::new(0);
+    let cache = world.cache();
+    for page in 0..u64::from(SETS) {
+        assert_eq!((cache.glance(key(page), |_, _| ()), cache.keep(key(page), 1)), (None, None));
+        let Begun::Fill(frame) = cache.begin(key(page)) else { panic!("every frame is free") };
+        assert_eq!(frame, cache.home(key(page)));
+        assert_eq!(cache.glance(key(page), |_, _| ()), None, "it is on its way");
+        assert_eq!(cache.keep(key(page), 1), None, "it is on its way");
+        cache.frame(frame).filled(100, 1);
+        assert_eq!(cache.glance(key(page), |index, valid| (index, valid)), Some((frame, 100)));
+        assert_eq!(cache.keep(key(page), 32), Some(frame));
+        assert_eq!(cache.keep(key(page), 2), Some(frame));
+        assert_eq!((cache.frame(frame).seen().guards(), cache.frame(frame).seen().pins()), (34, 1));
+        cache.frame(frame).unguard(34);
+        cache.frame(frame).unpin(1);
+        // Another comes while it is looked at.
+        let seen = cache.glance(key(page), |_, _| cache.forget(3));
+        assert_eq!(seen, None);
     }
 }
 

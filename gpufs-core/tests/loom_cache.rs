@@ -16,6 +16,11 @@
 //! | the mark is set before the store | `store_and_write` |
 //! | the mark is taken after the copy | `store_and_write` |
 //! | guarded without a look at the others | `guards_leave_room` |
+//! | kept without a look at the key under the lock | `kept_or_evicted` |
+//! | the edition does not end | `glance_or_evict` |
+//! | no fence behind its end | `glance_or_evict` |
+//! | no second look at the edition | `glance_or_evict` |
+//! | the key is loaded relaxed | `glance_or_evict` |
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "a table of pointers, and the cells")]
 
@@ -31,8 +36,9 @@ struct World {
     _set: Box<Set>,
     _frames: Vec<Frame>,
     cache: Cache,
-    /// What is in the frames.
+    /// What is in the frames, for lanes that pin, and for those that glance.
     bytes: Vec<UnsafeCell<u64>>,
+    words: Vec<DeviceWord64>,
     /// The page that is stored to: what lanes see, and what the file has.
     page: DeviceWord64,
     file: DeviceWord64,
@@ -73,6 +79,7 @@ impl World {
             _frames: frames,
             cache,
             bytes: (0..WAYS).map(|_| UnsafeCell::new(0)).collect(),
+            words: (0..WAYS).map(|_| DeviceWord64::new(0)).collect(),
             page: DeviceWord64::new(0),
             file: DeviceWord64::new(0),
             brought: DeviceWord64::new(0),
@@ -90,6 +97,7 @@ impl World {
         // SAFETY:
         // - the frame is the caller's, or loom says so
         self.bytes[frame.0 as usize].with_mut(|bytes| unsafe { *bytes = key(page).word() });
+        self.words[frame.0 as usize].set(key(page).word());
         self.brought.count(1);
         self.cache.frame(frame).filled(4096, 1);
     }
@@ -178,6 +186,69 @@ fn read_or_evict() {
 }
 
 #[test]
+fn glance_or_evict() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let other = spawn(world, |world| world.read(3));
+            for page in [1, 2, 3] {
+                let found = world.cache.glance(key(page), |index, _| world.words[index.0 as usize].observe());
+                assert!(found.is_none_or(|found| found == key(page).word()), "another page's bytes");
+            }
+            other.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn kept_or_evicted() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let other = spawn(world, |world| world.read(3));
+            for page in [1, 2] {
+                let Some(frame) = world.cache.keep(key(page), 1) else { continue };
+                // SAFETY:
+                // - guarded, or loom says so
+                let found = world.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
+                assert_eq!(found, key(page).word(), "another page's bytes");
+                world.cache.frame(frame).unguard(1);
+            }
+            other.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn what_is_kept_stays() {
+    explore(
+        2,
+        || World::of(&[1, 2]),
+        |world| {
+            let other = spawn(world, |world| {
+                world.read(3);
+                world.cache.keep(key(2), 1)
+            });
+            let mine = world.cache.keep(key(1), 1);
+            if let Some(frame) = mine {
+                // SAFETY:
+                // - guarded, or loom says so
+                let found = world.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
+                assert_eq!(found, key(1).word(), "another page's bytes");
+            }
+            let theirs = other.join().unwrap();
+            assert!(mine.is_none() || theirs.is_none(), "every frame of a set is guarded");
+            for frame in mine.into_iter().chain(theirs) {
+                world.cache.frame(frame).unguard(1);
+            }
+            assert!(world.cache.frames().iter().all(|frame| frame.seen().guards() == 0));
+        },
+    );
+}
+
+#[test]
 fn store_and_write() {
     explore(
         2,
@@ -229,7 +300,7 @@ fn guards_leave_room() {
                 // Whoever keeps a page may ask for any other.
                 world.read(3);
                 match guarded {
-                    Guarded::Yes => world.cache.frame(frame).unguard(),
+                    Guarded::Yes => world.cache.frame(frame).unguard(1),
                     _ => world.cache.frame(frame).unpin(1),
                 }
                 guarded

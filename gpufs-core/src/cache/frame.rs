@@ -9,7 +9,7 @@
 //!
 //! Every change of the word is one read-modify-write, so that others may add and take pins meanwhile, in each state.
 
-use crate::word::{DeviceWord, DeviceWord64};
+use crate::word::{DeviceWord64, device_fence};
 
 use super::Key;
 
@@ -30,6 +30,11 @@ const COUNT: u64 = GUARD - 1;
 /// No guard joins so many of a frame: those of slices that a lane forgets stay until its kernel has ended, and must not reach the bits above. What is
 /// left is more than lanes that add one at a time.
 const GUARDS_MAX: u64 = COUNT / 2;
+
+/// The valid bytes of an edition.
+const fn valid_of(edition: u64) -> u32 {
+    (edition & VALID) as u32
+}
 
 /// What is in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,15 +141,23 @@ pub(super) enum Victim {
     No,
 }
 
-/// A frame. `key` and `valid` are written by the lane that made it FILLING, before it is READY.
+/// The edition's word. Written by the lane that makes the frame FILLING or READY.
+///
+/// ```text
+/// 63 … 24                 23 … 0
+/// pages that came here    bytes that the file had for this one: the page's size, or less at the file's end; 0 while it changes
+/// ```
+const VALID: u64 = (1 << 24) - 1;
+
+/// A frame: all that a look at it needs is in one sector of 32 bytes. `key` and `edition` are written by the lane that made it FILLING.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Frame {
     state: DeviceWord64,
     /// The page's [`Key`], 0 for none. Set under the set's lock alone ([R-CACHE-1]).
     key: DeviceWord64,
-    /// Bytes that the file had for the page: the page's size, or less at the file's end.
-    valid: DeviceWord,
+    /// Which page it is of those that came here. Ends before the page does ([R-CACHE-8]).
+    edition: DeviceWord64,
 }
 
 impl Frame {
@@ -153,6 +166,11 @@ impl Frame {
     pub fn seen(&self) -> Seen {
         // ORDERING: acquire, device, partner every change of the word.
         Seen(self.state.observe())
+    }
+    /// [`Frame::seen`], and acquires nothing: for the holder of the set's lock, or a hint.
+    pub(super) fn glimpse(&self) -> Seen {
+        // ORDERING: relaxed: first guards are added under the lock, which acquires them.
+        Seen(self.state.peek())
     }
     /// The page's key, if there is one: a hint, but for a lane that has pinned it or has the set's lock.
     #[must_use]
@@ -164,7 +182,30 @@ impl Frame {
     #[must_use]
     pub fn valid(&self) -> u32 {
         // ORDERING: relaxed: acquired with the pin.
-        self.valid.peek()
+        valid_of(self.edition.peek())
+    }
+    /// What `read` makes of the page of `key`, of which it is told the valid bytes, without a pin; `None` where the frame has another page, or may
+    /// have had another while it was read. One lane. Waits for nothing, and changes nothing ([R-CACHE-8]).
+    ///
+    /// `read` loads by acquiring loads alone, and does nothing else: what it returns may be of two pages, and is then thrown away.
+    #[inline]
+    pub fn glance<R>(&self, key: Key, read: impl FnOnce(u32) -> R) -> Option<R> {
+        // ORDERING: acquire, device, partner `filled`: the key and the bytes are those of this edition, or later.
+        let edition = self.edition.observe();
+        // ORDERING: acquire, device, partner the fence in `end_edition`: if the key is a later page's, the edition has ended for the look below.
+        if valid_of(edition) == 0 || self.key.observe() != key.word() {
+            return None;
+        }
+        let result = read(valid_of(edition));
+        // ORDERING: relaxed: behind acquires, of which one saw what came after the end, if any did.
+        (self.edition.peek() == edition).then_some(result)
+    }
+    /// Ends the edition of a page that goes. The lane that made the frame FILLING, before it touches the key or the bytes ([R-CACHE-8]).
+    fn end_edition(&self) {
+        // ORDERING: relaxed: the fence orders it before the stores of the next page. Only this lane writes the word.
+        self.edition.set(self.edition.peek() & !VALID);
+        // ORDERING: device, partner the acquiring loads of `glance`.
+        device_fence();
     }
     /// Pins the frame for `lanes` lanes if it holds the page of `key`. One lane. Waits for nothing.
     pub fn pin(&self, key: Key, lanes: u32) -> Pinned {
@@ -184,37 +225,46 @@ impl Frame {
         }
         Pinned::Yes
     }
+    /// Notes that the page is in use, for the clock.
+    pub(super) fn refer(&self) {
+        // ORDERING: relaxed: a hint.
+        if !Seen(self.state.peek()).is_referenced() {
+            self.state.set_bits(REFERENCED);
+        }
+    }
     /// Ends the pins of `lanes` lanes. One lane.
     pub fn unpin(&self, lanes: u32) {
-        // ORDERING: acquire and release, device, partner `consider`: what the lanes read and stored comes before the page goes.
-        self.state.fetch_sub(PIN * u64::from(lanes));
+        // ORDERING: release, device, partner `consider`: what the lanes read and stored comes before the page goes.
+        self.state.take_off(PIN * u64::from(lanes));
     }
-    /// Adds a guard if there is one already, and not too many. A lane that has a pin ([R-CACHE-5]).
-    pub(super) fn join_guards(&self) -> Joined {
+    /// Adds guards of so many lanes if there is one already, and not too many. One lane, which has a pin, or looks at the key afterwards
+    /// ([R-CACHE-5]).
+    pub(super) fn join_guards(&self, lanes: u32) -> Joined {
         // ORDERING: relaxed: confirmed by the exchange.
         let mut seen = Seen(self.state.peek());
         // Ends: a round that fails is another lane's success.
         while seen.guards() > 0 {
-            if seen.guards() >= GUARDS_MAX {
+            if seen.guards() + u64::from(lanes) > GUARDS_MAX {
                 return Joined::Full;
             }
             // ORDERING: acquire and release, device: as the others' changes.
-            match self.state.compare_exchange(seen.0, seen.0 + GUARD) {
+            match self.state.compare_exchange(seen.0, seen.0 + GUARD * u64::from(lanes)) {
                 Ok(_) => return Joined::Yes,
                 Err(other) => seen = Seen(other),
             }
         }
         Joined::First
     }
-    /// Adds a guard. A lane that has a pin and the set's lock, and has seen there that the set has room ([R-CACHE-5]).
-    pub(super) fn add_guard(&self) {
-        // ORDERING: acquire and release, device: as the others' changes.
-        self.state.fetch_add(GUARD);
+    /// Adds guards of so many lanes. One lane, which has the set's lock, has seen there that the set has room ([R-CACHE-5]), and has a pin or has
+    /// seen there that the frame is READY.
+    pub(super) fn add_guard(&self, lanes: u32) {
+        // ORDERING: relaxed: the lock's release orders it before the next evictor's look.
+        self.state.count(GUARD * u64::from(lanes));
     }
-    /// Ends a guard.
-    pub fn unguard(&self) {
-        // ORDERING: acquire and release, device, partner `consider`, as `unpin`.
-        self.state.fetch_sub(GUARD);
+    /// Ends guards of so many lanes. One lane.
+    pub fn unguard(&self, lanes: u32) {
+        // ORDERING: release, device, partner `consider`, as `unpin`.
+        self.state.take_off(GUARD * u64::from(lanes));
     }
     /// Notes that the page was stored to. A lane that has pinned or guards it, after its stores.
     pub fn stored(&self) {
@@ -249,8 +299,9 @@ impl Frame {
     }
     /// FILLING → READY, with `lanes` pins. The lane that began it, when `valid` bytes of the page are in the frame.
     pub fn filled(&self, valid: u32, lanes: u32) {
-        // ORDERING: relaxed: the addition publishes it.
-        self.valid.set(valid);
+        let edition = (self.edition.peek() | VALID) + 1;
+        // ORDERING: release, device, partner `glance`. Only this lane writes the word.
+        self.edition.publish(edition | u64::from(valid));
         // ORDERING: acquire and release, device, partner `pin`: others add stray pins meanwhile, so it is an addition.
         self.state.fetch_add(PHASE + PIN * u64::from(lanes));
     }
@@ -285,6 +336,7 @@ impl Frame {
                 if self.state.compare_exchange(seen.0, (seen.0 - PHASE) & !REFERENCED).is_err() {
                     return Victim::No;
                 }
+                self.end_edition();
                 true
             }
             _ => return Victim::No,
@@ -321,6 +373,7 @@ impl Frame {
         // ORDERING: relaxed: no kernel runs.
         self.key.set(0);
         self.state.set(0);
+        self.edition.set(self.edition.peek() & !VALID);
     }
 }
 
@@ -333,16 +386,17 @@ mod tests {
     fn guards_are_bounded() {
         let frame = Frame::default();
         frame.state.set(2 * PHASE + PIN);
-        assert_eq!(frame.join_guards(), Joined::First);
-        frame.add_guard();
-        assert_eq!((frame.join_guards(), frame.seen().guards()), (Joined::Yes, 2));
+        assert_eq!(frame.join_guards(1), Joined::First);
+        frame.add_guard(1);
+        assert_eq!((frame.join_guards(1), frame.seen().guards()), (Joined::Yes, 2));
         frame.state.set(2 * PHASE + PIN + (GUARDS_MAX - 1) * GUARD);
-        assert_eq!(frame.join_guards(), Joined::Yes);
+        assert_eq!(frame.join_guards(1), Joined::Yes);
         for _ in 0..3 {
-            assert_eq!((frame.join_guards(), frame.seen().guards()), (Joined::Full, GUARDS_MAX));
+            assert_eq!((frame.join_guards(1), frame.seen().guards()), (Joined::Full, GUARDS_MAX));
         }
         assert_eq!(frame.state.peek() & DIRTY, 0);
-        frame.unguard();
-        assert_eq!(frame.join_guards(), Joined::Yes);
+        assert_eq!(frame.join_guards(1), Joined::Full);
+        frame.unguard(1);
+        assert_eq!(frame.join_guards(1), Joined::Yes);
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A page is looked for in the frames of one set, which its key chooses. So a look is a few loads of one or two lines of memory, there is no
-//! list to follow, and what waits for room waits for one set. The rules are [R-CACHE-1] to [R-CACHE-7] of the
+//! list to follow, and what waits for room waits for one set. The rules are [R-CACHE-1] to [R-CACHE-8] of the
 //! [protocol](crate::protocol::caching).
 //!
 //! The steps of one lane. How it waits, and how bytes move, is the caller's business.
@@ -219,10 +219,25 @@ impl Cache {
     pub const fn address(&self, index: FrameIndex) -> u64 {
         self.parts.memory + index.0 as u64 * self.parts.page_bytes as u64
     }
-    /// The set in which a page has its place: neighbouring pages of a file have different ones (Fibonacci hashing).
-    const fn place(&self, key: Key) -> u32 {
+    /// The frame in which a page is looked for first, of its set. Neighbouring pages of a file have different ones (Fibonacci hashing).
+    #[inline]
+    #[must_use]
+    pub const fn home(&self, key: Key) -> FrameIndex {
         let mixed = key.word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((mixed * self.parts.set_count as u64) >> 32) as u32
+        FrameIndex(((mixed * (self.parts.set_count * WAYS) as u64) >> 32) as u32)
+    }
+    /// The set in which a page has its place.
+    const fn place(&self, key: Key) -> u32 {
+        self.home(key).0 / WAYS
+    }
+    /// The frame of a page's set that may have it, if one does: a hint.
+    fn likely(&self, key: Key) -> Option<(FrameIndex, &Frame)> {
+        let home = self.home(key).0;
+        let others = (1..WAYS).map(|step| home / WAYS * WAYS + (home + step) % WAYS);
+        core::iter::once(home)
+            .chain(others)
+            .map(|index| (FrameIndex(index), self.frame(FrameIndex(index))))
+            .find(|(_, frame)| frame.key() == key.word())
     }
     fn frames_of(&self, place: u32) -> impl Iterator<Item = (FrameIndex, &Frame)> {
         (place * WAYS..(place + 1) * WAYS).map(|index| (FrameIndex(index), self.frame(FrameIndex(index))))
@@ -230,21 +245,70 @@ impl Cache {
 
     /// Looks for a page and pins it for `lanes` lanes. One lane. Waits for nothing.
     pub fn find(&self, key: Key, lanes: u32) -> Found {
-        let place = self.place(key);
-        for (index, frame) in self.frames_of(place) {
-            if frame.key() != key.word() {
-                continue;
+        let Some((index, frame)) = self.likely(key) else { return Found::Absent };
+        match frame.pin(key, lanes) {
+            Pinned::Yes => {
+                self.count_hits(key, lanes.into());
+                Found::Pinned(index)
             }
-            match frame.pin(key, lanes) {
-                Pinned::Yes => {
-                    self.sets()[place as usize].hits.count(u64::from(lanes));
-                    return Found::Pinned(index);
+            Pinned::InTransit => Found::InTransit,
+            // It went meanwhile, and is in no other frame but one that was begun since.
+            Pinned::Other => Found::Absent,
+        }
+    }
+    /// What `read` makes of a page's frame and valid bytes, without a pin; `None` where it is not there, or goes meanwhile ([`Frame::glance`]).
+    /// One lane. Waits for nothing.
+    pub fn glance<R>(&self, key: Key, read: impl FnOnce(FrameIndex, u32) -> R) -> Option<R> {
+        let (index, frame) = self.likely(key)?;
+        frame.glance(key, |valid| read(index, valid))
+    }
+    /// Guards a page for `lanes` lanes, if it is there and may be kept, without a pin before: a short way to what [`Cache::find`] and
+    /// [`Cache::guard`] do, or `None`. One lane. Waits for nothing ([R-CACHE-5]).
+    pub fn keep(&self, key: Key, lanes: u32) -> Option<FrameIndex> {
+        let (index, frame) = self.likely(key)?;
+        match frame.join_guards(lanes) {
+            Joined::Full => return None,
+            // With a guard it cannot go: it is still the page, or had gone before.
+            Joined::Yes if frame.key() == key.word() => {}
+            Joined::Yes => {
+                frame.unguard(lanes);
+                return None;
+            }
+            Joined::First => {
+                let set = self.set_of(index);
+                if !set.lock.try_take() {
+                    return None;
                 }
-                Pinned::InTransit => return Found::InTransit,
-                Pinned::Other => {}
+                // What is READY here stays so until the lock is released.
+                let is_there = frame.seen().phase() == Phase::Ready && frame.key() == key.word();
+                let fits = is_there && self.may_guard(index);
+                if fits {
+                    frame.add_guard(lanes);
+                }
+                set.lock.release();
+                if !fits {
+                    return None;
+                }
             }
         }
-        Found::Absent
+        frame.refer();
+        self.count_hits(key, lanes.into());
+        Some(index)
+    }
+    /// Whether a frame's first guard is within what its set may have. The holder of the set's lock.
+    fn may_guard(&self, index: FrameIndex) -> bool {
+        let others = self.frames_of(index.0 / WAYS).filter(|(other, _)| *other != index);
+        let guarded = others.map(|(_, other)| u32::from(other.glimpse().guards() > 0)).sum::<u32>();
+        guarded + 1 < WAYS
+    }
+    /// Notes that a page is in use that was glanced at, for the clock; a hint.
+    #[inline]
+    pub fn refer(&self, index: FrameIndex) {
+        self.frame(index).refer();
+    }
+    /// Counts hits of a page.
+    pub fn count_hits(&self, key: Key, lanes: u64) {
+        self.sets()[self.place(key) as usize].hits.count(lanes);
     }
 
     /// Counts a wait for a page.
@@ -272,6 +336,13 @@ impl Cache {
     fn begin_locked(&self, key: Key, place: u32, set: &Set) -> Begun {
         if self.frames_of(place).any(|(_, frame)| frame.key() == key.word()) {
             return Begun::Present;
+        }
+        // An empty home is where it is found soonest.
+        let home = self.home(key);
+        if self.frame(home).seen().phase() == Phase::Empty
+            && let Victim::Taken { .. } = self.frame(home).consider(key, true)
+        {
+            return Begun::Fill(home);
         }
         let mut dirty = None;
         // Twice round the clock: what was used lately is spared once.
@@ -307,7 +378,7 @@ impl Cache {
     /// lane. Waits for nothing ([R-CACHE-5]).
     pub fn guard(&self, index: FrameIndex) -> Guarded {
         let frame = self.frame(index);
-        let joined = frame.join_guards();
+        let joined = frame.join_guards(1);
         if joined == Joined::Full {
             return Guarded::Full;
         }
@@ -316,11 +387,9 @@ impl Cache {
             if !set.lock.try_take() {
                 return Guarded::Later;
             }
-            let others = self.frames_of(index.0 / WAYS).filter(|(other, _)| *other != index);
-            let guarded = others.filter(|(_, other)| other.seen().guards() > 0).count();
-            let fits = guarded + 1 < WAYS as usize;
+            let fits = self.may_guard(index);
             if fits {
-                frame.add_guard();
+                frame.add_guard(1);
             }
             set.lock.release();
             if !fits {

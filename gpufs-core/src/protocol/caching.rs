@@ -17,7 +17,8 @@
 //!
 //! **R-CACHE-5** *A guard may be kept over a wait, and a set has one frame without.* A guard is a pin that its lane keeps: of a slice, or of the page
 //! that a view remembers. The first guard of a frame is added under the set's lock, where fewer than `WAYS − 1` other frames of the set have
-//! any; a further one by an exchange that finds one. Ending one needs no lock. So at most `WAYS − 1` frames of a set are guarded.
+//! any, of a frame that the lane has pinned, or has found READY there; a further one by an exchange that finds one, and where there is no pin a
+//! look at the key behind it. Ending one needs no lock. So at most `WAYS − 1` frames of a set are guarded.
 //! One more is refused, never waited for: `EBUSY` for a slice; a view that cannot remember a page looks for it at each access.
 //! So is one more of a frame that has 2²³ − 1 of them, which a kernel that forgets its slices reaches.
 //! Whatever its pages, a session may have `WAYS − 1` distinct ones guarded.
@@ -30,11 +31,23 @@
 //! **R-CACHE-7** *A flush waits for the writes of others.* It writes each page of its mapping that it finds DIRTY. Where it finds WRITING it looks
 //! again until that is over: what the other copied had its stores, or the mark is there.
 //!
+//! **R-CACHE-8** *A glance takes no pin, and believes nothing that changed meanwhile.* Each page that comes to a frame has an edition of its own.
+//! Who takes the frame for another ends the edition after the exchange of [R-CACHE-2], and a fence comes before what else it stores: the key, the
+//! bytes. `filled` begins the next, after them. A lane that glances loads the edition, then the key, then bytes, each by acquiring loads, and
+//! then the edition again: if that is the same and had not ended, they are the page's. Otherwise it throws them away, and pins. It has done
+//! nothing with them. Its loads of bytes may run beside another lane's plain stores of the next page; what they return is then no value that is
+//! used.
+//!
 //! # Proofs
 //!
 //! **P-CACHE-READ** *A lane that has pinned a page reads that page.* Its addition found READY, so it acquired what `filled` released: the bytes, the
 //! length and the key. Its pin stands in the word, so no exchange of [R-CACHE-2] succeeds before it is taken off, and that is a release which
 //! the evictor acquires. So whoever overwrites the frame does so after the lane's last look. `loom_cache`: `read_or_evict`.
+//!
+//! **P-CACHE-GLANCE** *A glance that counts is of one page.* Its first look acquired `filled` of an edition, so that it sees the key and the bytes
+//! of that one or of later ones. If the key or a byte is of a later one, its load acquired a store behind the fence of [R-CACHE-8], and the
+//! second look sees the end of the edition: the words differ, as no number of pages comes back within a glance (2⁴⁰). A lane's store to a writable
+//! page is of the edition, and a load may see it or not. `loom_cache`: `glance_or_evict`.
 //!
 //! **P-CACHE-ONCE** *A page is brought by one lane at a time.* Keys are set under one lock, after a look at all frames that could have the key
 //! ([R-CACHE-1]). A look may find the key of a frame whose fill has just failed: then the lane looks again. It cannot miss one, since only

@@ -111,6 +111,12 @@ macro_rules! device_word {
                 // Not the `fetch_sub` of `core`, which AMDGCN makes a loop of.
                 self.0.fetch_add(value.wrapping_neg(), Ordering::AcqRel)
             }
+            /// Subtracts `value`, release, and wants no answer.
+            #[inline]
+            pub fn take_off(&self, value: $int) {
+                // Not the `fetch_sub` of `core`, as above.
+                self.0.fetch_add(value.wrapping_neg(), Ordering::Release);
+            }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
             #[inline]
             pub fn claim_bits(&self, bits: $int) -> $int {

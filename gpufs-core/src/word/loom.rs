@@ -102,6 +102,11 @@ macro_rules! device_word {
             pub fn fetch_sub(&self, value: $int) -> $int {
                 self.0.fetch_sub(value, Ordering::AcqRel)
             }
+            /// Subtracts `value`, release, and wants no answer.
+            #[inline]
+            pub fn take_off(&self, value: $int) {
+                self.0.fetch_sub(value, Ordering::Release);
+            }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
             #[inline]
             pub fn claim_bits(&self, bits: $int) -> $int {

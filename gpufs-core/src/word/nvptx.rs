@@ -223,6 +223,18 @@ macro_rules! device_word {
             pub fn fetch_sub(&self, value: $int) -> $int {
                 self.fetch_add(value.wrapping_neg())
             }
+            /// Subtracts `value`, release, as [`Self::count`] adds.
+            #[inline]
+            pub fn take_off(&self, value: $int) {
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("red.release.gpu.global.add.u", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) value.wrapping_neg(), options(nostack)
+                    );
+                }
+            }
             /// Clears `bits`, acquire; the word before. The bits that were set in it are now the caller's.
             #[inline]
             pub fn claim_bits(&self, bits: $int) -> $int {

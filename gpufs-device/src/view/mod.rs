@@ -22,7 +22,8 @@
 //! ```
 //!
 //! Lanes of a warp that call together and miss the same page ask for it once, and their misses go out as one batch. The page that a lane used
-//! twice in a row is remembered by its view: an access to it is a compare and a load.
+//! twice in a row is remembered by its view: an access to it is a compare and a load. So is the next page of a scan. Other loads of up to 16 bytes
+//! glance at a page that is there: four loads, and nothing that other lanes could wait for is stored.
 //!
 //! # How many pages may be kept
 //!

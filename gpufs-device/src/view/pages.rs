@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "copies what other lanes may store to")]
 
 use gpufs_core::Errno;
-use gpufs_core::cache::{Begun, Found, FrameIndex, Guarded, Key, Pinned, Write};
+use gpufs_core::cache::{Begun, Cache, Found, FrameIndex, Guarded, Key, Pinned, Write};
 use gpufs_core::session::{FileIndex, Resources, SessionTables, Target, WaitReason};
 use gpufs_core::word::DeviceWord64;
 
@@ -60,8 +60,8 @@ pub(super) enum Visited {
     Guards(FrameIndex),
 }
 
-/// Reaches the page of each lane's `key` and calls `body` with its frame while it is pinned, once. Convergent; called by `lanes`; `body` is called by
-/// each lane for itself, and takes no part in anything with others.
+/// Reaches the page that each lane wants, if it wants one, and calls `body` with its frame while it is pinned, once. Convergent; called by `lanes`;
+/// `body` is called by each lane for itself, and takes no part in anything with others.
 ///
 /// # Errors
 /// What bringing the page met: the errno of a read; `ENXIO` where the file has no byte of the page; of a write, where a dirty page must go first.
@@ -69,12 +69,12 @@ pub(super) enum Visited {
 pub(super) fn visit(
     session: &SessionTables,
     lanes: Lanes,
-    key: Key,
+    key: Option<Key>,
     mut body: impl FnMut(FrameIndex) -> Visit,
 ) -> Result<Visited, Errno> {
     let cache = &session.cache;
     let mut backoff = Backoff::new(session);
-    let mut wanted = Some(key);
+    let mut wanted = key;
     let (mut outcome, mut decided) = (Ok(Visited::Left), None);
     // Ends: [P-CACHE-PROGRESS].
     loop {
@@ -113,7 +113,44 @@ pub(super) fn visit(
         // Nothing of the cache is held here ([R-CACHE-4]), but for guards that views have.
         let ring = ring_of_warp(session);
         let drained = drain(session, lanes, ring);
-        backoff.wait(drained, WaitReason::CachedPage, ring, key.word())?;
+        backoff.wait(drained, WaitReason::CachedPage, ring, key.map_or(0, Key::word))?;
+    }
+}
+
+/// In the place of a frame, where there is none.
+const NO_FRAME: u64 = 1 << 32;
+
+/// The frame of a word that is not [`NO_FRAME`].
+fn frame_of(word: u64) -> Option<FrameIndex> {
+    (word < NO_FRAME).then(|| FrameIndex(u32::from_word(word)))
+}
+
+/// Guards the page that each lane wants, if it wants one, that is there, and may be kept ([`Cache::keep`]): where all want the same, the leader
+/// does it for all. Convergent; called by `lanes`.
+pub(super) fn keep(cache: &Cache, lanes: Lanes, wanted: Option<Key>) -> Option<FrameIndex> {
+    let word = wanted.map_or(0, Key::word);
+    let first = lanes.from_leader(word);
+    if !lanes.all(word == first) {
+        return wanted.and_then(|key| cache.keep(key, 1));
+    }
+    let key = wanted?;
+    frame_of(lanes.on_leader(|| cache.keep(key, lanes.count()).map_or(NO_FRAME, |frame| frame.0.into())))
+}
+
+/// Ends each lane's guard, if it has one: where all have the same frame's, the leader does it for all. Convergent; called by `lanes`.
+pub(super) fn end(cache: &Cache, lanes: Lanes, frame: Option<FrameIndex>) {
+    let word = frame.map_or(NO_FRAME, |frame| frame.0.into());
+    let first = lanes.from_leader(word);
+    // What the lanes have read comes before the vote.
+    let share = if !lanes.all(word == first) {
+        1
+    } else if lanes.is_leader() {
+        lanes.count()
+    } else {
+        return;
+    };
+    if let Some(frame) = frame {
+        cache.frame(frame).unguard(share);
     }
 }
 

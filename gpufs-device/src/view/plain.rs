@@ -24,6 +24,41 @@ plain!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 // - one after the other, without padding
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
+/// The largest value that a lane glances at: a longer one is pinned.
+pub(super) const GLANCED_MAX: usize = 16;
+
+/// The value at an address, as its words are at some times, each acquired: of pages that others may overwrite meanwhile ([R-CACHE-8]).
+///
+/// # Safety
+/// A frame's bytes lie there; the size is a power of two, at most [`GLANCED_MAX`], and the address a multiple of it.
+#[inline]
+pub(super) unsafe fn observe<T: Plain>(address: u64) -> T {
+    /// Bytes of a value, in whole words.
+    #[repr(C, align(16))]
+    struct Words([u64; GLANCED_MAX / 8]);
+    const { assert!(align_of::<T>() <= align_of::<Words>()) };
+    let mut words = Words([0; GLANCED_MAX / 8]);
+    if size_of::<T>() < size_of::<u64>() {
+        // Within one word of 4 bytes, of which its first come first.
+        // SAFETY:
+        // - this function's contract: a frame is whole words, aligned
+        let word = unsafe { &*((address & !3) as *const DeviceWord) };
+        // ORDERING: acquire, device, partner the fence of `Frame::end_edition` and `filled`.
+        words.0[0] = u64::from(word.observe() >> (8 * (address & 3)));
+    } else {
+        for (at, word) in (0..).zip(words.0.iter_mut().take(size_of::<T>() / size_of::<u64>())) {
+            // SAFETY:
+            // - as above
+            let from = unsafe { &*((address + 8 * at) as *const DeviceWord64) };
+            // ORDERING: as above.
+            *word = from.observe();
+        }
+    }
+    // SAFETY:
+    // - a value of that size is no larger than the words, and any bytes are one
+    unsafe { core::mem::transmute_copy(&words) }
+}
+
 /// Numbers that lanes store to a mapped file: each store is whole, and so is each load beside it.
 pub trait Word: Plain + sealed::Sealed {
     /// The number at an address.

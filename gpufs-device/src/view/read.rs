@@ -69,8 +69,7 @@ impl<T: Plain> View<'_, T> {
     /// `EINVAL` beyond the view; `ENXIO` where the file has no such bytes; what reading the page met: `EIO`, `EBADF` …
     #[inline]
     pub fn get(&self, index: u64) -> Result<T, Errno> {
-        let size = size_of::<T>() as u64;
-        self.window.touch(index.checked_mul(size), size, false, |address| {
+        self.window.load(index, |address| {
             // SAFETY:
             // - within the frame, and as far as its file had bytes; it stays during the call
             // - a multiple of the size, and so aligned

@@ -58,7 +58,7 @@ impl<T: Word> ViewMut<'_, T> {
     /// As [`View::get`](super::View::get); what writing another page met, where that had to go first.
     #[inline]
     pub fn get(&self, index: u64) -> Result<T, Errno> {
-        self.window.touch(index.checked_mul(Self::SIZE), Self::SIZE, false, |address| {
+        self.window.load(index, |address| {
             // SAFETY:
             // - within the frame, and as far as its file had bytes; it stays during the call
             // - a multiple of the size, and so aligned; a mapping for writing is touched by words alone
@@ -71,7 +71,7 @@ impl<T: Word> ViewMut<'_, T> {
     /// As [`ViewMut::get`].
     #[inline]
     pub fn set(&self, index: u64, value: T) -> Result<(), Errno> {
-        self.window.touch(index.checked_mul(Self::SIZE), Self::SIZE, true, |address| {
+        self.window.store(index, Self::SIZE, |address| {
             // SAFETY:
             // - as in `get`
             unsafe { T::store(address, value) }
@@ -105,7 +105,7 @@ impl<T: Sum> ViewMut<'_, T> {
     /// As [`ViewMut::get`].
     #[inline]
     pub fn add(&self, index: u64, value: T) -> Result<T, Errno> {
-        self.window.touch(index.checked_mul(Self::SIZE), Self::SIZE, true, |address| {
+        self.window.store(index, Self::SIZE, |address| {
             // SAFETY:
             // - as in `get`
             unsafe { T::add(address, value) }

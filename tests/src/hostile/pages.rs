@@ -4,7 +4,7 @@
 use std::fs::File;
 
 use gpufs_core::session::FileIndex;
-use gpufs_core::word::{DeviceWord, DeviceWord64};
+use gpufs_core::word::DeviceWord64;
 use gpufs_device::Fs;
 use gpufs_device::file::Descriptor;
 use gpufs_device::view::{Mapping, MappingMut};
@@ -17,11 +17,12 @@ const PAGE: u32 = 4096;
 const DIRTY: u64 = 2 << 51 | 1 << 48;
 
 /// The words of a frame (`gpufs_core::cache::Frame`).
-#[repr(C)]
+#[repr(C, align(32))]
 struct Words {
     state: DeviceWord64,
     key: DeviceWord64,
-    valid: DeviceWord,
+    /// The valid bytes in the lower 24 bits.
+    edition: DeviceWord64,
 }
 
 const _: () = assert!(size_of::<Words>() == size_of::<gpufs_core::cache::Frame>());
@@ -104,7 +105,7 @@ fn keys(attempts: &mut Vec<Attempt>) {
                     let ended = mapped.forge(|fs| {
                         for frame in frames(fs) {
                             frame.key.set(key);
-                            frame.valid.set(valid);
+                            frame.edition.set(valid.into());
                             frame.state.publish(DIRTY);
                         }
                     });
