@@ -7,6 +7,8 @@ use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
 use gpufs_device::File;
 use gpufs_device::kernel::FileHandle;
+use gpufs_device::view::{Mapping, MappingMut};
+use gpufs_device_c::view::{entry_of, number_of};
 use gpufs_host::FileError;
 use gpufs_host::ring::ServiceError;
 
@@ -49,6 +51,68 @@ pub unsafe extern "C" fn gpufs_host_register_file(pointer: *mut Host, descriptor
         let FileIndex(index) = host.lock()?.register_file(ours)?;
         c_int::try_from(index)
             .map_err(|_| Failure::new(libc::EMFILE, "the session's file table is too large"))
+    })
+}
+
+/// Maps a file that the program has open: 0 and its mapping, or −1.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed; `into` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_map(
+    pointer: *mut Host,
+    descriptor: c_int,
+    access: c_int,
+    into: *mut u64,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        if descriptor < 0 {
+            return Err(negative(descriptor));
+        }
+        if into.is_null() {
+            return Err(Failure::new(libc::EINVAL, "the pointer to the gpufs_mapping is null"));
+        }
+        // SAFETY:
+        // - not −1, as checked above
+        // - the borrow ends with the next call, fcntl(2), which fails if the descriptor is not open
+        let ours = duplicate(unsafe { BorrowedFd::borrow_raw(descriptor) })?;
+        let mut session = host.lock()?;
+        let number = match access {
+            0 => number_of(session.map(ours)?.entry(), false),
+            1 => number_of(session.map_mut(ours)?.entry(), true),
+            _ => {
+                return Err(Failure::new(
+                    libc::EINVAL,
+                    format!("gpufs_host_map: there is no access {access}"),
+                ));
+            }
+        };
+        // SAFETY:
+        // - not null, as checked above, and may be written, by this function's contract
+        unsafe { into.write(number) };
+        Ok(0)
+    })
+}
+
+/// Takes a mapping back.
+///
+/// # Safety
+/// `pointer` is null or from `gpufs_host_open` and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpufs_host_unmap(pointer: *mut Host, mapping: u64) -> c_int {
+    guarded(-1, || {
+        // SAFETY:
+        // - this function's contract
+        let host = unsafe { host(pointer)? };
+        let mut session = host.lock()?;
+        match entry_of(mapping) {
+            ((entry, generation), true) => session.unmap_mut(MappingMut::of_entry(entry, generation))?,
+            ((entry, generation), false) => session.unmap(Mapping::of_entry(entry, generation))?,
+        }
+        Ok(0)
     })
 }
 

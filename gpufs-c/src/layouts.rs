@@ -57,7 +57,8 @@ fn layouts() -> [Layout; 11] {
             fields!(Statistics: size rings mode operations = total.operations publications = total.publications
                 completions = total.completions empty_looks = total.empty_looks stale = total.stale
                 slot_waits = total.slot_waits bytes_read = total.bytes_read bytes_written = total.bytes_written
-                wake_ups = total.wake_ups failed_calls),
+                wake_ups = total.wake_ups failed_calls cache_hits cache_misses cache_evictions
+                cache_write_backs cache_waits),
         ),
         of::<FailureKind>(HOST, "gpufs_failure", fields!(FailureKind: call error reserved count)),
         of::<TimeSpec>(STAT, "gpufs_timespec", fields!(TimeSpec: tv_sec tv_nsec)),

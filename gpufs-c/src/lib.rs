@@ -33,7 +33,8 @@ pub use doctor::gpufs_doctor;
 pub use error::gpufs_last_error;
 pub use given::{
     Service, gpufs_host_add_service, gpufs_host_buffer, gpufs_host_fclose, gpufs_host_fdopen,
-    gpufs_host_fileno, gpufs_host_fopen, gpufs_host_register_file, gpufs_host_unregister_file,
+    gpufs_host_fileno, gpufs_host_fopen, gpufs_host_map, gpufs_host_register_file, gpufs_host_unmap,
+    gpufs_host_unregister_file,
 };
 pub use options::Options;
 pub use sandbox::{GivenSandbox, Tree};

@@ -150,6 +150,12 @@ options! {
     resident_warps: u32 => |chosen, warps| chosen.lanes(|cpu| cpu.resident_warps = warps as usize);
     /// 0.
     reserved_too: u32 => |_, _| Err(refused("reserved_too is not 0"));
+    /// Bytes of device memory for pages of mapped files.
+    cache_bytes: u64 => |chosen, bytes| chosen.build(|builder| builder.cache(in_memory(bytes)));
+    /// Bytes of such a page.
+    cache_page_bytes: u32 => |chosen, bytes| chosen.build(|builder| builder.cache_page(bytes));
+    /// 0.
+    reserved_again: u32 => |_, _| Err(refused("reserved_again is not 0"));
 }
 
 fn refused(text: impl std::fmt::Display) -> Failure {

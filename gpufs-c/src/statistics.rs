@@ -22,6 +22,16 @@ pub struct Statistics {
     pub total: RingStatistics,
     /// Calls that failed; `UINT64_MAX` where it is not known.
     pub failed_calls: u64,
+    /// Threads that looked for a page of a mapped file, and found it.
+    pub cache_hits: u64,
+    /// Pages that were read.
+    pub cache_misses: u64,
+    /// Pages that went to make room.
+    pub cache_evictions: u64,
+    /// Pages that kernels wrote.
+    pub cache_write_backs: u64,
+    /// Times that a thread found a page on its way, or no room.
+    pub cache_waits: u64,
 }
 
 /// `gpufs_failure`: how often a call failed with an error.
@@ -62,6 +72,7 @@ pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut 
         }
         let session = host.lock()?;
         let all = session.statistics();
+        let cache = session.cache_statistics();
         let found = Statistics {
             size,
             rings: u32::try_from(all.rings.len()).unwrap_or(u32::MAX),
@@ -70,6 +81,11 @@ pub unsafe extern "C" fn gpufs_host_statistics(pointer: *const Host, into: *mut 
             failed_calls: all
                 .failures
                 .map_or(u64::MAX, |failures| failures.iter().map(|failure| failure.count).sum()),
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            cache_evictions: cache.evictions,
+            cache_write_backs: cache.write_backs,
+            cache_waits: cache.waits,
         };
         // SAFETY:
         // - `into` has `size` bytes, by this function's contract, and `found` all of its own: the shorter one's are copied

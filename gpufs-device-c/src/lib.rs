@@ -37,5 +37,6 @@ pub mod stat;
 pub mod stdio;
 pub mod thread;
 pub mod used;
+pub mod view;
 
 pub use arguments::{MODE_BYTES, PATH_BYTES};

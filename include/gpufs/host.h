@@ -193,9 +193,13 @@ typedef struct gpufs_options {
                                    * compiler's choice */
     uint32_t resident_warps;      /* CPU lanes: warps that an OS thread has started and not ended; default 64 */
     uint32_t reserved_too;        /* 0 */
+    uint64_t cache_bytes;         /* device memory for pages of files that are mapped (gpufs_host_map), 8 pages at least;
+                                   * default none */
+    uint32_t cache_page_bytes;    /* of such a page: a power of two, 4 KiB to 1 MiB; default 64 KiB */
+    uint32_t reserved_again;      /* 0 */
 } gpufs_options;
 
-GPUFS_SIZE_(gpufs_options, 144);
+GPUFS_SIZE_(gpufs_options, 160);
 GPUFS_OFFSET_(gpufs_options, size, 0);
 GPUFS_OFFSET_(gpufs_options, rings, 8);
 GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
@@ -223,6 +227,9 @@ GPUFS_OFFSET_(gpufs_options, survives, 128);
 GPUFS_OFFSET_(gpufs_options, gpu_registers, 132);
 GPUFS_OFFSET_(gpufs_options, resident_warps, 136);
 GPUFS_OFFSET_(gpufs_options, reserved_too, 140);
+GPUFS_OFFSET_(gpufs_options, cache_bytes, 144);
+GPUFS_OFFSET_(gpufs_options, cache_page_bytes, 152);
+GPUFS_OFFSET_(gpufs_options, reserved_again, 156);
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
  * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()
@@ -289,6 +296,17 @@ int gpufs_host_fclose(gpufs_host *host, gpufs_file *file);
 int gpufs_host_register_file(gpufs_host *host, int descriptor);
 /* Takes it back. No kernel may be using it. 0, or -1: EBADF. */
 int gpufs_host_unregister_file(gpufs_host *host, int descriptor);
+/* Maps a file that the program has open, for kernels to look at as an array (<gpufs/view.h>): a regular file or a block
+ * device, open for reading, and with GPUFS_MAP_WRITE for writing too, not to append. The session has a cache
+ * (cache_bytes of gpufs_options). While no kernel runs. 0, or -1: EINVAL, ENODEV for another
+ * kind of file, EACCES, EMFILE (256 mappings, or the file table is full), EBADF, EBUSY (kernels are running, or there is no
+ * cache: gpufs_last_error() says which). */
+#define GPUFS_MAP_READ 0
+#define GPUFS_MAP_WRITE 1
+int gpufs_host_map(gpufs_host *host, int descriptor, int access, gpufs_mapping *into);
+/* Writes what was stored to a mapping, forgets its pages, and takes the file back. While no kernel runs. 0, or -1: EBADF,
+ * EBUSY, and what a write met: then it is still mapped. */
+int gpufs_host_unmap(gpufs_host *host, gpufs_mapping mapping);
 /* Makes a buffer of at least `bytes` bytes, in whole pages, that kernels and the system use in place, without a copy,
  * at one address. It is freed with the session. Null on error: ENOMEM, EBUSY (kernels are running, or the table is
  * full). */
@@ -318,9 +336,14 @@ typedef struct gpufs_statistics {
     uint64_t bytes_written;
     uint64_t wake_ups;      /* of sleeping SQPOLL threads */
     uint64_t failed_calls;  /* of kernels and of the host; UINT64_MAX after a GPU's fault, which destroys the count */
+    uint64_t cache_hits;    /* threads that looked for a page of a mapped file, and found it */
+    uint64_t cache_misses;  /* pages that were read */
+    uint64_t cache_evictions;   /* pages that went to make room */
+    uint64_t cache_write_backs; /* pages that kernels wrote */
+    uint64_t cache_waits;   /* times that a thread found a page on its way, or no room */
 } gpufs_statistics;
 
-GPUFS_SIZE_(gpufs_statistics, 96);
+GPUFS_SIZE_(gpufs_statistics, 136);
 GPUFS_OFFSET_(gpufs_statistics, size, 0);
 GPUFS_OFFSET_(gpufs_statistics, rings, 8);
 GPUFS_OFFSET_(gpufs_statistics, mode, 12);
@@ -334,6 +357,11 @@ GPUFS_OFFSET_(gpufs_statistics, bytes_read, 64);
 GPUFS_OFFSET_(gpufs_statistics, bytes_written, 72);
 GPUFS_OFFSET_(gpufs_statistics, wake_ups, 80);
 GPUFS_OFFSET_(gpufs_statistics, failed_calls, 88);
+GPUFS_OFFSET_(gpufs_statistics, cache_hits, 96);
+GPUFS_OFFSET_(gpufs_statistics, cache_misses, 104);
+GPUFS_OFFSET_(gpufs_statistics, cache_evictions, 112);
+GPUFS_OFFSET_(gpufs_statistics, cache_write_backs, 120);
+GPUFS_OFFSET_(gpufs_statistics, cache_waits, 128);
 
 /* Fills `into`, up to its `size`. 0, or -1: EINVAL. */
 int gpufs_host_statistics(const gpufs_host *host, gpufs_statistics *into);

@@ -103,6 +103,20 @@ GPUFS_BOTH int64_t gpufs_raw_aio_chain(gpufs_session *session, int mode, struct 
 GPUFS_BOTH int64_t gpufs_raw_lio_listio(gpufs_session *session, int mode, struct gpufs_aiocb *const *blocks, int count,
                                         const struct gpufs_sigevent *event);
 
+/* <gpufs/view.h>: files as arrays. A mapping is its number. */
+
+GPUFS_BOTH int64_t gpufs_raw_view_get(gpufs_session *session, uint64_t mapping, uint64_t offset, void *into,
+                                      size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_view_set(gpufs_session *session, uint64_t mapping, uint64_t offset, const void *from,
+                                      size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_view_add(gpufs_session *session, uint64_t mapping, uint64_t offset, uint64_t value,
+                                      void *before, size_t bytes);
+/* An address. */
+GPUFS_BOTH int64_t gpufs_raw_view_pin(gpufs_session *session, uint64_t mapping, uint64_t offset, size_t bytes);
+GPUFS_BOTH int64_t gpufs_raw_view_unpin(gpufs_session *session, const void *at);
+GPUFS_BOTH int64_t gpufs_raw_view_flush(gpufs_session *session, uint64_t mapping, int sync);
+GPUFS_BOTH int64_t gpufs_raw_view_prefetch(gpufs_session *session, uint64_t mapping, uint64_t offset, uint64_t bytes);
+
 /* <gpufs/socket.h>: sockets. */
 
 struct sockaddr;

@@ -110,6 +110,13 @@ GPUFS_OFFSET_(gpufs_scan_target, kind, 0);
 GPUFS_OFFSET_(gpufs_scan_target, length, 4);
 GPUFS_OFFSET_(gpufs_scan_target, address, 8);
 
+/* A file that the host mapped (gpufs_host_map), for <gpufs/view.h>. */
+typedef struct gpufs_mapping {
+    uint64_t number_;
+} gpufs_mapping;
+
+GPUFS_SIZE_(gpufs_mapping, 8);
+
 #define GPUFS_TARGET_INT16 1u
 #define GPUFS_TARGET_INT64 3u
 #define GPUFS_TARGET_FLOAT 4u

@@ -14,6 +14,7 @@
 #include <gpufs/host.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
+#include <gpufs/view.h>
 
 namespace {
 
@@ -254,11 +255,65 @@ int failed(const char *what) {
     return 1;
 }
 
+// Threads look at a mapped file in order and anywhere, pin a page, and add to numbers of another.
+__global__ void arrays(gpufs::Session fs, gpufs_mapping numbers, gpufs_mapping sums, uint64_t count, Notes *notes) {
+    gpufs::view<unsigned long long> v(fs, numbers), s(fs, sums);
+    const uint64_t thread = gpufs_thread();
+    for (uint64_t at = thread; at < count; at += gpufs_threads()) {
+        const auto found = v[at];
+        EXPECT(found.error() == 0 && found.value() == at);
+    }
+    for (uint64_t round = 0; round < 16; ++round) {
+        const uint64_t at = (thread * 7919 + round * 104729) % count;
+        EXPECT(v[at].value() == at);
+    }
+    {
+        // Other threads may keep as many pages as may be kept.
+        const auto page = v.pin(512, 512);
+        EXPECT(page ? page[7] == 519 : page.error() == EBUSY);
+    }
+    EXPECT(v[count].error() == ENXIO && v.set(0, 1).error() == EACCES);
+    EXPECT(s.add(0, 2).error() == 0 && s.set(thread + 1, thread) == 0 && s[thread + 1].value() == thread);
+    if (thread == 0) EXPECT(s.flush() == 0);
+}
+
+// Makes two files, maps them and looks at them from kernels; whether all was as it should be.
+bool files_as_arrays(gpufs_host *host, const std::string &directory, Notes *notes) {
+    constexpr unsigned long long count = 200000, threads = 32 * 128;
+    FILE *numbers = std::fopen((directory + "/gpufs_numbers").c_str(), "w+b");
+    FILE *sums = std::fopen((directory + "/gpufs_sums").c_str(), "w+b");
+    if (numbers == nullptr || sums == nullptr) return false;
+    std::vector<unsigned long long> all(count);
+    for (unsigned long long at = 0; at < count; ++at) all[at] = at;
+    std::fwrite(all.data(), sizeof all[0], count, numbers);
+    const std::vector<unsigned long long> zeros(threads + 1, 0);
+    std::fwrite(zeros.data(), sizeof zeros[0], zeros.size(), sums);
+    gpufs_mapping read = {0}, write = {0};
+    if (std::fflush(numbers) != 0 || std::fflush(sums) != 0 ||
+        gpufs_host_map(host, fileno(numbers), GPUFS_MAP_READ, &read) != 0 ||
+        gpufs_host_map(host, fileno(sums), GPUFS_MAP_WRITE, &write) != 0 || gpufs_host_begin(host) != 0) {
+        return false;
+    }
+    arrays<<<32, 128>>>(gpufs_host_session(host), read, write, count, notes);
+    if (gpufs_host_synchronize(host) != 0 || gpufs_host_unmap(host, read) != 0 || gpufs_host_unmap(host, write) != 0) {
+        return false;
+    }
+    std::vector<unsigned long long> found(threads + 1);
+    std::rewind(sums);
+    bool right = std::fread(found.data(), sizeof found[0], found.size(), sums) == found.size() && found[0] == 2 * threads;
+    for (unsigned long long thread = 0; thread < threads; ++thread) right = right && found[thread + 1] == thread;
+    return std::fclose(numbers) == 0 && std::fclose(sums) == 0 && right;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     const std::string directory = argc > 1 ? argv[1] : "/tmp";
-    gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, nullptr);
+    gpufs_options options = {};
+    options.size = sizeof options;
+    options.cache_bytes = 1 << 20;
+    options.cache_page_bytes = 4096;
+    gpufs_host *host = gpufs_host_open(GPUFS_CUDA, 0, &options);
     if (host == nullptr) return failed("opening a session");
     char description[256];
     gpufs_host_describe(host, description, sizeof description);
@@ -298,6 +353,7 @@ int main(int argc, char **argv) {
     if (gpufs_host_synchronize(host) != 0) return failed("streams on memory");
 
     if (gpufs_host_session(host) != nullptr) return failed("a session after gpufs_host_synchronize");
+    if (!files_as_arrays(host, directory, notes)) return failed("files as arrays");
 
     char *endless = nullptr;
     if (cudaMalloc(&endless, GPUFS_FORMAT_BYTES) != cudaSuccess || cudaMemset(endless, 'x', GPUFS_FORMAT_BYTES) != cudaSuccess) return 1;

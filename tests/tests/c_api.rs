@@ -219,6 +219,18 @@ fn asynchronous_operations_from_c() {
     }
 }
 
+/// Every call of a mapped file's, and each wrong use; in C++ through its classes.
+#[test]
+fn files_as_arrays_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/views.c"), true)),
+        None => skip("files_as_arrays_from_c", "no C compiler"),
+    }
+    for (name, standard) in cpp_compilers().into_iter().zip(["c++14", "c++20"]) {
+        runs(name, standard, &root().join("tests/c/views.cpp"), true);
+    }
+}
+
 /// Beside the C library's own in random sequences, too. `GPUFS_SEED` says where those begin.
 #[test]
 fn streams_on_memory_from_c() {

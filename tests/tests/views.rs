@@ -234,6 +234,43 @@ fn pins_keep_their_pages_and_leave_room() {
     });
 }
 
+#[test]
+fn lanes_pin_beside_lanes_that_load() {
+    let scratch = Scratch::new("views-beside");
+    const COUNT: u64 = 30 * 512;
+    fs::write(scratch.path("file"), numbers(COUNT)).unwrap();
+    sessions("lanes_pin_beside_lanes_that_load", |session| {
+        let map = session.map(File::open(scratch.path("file")).unwrap()).unwrap();
+        each(session, 130, |fs, lane| {
+            let random = Random::of_case(9, lane);
+            fs.view::<u64, _>(map, 0, COUNT, |view| {
+                for _ in 0..40 {
+                    let at = random.word_below(COUNT);
+                    if random.one_in(2) {
+                        assert_eq!(view.get(at), Ok(at * 3 + 1));
+                        continue;
+                    }
+                    let count = random.word_below(512 - at % 512) as usize + 1;
+                    match view.pin(at, count) {
+                        Ok(pin) => assert!((at..).zip(&*pin).all(|(at, found)| *found == at * 3 + 1)),
+                        Err(errno) => assert_eq!(errno, Errno::BUSY),
+                    }
+                }
+            })
+            .unwrap();
+        });
+        // Nothing is kept.
+        each(session, 1, |fs, _| {
+            fs.view::<u64, _>(map, 0, COUNT, |view| {
+                let pins: Vec<_> = (0..7).map(|page| view.pin(page * 512, 512).unwrap()).collect();
+                assert_eq!(view.pin(9 * 512, 1).map(|pin| pin[0]), Err(Errno::BUSY));
+                drop(pins);
+            })
+            .unwrap();
+        });
+    });
+}
+
 /// A file in memory, and what makes it take no more writes.
 #[expect(unsafe_code, reason = "system calls of the host's")]
 fn sealed(bytes: usize) -> (File, impl Fn()) {

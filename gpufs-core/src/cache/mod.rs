@@ -219,6 +219,13 @@ impl Cache {
     pub const fn address(&self, index: FrameIndex) -> u64 {
         self.parts.memory + index.0 as u64 * self.parts.page_bytes as u64
     }
+    /// The frame whose bytes an address is of.
+    #[must_use]
+    pub fn frame_at(&self, address: u64) -> Option<FrameIndex> {
+        let (page, frames) = (u64::from(self.parts.page_bytes), u64::from(self.parts.set_count * WAYS));
+        let index = address.checked_sub(self.parts.memory).filter(|_| page > 0)? / page;
+        u32::try_from(index).ok().filter(|_| index < frames).map(FrameIndex)
+    }
     /// The frame in which a page is looked for first, of its set. Neighbouring pages of a file have different ones (Fibonacci hashing).
     #[inline]
     #[must_use]

@@ -149,6 +149,36 @@ impl<T: Plain> Deref for Pin<'_, T> {
     }
 }
 
+impl<T> Pin<'_, T> {
+    /// Where the elements lie. The page stays until [`Fs::unpin`] is given that, or the kernel has ended.
+    #[doc(hidden)]
+    #[must_use = "the page stays"]
+    pub fn into_address(self) -> u64 {
+        core::mem::ManuallyDrop::new(self).address
+    }
+}
+
+impl Fs {
+    /// Ends a pin whose address [`Pin::into_address`] gave.
+    ///
+    /// # Errors
+    /// `EINVAL` for an address of no page that is kept.
+    ///
+    /// # Safety
+    /// The pin is the caller's to end, once.
+    #[doc(hidden)]
+    pub unsafe fn unpin(self, address: u64) -> Result<(), Errno> {
+        check_caller(self)?;
+        let frame = self.session().cache.frame_at(address).ok_or(Errno::INVAL)?;
+        let frame = self.session().cache.frame(frame);
+        if frame.seen().guards() == 0 {
+            return Err(Errno::INVAL);
+        }
+        frame.unguard(1);
+        Ok(())
+    }
+}
+
 impl<T> Drop for Pin<'_, T> {
     fn drop(&mut self) {
         self.window.unguard(self.frame);

@@ -94,6 +94,8 @@ pub(super) struct Window<'v> {
 
 /// Where the lanes meet that look for pages.
 static PAGES: CallSite = CallSite::new();
+/// Where those meet that pin: what they do together is something else.
+static PINS: CallSite = CallSite::new();
 /// Where those meet that end guards.
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
 static ENDS: CallSite = CallSite::new();
@@ -366,7 +368,7 @@ fn reach<R, const STORES: bool, const GLANCES: bool>(
 fn guard(fs: Fs, place: Place) -> Result<(FrameIndex, u64), Errno> {
     let session = fs.session();
     let cache = session.cache;
-    let lanes = Lanes::calling_at(&PAGES);
+    let lanes = Lanes::calling_at(&PINS);
     let mut found = pages::keep(&cache, lanes, Some(place.key));
     let wanted = found.is_none().then_some(place.key);
     if lanes.any(wanted.is_some()) {
