@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpufs_core::Errno;
 use gpufs_host::cpu::LaunchError;
 use gpufs_host::session::{Forked, OpenError, RegisterError, SyncError};
+use gpufs_host::transfer::TransferError;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -92,10 +94,28 @@ impl From<io::Error> for Failure {
         Self::new(number(&error, libc::EIO), error.to_string())
     }
 }
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Self {
+        let otherwise = match error.error.kind() {
+            io::ErrorKind::InvalidInput => libc::EINVAL,
+            io::ErrorKind::UnexpectedEof => libc::ENODATA,
+            _ => libc::EIO,
+        };
+        Self::new(number(&error, otherwise), error.to_string())
+    }
+}
 impl From<RegisterError> for Failure {
     fn from(error: RegisterError) -> Self {
         Self::new(number(&error, libc::EBUSY), error.to_string())
     }
+}
+
+/// A duplicate of a descriptor of the program's.
+pub(crate) fn duplicate(descriptor: BorrowedFd) -> Result<OwnedFd, Failure> {
+    descriptor.try_clone_to_owned().map_err(|error| {
+        let text = format!("descriptor {}: {error}", descriptor.as_raw_fd());
+        Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), text)
+    })
 }
 
 /// Runs the body of a C function. Stores the text and number of an error or a panic, and returns `failed`.

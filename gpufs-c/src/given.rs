@@ -1,7 +1,7 @@
 //! Files, buffers and streams that the host gives to kernels.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, IntoRawFd};
 
 use gpufs_core::Errno;
 use gpufs_core::session::FileIndex;
@@ -12,19 +12,11 @@ use gpufs_device_c::view::{entry_of, number_of};
 use gpufs_host::FileError;
 use gpufs_host::ring::ServiceError;
 
-use crate::error::{Failure, guarded};
+use crate::error::{Failure, duplicate, guarded};
 use crate::session::{Host, host};
 
 fn negative(descriptor: c_int) -> Failure {
     Failure::new(libc::EBADF, format!("the descriptor is negative: {descriptor}"))
-}
-
-/// A duplicate of a descriptor of the program's.
-fn duplicate(descriptor: BorrowedFd) -> Result<OwnedFd, Failure> {
-    descriptor.try_clone_to_owned().map_err(|error| {
-        let text = format!("descriptor {}: {error}", descriptor.as_raw_fd());
-        Failure::new(error.raw_os_error().unwrap_or(libc::EBADF), text)
-    })
 }
 
 fn refused(error: &FileError) -> Failure {

@@ -6,14 +6,17 @@ use std::process::Command;
 
 use gpufs_device::file::{Stat, Statx, StatxTimestamp, TimeSpec};
 use gpufs_device_c::print::RawArgument;
+use gpufs_host::transfer::TransferCount;
 
 use crate::options::Options;
 use crate::sandbox::{GivenSandbox, Reach, Tree};
 use crate::statistics::{FailureKind, Statistics};
+use crate::transfer::{GivenPart, GivenTransferOptions};
 use crate::version::VERSION;
 
 const TYPES: &str = include_str!("../../include/gpufs/types.h");
 const HOST: &str = include_str!("../../include/gpufs/host.h");
+const TRANSFER: &str = include_str!("../../include/gpufs/transfer.h");
 const STAT: &str = include_str!("../../include/gpufs/stat.h");
 const GPUFS: &str = include_str!("../../include/gpufs/gpufs.h");
 
@@ -29,7 +32,7 @@ struct Layout {
     fields: Vec<(&'static str, usize)>,
 }
 
-fn layouts() -> [Layout; 11] {
+fn layouts() -> [Layout; 14] {
     /// The fields, by the name that both languages have for them, or by C's name and Rust's path.
     macro_rules! fields {
         ($rust:ty: $($name:ident $(= $($path:ident).+)?)*) => {
@@ -77,6 +80,21 @@ fn layouts() -> [Layout; 11] {
                 stx_rdev_major stx_rdev_minor stx_dev_major stx_dev_minor stx_mnt_id stx_dio_mem_align
                 stx_dio_offset_align spare),
         ),
+        of::<GivenPart>(
+            TRANSFER,
+            "gpufs_part",
+            fields!(GivenPart: descriptor memory_kind memory bytes offset row_bytes row_offsets),
+        ),
+        of::<GivenTransferOptions>(
+            TRANSFER,
+            "gpufs_transfer_options",
+            fields!(GivenTransferOptions: size stream on_stream reserved),
+        ),
+        of::<TransferCount>(
+            TRANSFER,
+            "gpufs_transfer_count",
+            fields!(TransferCount: reads writes bytes_read bytes_written),
+        ),
         of::<RawArgument>(TYPES, "gpufs_argument", fields!(RawArgument: kind length bits)),
     ]
 }
@@ -107,7 +125,7 @@ fn the_headers_assert_the_layouts_of_rust() {
 /// The C compiler agrees, and alignments and constants are the same.
 #[test]
 fn the_c_compiler_has_the_same_layouts() {
-    let mut source = "#include <gpufs/host.h>\n#include <gpufs/stat.h>\n".to_owned();
+    let mut source = "#include <gpufs/transfer.h>\n#include <gpufs/stat.h>\n".to_owned();
     let mut check = |condition: String| {
         let _ = writeln!(source, "_Static_assert({condition}, \"{condition}\");");
     };

@@ -8,6 +8,7 @@
 //! | `statistics.rs` | counters and failed calls |
 //! | `given.rs` | files, buffers and streams that the host gives to kernels |
 //! | `doctor.rs` | `gpufs_doctor` |
+//! | `transfer.rs` | bulk transfers between files and memory |
 //! | `error.rs`, `text.rs` | `errno`, and its text; texts put where there is room |
 //! | `layouts.rs` | tests: the structures are those of the header |
 //!
@@ -24,6 +25,7 @@ mod sandbox;
 mod session;
 mod statistics;
 mod text;
+mod transfer;
 mod version;
 
 // The device calls: linked in, and exported with the rest.
@@ -43,4 +45,9 @@ pub use session::{
     gpufs_host_launch, gpufs_host_open, gpufs_host_session, gpufs_host_synchronize, gpufs_host_use,
 };
 pub use statistics::{FailureKind, Statistics, gpufs_host_failures, gpufs_host_statistics};
+pub use transfer::{
+    GivenPart, GivenTransferOptions, RunningTransfer, gpufs_host_read_into, gpufs_host_start_read,
+    gpufs_host_start_write, gpufs_host_write_from, gpufs_memory_kind, gpufs_transfer_configure,
+    gpufs_transfer_poll, gpufs_transfer_statistics, gpufs_transfer_wait,
+};
 pub use version::gpufs_version;

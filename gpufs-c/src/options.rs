@@ -3,13 +3,14 @@
 //! The structure begins with its size as the caller's header has it, so that it can grow. A field that the caller does not know keeps its
 //! default.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use gpufs_host::cpu::CpuOptions;
 use gpufs_host::ring::{Mode, RingMemory};
 use gpufs_host::{Builder, Schedule, Session};
 
-use crate::error::Failure;
+use crate::error::{Failure, duplicate};
 use crate::sandbox::{self, GivenSandbox};
 
 /// What the options choose.
@@ -148,8 +149,15 @@ options! {
     gpu_registers: u32 => |chosen, registers| chosen.build(|builder| builder.gpu_registers(registers));
     /// CPU lanes: warps that an OS thread has started and not ended.
     resident_warps: u32 => |chosen, warps| chosen.lanes(|cpu| cpu.resident_warps = warps as usize);
-    /// 0.
-    reserved_too: u32 => |_, _| Err(refused("reserved_too is not 0"));
+    /// A descriptor that stands in for the standard output; duplicated.
+    standard_output: u32 => |chosen, descriptor| {
+        let descriptor = i32::try_from(descriptor).map_err(|_| refused("standard_output is no descriptor"))?;
+        // SAFETY:
+        // - not −1: it was a number without a sign
+        // - the borrow ends with the next call, fcntl(2), which fails if the descriptor is not open
+        let ours = duplicate(unsafe { BorrowedFd::borrow_raw(descriptor) })?;
+        chosen.build(|builder| builder.standard_output(ours))
+    };
     /// Bytes of device memory for pages of mapped files.
     cache_bytes: u64 => |chosen, bytes| chosen.build(|builder| builder.cache(in_memory(bytes)));
     /// Bytes of such a page.

@@ -44,6 +44,7 @@
 //! | [`session`] | opening, launching, streams, buffers, the flush at the end, recovery after a fault |
 //! | [`ring`] | rings: their memory, the modes that serve them, and the ring service, which wakes SQPOLL threads |
 //! | [`doctor`] | what this machine can do for sessions, and what to do about each lack |
+//! | [`transfer`] | bulk transfers between files and memory, without a kernel |
 //! | [`cpu`] | CPU lanes: lanes as fibers, warps on threads |
 //! | [`gpu`] | what a session needs of a GPU's runtime, and what its errors mean |
 //! | `cuda` | NVIDIA GPUs, with the feature `cuda` (on by default) |
@@ -66,6 +67,7 @@ mod process;
 #[expect(unsafe_code, reason = "system calls and the memory shared with the kernel")]
 pub mod ring;
 pub mod session;
+pub mod transfer;
 
 pub use cpu::{CpuOptions, Grid, Schedule};
 pub use ring::{Sandbox, Sockets};

@@ -192,7 +192,8 @@ typedef struct gpufs_options {
     uint32_t gpu_registers;       /* 16 to 255: of a thread of a kernel that the driver compiles from PTX; default the
                                    * compiler's choice */
     uint32_t resident_warps;      /* CPU lanes: warps that an OS thread has started and not ended; default 64 */
-    uint32_t reserved_too;        /* 0 */
+    uint32_t standard_output;     /* a descriptor, above 0, of what stands in for the standard output of kernels; the session has a
+                                   * duplicate; not with a sandbox */
     uint64_t cache_bytes;         /* device memory for pages of files that are mapped (gpufs_host_map), 8 pages at least;
                                    * default none */
     uint32_t cache_page_bytes;    /* of such a page: a power of two, 4 KiB to 1 MiB; default 64 KiB */
@@ -226,7 +227,7 @@ GPUFS_OFFSET_(gpufs_options, seed, 120);
 GPUFS_OFFSET_(gpufs_options, survives, 128);
 GPUFS_OFFSET_(gpufs_options, gpu_registers, 132);
 GPUFS_OFFSET_(gpufs_options, resident_warps, 136);
-GPUFS_OFFSET_(gpufs_options, reserved_too, 140);
+GPUFS_OFFSET_(gpufs_options, standard_output, 140);
 GPUFS_OFFSET_(gpufs_options, cache_bytes, 144);
 GPUFS_OFFSET_(gpufs_options, cache_page_bytes, 152);
 GPUFS_OFFSET_(gpufs_options, reserved_again, 156);

@@ -710,9 +710,9 @@ int main(void) {
     options.survives = 3;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     options.survives = GPUFS_SURVIVES_YES;
-    options.reserved_too = 1;
-    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
-    options.reserved_too = 0;
+    options.standard_output = 999;
+    CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EBADF);
+    options.standard_output = 0;
     options.gpu_registers = 7;
     CHECK_FAILS(gpufs_host_open(GPUFS_CPU, 0, &options), NULL, EINVAL);
     CHECK(strstr(gpufs_last_error(), "gpu_registers: 7") != NULL);

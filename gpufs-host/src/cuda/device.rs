@@ -43,15 +43,20 @@ unsafe impl Sync for Device {}
 impl Device {
     /// Opens GPU number `ordinal`, with `stack_bytes` of stack for each thread of a kernel.
     pub(super) fn open(ordinal: u32, stack_bytes: usize) -> Result<Arc<Self>, GpuError> {
+        let opened = Self::present(ordinal)?;
+        result::ctx::set_limit(sys::CUlimit::CU_LIMIT_STACK_SIZE, stack_bytes)
+            .map_err(tried("setting the stack of a thread"))?;
+        Ok(opened)
+    }
+
+    /// GPU number `ordinal` with its context, current on the calling thread. No setting of it is changed.
+    pub(super) fn present(ordinal: u32) -> Result<Arc<Self>, GpuError> {
         let count = start()?;
         if ordinal >= count {
             return Err(GpuError::NoDevice { maker: "NVIDIA", ordinal, count });
         }
         let device = result::device::get(ordinal.cast_signed()).map_err(tried("opening the GPU"))?;
-        let opened = Self::whole(device)?;
-        result::ctx::set_limit(sys::CUlimit::CU_LIMIT_STACK_SIZE, stack_bytes)
-            .map_err(tried("setting the stack of a thread"))?;
-        Ok(Arc::new(opened))
+        Self::whole(device).map(Arc::new)
     }
 
     /// The GPU with its context, current on the calling thread, unless a fault has broken it.

@@ -5,11 +5,13 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `bus.rs` | what bulk transfers need |
 //! | `device.rs` | a GPU and its primary context, and getting a whole one after a fault |
 //! | `program.rs` | PTX and binaries: loading them, and what they hold |
 //! | `survey.rs` | which GPUs the driver has |
 #![expect(unsafe_code, reason = "the driver's C interface")]
 
+mod bus;
 mod device;
 mod program;
 mod survey;
@@ -30,6 +32,7 @@ use crate::ring::RingMemory;
 use device::Device;
 use program::Module;
 
+pub(crate) use bus::bus;
 pub(crate) use survey::{Found, survey};
 
 /// `CU_MEMHOST…_PORTABLE | CU_MEMHOST…_DEVICEMAP`, the same for allocating and registering.

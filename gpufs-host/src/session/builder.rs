@@ -10,6 +10,7 @@ use gpufs_core::stream::BLOCKS_MAX;
 
 use super::cached::CacheSizes;
 use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
+use super::standard::StandardOutput;
 use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
@@ -51,6 +52,7 @@ pub struct Builder {
     /// The first service that was refused.
     pub(super) refused_service: Option<ServiceError>,
     pub(super) sandbox: Option<Sandbox>,
+    pub(super) standard_output: Option<StandardOutput>,
 }
 
 /// The default of coalescing buffers on a GPU: one for each warp of a kernel with many registers.
@@ -93,6 +95,7 @@ impl Default for Builder {
             services: Arc::default(),
             refused_service: None,
             sandbox: None,
+            standard_output: None,
         }
     }
 }

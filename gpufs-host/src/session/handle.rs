@@ -23,6 +23,7 @@ use super::{
 use crate::cpu::{Grid, LaunchError};
 use crate::gpu::{GpuError, KernelLimits};
 use crate::ring::{Failure, Mode, RingError, RingMemory, Services};
+use crate::transfer::Counters;
 
 /// A running session. See the module's documentation.
 ///
@@ -42,6 +43,8 @@ pub struct Session {
     memory: RingMemory,
     refused: Vec<(Mode, RingError)>,
     refused_memory: Vec<(RingMemory, RingError)>,
+    /// What its bulk transfers have done.
+    pub(super) transfers: Arc<Counters>,
     /// One thread at a time.
     not_shared: PhantomData<Cell<()>>,
 }
@@ -59,8 +62,8 @@ impl Session {
         let (mode, memory) = (body.mode, body.ring_memory);
         drop(body);
         let live = ManuallyDrop::new(live);
-        let not_shared = PhantomData;
-        Ok(Self { live, tables, device_tables, mode, memory, refused, refused_memory, not_shared })
+        let (transfers, not_shared) = (Arc::default(), PhantomData);
+        Ok(Self { live, tables, device_tables, mode, memory, refused, refused_memory, transfers, not_shared })
     }
 
     /// The process that opened this session.

@@ -21,9 +21,11 @@
 //! | `asynchronous.rs` | what the host does with operations that kernels started and left |
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
+//! | `standard.rs` | the standard streams |
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
 //! | `channels.rs`, `resident.rs` | channels between threads and lanes, and kernels that stay |
 //! | `cached.rs` | the cache of pages, and the files that are mapped |
+//! | `transfers.rs` | bulk transfers that a session counts |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
 //! | `adopt.rs` | rights that the program has given up since |
@@ -66,6 +68,7 @@ mod resident;
 mod seeker;
 mod services;
 mod sizes;
+mod standard;
 mod state;
 mod stats;
 mod streams;
@@ -73,6 +76,7 @@ mod synchronize;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod transfers;
 mod unwound;
 
 use std::any::TypeId;
@@ -107,6 +111,7 @@ use host_journal::HostJournal;
 use live::Gate;
 use memory::SessionMemory;
 use seeker::Seeker;
+use standard::StandardOutput;
 use state::State;
 use tables::Tables;
 
@@ -164,6 +169,9 @@ struct Body {
     services: Arc<Services>,
     /// The sandbox that is in force.
     confined: Option<Arc<Confined>>,
+    /// What stands in for the standard output; its descriptor is in the tables.
+    #[expect(dead_code, reason = "kept open")]
+    standard_output: Option<StandardOutput>,
     /// Last, after all that lies in it.
     lease: Lease,
 }

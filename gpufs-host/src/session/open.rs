@@ -10,10 +10,8 @@
 use std::io;
 use std::sync::Arc;
 
-use gpufs_core::Claim;
 use gpufs_core::alloc::BufferPool;
-use gpufs_core::session::{OpenFile, PanicRoute};
-use gpufs_core::stream::Buffering;
+use gpufs_core::session::PanicRoute;
 
 use super::alone::new_number;
 use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
@@ -27,7 +25,7 @@ use super::seeker::Seeker;
 use super::sizes::Plan;
 use super::state::State;
 use super::tables::{Contents, PoolMemory, Sizes, Tables};
-use super::{Backend, Body, Owner, files, modes};
+use super::{Backend, Body, Owner, modes, standard};
 use crate::cpu;
 use crate::gpu::GpuError;
 use crate::ring::{self, Chosen, Confined, CpuMemory, MemorySource, Mode, Ring, RingConfig, RingService};
@@ -200,6 +198,7 @@ impl Body {
             (backend.source(Arc::new(CpuMemory)), backend.source(Arc::clone(lease.estate()) as _));
         let own_memory = backend.is_gpu();
         let plan = builder.plan(own_memory);
+        standard::check(builder)?;
         let confined = confine(builder)?;
         let Served { chosen, service } = Served::open(builder, &backend, &plan, &source, confined.clone())?;
         let data = Data::allocate(builder, own_memory, &plan, &chosen, &source).map_err(OpenError::System)?;
@@ -241,9 +240,10 @@ impl Body {
             values: Vec::new(),
             services: Arc::clone(&builder.services),
             confined,
+            standard_output: builder.standard_output.clone(),
             lease,
         };
-        session.open_standard_streams();
+        session.open_standard_streams(builder.standard_output.as_ref());
         if session.confined.is_none() {
             session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         }
@@ -260,44 +260,5 @@ impl Body {
         // SAFETY:
         // - the variable begins with this word, and no kernel runs yet
         unsafe { gpu.write(route, &note.to_ne_bytes()) }
-    }
-
-    /// Files and streams 0, 1 and 2. A descriptor that the process has closed gives a stream whose calls fail with `EBADF`.
-    fn open_standard_streams(&self) {
-        let tables = self.tables.host;
-        for index in 0..3 {
-            let file = tables.files_free.claim(1, 0);
-            let stream = tables.streams_free.claim(1, 0);
-            debug_assert!(file == Some(Claim::single(index)) && stream == Some(Claim::single(index)));
-            let descriptor = index.cast_signed();
-            if self.confined.as_ref().is_some_and(|confined| !confined.standard_streams) {
-                let (file, stream) = (&tables.files()[index as usize], &tables.streams()[index as usize]);
-                file.descriptor.set(index);
-                let flags = OpenFile::OPEN | OpenFile::HOST_OWNED;
-                // ORDERING: release, device, partner `SessionTables::file`.
-                file.flags.publish(flags);
-                stream.set_up(tables, index, flags, Buffering::Full);
-                continue;
-            }
-            let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
-            // The position is shared with the program, its children and its shell, so the system's own counts. With a position of
-            // the session's, each of them would overwrite what the others wrote.
-            if flags & OpenFile::SEEKABLE != 0 {
-                flags = flags & !OpenFile::SEEKABLE | OpenFile::SHARED;
-            }
-            if self.fixed_files && self.rings.iter().all(|ring| ring.update_number(index, descriptor).is_ok())
-            {
-                flags |= OpenFile::FIXED;
-            }
-            files::enter(tables, index, descriptor, flags);
-            let buffering = match index {
-                2 => Buffering::None,
-                _ if flags & OpenFile::TERMINAL != 0 => Buffering::Line,
-                _ => Buffering::Full,
-            };
-            let entry = &tables.streams()[index as usize];
-            entry.set_up(tables, index, flags, buffering);
-            entry.position.set(tables.files()[index as usize].position.peek());
-        }
     }
 }

@@ -1,0 +1,257 @@
+//! The engine of a process: a queue of transfers, and threads that take pieces of them. They start with the first transfer, and stay.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::bus::{Bus, Queue};
+use super::counts::{Counters, TransferStatistics};
+use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError};
+use super::request::{Direction, MemoryKind, Part, TransferOptions, Tuning};
+use super::worker;
+use crate::process::Process;
+
+/// Sets the sizes of this process's engine. Before its first transfer.
+///
+/// # Errors
+/// [`InvalidInput`](io::ErrorKind::InvalidInput): which number is out of its range. [`ResourceBusy`](io::ErrorKind::ResourceBusy) once the
+/// threads have started.
+pub fn configure(tuning: Tuning) -> io::Result<()> {
+    let chosen = tuning.chosen().map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
+    let engine = Process::this()?.part::<Engine>();
+    let mut inner = engine.inner();
+    if inner.tuning.is_some_and(|now| inner.started && now != chosen) {
+        let text = "the threads of transfers have started: their sizes are chosen before the first transfer of the process";
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    }
+    inner.tuning = Some(chosen);
+    Ok(())
+}
+
+/// What all transfers of this process have done.
+///
+/// # Errors
+/// The system's, where it has no page of memory to give.
+pub fn statistics() -> io::Result<TransferStatistics> {
+    Ok(Process::this()?.part::<Engine>().counters.statistics())
+}
+
+/// What kind of memory lies at an address, as the GPUs' driver says; where there is none, pageable.
+///
+/// # Errors
+/// The driver refuses.
+pub fn kind_of(address: u64) -> Result<MemoryKind, TransferError> {
+    let Ok(driver) = Engine::this()?.driver() else { return Ok(MemoryKind::Pageable) };
+    let found = driver.look_up(address).map_err(io::Error::other)?;
+    Ok(found.map_or(MemoryKind::Pageable, |found| found.kind))
+}
+
+/// The driver of this machine's GPUs, or why there is none.
+type Driver = Result<Arc<dyn Bus>, String>;
+
+#[derive(Debug, Default)]
+struct Inner {
+    tuning: Option<Tuning>,
+    started: bool,
+    /// Transfers so far.
+    jobs: u64,
+    /// Transfers with pieces that no thread has taken, and the first of these.
+    waiting: VecDeque<(Arc<Job>, usize)>,
+}
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub(crate) struct Engine {
+    inner: Mutex<Inner>,
+    more: Condvar,
+    driver: OnceLock<Driver>,
+    counters: Arc<Counters>,
+}
+
+impl Engine {
+    /// That of this process.
+    ///
+    /// # Errors
+    /// The system's, where it has no page of memory to give.
+    pub(crate) fn this() -> io::Result<&'static Self> {
+        Ok(Process::this()?.part::<Self>())
+    }
+    /// One with a driver of its own.
+    #[cfg(test)]
+    pub(super) fn with(driver: Arc<dyn Bus>, tuning: Tuning) -> &'static Self {
+        let inner = Inner { tuning: Some(tuning.chosen().unwrap()), ..Inner::default() };
+        let driver = OnceLock::from(Ok(driver));
+        Box::leak(Box::new(Self { inner: Mutex::new(inner), driver, ..Self::default() }))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(super) fn driver(&self) -> &Driver {
+        self.driver.get_or_init(|| {
+            #[cfg(feature = "cuda")]
+            return crate::cuda::bus().map_err(|error| error.to_string());
+            #[cfg(not(feature = "cuda"))]
+            return Err("gpufs was built without NVIDIA GPUs".to_owned());
+        })
+    }
+
+    /// The next piece. Where there is none: `None`, or if the thread `may_wait`, the one that comes.
+    pub(super) fn next(&self, may_wait: bool) -> Option<(Arc<Job>, Piece)> {
+        let mut inner = self.inner();
+        // Ends: with a piece; a thread that has nothing to do waits for ever.
+        loop {
+            if let Some((job, next)) = inner.waiting.front_mut() {
+                let (taken, piece) = (Arc::clone(job), job.pieces[*next]);
+                *next += 1;
+                if *next == taken.pieces.len() {
+                    inner.waiting.pop_front();
+                }
+                return Some((taken, piece));
+            }
+            if !may_wait {
+                return None;
+            }
+            inner = self.more.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Starts a transfer.
+    ///
+    /// # Safety
+    /// As [`crate::Session::start_transfer`].
+    pub(super) unsafe fn start(
+        &'static self,
+        direction: Direction,
+        parts: &[Part<'_>],
+        options: &TransferOptions,
+        counters: Option<Arc<Counters>>,
+    ) -> Result<Transfer, TransferError> {
+        let tuning = self.threads()?;
+        let (files, placed) = self.place(parts)?;
+        let after = self.after(&placed, options)?;
+        let bytes: usize = placed.iter().map(|part| part.bytes).sum();
+        // A transfer that is smaller than all chunks together is cut smaller, so that each thread gets something.
+        let fair = (bytes / (2 * tuning.threads)).next_multiple_of(4096);
+        let piece = fair.clamp((64 << 10).min(tuning.chunk_bytes), tuning.chunk_bytes);
+        let counters = counters.into_iter().chain([Arc::clone(&self.counters)]).collect();
+        let mut inner = self.inner();
+        inner.jobs += 1;
+        let job = Arc::new(Job::new(inner.jobs, direction, (files, placed), piece, after, counters));
+        if !job.pieces.is_empty() {
+            inner.waiting.push_back((Arc::clone(&job), 0));
+            self.more.notify_all();
+        }
+        Ok(Transfer::new(job))
+    }
+
+    /// Starts the threads, once; the sizes.
+    fn threads(&'static self) -> io::Result<Tuning> {
+        let mut inner = self.inner();
+        let tuning = match inner.tuning {
+            Some(tuning) => tuning,
+            None => Tuning::default().chosen().map_err(io::Error::other)?,
+        };
+        inner.tuning = Some(tuning);
+        if !inner.started {
+            for number in 0..tuning.threads {
+                let name = format!("gpufs-move-{number}");
+                let spawned = std::thread::Builder::new().name(name).spawn(move || worker::run(self, tuning));
+                // With fewer threads it is slower.
+                if let (0, Err(error)) = (number, spawned) {
+                    return Err(error);
+                }
+            }
+            inner.started = true;
+        }
+        Ok(tuning)
+    }
+
+    /// Duplicates the files of parts, and looks up their memory.
+    fn place(&self, parts: &[Part<'_>]) -> Result<(Vec<JobFile>, Vec<Placed>), TransferError> {
+        let mut numbers = std::collections::HashMap::new();
+        let (mut files, mut placed) = (Vec::new(), Vec::with_capacity(parts.len()));
+        for (index, part) in parts.iter().enumerate() {
+            let at = |error| TransferError { part: Some(index), error };
+            let rows = match part.rows {
+                Some(rows) => {
+                    if rows.bytes == 0 || rows.bytes.checked_mul(rows.offsets.len()) != Some(part.bytes) {
+                        let (count, row, bytes) = (rows.offsets.len(), rows.bytes, part.bytes);
+                        let text = format!("{count} rows of {row} bytes are not {bytes} bytes of memory");
+                        return Err(TransferError::invalid(Some(index), text));
+                    }
+                    Some((rows.bytes, rows.offsets.into()))
+                }
+                None => None,
+            };
+            let file = match numbers.entry(part.file.as_raw_fd()) {
+                std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+                std::collections::hash_map::Entry::Vacant(new) => {
+                    let file = part.file.try_clone_to_owned().map_err(at)?;
+                    files.push(JobFile { file, writing: Mutex::new(()) });
+                    *new.insert(files.len() - 1)
+                }
+            };
+            let (kind, gpu) = self.kind(index, part)?;
+            let Part { offset, address, bytes, .. } = *part;
+            placed.push(Placed { file, offset, address, bytes, kind, gpu, rows });
+        }
+        Ok((files, placed))
+    }
+
+    /// What kind of memory a part has, and the GPU that copies it.
+    fn kind(&self, index: usize, part: &Part<'_>) -> Result<(MemoryKind, Option<u32>), TransferError> {
+        let invalid = |text| TransferError::invalid(Some(index), text);
+        let Part { address, bytes, kind: named, .. } = *part;
+        // Ordinary memory needs no driver.
+        if bytes == 0 || named == Some(MemoryKind::Pageable) {
+            return Ok((named.unwrap_or(MemoryKind::Pageable), None));
+        }
+        let driver = match (self.driver(), named) {
+            (Ok(driver), _) => driver,
+            (Err(_), None) => return Ok((MemoryKind::Pageable, None)),
+            (Err(why), Some(kind)) => {
+                return Err(invalid(format!(
+                    "the memory at {address:#x} was named {kind}, and there is no driver: {why}"
+                )));
+            }
+        };
+        let look = |address| {
+            let found = driver.look_up(address);
+            found.map_err(|error| TransferError { part: Some(index), error: io::Error::other(error) })
+        };
+        let last = address.checked_add(bytes as u64 - 1);
+        let last = last.ok_or_else(|| {
+            invalid(format!("{bytes} bytes from {address:#x} on are more than there can be"))
+        })?;
+        let found = look(address)?;
+        let kind = found.map_or(MemoryKind::Pageable, |found| found.kind);
+        if named.is_some_and(|named| named != kind) {
+            let named = named.unwrap_or(kind);
+            return Err(invalid(format!(
+                "the memory at {address:#x} is {kind}, and was named {named}: name what it is, or let it be found out"
+            )));
+        }
+        if !kind.is_of_host() && look(last)? != found {
+            return Err(invalid(format!(
+                "the {bytes} bytes from {address:#x} on do not end in the same memory: it is shorter"
+            )));
+        }
+        Ok((kind, found.filter(|_| !kind.is_of_host()).map(|found| found.gpu)))
+    }
+
+    /// The place in the program's stream that the transfer begins behind.
+    fn after(&self, parts: &[Placed], options: &TransferOptions) -> Result<Option<After>, TransferError> {
+        let (Some(stream), Ok(driver)) = (options.stream, self.driver()) else { return Ok(None) };
+        let refused = |error| TransferError { part: None, error: io::Error::other(error) };
+        let gpu = parts.iter().find_map(|part| part.gpu).unwrap_or(0);
+        let mark = driver.mark(gpu).map_err(refused)?;
+        let after = After { bus: Arc::clone(driver), gpu, mark };
+        let stream = Queue(usize::try_from(stream).unwrap_or(usize::MAX));
+        // SAFETY:
+        // - the mark was made for this GPU; the driver refuses a stream of another
+        unsafe { driver.put(gpu, mark, stream) }.map_err(refused)?;
+        Ok(Some(after))
+    }
+}

@@ -1,0 +1,273 @@
+//! A transfer that has begun: its pieces, what came of each part, and who waits for its end.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::bus::{Bus, Mark};
+use super::counts::{Counters, Way};
+use super::request::{Direction, MemoryKind};
+
+/// Why a transfer failed.
+#[derive(Debug)]
+pub struct TransferError {
+    /// Which part, where it is the fault of one.
+    pub part: Option<usize>,
+    /// What was wrong.
+    pub error: io::Error,
+}
+
+impl TransferError {
+    /// A request that cannot be met, with what to do about it.
+    pub(super) fn invalid(part: Option<usize>, text: String) -> Self {
+        Self { part, error: io::Error::new(io::ErrorKind::InvalidInput, text) }
+    }
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Some(part) => write!(f, "part {part} of the transfer: {}", self.error),
+            None => write!(f, "the transfer: {}", self.error),
+        }
+    }
+}
+
+impl Error for TransferError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl From<io::Error> for TransferError {
+    fn from(error: io::Error) -> Self {
+        Self { part: None, error }
+    }
+}
+
+/// A part of a request, looked up.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// Which of the job's files.
+    pub(super) file: usize,
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) bytes: usize,
+    pub(super) kind: MemoryKind,
+    /// The GPU whose driver copies; `None`: the system uses the memory itself.
+    pub(super) gpu: Option<u32>,
+    /// Bytes of a row, and where each row begins in the file.
+    pub(super) rows: Option<(usize, Box<[u64]>)>,
+}
+
+/// What a thread takes at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) part: usize,
+    /// From which byte of the part on.
+    pub(super) from: usize,
+    pub(super) bytes: usize,
+}
+
+/// A file of a job. Threads write to it one after the other.
+#[derive(Debug)]
+pub(super) struct JobFile {
+    pub(super) file: OwnedFd,
+    pub(super) writing: Mutex<()>,
+}
+
+/// A place in the program's own stream, before which nothing of the job's memory is touched. Let go on drop.
+#[derive(Debug)]
+pub(super) struct After {
+    pub(super) bus: Arc<dyn Bus>,
+    pub(super) gpu: u32,
+    pub(super) mark: Mark,
+}
+
+impl Drop for After {
+    fn drop(&mut self) {
+        // SAFETY:
+        // - made for this GPU, and this is its owner
+        unsafe { self.bus.forget(self.gpu, self.mark) };
+    }
+}
+
+/// What came of a part.
+#[derive(Debug)]
+struct Outcome {
+    /// Up to here all bytes were moved.
+    end: usize,
+    error: Option<io::Error>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Pieces that have not ended.
+    left: usize,
+    /// Bytes moved.
+    done: u64,
+    outcomes: Vec<Outcome>,
+    failed: bool,
+}
+
+/// A transfer that threads work on.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Which of the engine's.
+    pub(super) number: u64,
+    pub(super) direction: Direction,
+    pub(super) files: Vec<JobFile>,
+    pub(super) parts: Vec<Placed>,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) after: Option<After>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    total: u64,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+impl Job {
+    /// A job whose pieces are at most `piece_bytes` long.
+    pub(super) fn new(
+        number: u64,
+        direction: Direction,
+        (files, parts): (Vec<JobFile>, Vec<Placed>),
+        piece_bytes: usize,
+        after: Option<After>,
+        counters: Vec<Arc<Counters>>,
+    ) -> Self {
+        let pieces = cut(direction, &parts, piece_bytes);
+        let total = parts.iter().map(|part| part.bytes as u64).sum();
+        let outcomes = parts.iter().map(|part| Outcome { end: part.bytes, error: None }).collect();
+        let state = Mutex::new(State { left: pieces.len(), done: 0, outcomes, failed: false });
+        Self { number, direction, files, parts, pieces, after, counters, total, state, ended: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Whether a piece has failed: what has not begun is left out.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().failed
+    }
+    /// Notes how a piece ended: the bytes that it moved, of which it was to move more if a file ended.
+    pub(super) fn end(&self, piece: Piece, way: Option<Way>, outcome: io::Result<usize>) {
+        if let (Ok(moved), Some(way)) = (&outcome, way) {
+            for counters in &self.counters {
+                counters.note(self.direction, self.parts[piece.part].kind, way, *moved as u64);
+            }
+        }
+        let mut state = self.state();
+        let part = &mut state.outcomes[piece.part];
+        match outcome {
+            Ok(moved) => {
+                if moved < piece.bytes {
+                    part.end = part.end.min(piece.from + moved);
+                }
+                state.done += moved as u64;
+            }
+            Err(error) => {
+                part.error.get_or_insert(error);
+                state.failed = true;
+            }
+        }
+        state.left -= 1;
+        if state.left == 0 {
+            self.ended.notify_all();
+        }
+    }
+}
+
+/// The parts in pieces. Those of a write go round the files, so that threads need not wait for each other at one.
+fn cut(direction: Direction, parts: &[Placed], piece_bytes: usize) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let row = part.rows.as_ref().map_or(part.bytes, |(row, _)| *row);
+        let mut from = 0;
+        // Ends: `from` grows by a byte at least.
+        while from < part.bytes {
+            // Whole rows, or what is left of one that is longer than a piece.
+            let length =
+                if row <= piece_bytes { piece_bytes / row * row } else { piece_bytes.min(row - from % row) };
+            let bytes = length.min(part.bytes - from);
+            pieces.push(Piece { part: index, from, bytes });
+            from += bytes;
+        }
+    }
+    if direction == Direction::Write {
+        let mut turns = HashMap::new();
+        // Stable: pieces of one file keep their order.
+        pieces.sort_by_cached_key(|piece| {
+            let turn = turns.entry(parts[piece.part].file).or_insert(0_usize);
+            *turn += 1;
+            *turn
+        });
+    }
+    pieces
+}
+
+/// A transfer that goes on by itself. Its memory belongs to it until it has ended: dropping it waits.
+#[derive(Debug)]
+#[must_use = "a transfer that is dropped is waited for"]
+pub struct Transfer {
+    job: Arc<Job>,
+}
+
+impl Transfer {
+    pub(super) const fn new(job: Arc<Job>) -> Self {
+        Self { job }
+    }
+    /// Bytes that were moved so far, and those of the whole.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        (self.job.state().done, self.job.total)
+    }
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.job.state().left == 0
+    }
+    /// Waits for its end, for so long at most; whether it has ended.
+    #[must_use]
+    pub fn wait_for(&self, limit: Duration) -> bool {
+        let until = Instant::now().checked_add(limit);
+        let mut state = self.job.state();
+        // Ends: the engine ends each piece, and the limit is finite or as long as time can be told.
+        while state.left > 0 {
+            let rest = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            if rest.is_zero() {
+                return false;
+            }
+            state = self.job.ended.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+    /// Waits for its end: the bytes of each part, fewer than the part has where a file that was read ended before.
+    ///
+    /// # Errors
+    /// The first part's that failed.
+    pub fn wait(self) -> Result<Vec<u64>, TransferError> {
+        self.settle();
+        let mut state = self.job.state();
+        let failed = state.outcomes.iter_mut().enumerate();
+        let failed = failed.filter_map(|(part, outcome)| Some((part, outcome.error.take()?))).next();
+        match failed {
+            Some((part, error)) => Err(TransferError { part: Some(part), error }),
+            None => Ok(state.outcomes.iter().map(|outcome| outcome.end as u64).collect()),
+        }
+    }
+    fn settle(&self) {
+        // Ends: it does when the transfer has ended.
+        while !self.wait_for(Duration::MAX) {}
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}

@@ -1,0 +1,77 @@
+//! Bulk transfers between files and memory, without a kernel: `read_into`, `write_from`, many at once, in the background.
+//!
+//! Threads of the host read pieces of the files and write them. Memory that the system reaches is used *in place*. Memory of a GPU is reached
+//! through pinned chunks, which are few, so that they stay in the processor's last-level cache, and which the GPU's copy engine empties and
+//! fills (*staged*); where no memory can be pinned, through ordinary chunks (*through the host*). This took no device code and no ring: a
+//! transfer works beside running kernels and without a session.
+//!
+//! ```text
+//!  start ─► pieces in a queue ─► each thread: pread → chunk → copy engine → memory of the GPU       (reads)
+//!                                             memory of the GPU → copy engine → chunk → pwrite      (writes)
+//!                                             pread, pwrite on memory of the host itself            (in place)
+//! ```
+//!
+//! A thread has several chunks, used in turn: while the copy engine works on some, it reads or writes another. Threads write to one file one
+//! after the other, since its inode lets one in at a time; reads of one file go side by side.
+//!
+//! | file | what |
+//! |---|---|
+//! | `request.rs` | what a program asks for: parts, kinds of memory, choices |
+//! | `bus.rs` | what a transfer needs of a GPU's driver |
+//! | `job.rs` | a transfer that has begun: its pieces, what came of them, who waits |
+//! | `engine.rs` | the queue and the threads of a process |
+//! | `worker.rs` | one thread: its chunks, and what it does with a piece |
+//! | `system.rs` | the system's reads and writes |
+//! | `counts.rs` | operations and bytes, by kind of memory and by way |
+#![expect(unsafe_code, reason = "memory that callers name by its address")]
+
+pub(crate) mod bus;
+mod counts;
+mod engine;
+mod job;
+pub(crate) mod request;
+mod system;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub(crate) use counts::Counters;
+pub use counts::{TransferCount, TransferStatistics, Way};
+pub(crate) use engine::Engine;
+pub use engine::{configure, kind_of, statistics};
+pub use job::{Transfer, TransferError};
+pub use request::{Direction, MemoryKind, Part, Rows, TransferOptions, Tuning};
+
+use std::sync::Arc;
+
+/// Starts a transfer that belongs to no session.
+///
+/// # Errors
+/// As [`crate::Session::start_transfer`].
+///
+/// # Safety
+/// As [`crate::Session::start_transfer`].
+pub unsafe fn start(
+    direction: Direction,
+    parts: &[Part<'_>],
+    options: &TransferOptions,
+) -> Result<Transfer, TransferError> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { Engine::this()?.start(direction, parts, options, None) }
+}
+
+/// Starts a transfer that a session counts.
+///
+/// # Safety
+/// As [`start`].
+pub(crate) unsafe fn start_counted(
+    direction: Direction,
+    parts: &[Part<'_>],
+    options: &TransferOptions,
+    counters: &Arc<Counters>,
+) -> Result<Transfer, TransferError> {
+    // SAFETY:
+    // - this function's contract
+    unsafe { Engine::this()?.start(direction, parts, options, Some(Arc::clone(counters))) }
+}

@@ -1,0 +1,266 @@
+//! The engine with a driver whose copies end late: a chunk that is used too early, or a piece that is told too early, shows as wrong bytes.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+use super::bus::{Bus, Located, Mark, Queue};
+use super::*;
+use crate::gpu::GpuError;
+
+/// A copy that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    direction: Direction,
+    device: u64,
+    host: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Queued copies, by queue.
+    queues: HashMap<usize, Vec<Copy>>,
+    /// What stands before each mark, and how often it was looked at.
+    marks: HashMap<usize, (Vec<Copy>, u32)>,
+    made: usize,
+    /// Stretches of memory that are a GPU's: address, bytes.
+    device: Vec<(u64, usize)>,
+    followed: usize,
+}
+
+/// A driver: memory of its GPU is the host's, and a copy happens when its mark is looked at for the third time.
+#[derive(Debug, Default)]
+struct Late {
+    held: Mutex<Held>,
+    pins: bool,
+}
+
+// SAFETY:
+// - pinned memory is leaked; a mark is reached when the copies before it were made
+unsafe impl Bus for Late {
+    fn look_up(&self, address: u64) -> Result<Option<Located>, GpuError> {
+        let held = self.held.lock().unwrap();
+        let inside = |(begin, bytes): &&(u64, usize)| (*begin..*begin + *bytes as u64).contains(&address);
+        Ok(held.device.iter().find(inside).map(|_| Located { kind: MemoryKind::Device, gpu: 3 }))
+    }
+    fn pinned(&self, _gpu: u32, bytes: usize) -> Result<NonNull<u8>, GpuError> {
+        if !self.pins {
+            return Err(GpuError::NoRuntime("nothing is pinned".to_owned()));
+        }
+        Ok(NonNull::from(vec![0_u8; bytes].leak()).cast())
+    }
+    fn queue(&self, gpu: u32) -> Result<Queue, GpuError> {
+        self.mark(gpu).map(|Mark(number)| Queue(number))
+    }
+    fn mark(&self, gpu: u32) -> Result<Mark, GpuError> {
+        assert_eq!(gpu, 3, "the GPU that the memory is of");
+        let mut held = self.held.lock().unwrap();
+        held.made += 1;
+        Ok(Mark(held.made))
+    }
+    unsafe fn forget(&self, _gpu: u32, Mark(mark): Mark) {
+        self.held.lock().unwrap().marks.remove(&mark);
+    }
+    unsafe fn copy(
+        &self,
+        _gpu: u32,
+        Queue(queue): Queue,
+        direction: Direction,
+        device: u64,
+        host: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<(), GpuError> {
+        let copy = Copy { direction, device, host: host.as_ptr().expose_provenance(), bytes };
+        self.held.lock().unwrap().queues.entry(queue).or_default().push(copy);
+        Ok(())
+    }
+    unsafe fn put(&self, _gpu: u32, Mark(mark): Mark, Queue(queue): Queue) -> Result<(), GpuError> {
+        let mut held = self.held.lock().unwrap();
+        let before = held.queues.remove(&queue).unwrap_or_default();
+        held.marks.insert(mark, (before, 0));
+        Ok(())
+    }
+    unsafe fn follow(&self, _gpu: u32, _queue: Queue, _mark: Mark) -> Result<(), GpuError> {
+        self.held.lock().unwrap().followed += 1;
+        Ok(())
+    }
+    unsafe fn is_reached(&self, _gpu: u32, Mark(mark): Mark) -> Result<bool, GpuError> {
+        let mut held = self.held.lock().unwrap();
+        let (copies, looks) = held.marks.get_mut(&mark).expect("a mark that was put");
+        *looks += 1;
+        if *looks < 3 {
+            return Ok(false);
+        }
+        for Copy { direction, device, host, bytes } in copies.drain(..) {
+            let device = std::ptr::with_exposed_provenance_mut::<u8>(usize::try_from(device).unwrap());
+            let host = std::ptr::with_exposed_provenance_mut::<u8>(host);
+            let (from, to) = if direction == Direction::Read { (host, device) } else { (device, host) };
+            // SAFETY:
+            // - a chunk and memory of the test's, both as long, which do not overlap
+            unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        }
+        Ok(true)
+    }
+}
+
+/// Bytes whose places can be told from them.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+fn path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("gpufs-transfer-{name}-{}", std::process::id()))
+}
+
+/// An engine with little chunks, and memory of its GPU.
+fn with_memory(pins: bool, bytes: usize) -> (&'static Engine, Arc<Late>, &'static mut [u8]) {
+    let late = Arc::new(Late { pins, ..Late::default() });
+    let memory = vec![0_u8; bytes].leak();
+    late.held.lock().unwrap().device.push((memory.as_ptr().expose_provenance() as u64, bytes));
+    let tuning = Tuning { threads: 3, chunk_bytes: 4096, chunks: 2 };
+    (Engine::with(Arc::<Late>::clone(&late), tuning), late, memory)
+}
+
+fn part<'a>(file: &'a File, memory: &[u8]) -> Part<'a> {
+    let (address, bytes) = (memory.as_ptr().expose_provenance() as u64, memory.len());
+    Part { file: file.as_fd(), offset: 0, address, bytes, kind: None, rows: None }
+}
+
+/// Runs a transfer on memory that the test leaves alone meanwhile.
+fn moved(
+    engine: &'static Engine,
+    direction: Direction,
+    parts: &[Part<'_>],
+    stream: Option<u64>,
+    counters: &Arc<Counters>,
+) -> Result<Vec<u64>, TransferError> {
+    // SAFETY:
+    // - the callers hold the memory, and do not use it until this returns
+    let started =
+        unsafe { engine.start(direction, parts, &TransferOptions { stream }, Some(Arc::clone(counters))) };
+    started?.wait()
+}
+
+#[test]
+fn a_gpus_memory_gets_the_files_bytes_and_gives_them_back() {
+    for (pins, way) in [(true, Way::Staged), (false, Way::ThroughHost)] {
+        let bytes = 300_001;
+        let content = pattern(bytes);
+        let (from, to) = (path(&format!("from-{pins}")), path(&format!("to-{pins}")));
+        std::fs::write(&from, &content).unwrap();
+        let (engine, late, memory) = with_memory(pins, bytes + 5000);
+        let counters = Arc::<Counters>::default();
+        let file = File::open(&from).unwrap();
+        let read = moved(engine, Direction::Read, &[part(&file, memory)], Some(7), &counters).unwrap();
+        assert_eq!(read, [bytes as u64], "up to the end of the file");
+        assert!(memory[..bytes] == content[..] && memory[bytes..].iter().all(|byte| *byte == 0));
+        assert!(late.held.lock().unwrap().followed >= 1, "behind the program's stream");
+
+        let file = File::create(&to).unwrap();
+        let wrote =
+            moved(engine, Direction::Write, &[part(&file, &memory[..bytes])], None, &counters).unwrap();
+        assert_eq!(wrote, [bytes as u64]);
+        assert!(std::fs::read(&to).unwrap() == content);
+        let count = counters.statistics().of(MemoryKind::Device, way);
+        assert_eq!((count.bytes_read, count.bytes_written), (bytes as u64, bytes as u64));
+        assert_eq!(counters.statistics().of(MemoryKind::Pageable, Way::InPlace), TransferCount::default());
+        for path in [from, to] {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn rows_lie_in_memory_as_they_were_asked_for() {
+    let path = path("rows");
+    let content = pattern(64 * 1000);
+    std::fs::write(&path, &content).unwrap();
+    let file = File::open(&path).unwrap();
+    // Rows that are shorter than a chunk, as long, and longer; neighbours among them, and one twice.
+    for row in [64, 100, 4096, 5000] {
+        let places = content.len() / row;
+        let offsets: Vec<u64> = [0, 1, 2, 7, 3, 3, 9, 10, 11, 12, 5, 0, 1, 8]
+            .into_iter()
+            .map(|index| (index % places * row) as u64)
+            .collect();
+        let expected: Vec<u8> = offsets
+            .iter()
+            .flat_map(|offset| &content[*offset as usize..*offset as usize + row])
+            .copied()
+            .collect();
+        let (engine, _late, memory) = with_memory(true, expected.len());
+        let rows = Some(Rows { bytes: row, offsets: &offsets });
+        let counters = Arc::default();
+        let asked = Part { rows, ..part(&file, memory) };
+        moved(engine, Direction::Read, &[asked], None, &counters).unwrap();
+        assert!(memory == &expected[..], "rows of {row}");
+        let outside = [content.len() as u64 - 1];
+        let rows = Some(Rows { bytes: row, offsets: &outside });
+        let asked = Part { rows, ..part(&file, &memory[..row]) };
+        let error = moved(engine, Direction::Read, &[asked], None, &counters).unwrap_err();
+        assert!(error.to_string().contains("not all there"), "{error}");
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn wrong_requests_and_failures_name_their_part() {
+    let path = path("wrong");
+    std::fs::write(&path, pattern(10_000)).unwrap();
+    let file = File::open(&path).unwrap();
+    let (engine, _late, memory) = with_memory(true, 8192);
+    let counters = Arc::default();
+    let try_it =
+        |direction, parts: &[Part<'_>]| moved(engine, direction, parts, None, &counters).unwrap_err();
+    let fine = part(&file, memory);
+    let named = Part { kind: Some(MemoryKind::Pinned), ..fine };
+    let error = try_it(Direction::Read, &[fine, named]);
+    assert_eq!(error.part, Some(1));
+    assert!(error.to_string().contains("is memory of a GPU, and was named pinned"), "{error}");
+    let longer = Part { bytes: 10_000, ..fine };
+    let error = try_it(Direction::Read, &[longer]);
+    assert!(error.to_string().contains("it is shorter"), "{error}");
+    let rows = Part { rows: Some(Rows { bytes: 100, offsets: &[0] }), ..fine };
+    assert!(try_it(Direction::Read, &[rows]).to_string().contains("1 rows of 100 bytes are not 8192"));
+    let far = Part { offset: u64::MAX - 10, ..fine };
+    assert_eq!(try_it(Direction::Read, &[far]).error.raw_os_error(), Some(libc::EOVERFLOW));
+    // A file that is not open for writing.
+    let error = try_it(Direction::Write, &[fine]);
+    assert_eq!((error.part, error.error.raw_os_error()), (Some(0), Some(libc::EBADF)));
+    // A device that is full.
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let error = try_it(Direction::Write, &[part(&full, memory)]);
+    assert_eq!(error.error.raw_os_error(), Some(libc::ENOSPC));
+    assert!(Tuning { chunk_bytes: 5000, ..Tuning::default() }.chosen().unwrap_err().contains("5000"));
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn many_files_at_once_and_memory_of_the_host_in_place() {
+    let (engine, _late, memory) = with_memory(true, 40_000);
+    let counters = Arc::<Counters>::default();
+    let host = pattern(50_000);
+    memory.copy_from_slice(&pattern(90_000)[50_000..]);
+    let paths: Vec<PathBuf> = (0..8).map(|index| path(&format!("many-{index}"))).collect();
+    let files: Vec<File> = paths.iter().map(|path| File::create(path).unwrap()).collect();
+    let parts: Vec<Part<'_>> = files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| if index % 2 == 0 { part(file, &host) } else { part(file, memory) })
+        .collect();
+    moved(engine, Direction::Write, &parts, None, &counters).unwrap();
+    for (index, path) in paths.iter().enumerate() {
+        let mut found = Vec::new();
+        File::open(path).unwrap().read_to_end(&mut found).unwrap();
+        assert!(if index % 2 == 0 { found == host } else { found == *memory }, "file {index}");
+        std::fs::remove_file(path).unwrap();
+    }
+    let all = counters.statistics();
+    assert_eq!(all.of(MemoryKind::Pageable, Way::InPlace).bytes_written, 200_000);
+    assert_eq!(all.of(MemoryKind::Device, Way::Staged).bytes_written, 160_000);
+}

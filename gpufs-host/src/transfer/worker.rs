@@ -1,0 +1,268 @@
+//! One thread of the engine: its chunks, and what it does with a piece.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::bus::{Bus, Mark, Queue};
+use super::counts::Way;
+use super::engine::Engine;
+use super::job::{Job, Piece};
+use super::request::{Direction, Tuning};
+use super::system::transfer;
+
+/// How long a thread sleeps before it looks at a mark again: less than a chunk takes on the bus with all chunks of a thread before it.
+const LOOK_AGAIN: Duration = Duration::from_micros(20);
+
+/// A stretch of the host's memory that stands between file and GPU. It is never given back.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    memory: NonNull<u8>,
+    bytes: usize,
+    way: Way,
+}
+
+/// What a thread has of a GPU: a queue, and a mark for each chunk.
+#[derive(Debug)]
+struct Lane {
+    queue: Queue,
+    marks: Vec<Mark>,
+    /// The number of the job that the queue waits for the stream of.
+    follows: Option<u64>,
+}
+
+/// A piece that the copy engine works on.
+#[derive(Debug)]
+struct InFlight {
+    job: Arc<Job>,
+    piece: Piece,
+    chunk: usize,
+    gpu: u32,
+    /// Bytes in the chunk.
+    bytes: usize,
+}
+
+/// The state of a thread.
+#[derive(Debug)]
+struct Worker<'a> {
+    tuning: Tuning,
+    driver: Option<&'a Arc<dyn Bus>>,
+    chunks: Vec<Chunk>,
+    lanes: HashMap<u32, Lane>,
+    /// Oldest first. The chunks of these are in use.
+    in_flight: VecDeque<InFlight>,
+    /// The chunk that is used next: they are used in turn.
+    turn: usize,
+}
+
+/// Takes pieces, for ever.
+pub(super) fn run(engine: &'static Engine, tuning: Tuning) {
+    // SAFETY:
+    // - a number for this thread alone
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_u64) };
+    let mut worker = Worker {
+        tuning,
+        driver: None,
+        chunks: Vec::new(),
+        lanes: HashMap::new(),
+        in_flight: VecDeque::new(),
+        turn: 0,
+    };
+    // Ends: never. The thread ends with the process.
+    loop {
+        match engine.next(worker.in_flight.is_empty()) {
+            None => worker.retire(),
+            Some((job, piece)) if job.has_failed() => job.end(piece, None, Ok(0)),
+            Some((job, piece)) => {
+                if worker.driver.is_none() && job.parts[piece.part].gpu.is_some() {
+                    worker.driver = engine.driver().as_ref().ok();
+                }
+                worker.take(job, piece);
+            }
+        }
+    }
+}
+
+impl Worker<'_> {
+    fn take(&mut self, job: Arc<Job>, piece: Piece) {
+        let part = &job.parts[piece.part];
+        let Some(gpu) = part.gpu else {
+            let outcome = self.wait_for_stream(&job).and_then(|()| {
+                let memory =
+                    std::ptr::with_exposed_provenance_mut((part.address as usize).wrapping_add(piece.from));
+                // SAFETY:
+                // - the memory of the part is the transfer's until it has ended, by the contract of its start
+                unsafe { move_piece(&job, piece, memory) }
+            });
+            return job.end(piece, Some(Way::InPlace), outcome);
+        };
+        if let Err((way, error)) = self.begin(&job, piece, gpu) {
+            job.end(piece, way, Err(error));
+        }
+    }
+
+    /// Waits until the program's stream has come to where the transfer begins.
+    fn wait_for_stream(&self, job: &Job) -> io::Result<()> {
+        let Some(after) = &job.after else { return Ok(()) };
+        until_reached(&*after.bus, after.gpu, after.mark)
+    }
+
+    /// Begins a piece of a GPU's memory: a read fills a chunk and starts its copy, a write starts the copy to a chunk.
+    fn begin(&mut self, job: &Arc<Job>, piece: Piece, gpu: u32) -> Result<(), (Option<Way>, io::Error)> {
+        let refused = |error| (None, io::Error::other(error));
+        let driver = Arc::clone(self.driver.ok_or_else(|| (None, io::Error::other("there is no driver")))?);
+        self.lane(&driver, gpu).map_err(refused)?;
+        let index = self.free_chunk(&driver, gpu, piece.bytes).map_err(|error| (None, error))?;
+        let chunk = self.chunks[index];
+        let part = &job.parts[piece.part];
+        let bytes = match job.direction {
+            // SAFETY:
+            // - the chunk is as long, and nothing uses it: `free_chunk`
+            Direction::Read => unsafe { move_piece(job, piece, chunk.memory.as_ptr()) }
+                .map_err(|error| (Some(chunk.way), error))?,
+            Direction::Write => piece.bytes,
+        };
+        let lane = self.lanes.get_mut(&gpu).expect("made above");
+        if let Some(after) = job.after.as_ref().filter(|_| lane.follows != Some(job.number)) {
+            if after.gpu == gpu {
+                // SAFETY:
+                // - a queue and a mark of this GPU
+                unsafe { driver.follow(gpu, lane.queue, after.mark) }.map_err(refused)?;
+            } else {
+                until_reached(&*after.bus, after.gpu, after.mark).map_err(|error| (None, error))?;
+            }
+            lane.follows = Some(job.number);
+        }
+        let device = part.address + piece.from as u64;
+        // SAFETY:
+        // - the part's memory is the transfer's until it has ended, by the contract of its start, and this piece of it this thread's
+        // - the chunk is this thread's, and is not used again before the mark is reached
+        unsafe { driver.copy(gpu, lane.queue, job.direction, device, chunk.memory, bytes) }
+            .map_err(refused)?;
+        // SAFETY:
+        // - a queue and a mark of this GPU
+        let put = unsafe { driver.put(gpu, lane.marks[index], lane.queue) };
+        self.in_flight.push_back(InFlight { job: Arc::clone(job), piece, chunk: index, gpu, bytes });
+        if let Err(error) = put {
+            // The driver no longer works: whether the copy ends cannot be known, so that the chunk stays in use for ever.
+            self.in_flight.pop_back();
+            self.chunks[index] = Chunk { bytes: 0, ..chunk };
+            return Err(refused(error));
+        }
+        Ok(())
+    }
+
+    /// Ends the oldest piece that is in flight: waits for its copy, and writes the chunk of a write.
+    fn retire(&mut self) {
+        let (Some(oldest), Some(driver)) = (self.in_flight.pop_front(), self.driver) else { return };
+        let InFlight { job, piece, chunk, gpu, bytes } = oldest;
+        let mark = self.lanes[&gpu].marks[chunk];
+        let chunk = self.chunks[chunk];
+        let outcome = until_reached(&**driver, gpu, mark).and_then(|()| match job.direction {
+            Direction::Read => Ok(bytes),
+            // SAFETY:
+            // - the chunk is as long, and filled: the mark behind the copy is reached
+            Direction::Write => unsafe { move_piece(&job, piece, chunk.memory.as_ptr()) },
+        });
+        job.end(piece, Some(chunk.way), outcome);
+    }
+
+    /// The queue and the marks of a GPU.
+    fn lane(&mut self, driver: &Arc<dyn Bus>, gpu: u32) -> Result<(), crate::gpu::GpuError> {
+        if let std::collections::hash_map::Entry::Vacant(place) = self.lanes.entry(gpu) {
+            let queue = driver.queue(gpu)?;
+            let marks = (0..self.tuning.chunks).map(|_| driver.mark(gpu)).collect::<Result<_, _>>()?;
+            place.insert(Lane { queue, marks, follows: None });
+        }
+        Ok(())
+    }
+
+    /// A chunk of at least `bytes` bytes that nothing uses.
+    fn free_chunk(&mut self, driver: &Arc<dyn Bus>, gpu: u32, bytes: usize) -> io::Result<usize> {
+        let index = self.turn;
+        self.turn = (index + 1) % self.tuning.chunks;
+        // Ends: a piece is taken off in each round.
+        while self.in_flight.iter().any(|piece| piece.chunk == index) {
+            self.retire();
+        }
+        if self.chunks.get(index).is_none_or(|chunk| chunk.bytes < bytes) {
+            let chunk = chunk(&**driver, gpu, bytes.max(self.tuning.chunk_bytes))?;
+            if index < self.chunks.len() {
+                self.chunks[index] = chunk;
+            } else {
+                self.chunks.push(chunk);
+            }
+        }
+        Ok(index)
+    }
+}
+
+/// New memory of the host: pinned, or if no more can be pinned, ordinary.
+fn chunk(driver: &dyn Bus, gpu: u32, bytes: usize) -> io::Result<Chunk> {
+    if let Ok(memory) = driver.pinned(gpu, bytes) {
+        return Ok(Chunk { memory, bytes, way: Way::Staged });
+    }
+    let mut memory = Vec::<u8>::new();
+    memory.try_reserve_exact(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    let memory = NonNull::from(memory.leak()).cast();
+    Ok(Chunk { memory, bytes, way: Way::ThroughHost })
+}
+
+/// Sleeps until all before a mark has ended.
+fn until_reached(driver: &dyn Bus, gpu: u32, mark: Mark) -> io::Result<()> {
+    // Ends: with the copies before the mark, or with the driver's error.
+    loop {
+        // SAFETY:
+        // - a mark of this GPU, which was put
+        if unsafe { driver.is_reached(gpu, mark) }.map_err(io::Error::other)? {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Reads or writes a piece's bytes, in `memory`: the bytes that were moved, fewer only where a file that is read ends.
+///
+/// # Safety
+/// The memory is as long as the piece, and this thread's; for a write it is filled.
+unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usize> {
+    let part = &job.parts[piece.part];
+    let file = &job.files[part.file];
+    let _alone = (job.direction == Direction::Write)
+        .then(|| file.writing.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some((row, offsets)) = &part.rows else {
+        let offset = part.offset.checked_add(piece.from as u64);
+        let offset = offset.ok_or_else(|| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+        // SAFETY:
+        // - this function's contract
+        return unsafe { transfer(job.direction, &file.file, offset, memory, piece.bytes) };
+    };
+    let (mut place, end) = (piece.from, piece.from + piece.bytes);
+    // Ends: a byte at least is moved in each round.
+    while place < end {
+        // The rest of a row, and the rows that follow it in the file as in memory.
+        let mut next = place / row + 1;
+        let mut bytes = (next * row - place).min(end - place);
+        while place + bytes < end && Some(offsets[next]) == offsets[next - 1].checked_add(*row as u64) {
+            bytes = (bytes + row).min(end - place);
+            next += 1;
+        }
+        let offset = [offsets[place / row], (place % row) as u64]
+            .iter()
+            .try_fold(part.offset, |sum, more| sum.checked_add(*more));
+        let offset = offset.ok_or_else(|| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+        let memory = memory.wrapping_add(place - piece.from);
+        // SAFETY:
+        // - `bytes` from `place` on lie in the piece, and so in the memory, by this function's contract
+        let moved = unsafe { transfer(job.direction, &file.file, offset, memory, bytes) }?;
+        if moved < bytes {
+            let text =
+                format!("the row in the file that holds byte {} is not all there", offset + moved as u64);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        place += bytes;
+    }
+    Ok(piece.bytes)
+}

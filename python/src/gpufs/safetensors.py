@@ -1,0 +1,323 @@
+"""Weights in safetensors' format: the same dictionaries as `safetensors.torch` and `safetensors.numpy`.
+
+A file's data is one allocation and one bulk transfer; the tensors are views of it. So tensors of one file share their memory, which is freed
+when the last of them is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _arrays, _transfer
+from ._memory import Memory, memory_of
+
+#: The longest header that is read, as in safetensors itself.
+HEADER_BYTES_MAX = 100_000_000
+
+
+class FormatError(ValueError):
+    """A file that is not in the format, and why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor of a file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    #: Bytes from here to `end` of the data.
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself."""
+
+    path: str
+    #: In the order of the data.
+    entries: tuple[Entry, ...]
+    metadata: dict[str, str]
+    #: Where the data begins in the file, and its length.
+    offset: int
+    nbytes: int
+
+
+def header(path: str | os.PathLike[str]) -> Header:
+    """Reads and checks the header of a file. FormatError for one that lies."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        first = file.read(8)
+        if len(first) < 8:
+            raise FormatError(f"{name}: it has {len(first)} bytes, fewer than the header's length takes")
+        (length,) = struct.unpack("<Q", first)
+        if length > HEADER_BYTES_MAX:
+            raise FormatError(f"{name}: the header is said to have {length} bytes; at most {HEADER_BYTES_MAX} are read")
+        if 8 + length > size:
+            raise FormatError(f"{name}: the header is said to have {length} bytes, and the file ends after {size}")
+        text = file.read(length)
+    entries, metadata = _entries(name, _json(name, text))
+    nbytes = size - 8 - length
+    end = 0
+    for entry in entries:
+        if entry.begin != end:
+            problem = "overlaps the one before" if entry.begin < end else "leaves a hole before it"
+            raise FormatError(f"{name}: tensor {entry.name!r} begins at byte {entry.begin} of the data and {problem}, which ends at {end}")
+        end = entry.end
+    if end != nbytes:
+        raise FormatError(f"{name}: the tensors have {end} bytes, and the file has {nbytes} of data: it is cut off, or not all is described")
+    return Header(name, entries, metadata, 8 + length, nbytes)
+
+
+def _json(name: str, text: bytes) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            again = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise FormatError(f"{name}: {again!r} stands twice in the header")
+        return found
+
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=once)
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{name}: the header is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise FormatError(f"{name}: the header is no JSON object")
+    return found
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _entries(name: str, found: dict[str, Any]) -> tuple[tuple[Entry, ...], dict[str, str]]:
+    metadata = found.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise FormatError(f"{name}: __metadata__ is no object of strings")
+    entries = []
+    for key, said in found.items():
+        if not isinstance(said, dict) or set(said) != {"dtype", "shape", "data_offsets"}:
+            raise FormatError(f"{name}: tensor {key!r} has not dtype, shape and data_offsets")
+        dtype, shape, offsets = said["dtype"], said["shape"], said["data_offsets"]
+        if not isinstance(dtype, str) or dtype not in _arrays.ITEMSIZE:
+            raise FormatError(f"{name}: tensor {key!r} has the unknown type {dtype!r}")
+        if not isinstance(shape, list) or not all(map(_is_size, shape)):
+            raise FormatError(f"{name}: tensor {key!r} has the shape {str(shape)[:100]}")
+        if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
+            raise FormatError(f"{name}: tensor {key!r} has the data_offsets {str(offsets)[:100]}")
+        nbytes = _arrays.ITEMSIZE[dtype]
+        for length in shape:
+            nbytes *= length
+        if nbytes != offsets[1] - offsets[0]:
+            raise FormatError(f"{name}: tensor {key!r} of shape {shape} has {nbytes} bytes, and its data_offsets say {offsets[1] - offsets[0]}")
+        entries.append(Entry(key, dtype, tuple(shape), *offsets))
+    return tuple(sorted(entries, key=lambda entry: (entry.begin, entry.end))), metadata
+
+
+def _paths(source: Any) -> list[str]:
+    """The files of a path, of a list, or of an index (`model.safetensors.index.json`)."""
+    if isinstance(source, (list, tuple)):
+        return [os.fspath(path) for path in source]
+    path = os.fspath(source)
+    if not path.endswith(".index.json"):
+        return [path]
+    with open(path, encoding="utf-8") as file:
+        try:
+            names = sorted(set(json.load(file)["weight_map"].values()))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{path}: no index of shards: {error!r}") from None
+    if any(not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", "..") for name in names):
+        raise FormatError(f"{path}: a shard does not lie beside it")
+    return [os.path.join(os.path.dirname(path), name) for name in names]
+
+
+def load(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    device: Any = None,
+    names: Iterable[str] | None = None,
+    framework: str | None = None,
+    progress: Callable[[int, int], object] | bool | None = None,
+) -> dict[str, Any]:
+    """Loads tensors of a file, of a list of shards, or of an index of shards: a dictionary by name.
+
+    `device` is PyTorch's; `names` loads only these, and reads only their bytes; `framework` is "pt" or "np". KeyError for a name that no
+    file has; FormatError for a file that is not in the format.
+    """
+    kind = _arrays.framework(framework, device)
+    wanted = None if names is None else set(names)
+    headers = [header(path) for path in _paths(source)]
+    parts: list[tuple[Any, Memory, int, None]] = []
+    blocks: list[tuple[Any, list[tuple[Entry, int]]]] = []
+    seen: dict[str, str] = {}
+    for head in headers:
+        for entry in head.entries:
+            if entry.name in seen:
+                raise FormatError(f"tensor {entry.name!r} is in {seen[entry.name]} and in {head.path}")
+            seen[entry.name] = head.path
+        places, ranges, nbytes = _layout(head, wanted)
+        block = _arrays.empty((nbytes,), "U8", kind, device)
+        blocks.append((block, places))
+        if nbytes:
+            whole = memory_of(block, True)
+            for begin, end, place in ranges:
+                part = Memory(whole.address + place, end - begin, whole.kind, whole.stream, block)
+                parts.append((head.path, part, head.offset + begin, None))
+            if whole.release:
+                whole.release()
+    missing = sorted((wanted or set()) - set(seen))
+    if missing:
+        raise KeyError(f"no file has the tensor {missing[0]!r}")
+    moved = _transfer.start(True, parts, os.O_RDONLY).wait(progress) if parts else []
+    for count, (path, part, _, _) in zip(moved, parts):
+        if count != part.nbytes:
+            raise FormatError(f"{path}: it became shorter while it was read")
+    return {
+        entry.name: _arrays.view(block, place, entry.end - entry.begin, entry.dtype, entry.shape, kind)
+        for block, places in blocks
+        for entry, place in places
+    }
+
+
+def _layout(head: Header, wanted: set[str] | None) -> tuple[list[tuple[Entry, int]], list[tuple[int, int, int]], int]:
+    """Where each wanted tensor comes to lie in a block; the ranges of the data that are read, with their places; the block's length."""
+    if wanted is None:
+        ranges = [(0, head.nbytes, 0)] if head.nbytes else []
+        return [(entry, entry.begin) for entry in head.entries], ranges, head.nbytes
+    places, ranges, end = [], [], 0
+    for entry in head.entries:
+        if entry.name not in wanted:
+            continue
+        if ranges and ranges[-1][1] == entry.begin:
+            begin, _, place = ranges[-1]
+            ranges[-1] = (begin, entry.end, place)
+            at = place + entry.begin - begin
+        else:
+            # As the data itself is aligned, but for what is before it.
+            at = -(-end // 64) * 64 + entry.begin % 64
+            ranges.append((entry.begin, entry.end, at))
+        places.append((entry, at))
+        end = at + entry.end - entry.begin
+    return places, ranges, end
+
+
+def save(
+    tensors: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    shards: int = 1,
+    fsync: bool = False,
+    progress: Callable[[int, int], object] | bool | None = None,
+) -> None:
+    """Saves tensors of PyTorch, CuPy or NumPy, wherever they lie.
+
+    The files are written beside their places and renamed when they are whole: a failure, a full disk for one, leaves what was there.
+    `fsync`: the data, then the names, are on the disk when this returns. `shards` files are `name-00001-of-00004.safetensors`, with
+    `name.safetensors.index.json`.
+    """
+    prepared = {name: _contiguous(tensor) for name, tensor in _checked(tensors, metadata).items()}
+    if shards < 1:
+        raise ValueError(f"shards is {shards}")
+    target = Path(path)
+    groups = _groups(prepared, shards)
+    if shards == 1:
+        targets = [target]
+    else:
+        stem = target.name.removesuffix(".safetensors")
+        targets = [target.with_name(f"{stem}-{index + 1:05}-of-{shards:05}.safetensors") for index in range(shards)]
+    temporary = [place.with_name(f".{place.name}.{os.getpid()}.part") for place in targets]
+    index = target.with_name(target.name.removesuffix(".safetensors") + ".safetensors.index.json")
+    try:
+        parts: list[tuple[Any, Memory, int, None]] = []
+        try:
+            for place, group in zip(temporary, groups):
+                parts += _begin(place, group, metadata)
+        except BaseException:
+            _transfer.release(memory for _, memory, _, _ in parts)
+            raise
+        if parts:
+            _transfer.start(False, parts, os.O_WRONLY).wait(progress)
+        if shards > 1:
+            place = index.with_name(f".{index.name}.{os.getpid()}.part")
+            temporary.append(place)
+            targets.append(index)
+            total = sum(memory.nbytes for _, memory, _, _ in parts)
+            weights = {name: place.name for place, group in zip(targets, groups) for name, *_ in group}
+            place.write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weights}, indent=2))
+        if fsync:
+            for place in temporary:
+                _transfer._synchronize(place)
+        for old, new in zip(temporary, targets):
+            os.replace(old, new)
+        if fsync:
+            _transfer._synchronize(target.parent)
+    except BaseException:
+        for place in temporary:
+            place.unlink(missing_ok=True)
+        raise
+
+
+def _checked(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None) -> Mapping[str, Any]:
+    for name in tensors:
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ValueError(f"{name!r} is no name of a tensor")
+    if any(not isinstance(text, str) for pair in (metadata or {}).items() for text in pair):
+        raise ValueError("metadata is to map strings to strings")
+    return tensors
+
+
+def _contiguous(tensor: Any) -> Any:
+    """The tensor itself, or a copy that is contiguous and little-endian."""
+    if _arrays.framework_of(tensor) == "pt":
+        return tensor.detach().contiguous()
+    if type(tensor).__module__.split(".")[0] == "numpy":
+        import numpy
+
+        array = numpy.asarray(tensor, order="C")
+        return array.astype(array.dtype.newbyteorder("<"), copy=False) if array.dtype.byteorder == ">" else array
+    return tensor
+
+
+def _groups(tensors: Mapping[str, Any], shards: int) -> list[list[tuple[str, str, Any]]]:
+    """The tensors with their types in as many groups of like sizes, each in the order of the data: large elements first."""
+    typed = [(name, _arrays.dtype_name(tensor.dtype), tensor) for name, tensor in tensors.items()]
+    groups: list[list[tuple[str, str, Any]]] = [[] for _ in range(shards)]
+    sizes = [0] * shards
+    for item in sorted(typed, key=lambda item: -_nbytes(item[2])):
+        smallest = sizes.index(min(sizes))
+        groups[smallest].append(item)
+        sizes[smallest] += _nbytes(item[2])
+    return [sorted(group, key=lambda item: (-_arrays.ITEMSIZE[item[1]], item[0])) for group in groups]
+
+
+def _nbytes(tensor: Any) -> int:
+    return tensor.numel() * tensor.element_size() if hasattr(tensor, "element_size") else tensor.nbytes
+
+
+def _begin(path: Path, group: list[tuple[str, str, Any]], metadata: Mapping[str, str] | None) -> list[tuple[Any, Memory, int, None]]:
+    """Makes a file with its header; the parts of its data."""
+    said: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, dtype, tensor in group:
+        nbytes = _nbytes(tensor)
+        said[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + nbytes]}
+        end += nbytes
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+    at = 8 + len(text)
+    return [
+        (path, memory_of(tensor, False), at + said[name]["data_offsets"][0], None) for name, _, tensor in group if _nbytes(tensor)
+    ]
