@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/check", "check"),
     ("tests/gpu/grep_speed", "grep_speed"),
     ("tests/gpu/serve_speed", "serve_speed"),
+    ("tests/gpu/python_check", "python_check"),
     ("tests/gpu/turns", "turns"),
     ("tests/gpu/views_speed", "views_speed"),
     ("README.md", "pages/README.md"),

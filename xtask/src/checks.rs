@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::device;
 use crate::dist;
 use crate::mutants;
+use crate::python;
 use crate::sanitize;
 use crate::step::{self, Outcome, Report};
 use crate::tidy;
@@ -37,6 +38,7 @@ const CHECKS: &[Check] = &[
     Check("hip-runtime", Set::Test, hip_runtime),
     Check("abi", Set::Test, dist::check),
     Check("sanitize", Set::Beside, sanitize::core),
+    Check("python", Set::Test, python::check),
     Check("packages", Set::Beside, packages),
     Check("miri", Set::Beside, miri),
     Check("differential", Set::Test, differential),

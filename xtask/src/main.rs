@@ -12,6 +12,7 @@
 //! | `fuzz.rs` | the fuzz targets, with libFuzzer |
 //! | `lex.rs` | Rust as words and comments |
 //! | `mutants` | changes of the core and the device crate that models and tests must catch |
+//! | `python.rs` | the Python package: its wheel and its tests |
 //! | `programs.rs` | C programs as GPU programs, the project's own and those of other people |
 //! | `step.rs` | running a command under a time limit, and collecting what was skipped |
 //! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
@@ -28,6 +29,7 @@ mod fuzz;
 mod lex;
 mod mutants;
 mod programs;
+mod python;
 mod sanitize;
 mod step;
 mod tidy;
@@ -55,6 +57,7 @@ Checks, each alone:
   hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
   sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
+  python         the Python package's tests, on its wheel, where Python has NumPy and pytest
   packages       the crates that are published: each is packed, and built from that; nothing is sent
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (8,000 sequences)
@@ -85,6 +88,8 @@ What is built and run:
                  as cubins (for sm_90, or GPU) with the prefix that dist has made; outputs compared; target/programs is for a GPU machine
   dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
+  wheel [PREFIX] the Python package's wheel, in target/wheel: with the library and the device code of a prefix that dist has made, or with
+                 the library alone
 ";
 
 /// Commands by the names that they had, and have now.
@@ -147,6 +152,11 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             [sources, prefix] => Ok(programs::run(sources.as_ref(), prefix.as_ref(), "sm_90")),
             [sources, prefix, gpu] => Ok(programs::run(sources.as_ref(), prefix.as_ref(), gpu)),
             _ => Err("programs SOURCES PREFIX [GPU]: two folders, or those and the kind of GPU".into()),
+        },
+        "wheel" => match &values(&mut parser)?[..] {
+            [] => Ok(python::wheel(None)),
+            [prefix] => Ok(python::wheel(Some(prefix))),
+            _ => Err("wheel [PREFIX]: nothing, or a folder that dist has made".into()),
         },
         "dist" => match values(&mut parser)?.split_first() {
             Some((prefix, chosen)) => Ok(dist::run(prefix, chosen)),

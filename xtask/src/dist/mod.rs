@@ -407,13 +407,13 @@ fn make_parent(path: &Path) -> Result<(), String> {
     path.parent().map_or(Ok(()), |parent| fs::create_dir_all(parent).map_err(|error| at(parent, &error)))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     make_parent(to)?;
     fs::copy(from, to).map(|_| ()).map_err(|error| at(from, &error))
 }
 
 /// The files of a folder, and those of the folders in it.
-fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     for entry in fs::read_dir(from).map_err(|error| at(from, &error))? {
         let path = entry.map_err(|error| at(from, &error))?.path();
         let copied = to.join(path.file_name().unwrap_or(OsStr::new("")));

@@ -1,0 +1,319 @@
+"""Loads, saves and gathers beside what else Python has for them, on one file set in one run: medians, and the cores that each used.
+
+    python3 bench.py [--gib 4] [--runs 5] [--folder /dev/shm] [--also /tmp] [--rows 1,2,3,4,5] [--json FILE]
+
+--gib: size of the weights; saves have a quarter. --folder is in memory; --also, on a disk whose page cache holds the files, is used for loads.
+It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. The last lines are a table.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+
+import gpufs
+import gpufs.torch
+
+TABLE = []
+
+
+def cpu_seconds():
+    used = os.times()
+    return used.user + used.system
+
+
+def median(work, runs, before=lambda: None):
+    """Median seconds of runs after one that is not counted, and the cores used meanwhile."""
+    seconds, cores = [], []
+    for run in range(runs + 1):
+        before()
+        torch.cuda.synchronize()
+        cpu, start = cpu_seconds(), time.perf_counter()
+        result = work()
+        torch.cuda.synchronize()
+        took = time.perf_counter() - start
+        if run:
+            seconds.append(took)
+            cores.append((cpu_seconds() - cpu) / took)
+        del result
+    return statistics.median(seconds), statistics.median(cores)
+
+
+def note(row, what, who, nbytes, measured):
+    seconds, cores = measured
+    line = {"row": row, "what": what, "who": who, "gb_s": nbytes / seconds / 1e9, "ms": seconds * 1e3, "cores": cores}
+    TABLE.append(line)
+    print(f"row {row}  {what:<44} {who:<28} {line['gb_s']:7.2f} GB/s  {line['ms']:9.1f} ms  {cores:5.2f} cores", flush=True)
+
+
+def absent(row, who, why):
+    print(f"SKIP row {row}, {who}: {why}", flush=True)
+
+
+def weights(nbytes, count, device):
+    """Tensors of bf16 of one size."""
+    each = nbytes // count // 2
+    return {f"layer.{index}.weight": torch.randn(each, device=device).to(torch.bfloat16) for index in range(count)}
+
+
+def small_weights(nbytes, device):
+    """2,000 tensors of 64 KiB to 4 MiB, scaled to the whole."""
+    generator = numpy.random.default_rng(7)
+    sizes = numpy.exp(generator.uniform(numpy.log(64 << 10), numpy.log(4 << 20), 2000))
+    sizes = (sizes * min(1.0, nbytes / sizes.sum()) / 2).astype(int)
+    return {f"block.{index}": torch.randn(int(size), device=device).to(torch.bfloat16) for index, size in enumerate(sizes)}
+
+
+def one_thread(path, device):
+    """What a careful program does without libraries: two pinned buffers, one read while the other is copied."""
+    head = gpufs.safetensors.header(path)
+    block = torch.empty(head.nbytes, dtype=torch.uint8, device=device)
+    pinned = [torch.empty(16 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    events = [torch.cuda.Event() for _ in range(2)]
+    with open(path, "rb", buffering=0) as file:
+        file.seek(head.offset)
+        done, turn = 0, 0
+        while done < head.nbytes:
+            events[turn].synchronize()
+            got = file.readinto(pinned[turn].numpy()[: head.nbytes - done])
+            block[done : done + got].copy_(pinned[turn][:got], non_blocking=True)
+            events[turn].record()
+            done, turn = done + got, 1 - turn
+    return block
+
+
+def raw_bus(nbytes, runs):
+    """Copies from pinned memory alone."""
+    pinned = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=True)
+    block = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+
+    def work():
+        for _ in range(max(1, nbytes >> 30)):
+            block.copy_(pinned, non_blocking=True)
+
+    note(1, "raw copies over the bus", "pinned memory", max(1, nbytes >> 30) << 30, median(work, runs))
+    measured = median(lambda: pinned.copy_(block, non_blocking=True), runs)
+    note(3, "raw copies over the bus, back", "pinned memory", 1 << 30, measured)
+
+
+def loads(row, what, tensors, folder, runs):
+    path = os.path.join(folder, f"gpufs-bench-{row}.safetensors")
+    gpufs.safetensors.save(tensors, path)
+    nbytes = sum(tensor.nbytes for tensor in tensors.values())
+    found = gpufs.safetensors.load(path, "cuda")
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items()), "what was loaded is not what was saved"
+    del found
+    where = f"{what}, {os.path.basename(folder) or folder}"
+    note(row, where, "gpufs", nbytes, median(lambda: gpufs.safetensors.load(path, "cuda"), runs))
+    note(row, where, "one thread, pinned memory", nbytes, median(lambda: one_thread(path, "cuda"), runs))
+    try:
+        from safetensors.torch import load_file
+
+        note(row, where, "safetensors", nbytes, median(lambda: load_file(path, device="cuda"), runs))
+    except ImportError as error:
+        absent(row, "safetensors", error)
+    for name, load in rivals(path):
+        try:
+            note(row, where, name, nbytes, median(load, runs))
+        except Exception as error:
+            absent(row, name, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    return path
+
+
+def rivals(path):
+    """Loaders that may be carried to the machine."""
+    try:
+        from instanttensor import safe_open
+
+        def instant():
+            with safe_open(path, framework="pt", device="cuda:0") as file:
+                return {name: tensor for name, tensor in file.tensors()}
+
+        yield "InstantTensor", instant
+    except ImportError as error:
+        absent(1, "InstantTensor", error)
+    try:
+        from fastsafetensors import SafeTensorsFileLoader, SingleGroup
+
+        def fast():
+            loader = SafeTensorsFileLoader(SingleGroup(), torch.device("cuda:0"), nogds=True)
+            loader.add_filenames({0: [path]})
+            buffer = loader.copy_files_to_device()
+            return {name: buffer.get_tensor(name) for name in loader.get_keys()}
+
+        yield "fastsafetensors", fast
+    except ImportError as error:
+        absent(1, "fastsafetensors", error)
+
+
+def saves(tensors, folder, runs):
+    nbytes = sum(tensor.nbytes for tensor in tensors.values())
+    base = os.path.join(folder, "gpufs-bench-save")
+    remove = lambda: [os.unlink(os.path.join(folder, name)) for name in os.listdir(folder) if name.startswith("gpufs-bench-save")]
+    for shards in (1, 16):
+        what = f"save {nbytes / 2**30:.1f} GiB, {shards} file{'s' if shards > 1 else ''}"
+        measured = median(lambda: gpufs.safetensors.save(tensors, f"{base}.safetensors", shards=shards), runs, remove)
+        note(3, what, "gpufs", nbytes, measured)
+    try:
+        from safetensors.torch import save_file
+
+        note(3, f"save {nbytes / 2**30:.1f} GiB, 1 file", "safetensors", nbytes, median(lambda: save_file(tensors, f"{base}.x"), runs, remove))
+    except ImportError as error:
+        absent(3, "safetensors", error)
+    note(3, f"save {nbytes / 2**30:.1f} GiB, 1 file", "torch.save", nbytes, median(lambda: torch.save(tensors, f"{base}.pt"), runs, remove))
+    remove()
+
+
+def gathers(nbytes, folder, runs):
+    path = os.path.join(folder, "gpufs-bench-rows.npy")
+    rows = nbytes // 4096
+    table = numpy.lib.format.open_memmap(path, "w+", numpy.float32, (rows, 1024))
+    table[:] = numpy.arange(rows, dtype=numpy.float32)[:, None]
+    table.flush()
+    del table
+    indices = numpy.random.default_rng(3).integers(0, rows, 1 << 17)
+    expected = torch.from_numpy(indices).to("cuda", torch.float32)[:, None]
+    found = gpufs.gather(path, indices, device="cuda")
+    assert bool((found == expected).all()), "a row is wrong"
+    del found
+    size = indices.size * 4096
+    what = f"gather 131,072 rows of 4 KiB of {nbytes / 2**30:.0f} GiB"
+    opened = gpufs.Rows(path, device="cuda")
+    on_gpu = torch.from_numpy(indices).cuda()
+    note(4, what, "gpufs", size, median(lambda: opened[on_gpu], runs))
+    mapped = numpy.load(path, mmap_mode="r")
+    note(4, what, "numpy.memmap and a copy", size, median(lambda: torch.from_numpy(mapped[indices]).cuda(), runs))
+    os.unlink(path)
+
+
+def checkpoints(nbytes, folder, runs):
+    try:
+        import torch.distributed.checkpoint as dcp
+
+        import gpufs.checkpoint
+    except ImportError as error:
+        return absent(5, "torch.distributed.checkpoint", error)
+    each = int((nbytes / 4 / 12) ** 0.5)
+    model = torch.nn.Sequential(*(torch.nn.Linear(each, each, device="cuda") for _ in range(4)))
+    optimizer = torch.optim.Adam(model.parameters())
+    batch = torch.randn(64, each, device="cuda")
+
+    def steps():
+        for _ in range(20):
+            optimizer.zero_grad()
+            model(batch).square().mean().backward()
+            optimizer.step()
+
+    def state():
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+
+    size = sum(tensor.nbytes for tensor in model.state_dict().values()) * 3
+    without, _ = median(steps, runs)
+    writers = {
+        "gpufs": lambda path: gpufs.checkpoint.Writer(path, fsync=False),
+        "PyTorch's own writer": lambda path: dcp.FileSystemWriter(path, sync_files=False),
+        "PyTorch's own, 8 threads": lambda path: dcp.FileSystemWriter(path, sync_files=False, single_file_per_rank=False, thread_count=8),
+    }
+    for name, writer in writers.items():
+        path = tempfile.mkdtemp(dir=folder, prefix="gpufs-bench-dcp")
+
+        def loop():
+            steps()
+            dcp.save(state(), storage_writer=writer(path), no_dist=True)
+
+        seconds, cores = median(loop, runs)
+        note(5, f"time lost by a checkpoint of {size / 2**30:.1f} GiB", name, size, (max(seconds - without, 1e-9), cores))
+        subprocess.run(["rm", "-rf", path], check=True)
+
+
+def sweep(path):
+    """Other sizes of the engine, each in a process of its own."""
+    program = (
+        "import sys, time, statistics, torch, gpufs\n"
+        "threads, chunk, chunks = map(int, sys.argv[2:5])\n"
+        "gpufs.configure_transfers(threads, chunk, chunks)\n"
+        "head = gpufs.safetensors.header(sys.argv[1]); block = torch.empty(head.nbytes, dtype=torch.uint8, device='cuda'); times = []\n"
+        "for _ in range(6):\n"
+        "    start = time.perf_counter(); gpufs.read_into(block, sys.argv[1], head.offset); times.append(time.perf_counter() - start)\n"
+        "print(head.nbytes / statistics.median(times[1:]) / 1e9)\n"
+    )
+    for threads in (8, 12, 16, 24):
+        for chunk, chunks in ((128, 4), (256, 4), (512, 3), (1024, 2), (4096, 2)):
+            if threads in (8, 24) and chunk not in (256, 512):
+                continue
+            command = [sys.executable, "-c", program, path, str(threads), str(chunk << 10), str(chunks)]
+            said = subprocess.run(command, capture_output=True, text=True)
+            result = f"{float(said.stdout):6.1f} GB/s" if said.returncode == 0 else said.stderr.strip().splitlines()[-1]
+            print(f"sweep  {threads:2} threads, {chunks} chunks of {chunk:4} KiB each: {result}", flush=True)
+
+
+def verdicts():
+    """The targets of each row."""
+    def best(row, who, what=""):
+        found = [line["gb_s"] for line in TABLE if line["row"] == row and who(line["who"]) and what in line["what"]]
+        return max(found, default=0.0)
+
+    ours, others = (lambda who: who == "gpufs"), (lambda who: who not in ("gpufs", "pinned memory"))
+    bus = best(1, lambda who: who == "pinned memory")
+    checks = [
+        (1, "beside the best other, at least 1.1", best(1, ours), best(1, others), 1.1),
+        (1, "beside raw copies, at least 0.95", best(1, ours), bus, 0.95),
+        (2, "beside the best other, at least 1.1", best(2, ours), best(2, others), 1.1),
+        (3, "one file, at least 4", best(3, ours, ", 1 file"), best(3, others), 4.0),
+        (3, "16 files, at least 25", best(3, ours, ", 16 files"), best(3, others), 25.0),
+        (4, "beside numpy.memmap, at least 20", best(4, ours), best(4, others), 20.0),
+        (5, "time lost, at least 5 times less", best(5, ours), best(5, others), 5.0),
+    ]
+    print(f"\n{'row':<4} {'target':<40} {'gpufs':>8} {'other':>8} {'ratio':>7}")
+    for row, what, mine, theirs, target in checks:
+        if mine and theirs:
+            ratio = mine / theirs
+            print(f"{row:<4} {what:<40} {mine:>8.2f} {theirs:>8.2f} {ratio:>7.2f}  {'met' if ratio >= target else 'missed'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=4)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--also")
+    parser.add_argument("--rows", default="1,2,3,4,5")
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    nbytes = int(options.gib * 2**30)
+    rows = {int(row) for row in options.rows.split(",")}
+    print(f"{torch.cuda.get_device_name()}, {os.cpu_count()} cores, PyTorch {torch.__version__}, gpufs {gpufs.version()}, {options.runs} runs each")
+    raw_bus(nbytes, options.runs)
+    if 1 in rows:
+        tensors = weights(nbytes, 64, "cuda")
+        for folder in filter(None, (options.folder, options.also)):
+            path = loads(1, "load 64 tensors of bf16", tensors, folder, options.runs)
+            if options.sweep and folder == options.folder:
+                sweep(path)
+            os.unlink(path)
+        del tensors
+    if 2 in rows:
+        os.unlink(loads(2, "load 2,000 small tensors", small_weights(nbytes, "cuda"), options.folder, options.runs))
+    torch.cuda.empty_cache()
+    if 3 in rows:
+        saves(weights(nbytes // 4, 64, "cuda"), options.folder, options.runs)
+    if 4 in rows:
+        gathers(nbytes, options.folder, options.runs)
+    if 5 in rows:
+        checkpoints(nbytes // 4, options.folder, options.runs)
+    verdicts()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(TABLE, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Rows by an index."""
+
+import pytest
+
+import gpufs
+
+numpy = pytest.importorskip("numpy", reason="there is no NumPy")
+
+
+@pytest.mark.parametrize("row", [(), (3,), (16, 4), (40_000,), (150_000,)])
+def test_rows_are_those_of_the_array(tmp_path, row):
+    table = numpy.random.default_rng(5).integers(0, 1 << 30, (10, *row), dtype=numpy.int32)
+    numpy.save(tmp_path / "table.npy", table)
+    indices = numpy.array([3, 3, 4, 5, 9, 0, -1, -10, 7])
+    found = gpufs.gather(tmp_path / "table.npy", indices, framework="np")
+    assert found.dtype == table.dtype and (found == table[indices]).all()
+    out = numpy.empty((2, *row), numpy.int32)
+    assert gpufs.gather(tmp_path / "table.npy", [1, 2], out=out) is out and (out == table[[1, 2]]).all()
+
+
+def test_raw_files_and_datasets(tmp_path):
+    table = numpy.arange(400, dtype=numpy.float32).reshape(100, 4)
+    (tmp_path / "raw").write_bytes(b"head" + table.tobytes() + b"x")
+    rows = gpufs.Rows(tmp_path / "raw", "float32", (4,), offset=4, framework="np")
+    assert len(rows) == 100 and rows.shape == (100, 4)
+    assert (rows[7] == table[7]).all() and (rows[-1] == table[-1]).all() and (rows[2:9:3] == table[2:9:3]).all()
+    assert (numpy.stack(rows.__getitems__([5, 1])) == table[[5, 1]]).all()
+    assert rows.gather(numpy.zeros(0, int)).shape == (0, 4)
+    with pytest.raises(IndexError, match="row 100"):
+        rows[100]
+
+
+def test_wrong_requests_are_named(tmp_path):
+    path = tmp_path / "table.npy"
+    numpy.save(path, numpy.zeros((10, 2)))
+    for indices in ([10], [-11], [0, 2**40]):
+        with pytest.raises(IndexError, match="not in the 10 rows"):
+            gpufs.gather(path, indices, framework="np")
+    with pytest.raises(TypeError, match="float64, and are to be integers"):
+        gpufs.gather(path, [0.5], framework="np")
+    with pytest.raises(ValueError, match="2 axes"):
+        gpufs.gather(path, [[1]], framework="np")
+    with pytest.raises(ValueError, match="out has 8 bytes"):
+        gpufs.gather(path, [1], out=numpy.empty(1))
+    with pytest.raises(ValueError, match="both dtype and row_shape"):
+        gpufs.Rows(path, "float32")
+    (tmp_path / "text").write_text("nothing of the kind")
+    with pytest.raises(ValueError, match="no .npy file"):
+        gpufs.gather(tmp_path / "text", [0], framework="np")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="the file ends after 9"):
+        gpufs.gather(path, [0], framework="np")
+    numpy.save(path, numpy.asfortranarray(numpy.zeros((10, 2))))
+    with pytest.raises(ValueError, match="Fortran"):
+        gpufs.gather(path, [0], framework="np")
+    numpy.save(path, numpy.array([{}]), allow_pickle=True)
+    with pytest.raises(ValueError, match="header cannot be read"):
+        gpufs.gather(path, [0], framework="np")

@@ -1,0 +1,205 @@
+"""safetensors: the same dictionaries, and files that lie."""
+
+import errno
+import json
+import os
+import struct
+import subprocess
+import sys
+
+import pytest
+
+import gpufs
+from gpufs.safetensors import FormatError
+
+numpy = pytest.importorskip("numpy", reason="there is no NumPy")
+
+
+def some():
+    generator = numpy.random.default_rng(3)
+    return {
+        "embed.weight": generator.standard_normal((100, 64)).astype(numpy.float32),
+        "norm": generator.standard_normal(64).astype(numpy.float16),
+        "ids": generator.integers(-(2**40), 2**40, 77),
+        "flags": numpy.array([True, False, True]),
+        "scalar": numpy.array(2.5),
+        "empty": numpy.zeros((0, 4), numpy.int16),
+        "Ümläut \"quoted\"": generator.integers(0, 256, 5, dtype=numpy.uint8),
+    }
+
+
+def same(found, expected):
+    assert set(found) == set(expected)
+    for name, tensor in expected.items():
+        assert found[name].dtype == tensor.dtype and found[name].shape == tensor.shape
+        assert (numpy.asarray(found[name]) == numpy.asarray(tensor)).all(), name
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    gpufs.safetensors.save(some(), tmp_path / "x.safetensors", {"format": "np"}, fsync=True)
+    same(gpufs.safetensors.load(tmp_path / "x.safetensors", framework="np"), some())
+    assert gpufs.safetensors.header(tmp_path / "x.safetensors").metadata == {"format": "np"}
+    assert os.listdir(tmp_path) == ["x.safetensors"]
+
+
+def test_it_is_the_format_of_safetensors(tmp_path):
+    reference = pytest.importorskip("safetensors.numpy", reason="there is no safetensors to compare with")
+    gpufs.safetensors.save(some(), tmp_path / "ours")
+    same(reference.load_file(tmp_path / "ours"), some())
+    reference.save_file(some(), tmp_path / "theirs")
+    same(gpufs.safetensors.load(tmp_path / "theirs", framework="np"), some())
+
+
+def test_views_are_of_one_block(tmp_path):
+    gpufs.safetensors.save(some(), tmp_path / "x")
+    found = gpufs.safetensors.load(tmp_path / "x", framework="np")
+    assert numpy.shares_memory(found["embed.weight"].base, found["ids"].base)
+    found["ids"][0] = 5  # They may be written to.
+
+
+def test_tensors_that_are_not_aligned_are_copied(tmp_path):
+    header = {"a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [3, 11]}}
+    write(tmp_path / "x", header, b"abc" + struct.pack("<2f", 1.5, -2))
+    found = gpufs.safetensors.load(tmp_path / "x", framework="np")
+    assert found["b"].tolist() == [1.5, -2.0] and found["a"].tobytes() == b"abc"
+
+
+def test_partial_loads_read_only_their_bytes(tmp_path):
+    gpufs.safetensors.save(some(), tmp_path / "x")
+    before = gpufs.transfer_statistics()["pageable"]["in_place"]["bytes_read"]
+    found = gpufs.safetensors.load(tmp_path / "x", names=["norm", "ids", "flags"], framework="np")
+    same(found, {name: some()[name] for name in ("norm", "ids", "flags")})
+    after = gpufs.transfer_statistics()["pageable"]["in_place"]["bytes_read"]
+    assert after - before == 128 + 77 * 8 + 3
+    with pytest.raises(KeyError, match="'nothing'"):
+        gpufs.safetensors.load(tmp_path / "x", names=["norm", "nothing"], framework="np")
+
+
+def test_shards(tmp_path):
+    gpufs.safetensors.save(some(), tmp_path / "model.safetensors", shards=3)
+    names = sorted(os.listdir(tmp_path))
+    assert names == [f"model-0000{index}-of-00003.safetensors" for index in (1, 2, 3)] + ["model.safetensors.index.json"]
+    same(gpufs.safetensors.load(tmp_path / "model.safetensors.index.json", framework="np"), some())
+    same(gpufs.safetensors.load([tmp_path / name for name in names[:3]], framework="np"), some())
+    with pytest.raises(FormatError, match="is in .* and in"):
+        gpufs.safetensors.load([tmp_path / names[0]] * 2, framework="np")
+    (tmp_path / "bad.index.json").write_text('{"weight_map": {"a": "../../etc/passwd"}}')
+    with pytest.raises(FormatError, match="does not lie beside"):
+        gpufs.safetensors.load(tmp_path / "bad.index.json", framework="np")
+
+
+def write(path, header, data=b"", length=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + data)
+
+
+def tensor(dtype="U8", shape=(4,), offsets=(0, 4)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+HOSTILE = {
+    "huge header": (b"{}", b"", 1 << 62, "at most 100000000"),
+    "header longer than the file": (b"{}", b"", 1000, "the file ends after"),
+    "no JSON": (b"{,}", b"", None, "no JSON"),
+    "no text": (b'{"\xff": 1}', b"", None, "no JSON"),
+    "deep": (b'{"a":' + b"[" * 100_000, b"", None, "no JSON"),
+    "no object": (b"[1]", b"", None, "no JSON object"),
+    "twice": (b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{}}', b"", None, "'a' stands twice"),
+    "not all fields": ({"a": {"dtype": "U8"}}, b"", None, "has not dtype"),
+    "unknown type": ({"a": tensor("F7")}, b"1234", None, "unknown type 'F7'"),
+    "negative shape": ({"a": tensor(shape=(-2, -2))}, b"1234", None, "shape"),
+    "shape that is no list": ({"a": {**tensor(), "shape": "4"}}, b"1234", None, "shape"),
+    "boolean shape": (b'{"a":{"dtype":"U8","shape":[true],"data_offsets":[0,1]}}', b"1", None, "shape"),
+    "fraction": ({"a": tensor(offsets=(0.0, 4.0))}, b"1234", None, "data_offsets"),
+    "backwards": ({"a": tensor(offsets=(4, 0))}, b"1234", None, "data_offsets"),
+    "another length": ({"a": tensor(shape=(5,))}, b"1234", None, "has 5 bytes, and its data_offsets say 4"),
+    "product that overflows": ({"a": tensor(shape=(1 << 62, 1 << 62, 4), offsets=(0, 0))}, b"", None, "data_offsets say 0"),
+    "out of range": ({"a": tensor(offsets=(0, 4))}, b"12", None, "cut off"),
+    "overlap": ({"a": tensor(), "b": tensor(offsets=(2, 6))}, b"123456", None, "overlaps"),
+    "hole": ({"a": tensor(), "b": tensor(offsets=(5, 9))}, b"123456789", None, "leaves a hole"),
+    "rest": ({"a": tensor()}, b"12345", None, "not all is described"),
+    "metadata": ({"__metadata__": {"a": 1}}, b"", None, "no object of strings"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_files_that_lie(tmp_path, name):
+    header, data, length, message = HOSTILE[name]
+    write(tmp_path / "x", header, data, length)
+    with pytest.raises(FormatError, match=message):
+        gpufs.safetensors.load(tmp_path / "x", framework="np")
+
+
+def test_files_that_are_cut_off_anywhere(tmp_path):
+    gpufs.safetensors.save({"a": numpy.arange(10), "b": numpy.arange(3.0)}, tmp_path / "x")
+    whole = (tmp_path / "x").read_bytes()
+    for length in range(len(whole)):
+        (tmp_path / "cut").write_bytes(whole[:length])
+        with pytest.raises(FormatError):
+            gpufs.safetensors.load(tmp_path / "cut", framework="np")
+
+
+def test_bytes_changed_at_random_load_or_are_refused(tmp_path):
+    generator = numpy.random.default_rng(int.from_bytes(os.urandom(4), "little"))
+    gpufs.safetensors.save({"a": numpy.arange(10), "b": numpy.arange(3.0)}, tmp_path / "x")
+    whole = numpy.frombuffer((tmp_path / "x").read_bytes(), numpy.uint8)
+    refused = 0
+    for _ in range(500):
+        changed = whole.copy()
+        changed[generator.integers(0, 100, 3)] = generator.integers(0, 256, 3)
+        changed.tofile(tmp_path / "y")
+        try:
+            gpufs.safetensors.load(tmp_path / "y", framework="np")
+        except FormatError:
+            refused += 1
+    assert refused > 300
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x"
+    gpufs.safetensors.save({"a": numpy.arange(4)}, path)
+    old = path.read_bytes()
+    program = (
+        "import resource, sys, numpy, gpufs\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try: gpufs.safetensors.save({'a': numpy.zeros(1_000_000)}, sys.argv[1])\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True, text=True)
+    assert said.stdout.strip() == str(errno.EFBIG), said
+    assert path.read_bytes() == old and os.listdir(tmp_path) == ["x"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted: {mounted.stderr.strip()}")
+    try:
+        gpufs.safetensors.save({"a": numpy.arange(4)}, small / "x")
+        old = (small / "x").read_bytes()
+        for shards in (1, 4):
+            with pytest.raises(OSError) as caught:
+                gpufs.safetensors.save({f"{index}": numpy.zeros(100_000) for index in range(4)}, small / "x", shards=shards)
+            assert caught.value.errno == errno.ENOSPC and "x" in str(caught.value.filename)
+        assert (small / "x").read_bytes() == old and os.listdir(small) == ["x"]
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_what_cannot_be_saved_is_named(tmp_path):
+    with pytest.raises(ValueError, match="__metadata__"):
+        gpufs.safetensors.save({"__metadata__": numpy.zeros(1)}, tmp_path / "x")
+    with pytest.raises(ValueError, match="strings to strings"):
+        gpufs.safetensors.save({}, tmp_path / "x", {"a": 1})
+    with pytest.raises(TypeError, match="there is no type"):
+        gpufs.safetensors.save({"a": numpy.array(["text"])}, tmp_path / "x")
+    with pytest.raises(ValueError, match="use 'pt'"):
+        gpufs.safetensors.load(tmp_path / "x", framework="tf")
+    assert os.listdir(tmp_path) == []
+    # Other orders of bytes and of axes are stored as the format wants them.
+    odd = {"big": numpy.arange(5, dtype=">i4"), "columns": numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3))}
+    gpufs.safetensors.save(odd, tmp_path / "x")
+    found = gpufs.safetensors.load(tmp_path / "x", framework="np")
+    assert found["big"].tolist() == list(range(5)) and found["columns"].tolist() == odd["columns"].tolist()

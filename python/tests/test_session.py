@@ -1,0 +1,153 @@
+"""Sessions on CPU lanes: streams, standard output, statistics, errors."""
+
+import contextlib
+import ctypes
+import errno
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gpufs
+
+LINES = """
+struct work { gpufs_file *log; long lines; };
+void lines(gpufs_session *fs, void *argument) {
+    struct work *work = argument;
+    (void)fs;
+    for (long i = 0; i < work->lines; i++) gpufs_fprintf(work->log, "thread %lu line %ld\\n", (unsigned long)gpufs_thread(), i);
+}
+void hello(gpufs_session *fs, void *argument) {
+    (void)argument;
+    gpufs_fprintf(gpufs_stdout(fs), "hello from %lu \\xc3\\xa4\\n", (unsigned long)gpufs_thread());
+}
+void missing(gpufs_session *fs, void *argument) {
+    (void)argument;
+    gpufs_open(fs, "/nothing/here", 0, 0);
+}
+"""
+
+
+class Work(ctypes.Structure):
+    _fields_ = [("log", ctypes.c_void_p), ("lines", ctypes.c_long)]
+
+
+@pytest.fixture(scope="module")
+def kernels(compiled):
+    return compiled(LINES)
+
+
+def test_kernels_print_to_a_file(tmp_path, kernels):
+    with gpufs.Session(rings=1) as session:
+        with session.fopen(tmp_path / "log.txt", "w") as log:
+            work = Work(int(log), 3)
+            session.launch(kernels.lines, 100, 32, ctypes.addressof(work))
+            session.synchronize()
+            counts = session.statistics()
+        assert counts["bytes_written"] > 0 and counts["failed_calls"] == 0
+    lines = (tmp_path / "log.txt").read_text().splitlines()
+    assert len(lines) == 9600 and set(lines) == {f"thread {thread} line {line}" for thread in range(3200) for line in range(3)}
+
+
+def test_the_standard_output_is_where_sys_stdout_is(kernels, capsys):
+    with gpufs.Session() as session:
+        print("before")
+        session.launch(kernels.hello, 2, 32)
+        session.synchronize()
+        print("after")
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "before" and lines[-1] == "after" and sorted(lines[1:-1]) == sorted(f"hello from {n} ä" for n in range(64))
+        # A text stream without bytes below it, as some notebooks have.
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            session.launch(kernels.hello, 1, 1)
+            session.synchronize()
+        assert text.getvalue() == "hello from 0 ä\n"
+        session.launch(kernels.hello, 1, 1)
+    # Closing writes the rest.
+    assert capsys.readouterr().out == "hello from 0 ä\n"
+
+
+def test_more_output_than_a_pipe_holds(kernels, capsys):
+    with gpufs.Session() as session:
+        session.launch(kernels.hello, 1000, 32)
+        session.synchronize()
+    assert capsys.readouterr().out.count("\n") == 32_000
+
+
+def test_a_broken_sys_stdout_is_told(kernels):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "full")
+
+    with gpufs.Session() as session, contextlib.redirect_stdout(Broken()):
+        session.launch(kernels.hello, 1, 1)
+        with pytest.raises(OSError, match="full"):
+            session.synchronize()
+
+
+def test_the_process_own_standard_output(kernels):
+    with pytest.raises(ValueError, match="stdout is 'file'"):
+        gpufs.Session(stdout="file")
+    program = "import gpufs, ctypes, sys\nk = ctypes.CDLL(sys.argv[1])\nwith gpufs.Session(stdout=None) as s: s.launch(k.hello, 1, 2)\n"
+    environment = {**os.environ, "LD_PRELOAD": str(gpufs.library_path())}
+    said = subprocess.run([sys.executable, "-c", program, kernels._name], env=environment, capture_output=True, text=True, check=True)
+    assert sorted(said.stdout.splitlines()) == ["hello from 0 ä", "hello from 1 ä"]
+
+
+def test_failed_calls_are_counted_by_kind(kernels):
+    with gpufs.Session(quiet=True) as session:
+        session.launch(kernels.missing, 1, 5)
+        session.synchronize()
+        assert session.failures() == [("open", errno.ENOENT, 5)]
+        assert session.statistics()["failed_calls"] == 5
+
+
+def test_errors_have_number_and_name(tmp_path):
+    with gpufs.Session(quiet=True) as session:
+        with pytest.raises(OSError) as caught:
+            session.fopen(tmp_path / "none" / "x", "r")
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none" / "x"))
+        with pytest.raises(OSError) as caught:
+            session.fdopen(12_345, "r")
+        assert caught.value.errno == errno.EBADF
+        with open(tmp_path / "x", "wb") as file:
+            number = session.register_file(file)
+            session.unregister_file(number)
+        assert session.buffer(100) % 4096 == 0
+        assert "CPU lanes" in session.describe()
+    with pytest.raises(ValueError, match="closed"):
+        session.statistics()
+    session.close()
+
+
+def test_choices():
+    with gpufs.Session("cpu", mode="threads", rings=2) as session:
+        counts = session.statistics()
+        assert (counts["mode"], counts["rings"]) == ("threads", 2)
+        assert session.fs
+    with pytest.raises(TypeError, match="no choice 'ring'"):
+        gpufs.Session(ring=1)
+    with pytest.raises(ValueError, match="mode is 'fast'"):
+        gpufs.Session(mode="fast")
+    with pytest.raises(ValueError, match="device is 'tpu'"):
+        gpufs.Session("tpu")
+    with pytest.raises(OSError, match="rings: 1000") as caught:
+        gpufs.Session(rings=1000)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_no_gpu_is_said():
+    if os.path.exists("/dev/nvidia0"):
+        pytest.skip("there is an NVIDIA GPU")
+    with pytest.raises(OSError) as caught:
+        gpufs.Session(device=0)
+    assert caught.value.errno == errno.ENODEV
+
+
+def test_the_library():
+    assert gpufs.version() == gpufs.__version__
+    report = gpufs.doctor(["/tmp"])
+    assert report.status in (0, 1, 2) and "/tmp" in report

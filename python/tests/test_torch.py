@@ -1,0 +1,166 @@
+"""Tensors of PyTorch: transfers, weights, state dicts, distributed checkpoints; on the GPU, too, where there is one."""
+
+import copy
+import os
+from collections import OrderedDict
+
+import pytest
+
+import gpufs
+
+torch = pytest.importorskip("torch", reason="there is no PyTorch")
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU"))]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_come_back(tmp_path, device):
+    for count in (1, 1000, 3_000_001):
+        tensor = torch.randn(count, device=device)
+        assert gpufs.write_from(tensor, tmp_path / "x") == 4 * count
+        into = torch.empty_like(tensor)
+        assert gpufs.read_into(into, tmp_path / "x") == 4 * count
+        assert torch.equal(into, tensor)
+    with pytest.raises(ValueError, match="not contiguous"):
+        gpufs.read_into(torch.empty(4, 4, device=device).t(), tmp_path / "x")
+    with pytest.raises(ValueError, match="on meta"):
+        gpufs.read_into(torch.empty(4, device="meta"), tmp_path / "x")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
+def test_transfers_follow_the_current_stream(tmp_path):
+    for _ in range(5):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            tensor = torch.zeros(8_000_000, device="cuda")
+            torch.cuda._sleep(200_000_000)
+            tensor.fill_(3)
+            gpufs.write_from(tensor, tmp_path / "x")
+            torch.cuda._sleep(200_000_000)
+            tensor.fill_(5)
+            gpufs.read_into(tensor, tmp_path / "x")
+        torch.cuda.synchronize()
+        assert bool((tensor == 3).all())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
+def test_kinds_are_found_checked_and_counted(tmp_path):
+    device, pinned = torch.ones(1_000_000, device="cuda"), torch.empty(1_000_000).pin_memory()
+    assert (gpufs.memory_kind(device), gpufs.memory_kind(pinned)) == ("device", "pinned")
+    assert gpufs.memory_kind(torch.empty(10)) == "pageable"
+    before = gpufs.transfer_statistics()
+    gpufs.write_from(device, tmp_path / "x", kind="device")
+    gpufs.read_into(pinned, tmp_path / "x")
+    after = gpufs.transfer_statistics()
+    assert bool((pinned == 1).all())
+    assert after["device"]["staged"]["bytes_written"] == before["device"]["staged"]["bytes_written"] + 4_000_000
+    assert after["pinned"]["in_place"]["bytes_read"] == before["pinned"]["in_place"]["bytes_read"] + 4_000_000
+    with pytest.raises(OSError, match="is memory of a GPU, and was named pinned"):
+        gpufs.read_into(device, tmp_path / "x", kind="pinned")
+    with pytest.raises(OSError, match="it is shorter"):
+        gpufs.read_into(gpufs.Memory(device.data_ptr(), 1 << 44), tmp_path / "x")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
+def test_managed_memory_and_arrays_of_cupy(tmp_path):
+    cupy = pytest.importorskip("cupy", reason="there is no CuPy")
+    content = cupy.arange(1_000_000, dtype=cupy.int32)
+    gpufs.write_from(content, tmp_path / "x")
+    with cupy.cuda.using_allocator(cupy.cuda.malloc_managed):
+        into = cupy.zeros(1_000_000, dtype=cupy.int32)
+    assert gpufs.memory_kind(into) == "managed"
+    assert gpufs.read_into(into, tmp_path / "x") == 4_000_000
+    assert bool((into == content).all())
+    with pytest.raises(ValueError, match="contiguous"):
+        gpufs.read_into(into[::2], tmp_path / "x")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_weights(tmp_path, device):
+    weights = {
+        "a": torch.randn(300, 40, dtype=torch.bfloat16, device=device),
+        "b": torch.arange(7, device=device),
+        "c": torch.tensor(True, device=device),
+        "empty": torch.zeros(0, 3, device=device),
+        "view": torch.randn(8, 9, device=device).t(),
+    }
+    gpufs.safetensors.save(weights, tmp_path / "x")
+    found = gpufs.safetensors.load(tmp_path / "x", device)
+    assert set(found) == set(weights)
+    for name, tensor in weights.items():
+        assert found[name].dtype == tensor.dtype and found[name].device == tensor.device and torch.equal(found[name], tensor)
+    few = gpufs.safetensors.load(tmp_path / "x", device, names=["b", "a"])
+    assert torch.equal(few["a"], weights["a"]) and torch.equal(few["b"], weights["b"])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_same_as_safetensors(tmp_path, device):
+    reference = pytest.importorskip("safetensors.torch", reason="there is no safetensors to compare with")
+    weights = {f"layer.{index}": torch.randn(index + 1, 33, device=device).to(torch.bfloat16) for index in range(20)}
+    gpufs.safetensors.save(weights, tmp_path / "ours")
+    reference.save_file(weights, tmp_path / "theirs")
+    ours, theirs = reference.load_file(tmp_path / "ours", device=device), gpufs.safetensors.load(tmp_path / "theirs", device)
+    assert all(torch.equal(ours[name], weights[name]) and torch.equal(theirs[name], weights[name]) for name in weights)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_state_dicts(tmp_path, device):
+    import gpufs.torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(10, 20), torch.nn.Linear(20, 3)).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    model(torch.randn(4, 10, device=device)).sum().backward()
+    optimizer.step()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": 3, "size": torch.Size([1, 2]), "name": "x"}
+    state["tied"] = state["model"]["0.weight"]
+    expected = copy.deepcopy(state)
+    gpufs.torch.save(state, tmp_path / "x", fsync=True)
+    found = gpufs.torch.load(tmp_path / "x", device)
+    assert isinstance(found["model"], OrderedDict) and found["size"] == torch.Size([1, 2]) and found["step"] == 3
+    assert found["tied"].data_ptr() == found["model"]["0.weight"].data_ptr()
+    model.load_state_dict(found["model"])
+    optimizer.load_state_dict(found["optimizer"])
+    for name, tensor in expected["model"].items():
+        assert torch.equal(found["model"][name], tensor)
+    assert torch.equal(found["optimizer"]["state"][0]["exp_avg"], expected["optimizer"]["state"][0]["exp_avg"])
+    # A flat state dict has its own names.
+    gpufs.torch.save(model.state_dict(), tmp_path / "flat")
+    assert set(gpufs.safetensors.load(tmp_path / "flat", device)) == set(model.state_dict())
+    with pytest.raises(TypeError, match="model.odd is a set"):
+        gpufs.torch.save({"model": {"odd": {1}}}, tmp_path / "x")
+    assert gpufs.torch.load(tmp_path / "x", device)["step"] == 3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_by_a_tensor_of_indices(tmp_path, device):
+    table = torch.randn(1000, 1024)
+    gpufs.write_from(table, tmp_path / "raw")
+    rows = gpufs.Rows(tmp_path / "raw", torch.float32, (1024,), device=device, framework="pt")
+    indices = torch.randint(0, 1000, (5000,), device=device)
+    assert torch.equal(rows[indices], table.to(device)[indices])
+    batches = list(torch.utils.data.DataLoader(rows, batch_size=256))
+    assert torch.equal(torch.cat([batch.cpu() for batch in batches]), table)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_distributed_checkpoints(tmp_path, device):
+    dcp = pytest.importorskip("torch.distributed.checkpoint", reason="this PyTorch has no distributed checkpoints")
+    if not hasattr(dcp, "save"):
+        pytest.skip("this PyTorch has no torch.distributed.checkpoint.save")
+    import gpufs.checkpoint
+
+    def state(value):
+        tensors = {f"{index}": torch.full((1000, index + 1), float(value), device=device) for index in range(20)}
+        return {"model": tensors, "step": value}
+
+    folder = tmp_path / "checkpoint"
+    for value in (1, 2):
+        dcp.save(state(value), storage_writer=gpufs.checkpoint.Writer(folder), no_dist=True)
+    into = state(0)
+    dcp.load(into, storage_reader=gpufs.checkpoint.Reader(folder), no_dist=True)
+    assert into["step"] == 2 and all(bool((tensor == 2).all()) for tensor in into["model"].values())
+    names = os.listdir(folder)
+    assert len(names) == 9 and ".metadata" in names, names
+    os.truncate(folder / next(name for name in names if name.endswith("-0.gpufs")), 100)
+    with pytest.raises(Exception, match="cut off"):
+        dcp.load(into, storage_reader=gpufs.checkpoint.Reader(folder), no_dist=True)
