@@ -250,6 +250,14 @@ fn as_many_streams_as_the_session_has() {
 }
 
 #[test]
+fn bulk_transfers_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "c11", &root().join("tests/c/transfers.c"), true)),
+        None => skip("bulk_transfers_from_c", "no C compiler"),
+    }
+}
+
+#[test]
 fn a_session_and_its_process_from_c() {
     let source = root().join("tests/c/process.c");
     let compilers = c_compilers();
