@@ -176,6 +176,11 @@ calls! {
     StartSend "start_send",
     StartPoll "start_poll",
     StartChain "start_chain",
+    TraceOpen "trace_open",
+    TraceName "trace_name",
+    TraceBegin "trace_begin",
+    TraceEvent "trace_event",
+    TraceClocks "trace_clocks",
 }
 
 // An address within the session for each call.

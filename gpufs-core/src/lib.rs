@@ -29,6 +29,7 @@
 //! | [`session`] | all of it, as the device sees it |
 //! | [`channel`] | queues between threads of the host and lanes of a running kernel |
 //! | [`call`], [`failures`], [`kernel`], [`seek`] | what host and device say to each other: calls by name, failed calls, kernels, `lseek` |
+//! | [`trace`] | packets of a trace that Perfetto opens |
 //! | `lanes`, [`gate`] | the seam of CPU lanes, and who may use a session's tables on the host: GPUs have neither |
 //!
 //! The words used here (slot, ticket, batch, publisher, poller, drain …) are in the [glossary](protocol#words).
@@ -116,6 +117,7 @@ pub mod session;
 pub mod shared;
 pub mod stall;
 pub mod stream;
+pub mod trace;
 pub mod word;
 
 pub use abi::Errno;

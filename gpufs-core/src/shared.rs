@@ -125,6 +125,8 @@ pub struct Entry {
     generation: DeviceWord,
     /// FAILED: the errno.
     errno: DeviceWord,
+    /// OPEN, of a trace: what tells its file from others, above the number of its next sequence.
+    trace: DeviceWord64,
 }
 
 impl Entry {
@@ -133,6 +135,18 @@ impl Entry {
     pub fn seen(&self) -> Seen {
         // ORDERING: acquire, device, partner `publish` here and the additions of `opened` and `failed`.
         Seen(self.state.observe())
+    }
+    /// OPENING, of a trace: `salt` tells its file from others. The lane that began it.
+    pub fn begin_trace(&self, salt: u32) {
+        // ORDERING: relaxed: `opened` publishes it.
+        self.trace.set(u64::from(salt) << 32 | 1);
+    }
+    /// OPEN, of a trace: its salt, and a number that no other lane gets. A lane that has joined.
+    #[must_use]
+    pub fn draw_sequence(&self) -> (u32, u32) {
+        // ORDERING: relaxed: `seen` acquired the salt, and nothing else goes with the number.
+        let drawn = self.trace.fetch_add_relaxed(1);
+        ((drawn >> 32) as u32, drawn as u32)
     }
     /// Joins an entry that was seen OPENING or OPEN, and compared since, for `lanes` lanes; whether it is still as it was seen. One lane.
     #[must_use]

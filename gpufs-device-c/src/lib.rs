@@ -36,6 +36,7 @@ pub mod socket;
 pub mod stat;
 pub mod stdio;
 pub mod thread;
+pub mod trace;
 pub mod used;
 pub mod view;
 

@@ -44,6 +44,7 @@
 //! | [`aio`] | operations that are started now and waited for later | 1, 2, 9 |
 //! | [`channel`] | queues between threads of the host and a running kernel | 1, 2, 9 |
 //! | [`view`] | files as arrays: pages in device memory | 1, 2, 9 |
+//! | [`trace`](mod@trace) | events of kernels in a file that Perfetto opens | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`socket`] | sockets: `socket`, `accept`, `send` …, and `poll` | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
@@ -84,6 +85,7 @@ mod runtime;
 pub mod service;
 pub mod socket;
 pub mod stdio;
+pub mod trace;
 pub mod view;
 pub mod warp;
 

@@ -45,6 +45,28 @@ GPUFS_BOTH int64_t gpufs_raw_fprintf(gpufs_file *file, const char *format, size_
 GPUFS_BOTH int64_t gpufs_raw_snprintf(char *into, size_t bytes, const char *format, size_t format_bytes,
                                       const gpufs_argument *arguments, size_t count);
 
+/* <gpufs/trace.h>. */
+
+struct gpufs_trace;
+struct gpufs_trace_event;
+struct gpufs_trace_span;
+struct gpufs_trace_counter;
+struct gpufs_trace_value;
+
+GPUFS_BOTH int64_t gpufs_raw_trace_open(gpufs_session *session, const char *path, struct gpufs_trace *into);
+GPUFS_BOTH int64_t gpufs_raw_trace_event(const struct gpufs_trace *trace, const char *name,
+                                         const char *const *value_names, int count, struct gpufs_trace_event *into);
+GPUFS_BOTH int64_t gpufs_raw_trace_counter(const struct gpufs_trace *trace, const char *name,
+                                           struct gpufs_trace_counter *into);
+GPUFS_BOTH int64_t gpufs_raw_trace_begin(const struct gpufs_trace_event *event, const struct gpufs_trace_value *values,
+                                         struct gpufs_trace_span *into);
+GPUFS_BOTH int64_t gpufs_raw_trace_end(struct gpufs_trace_span *span);
+GPUFS_BOTH int64_t gpufs_raw_trace_instant(const struct gpufs_trace_event *event,
+                                           const struct gpufs_trace_value *values);
+GPUFS_BOTH int64_t gpufs_raw_trace_set(const struct gpufs_trace_counter *counter,
+                                       const struct gpufs_trace_value *value);
+GPUFS_BOTH int64_t gpufs_raw_trace_join_clocks(const struct gpufs_trace *trace);
+
 /* <gpufs/print.h>: the types of a format's arguments (GPUFS_PASSED_...), and what an error number says. */
 
 GPUFS_BOTH int64_t gpufs_raw_argument_types(const char *format, size_t format_bytes, void *types, size_t room);

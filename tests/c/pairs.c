@@ -14,6 +14,7 @@
 #include <gpufs/socket.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
+#include <gpufs/trace.h>
 
 /* What a thread makes calls on: a stream and a descriptor on files of its own, which hold TEXT, both at the start. */
 struct mine {
@@ -48,6 +49,30 @@ static int write_memory(gpufs_session *fs) {
     int is_right = gpufs_fputs("text", file) == 0 && gpufs_fclose(file) == 0 && size == 4 && strcmp(text, "text") == 0;
     GPUFS_FREE(text);
     return is_right;
+}
+
+/* Opens a trace of the thread's own, and makes one call on it, with what that needs. */
+static int traced(struct mine *m, const char *call) {
+    gpufs_trace trace;
+    gpufs_trace_event event;
+    gpufs_trace_counter counter;
+    gpufs_trace_span span;
+    int is_right = gpufs_trace_open(m->fs, m->absent, &trace) == 0;
+    if (strcmp(call, "trace_counter") == 0 || strcmp(call, "trace_set") == 0) {
+        is_right = is_right && gpufs_trace_counter_of(&trace, call, &counter) == 0;
+        is_right = is_right && (call[6] == 'c' || gpufs_trace_set(&counter, gpufs_trace_signed(-1)) == 0);
+    } else if (strcmp(call, "trace_join_clocks") == 0) {
+        is_right = is_right && gpufs_trace_join_clocks(&trace) == 0;
+    } else if (strcmp(call, "trace_open") != 0) {
+        is_right = is_right && gpufs_trace_event_of(&trace, call, NULL, 0, &event) == 0;
+        if (strcmp(call, "trace_instant") == 0) {
+            is_right = is_right && gpufs_trace_instant(&event, NULL) == 0;
+        } else if (strcmp(call, "trace_event") != 0) {
+            is_right = is_right && gpufs_trace_begin(&event, NULL, &span) == 0;
+            is_right = is_right && (call[6] == 'b' || gpufs_trace_end(&span) == 0);
+        }
+    }
+    return gpufs_trace_close(&trace) == 0 && is_right;
 }
 
 /* A read of the first line's first bytes, started; its memory stays. */
@@ -222,6 +247,14 @@ static int write_and_sync(struct mine *m) {
     CALL(symlinkat, gpufs_symlinkat(m->fs, "x", GPUFS_AT_FDCWD, m->absent) == 0)                      \
     CALL(fopen, gpufs_fclose(gpufs_fopen(m->fs, m->path, "r")) == 0)                                  \
     CALL(fopen_shared, gpufs_fclose(gpufs_fopen_shared(m->fs, m->path, "r")) == 0)                      \
+    CALL(trace_open, traced(m, "trace_open"))                                                           \
+    CALL(trace_event, traced(m, "trace_event"))                                                         \
+    CALL(trace_counter, traced(m, "trace_counter"))                                                     \
+    CALL(trace_begin, traced(m, "trace_begin"))                                                         \
+    CALL(trace_end, traced(m, "trace_end"))                                                             \
+    CALL(trace_instant, traced(m, "trace_instant"))                                                     \
+    CALL(trace_set, traced(m, "trace_set"))                                                             \
+    CALL(trace_join_clocks, traced(m, "trace_join_clocks"))                                             \
     CALL(fdopen, gpufs_fclose(gpufs_fdopen(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0), "r+")) == 0) \
     CALL(fileno, gpufs_fileno(m->file) >= 3)                                                         \
     CALL(freopen, gpufs_freopen(m->path, "r+", m->file) == m->file)                                   \

@@ -6,6 +6,7 @@ pub mod compilers;
 pub mod differential;
 pub mod documents;
 pub mod hostile;
+pub mod perfetto;
 pub mod random;
 pub mod returned;
 mod seccomp;

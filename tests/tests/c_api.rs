@@ -7,7 +7,7 @@ use std::process::Command;
 
 use gpufs_tests::compilers::{LIBRARY, SONAME, c_compilers, cpp_compilers, installed, root, said};
 use gpufs_tests::documents::{self, Sample};
-use gpufs_tests::{Scratch, skip};
+use gpufs_tests::{Scratch, perfetto, skip};
 
 /// A compiler with the flags of these tests.
 fn compiler(name: &str, standard: &str) -> Command {
@@ -108,6 +108,7 @@ fn pairs_of_calls_leave_none_out() {
         "scan",
         "paths",
         "stat",
+        "trace",
     ] {
         let source = std::fs::read_to_string(root().join(format!("gpufs-device-c/src/{part}.rs")));
         let source = source.expect("the calls are there");
@@ -188,6 +189,33 @@ fn every_pair_of_calls_in_c() {
     match c_compilers().first() {
         Some(name) => drop(runs(name, "c11", &source, true)),
         None => skip("every_pair_of_calls_in_c", "no C compiler"),
+    }
+}
+
+#[test]
+fn traces_from_c() {
+    let (c, cpp) = (c_compilers(), cpp_compilers());
+    if c.is_empty() || cpp.is_empty() {
+        skip("traces_from_c", "not a compiler for each language");
+    }
+    let programs = c.into_iter().map(|name| (name, "c11", "tests/c/traces.c", 1));
+    for (name, standard, source, spans) in
+        programs.chain(cpp.into_iter().map(|name| (name, "c++17", "tests/c/traces.cpp", 2)))
+    {
+        let scratch = runs(name, standard, &root().join(source), true);
+        if let Err(reason) = perfetto::reader() {
+            skip("traces_from_c", reason);
+            continue;
+        }
+        let read = perfetto::read(&scratch.path("run.pftrace")).expect("a trace");
+        assert_eq!(read.errors, Vec::<String>::new());
+        assert_eq!((read.count("instant", "moment"), read.count("counter", "threads")), (1000, 1000));
+        assert_eq!(
+            (read.sum("moment", "thread"), read.sum("moment", "minus"), read.sum("moment", "half")),
+            (499_500.0, -499_500.0, 249_750.0)
+        );
+        assert!(read.count("begin", "work") >= spans * 40, "{read:?}");
+        assert_eq!(read.count("begin", "work"), read.count("end", ""));
     }
 }
 

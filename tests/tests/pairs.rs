@@ -16,6 +16,7 @@ use gpufs_device::file::{
 use gpufs_device::service::{Directory, Dirent, LOCK_SH, LockCommand, RecordLock, TimeSpec};
 use gpufs_device::socket::{AF_INET, AF_UNIX, POLLIN, PollFd, SOCK_STREAM, SocketAddress};
 use gpufs_device::stdio::{Buffering, Whence};
+use gpufs_device::trace::Trace;
 use gpufs_device::{Call, Errno, File, Fs, calling, fprintf, fscanf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
@@ -110,6 +111,12 @@ fn on_memory(fs: Fs) -> Result<File, Errno> {
     // SAFETY:
     // - null
     unsafe { fs.fmemopen(std::ptr::null_mut(), 8, c"w+") }
+}
+
+/// What `write` does with a trace of its own.
+fn traced(fs: Fs, path: &CStr, write: impl FnOnce(Trace) -> Result<(), Errno>) -> Result<u64, Errno> {
+    let trace = fs.trace(path)?;
+    write(trace).and(trace.close()).map(|()| 0)
 }
 
 /// Eight bytes in two pieces.
@@ -349,6 +356,11 @@ macro_rules! perform {
             Call::StartChain => {
                 fs.start_chain([Link::Fsync(*descriptor)]).and_then(|[link]| link.wait()).map(|_| 0)
             }
+            Call::TraceOpen => fs.trace(absent).and_then(Trace::close).map(|()| 0),
+            Call::TraceName => traced(*fs, absent, |trace| trace.counter("counter").map(drop)),
+            Call::TraceBegin => traced(*fs, absent, |trace| trace.event("span", [])?.begin(())?.end()),
+            Call::TraceEvent => traced(*fs, absent, |trace| trace.event("moment", ["of"])?.instant([1])),
+            Call::TraceClocks => traced(*fs, absent, Trace::join_clocks),
             Call::Getdelim => {
                 file.getline(&mut &mut bytes[..]).map(|line| line.map_or(0, |length| length as u64))
             }

@@ -49,7 +49,7 @@ impl Fs {
     }
 
     /// Convergent; called by `lanes`.
-    fn time_of(self, lanes: Lanes, clock: u32) -> Result<TimeSpec, Errno> {
+    pub(crate) fn time_of(self, lanes: Lanes, clock: u32) -> Result<TimeSpec, Errno> {
         let mut time = TimeSpec::default();
         let known = clock != CLOCK_THREAD_CPUTIME_ID;
         let bytes = known.then_some(size_of::<TimeSpec>() as u64);

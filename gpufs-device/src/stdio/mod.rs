@@ -79,6 +79,7 @@ use crate::inside::Inside;
 pub(crate) use fopen::{claim_with_file, stream_on};
 #[cfg(feature = "embedded-io")]
 pub(crate) use input::read_some;
+pub(crate) use output::write;
 
 pub use crate::file::Whence;
 pub use getline::{LineBuffer, LineStep};
@@ -137,7 +138,7 @@ impl File {
         gpufs_core::session::OpenFile::may_wait(flags)
     }
     /// Tells streams apart within a warp, for a way that needs no lock. [`File::key`] is for the others.
-    fn name(self) -> u64 {
+    pub(crate) fn name(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
     /// The session that opened it. On the host, of a stream that is closed, perhaps with its session: one that is closed.

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use gpufs_core::failures::counted;
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::shared::{Left, Seen, State, Table};
+use gpufs_core::shared::{Entry, Left, Seen, State, Table};
 use gpufs_core::{Call, Errno};
 
 use super::File;
@@ -42,13 +42,25 @@ impl Fs {
     /// As [`Fs::fopen`]; of an open that failed, all that waited for it get the error, and the next call tries again. `ENAMETOOLONG` for a
     /// path of 4,096 bytes or more, `EMFILE` also where one stream was opened 2²⁹ times.
     pub fn fopen_shared(self, path: &CStr, mode: &CStr) -> Result<File, Errno> {
-        let session = self.session();
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::FopenShared);
+        let opened = self.open_shared_by(lanes, path, open_flags(mode.to_bytes()), |_, _, _| Ok(()));
+        counted(self.session(), Call::FopenShared, opened)
+    }
+
+    /// [`Fs::fopen_shared`] by flags. Convergent; called by `lanes`. `first` is what the lane that opens the stream does before any other has it, as
+    /// one that calls alone; where it fails, so does the opening.
+    pub(crate) fn open_shared_by(
+        self,
+        lanes: Lanes,
+        path: &CStr,
+        flags: Result<u32, Errno>,
+        first: impl Fn(File, Lanes, &Entry) -> Result<(), Errno>,
+    ) -> Result<File, Errno> {
         let bytes = path.to_bytes();
-        let checked = match open_flags(mode.to_bytes()) {
+        let checked = match flags {
             Ok(_) if bytes.len() >= PATH_MAX => Err(Errno::NAMETOOLONG),
-            Ok(_) if session.shared.paths == 0 => Err(Errno::NOSYS),
+            Ok(_) if self.session().shared.paths == 0 => Err(Errno::NOSYS),
             other => other,
         };
         let flags = checked.unwrap_or(0);
@@ -63,11 +75,21 @@ impl Fs {
         while lanes.any(outcome.is_none()) {
             // A key is never 0.
             let key = if outcome.is_none() { wanted.key } else { 0 };
-            let served =
-                lanes.grouped(key, |group| if key == 0 { None } else { open_group(self, group, &wanted) });
+            let served = lanes
+                .grouped(key, |group| if key == 0 { None } else { open_group(self, group, &wanted, &first) });
             outcome = outcome.or(served);
         }
-        counted(session, Call::FopenShared, outcome.unwrap_or(Err(Errno::INVAL)))
+        outcome.unwrap_or(Err(Errno::INVAL))
+    }
+}
+
+impl File {
+    /// The entry of a stream that the caller has opened by [`Fs::open_shared_by`] and not closed.
+    pub(crate) fn shared_entry(self) -> Option<&'static Entry> {
+        // ORDERING: acquire, device, partner `open_group`.
+        let word = self.stream().shared.observe();
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+        (word as u32).checked_sub(1).map(|index| self.session.shared.entry(index))
     }
 }
 
@@ -93,7 +115,12 @@ struct Found {
 }
 
 /// The stream that the leader wants, opened if it must be, for all lanes of the group that want the same; `None` in others. Convergent.
-fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, Errno>> {
+fn open_group(
+    fs: Fs,
+    group: Lanes,
+    wanted: &Wanted<'_>,
+    first: &impl Fn(File, Lanes, &Entry) -> Result<(), Errno>,
+) -> Option<Result<File, Errno>> {
     let session = fs.session();
     let table = &session.shared;
     let mut backoff = Backoff::of_many(session);
@@ -138,7 +165,7 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
         let request = if group.is_leader() { Ok((wanted.path, flags)) } else { Err(Errno::AGAIN) };
         let opened = open_stream(fs, group, request, remembered.is_some());
         if group.is_leader() {
-            match opened {
+            match opened.and_then(|file| begin(file, group, table.entry(index), first)) {
                 Ok(file) => {
                     // ORDERING: release, device, partner `leave`: a lane that sees this sees the stream's generation.
                     file.stream().shared.publish(u64::from(epoch) << 32 | u64::from(index + 1));
@@ -150,6 +177,21 @@ fn open_group(fs: Fs, group: Lanes, wanted: &Wanted<'_>) -> Option<Result<File, 
         group.sync();
         return settled(fs, group, index, same);
     }
+}
+
+/// What comes before all others of a stream that the caller, the leader, has opened; where that fails, it is closed. A lane alone.
+fn begin(
+    file: File,
+    group: Lanes,
+    entry: &Entry,
+    first: &impl Fn(File, Lanes, &Entry) -> Result<(), Errno>,
+) -> Result<File, Errno> {
+    let alone = group.subset(LaneMask(1 << group.lane()));
+    if let Err(errno) = first(file, alone, entry) {
+        let _ = file.close(alone);
+        return Err(errno);
+    }
+    Ok(file)
 }
 
 /// Opens of one stream at a time.

@@ -19,7 +19,7 @@ use crate::io::copy_alone;
 use crate::warp::Lanes;
 
 /// What one lane writes in one call.
-pub(super) trait Record {
+pub(crate) trait Record {
     /// Its length in bytes.
     fn bytes(&self) -> u64;
     /// Puts its bytes from `skip` on into the whole of `into`.
@@ -79,7 +79,7 @@ const FAST_TRIES: u32 = 3;
 const STEP_BACK_FIRST: Errno = Errno::from_number(512);
 
 /// Writes every lane's record to its file. Convergent; called by `lanes`.
-pub(super) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
+pub(crate) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer {
     lanes.grouped(file.name(), |mut group| {
         let mut part = LaneRecord::of(record, group);
         if part.total == 0 {

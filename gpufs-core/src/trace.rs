@@ -1,0 +1,473 @@
+//! Packets of a trace that Perfetto opens: what kernels and the host write into one.
+//!
+//! A file of the format is the packets one after the other, each a field of the message `Trace` of Perfetto's protocol buffers
+//! (<https://perfetto.dev/docs/reference/trace-packet-proto>). Files may be put one behind the other. Here are the few messages that
+//! gpufs writes, encoded by hand: a packet is some tens of bytes in a lane's memory. Nothing here reads one.
+//!
+//! A *sequence* is who writes packets in an order of its own: lanes that opened the trace together, or a thread of the host. Its first
+//! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
+//! number. So an event without values is at most 31 bytes.
+
+/// Bytes that a packet has room for.
+pub const PACKET_BYTES: usize = 256;
+/// Bytes of the longest name.
+pub const NAME_BYTES_MAX: usize = 48;
+/// Values of one event at most.
+pub const VALUES_MAX: usize = 4;
+
+/// `BUILTIN_CLOCK_BOOTTIME`: what Perfetto shows times by, and the host's `CLOCK_BOOTTIME`.
+pub const CLOCK_BOOTTIME: u32 = 6;
+
+/// Field numbers of the messages, by the names that they have there.
+mod field {
+    pub(super) const TRACE_PACKET: u32 = 1;
+
+    pub(super) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE_ID: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const INTERNED_DATA: u32 = 12;
+    pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TIMESTAMP_CLOCK_ID: u32 = 58;
+    pub(super) const PACKET_DEFAULTS: u32 = 59;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+
+    pub(super) const CLOCKS: u32 = 1;
+    pub(super) const CLOCK_ID: u32 = 1;
+    pub(super) const CLOCK_TIMESTAMP: u32 = 2;
+
+    pub(super) const DEFAULT_EVENT: u32 = 11;
+    pub(super) const EVENT_NAMES: u32 = 2;
+    pub(super) const VALUE_NAMES: u32 = 3;
+    pub(super) const IID: u32 = 1;
+    pub(super) const INTERNED_NAME: u32 = 2;
+
+    pub(super) const UUID: u32 = 1;
+    pub(super) const TRACK_NAME: u32 = 2;
+    pub(super) const PROCESS: u32 = 3;
+    pub(super) const PARENT_UUID: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+    pub(super) const PID: u32 = 1;
+    pub(super) const PROCESS_NAME: u32 = 6;
+
+    pub(super) const ANNOTATIONS: u32 = 4;
+    pub(super) const EVENT_TYPE: u32 = 9;
+    pub(super) const NAME_IID: u32 = 10;
+    pub(super) const TRACK_UUID: u32 = 11;
+    pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const REAL_COUNTER_VALUE: u32 = 44;
+
+    pub(super) const VALUE_NAME_IID: u32 = 1;
+    pub(super) const UINT_VALUE: u32 = 3;
+    pub(super) const INT_VALUE: u32 = 4;
+    pub(super) const DOUBLE_VALUE: u32 = 5;
+}
+
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing that was said before on the sequence counts.
+const CLEARED: u64 = 1;
+
+/// A value of an event or of a counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// An unsigned number.
+    Unsigned(u64),
+    /// A signed one.
+    Signed(i64),
+    /// A floating one.
+    Real(f64),
+}
+
+macro_rules! values {
+    ($($from:ty => $kind:ident),*) => {$(
+        impl From<$from> for Value {
+            #[inline]
+            fn from(value: $from) -> Self {
+                Self::$kind(value.into())
+            }
+        }
+    )*};
+}
+
+values!(u8 => Unsigned, u16 => Unsigned, u32 => Unsigned, u64 => Unsigned, bool => Unsigned);
+values!(i8 => Signed, i16 => Signed, i32 => Signed, i64 => Signed, f32 => Real, f64 => Real);
+
+impl From<usize> for Value {
+    #[inline]
+    fn from(value: usize) -> Self {
+        Self::Unsigned(value as u64)
+    }
+}
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// A span begins.
+    Begin = 1,
+    /// The innermost span of the track ends.
+    End = 2,
+    /// A moment.
+    Instant = 3,
+    /// A counter has a value from now on.
+    Counter = 4,
+}
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Named {
+    /// An event.
+    Event = field::EVENT_NAMES,
+    /// A value of an event.
+    Value = field::VALUE_NAMES,
+}
+
+/// The number by which a sequence means a name: the same everywhere. Never 0. FNV-1a, of 28 bits, which are four bytes in a packet.
+#[must_use]
+pub const fn name_id(name: &[u8]) -> u32 {
+    let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
+    // Ends: over the bytes.
+    while at < name.len() {
+        hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    let id = (hash ^ hash >> 28) & 0x0fff_ffff;
+    if id == 0 { 1 } else { id }
+}
+
+/// One packet or a few, encoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    bytes: [u8; PACKET_BYTES],
+    length: usize,
+}
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Packet {
+    /// No packet.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: [0; PACKET_BYTES], length: 0 }
+    }
+    /// The bytes; `None` if not all had room, which names and values within the limits have.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.get(..self.length)
+    }
+
+    /// Two clocks, read at one moment.
+    pub fn clocks(&mut self, clock: u32, nanoseconds: u64, boottime_nanoseconds: u64) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.message(field::CLOCK_SNAPSHOT, |snapshot| {
+                for (id, time) in [(CLOCK_BOOTTIME, boottime_nanoseconds), (clock, nanoseconds)] {
+                    snapshot.message(field::CLOCKS, |clock| {
+                        clock.number(field::CLOCK_ID, u64::from(id));
+                        clock.number(field::CLOCK_TIMESTAMP, time);
+                    });
+                }
+            });
+        });
+    }
+    /// A sequence begins: the clock and the track of its events where they do not say another, and what that track is.
+    pub fn begin(&mut self, sequence: u32, clock: u32, track: &Track<'_>) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.number(field::SEQUENCE_ID, u64::from(sequence));
+            packet.number(field::SEQUENCE_FLAGS, CLEARED);
+            packet.message(field::PACKET_DEFAULTS, |defaults| {
+                defaults.number(field::TIMESTAMP_CLOCK_ID, u64::from(clock));
+                defaults.message(field::DEFAULT_EVENT, |event| event.number(field::TRACK_UUID, track.uuid));
+            });
+            packet.describe(track);
+        });
+    }
+    /// What a track is.
+    pub fn track(&mut self, sequence: u32, track: &Track<'_>) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.number(field::SEQUENCE_ID, u64::from(sequence));
+            packet.describe(track);
+        });
+    }
+    /// A name, on a sequence, which its number stands for from then on.
+    pub fn name(&mut self, sequence: u32, of: Named, name: &[u8]) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.number(field::SEQUENCE_ID, u64::from(sequence));
+            packet.message(field::INTERNED_DATA, |data| {
+                data.message(of as u32, |interned| {
+                    interned.number(field::IID, u64::from(name_id(name)));
+                    interned.text(field::INTERNED_NAME, name);
+                });
+            });
+        });
+    }
+    /// An event by its name's number, with values by theirs; on another track than the sequence's if one is named.
+    #[inline]
+    pub fn event(&mut self, sequence: u32, time: u64, event: &Event<'_>) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.number(field::TIMESTAMP, time);
+            packet.number(field::SEQUENCE_ID, u64::from(sequence));
+            packet.message(field::TRACK_EVENT, |body| {
+                body.number(field::EVENT_TYPE, event.kind as u64);
+                if let Some(track) = event.track {
+                    body.number(field::TRACK_UUID, track);
+                }
+                if event.name != 0 {
+                    body.number(field::NAME_IID, u64::from(event.name));
+                }
+                for (name, value) in event.value_names.iter().zip(event.values) {
+                    body.annotation(*name, *value);
+                }
+            });
+        });
+    }
+    /// A counter's value.
+    #[inline]
+    pub fn count(&mut self, sequence: u32, time: u64, track: u64, value: Value) {
+        self.message(field::TRACE_PACKET, |packet| {
+            packet.number(field::TIMESTAMP, time);
+            packet.number(field::SEQUENCE_ID, u64::from(sequence));
+            packet.message(field::TRACK_EVENT, |body| {
+                body.number(field::EVENT_TYPE, Kind::Counter as u64);
+                body.number(field::TRACK_UUID, track);
+                match value {
+                    Value::Real(value) => body.real(field::REAL_COUNTER_VALUE, value),
+                    // Perfetto counts in 64 bits with a sign: what has more is a large real.
+                    Value::Unsigned(value) => match i64::try_from(value) {
+                        Ok(value) => body.number(field::COUNTER_VALUE, value.cast_unsigned()),
+                        Err(_) => body.real(field::REAL_COUNTER_VALUE, value as f64),
+                    },
+                    Value::Signed(value) => body.number(field::COUNTER_VALUE, value.cast_unsigned()),
+                }
+            });
+        });
+    }
+
+    fn describe(&mut self, track: &Track<'_>) {
+        self.message(field::TRACK_DESCRIPTOR, |body| {
+            body.number(field::UUID, track.uuid);
+            if track.parent != 0 {
+                body.number(field::PARENT_UUID, track.parent);
+            }
+            match track.is {
+                Is::Process(pid) => body.message(field::PROCESS, |process| {
+                    process.number(field::PID, u64::from(pid));
+                    process.text(field::PROCESS_NAME, track.name.as_bytes());
+                }),
+                Is::Events => body.text(field::TRACK_NAME, track.name.as_bytes()),
+                Is::Counter => {
+                    body.text(field::TRACK_NAME, track.name.as_bytes());
+                    body.message(field::COUNTER, |_| {});
+                }
+            }
+        });
+    }
+    #[inline]
+    fn annotation(&mut self, name: u32, value: Value) {
+        self.message(field::ANNOTATIONS, |body| {
+            body.number(field::VALUE_NAME_IID, u64::from(name));
+            match value {
+                Value::Unsigned(value) => body.number(field::UINT_VALUE, value),
+                Value::Signed(value) => body.number(field::INT_VALUE, value.cast_unsigned()),
+                Value::Real(value) => body.real(field::DOUBLE_VALUE, value),
+            }
+        });
+    }
+
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+        }
+        self.length += 1;
+    }
+    /// A number in groups of seven bits, the lowest first (protocol buffers, "Base 128 Varints").
+    #[inline]
+    fn varint(&mut self, mut value: u64) {
+        // Ends: the value gets shorter.
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+    #[inline]
+    fn key(&mut self, field: u32, wire: u32) {
+        self.varint(u64::from(field << 3 | wire));
+    }
+    #[inline]
+    fn number(&mut self, field: u32, value: u64) {
+        self.key(field, 0);
+        self.varint(value);
+    }
+    #[inline]
+    fn real(&mut self, field: u32, value: f64) {
+        self.key(field, 1);
+        for byte in value.to_bits().to_le_bytes() {
+            self.byte(byte);
+        }
+    }
+    fn text(&mut self, field: u32, text: &[u8]) {
+        self.key(field, 2);
+        self.varint(text.len() as u64);
+        for byte in text {
+            self.byte(*byte);
+        }
+    }
+    /// A message in a field. Its length has two bytes, which is more than a short one needs, and known before its content is.
+    #[inline]
+    fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
+        self.key(field, 2);
+        let at = self.length;
+        self.length += 2;
+        fill(self);
+        let length = self.length - at - 2;
+        if let Some([low, high]) = self.bytes.get_mut(at..at + 2) {
+            *low = length as u8 | 0x80;
+            *high = (length >> 7) as u8;
+        }
+    }
+}
+
+/// A track, for its description.
+#[derive(Clone, Copy, Debug)]
+pub struct Track<'a> {
+    /// Its number, which no other track of the trace has; never 0.
+    pub uuid: u64,
+    /// The track that it belongs to, or 0.
+    pub parent: u64,
+    /// What it is.
+    pub is: Is,
+    /// Its name.
+    pub name: &'a TrackName,
+}
+
+/// What is on a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// Spans and moments.
+    Events,
+    /// Values.
+    Counter,
+    /// A process, by its number: the tracks that belong to it.
+    Process(u32),
+}
+
+/// An event, for its packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name's number; 0 for an end.
+    pub name: u32,
+    /// Its track, where that is not the sequence's.
+    pub track: Option<u64>,
+    /// Numbers of the values' names.
+    pub value_names: &'a [u32],
+    /// The values.
+    pub values: &'a [Value],
+}
+
+/// The name of a track, which may hold numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackName {
+    bytes: [u8; NAME_BYTES_MAX],
+    length: usize,
+}
+
+impl TrackName {
+    /// A name; what is longer than [`NAME_BYTES_MAX`] is cut.
+    #[must_use]
+    pub fn new(text: &[u8]) -> Self {
+        Self { bytes: [0; NAME_BYTES_MAX], length: 0 }.and(text)
+    }
+    /// With a text behind it.
+    #[must_use]
+    pub fn and(mut self, text: &[u8]) -> Self {
+        for byte in text {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = *byte;
+                self.length += 1;
+            }
+        }
+        self
+    }
+    /// With a number behind it.
+    #[must_use]
+    pub fn and_number(self, number: u64) -> Self {
+        let mut digits = [0; 20];
+        let (mut first, mut rest) = (digits.len(), number);
+        // Ends: the number gets shorter, and has at most 20 digits.
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return self.and(&digits[first..]);
+            }
+        }
+    }
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Event, Is, Kind, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, Value, name_id,
+    };
+
+    #[test]
+    fn an_event_without_values_is_short() {
+        let mut packet = Packet::new();
+        let event =
+            Event { kind: Kind::Begin, name: name_id(b"load"), track: None, value_names: &[], values: &[] };
+        packet.event(3000, 1_790_000_000_000_000_000, &event);
+        assert_eq!(packet.bytes().map(<[u8]>::len), Some(29));
+    }
+
+    #[test]
+    fn the_longest_that_the_limits_allow_has_room() {
+        let name = TrackName::new(&[b'n'; 2 * NAME_BYTES_MAX]).and_number(u64::MAX);
+        let track = Track { uuid: u64::MAX, parent: u64::MAX, is: Is::Events, name: &name };
+        let mut begun = Packet::new();
+        begun.clocks(u32::MAX, u64::MAX, u64::MAX);
+        begun.begin(u32::MAX, u32::MAX, &track);
+        assert!(begun.bytes().is_some());
+        let mut event = Packet::new();
+        event.track(u32::MAX, &track);
+        event.event(
+            u32::MAX,
+            u64::MAX,
+            &Event {
+                kind: Kind::Begin,
+                name: u32::MAX,
+                track: Some(u64::MAX),
+                value_names: &[u32::MAX; VALUES_MAX],
+                values: &[Value::Signed(-1); VALUES_MAX],
+            },
+        );
+        assert!(event.bytes().is_some(), "{}", event.length);
+        let mut names = Packet::new();
+        names.name(u32::MAX, Named::Event, &[b'n'; NAME_BYTES_MAX]);
+        assert!(names.bytes().is_some());
+        for _ in 0..4 {
+            names.name(u32::MAX, Named::Value, &[b'n'; NAME_BYTES_MAX]);
+        }
+        assert!(names.bytes().is_none(), "what has no room is not written in part");
+    }
+
+    #[test]
+    fn names_have_numbers_of_their_own() {
+        let ids = [&b"load"[..], b"store", b"row", b"rows", b""].map(name_id);
+        for (at, id) in ids.iter().enumerate() {
+            assert!(*id != 0 && *id < 1 << 28 && !ids[..at].contains(id));
+        }
+    }
+}

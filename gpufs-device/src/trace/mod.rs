@@ -1,0 +1,313 @@
+//! Traces: events from inside a kernel, in a file that Perfetto opens (<https://ui.perfetto.dev>).
+//!
+//! ```
+//! use gpufs_device::{Errno, Fs};
+//!
+//! /// Every thread of a grid calls it.
+//! fn work(fs: Fs, rows: u64) -> Result<(), Errno> {
+//!     let trace = fs.trace(c"run.pftrace")?;
+//!     let [load, slow] = [trace.event("load", ["rows"])?, trace.event("slow", ["row"])?];
+//!     let queue = trace.counter("queue")?;
+//!
+//!     let span = load.begin([rows])?;
+//!     for row in 0..rows {
+//!         if row % 100 == 99 {
+//!             slow.instant([row])?;
+//!         }
+//!         queue.set(rows - row)?;
+//!     }
+//!     span.end()?;
+//!     trace.close()
+//! }
+//! ```
+//!
+//! | what | who writes | where it is shown |
+//! |---|---|---|
+//! | a span, from [`Event::begin`] to [`Span::end`] | of the lanes that begin it together, one: the lowest, with its values. It writes the end, too | on its warp's track; where lanes have parted, on that lane's own |
+//! | a moment, [`Event::instant`] | each lane | on its warp's track |
+//! | a counter's value, [`Counter::set`] | each lane | on the counter's track, one for each name in the file |
+//!
+//! A warp's track is that of the lanes that called [`Fs::trace`] together: `block 3 warp 2`. A name is written when [`Trace::event`] gets it, and has
+//! 48 bytes at most; an event has up to four values, which are given as an array, or a tuple where they differ in type, `()` for none.
+//!
+//! The packets are whole records of an ordinary stream that only appends, so that the file is good at any time: while the kernel runs, up to
+//! what has left the stream's buffers ([`Trace::flush`]), and after a fault, where the host writes what returned calls had left. Calls that had
+//! not returned may leave a part of a packet.
+//!
+//! Times are the device's ([`warp::clock`](crate::warp::clock)). The lane that opens the file reads the host's `CLOCK_BOOTTIME` between two looks
+//! at the device's clock, three times, and writes the closest pair, by which Perfetto joins the two: to some microseconds. Clocks drift; a kernel
+//! that runs for minutes joins them again by [`Trace::join_clocks`]. `cat` puts two traces into one.
+
+mod event;
+
+use core::ffi::CStr;
+
+use gpufs_core::failures::counted;
+use gpufs_core::shared::Entry;
+use gpufs_core::trace::{Is, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, name_id};
+use gpufs_core::{Call, Errno};
+
+use crate::Fs;
+use crate::file::{O_APPEND, O_CREAT, O_TRUNC, O_WRONLY};
+use crate::service::CLOCK_BOOTTIME;
+use crate::stdio::{File, write};
+use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
+
+pub use event::{Counter, Event, Span, Values};
+pub use gpufs_core::trace::Value;
+
+/// Looks at the host's clock for one pair of times.
+const LOOKS: u32 = 3;
+/// Bits of a salt: with the kind and the number of a track it makes a uuid.
+const SALT_BITS: u32 = 28;
+
+/// A trace as one thread has it. It may be copied, and used by any lane that opened it.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace {
+    file: File,
+    /// Who writes: the lanes that opened it together.
+    sequence: u32,
+    /// What tells the file's tracks and clock from other files'.
+    salt: u32,
+    /// Whether the sequence's track is this lane's.
+    owns_track: bool,
+}
+
+/// What tells tracks of one file apart, above their numbers.
+#[derive(Clone, Copy)]
+enum TrackOf {
+    Sequence = 0,
+    All = 1,
+    Counter = 2,
+    Thread = 3,
+}
+
+const fn uuid(salt: u32, of: TrackOf, number: u32) -> u64 {
+    (salt as u64) << 34 | (of as u64) << 32 | number as u64
+}
+
+/// Perfetto's numbers of clocks that are a program's own begin at 128.
+const fn clock_of(salt: u32) -> u32 {
+    1 << 30 | salt
+}
+
+impl Fs {
+    /// Opens a trace. All threads that do so by the same path have one file, as with [`Fs::fopen_shared`], whose remarks on when a file is emptied,
+    /// and on who closes it, hold here too.
+    ///
+    /// # Errors
+    /// As [`Fs::fopen_shared`]; what reading the host's clock met, and writing.
+    pub fn trace(self, path: &CStr) -> Result<Trace, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::TraceOpen);
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND;
+        let file = self.open_shared_by(lanes, path, Ok(flags), |file, alone, entry| {
+            begin_file(self, file, alone, entry)
+        });
+        let key = file.map_or(0, File::name);
+        let opened = lanes.grouped(key, |group| file.and_then(|file| begin_sequence(file, group)));
+        counted(self.session(), Call::TraceOpen, opened)
+    }
+}
+
+/// A new file: its clocks, and the track that all others belong to. A lane alone.
+fn begin_file(fs: Fs, file: File, alone: Lanes, entry: &Entry) -> Result<(), Errno> {
+    let (device, host) = joined_clocks(fs, alone)?;
+    let salt = ((host ^ device).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SALT_BITS)) as u32;
+    entry.begin_trace(salt);
+    let mut packet = Packet::new();
+    packet.clocks(clock_of(salt), device, host);
+    let name = TrackName::new(b"kernels");
+    packet.track(0, &Track { uuid: uuid(salt, TrackOf::All, 0), parent: 0, is: Is::Events, name: &name });
+    put(file, alone, packet.bytes())
+}
+
+/// Lanes that opened a file together: their sequence, whose track is the leader's. Convergent.
+fn begin_sequence(file: File, group: Lanes) -> Result<Trace, Errno> {
+    let Some(entry) = file.shared_entry() else { return Err(Errno::BADF) };
+    let drawn = group.on_leader(|| {
+        let (salt, sequence) = entry.draw_sequence();
+        u64::from(salt) << 32 | u64::from(sequence)
+    });
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    let (salt, sequence) = ((drawn >> 32) as u32, drawn as u32);
+    let trace = Trace { file, sequence, salt, owns_track: group.is_leader() };
+    let written = group.on_leader(|| {
+        let mut packet = Packet::new();
+        let name = name_of_warp(group.lane());
+        packet.begin(sequence, clock_of(salt), &trace.track(TrackOf::Sequence, sequence, &name));
+        status(put(file, group.subset(LaneMask(1 << group.lane())), packet.bytes()))
+    });
+    if written != 0 {
+        let _ = file.close(group);
+        return Err(errno_of(written));
+    }
+    Ok(trace)
+}
+
+/// A result as a word that lanes tell each other.
+fn status(result: Result<(), Errno>) -> u32 {
+    result.map_or_else(|errno| errno.number().cast_unsigned(), |()| 0)
+}
+
+fn errno_of(status: u32) -> Errno {
+    Errno::from_number(status.cast_signed())
+}
+
+/// What a warp's track is called; that of lanes that a higher one leads has its number.
+fn name_of_warp(lane: u32) -> TrackName {
+    let position = warp::position();
+    let name = TrackName::new(b"block ").and_number(u64::from(position.block));
+    let name = name.and(b" warp ").and_number(u64::from(position.thread / Machine::width()));
+    if lane == 0 { name } else { name.and(b" lane ").and_number(u64::from(lane)) }
+}
+
+/// The device's clock and the host's, read at about the same time. A lane alone.
+fn joined_clocks(fs: Fs, alone: Lanes) -> Result<(u64, u64), Errno> {
+    let mut closest = (u64::MAX, 0, 0);
+    // Ends: a count.
+    for _ in 0..LOOKS {
+        let before = Machine::clock();
+        let host = fs.time_of(alone, CLOCK_BOOTTIME)?;
+        let width = Machine::clock().saturating_sub(before);
+        let seconds = u64::try_from(host.tv_sec).unwrap_or(0);
+        let host = seconds * 1_000_000_000 + u64::try_from(host.tv_nsec).unwrap_or(0);
+        if width < closest.0 {
+            closest = (width, before + width / 2, host);
+        }
+    }
+    Ok((closest.1, closest.2))
+}
+
+/// Writes a lane's packet, if it has one. Convergent; called by `lanes`.
+fn put(file: File, lanes: Lanes, bytes: Option<&[u8]>) -> Result<(), Errno> {
+    // The limits leave room for every packet: there is none only where a lane has nothing to write.
+    write(file, lanes, &bytes.unwrap_or(&[])).result().map(drop)
+}
+
+impl Trace {
+    /// An event by its name, and the names of its values. Each lane that makes such events calls this first.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than four values, and for a name of more than 48 bytes; what writing met.
+    pub fn event<const N: usize>(
+        self,
+        name: &'static str,
+        values: [&'static str; N],
+    ) -> Result<Event<N>, Errno> {
+        let names = values.map(str::as_bytes);
+        self.name_event(name.as_bytes(), &names)?;
+        Ok(Event::new(self, name_id(name.as_bytes()), names.map(name_id)))
+    }
+
+    /// Writes an event's name, and those of its values.
+    ///
+    /// # Errors
+    /// As [`Trace::event`].
+    #[doc(hidden)]
+    pub fn name_event(self, name: &[u8], values: &[&[u8]]) -> Result<(), Errno> {
+        let fits = values.len() <= VALUES_MAX && is_short(name) && values.iter().all(|value| is_short(value));
+        let mut packets = [Packet::new(); VALUES_MAX + 1];
+        packets[0].name(self.sequence, Named::Event, name);
+        for (packet, value) in packets[1..].iter_mut().zip(values) {
+            packet.name(self.sequence, Named::Value, value);
+        }
+        self.name(name_id(name), fits, packets.get(..=values.len()).unwrap_or(&[]))
+    }
+
+    /// A counter by its name. Each lane that sets it calls this first.
+    ///
+    /// # Errors
+    /// `EINVAL` for a name of more than 48 bytes; what writing met.
+    pub fn counter(self, name: &'static str) -> Result<Counter, Errno> {
+        self.name_counter(name.as_bytes())
+    }
+
+    /// [`Trace::counter`] by the bytes of its name.
+    ///
+    /// # Errors
+    /// As [`Trace::counter`].
+    #[doc(hidden)]
+    pub fn name_counter(self, name: &[u8]) -> Result<Counter, Errno> {
+        let id = name_id(name);
+        let mut packet = Packet::new();
+        let text = TrackName::new(name);
+        let track = Track { is: Is::Counter, ..self.track(TrackOf::Counter, id, &text) };
+        packet.track(self.sequence, &track);
+        self.name(id, is_short(name), &[packet])?;
+        Ok(Counter::new(self, track.uuid))
+    }
+
+    /// The trace as numbers, for C: its stream, its sequence, and a word of the rest.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn to_parts(self) -> (File, u32, u32) {
+        (self.file, self.sequence, self.salt | (self.owns_track as u32) << 31)
+    }
+    /// The trace of these parts.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn from_parts(file: File, sequence: u32, rest: u32) -> Self {
+        Self { file, sequence, salt: rest & ((1 << SALT_BITS) - 1), owns_track: rest >> 31 != 0 }
+    }
+
+    /// Writes what is buffered, as [`File::fflush`]: then it is in the file.
+    ///
+    /// # Errors
+    /// What writing met.
+    pub fn flush(self) -> Result<(), Errno> {
+        self.file.fflush()
+    }
+
+    /// Reads both clocks again, and writes the pair.
+    ///
+    /// # Errors
+    /// What reading the host's clock met, and writing.
+    pub fn join_clocks(self) -> Result<(), Errno> {
+        let inside = self.file.enter()?;
+        let lanes = Lanes::calling(&inside, Call::TraceClocks);
+        let fs = self.file.fs();
+        let joined = lanes.grouped(u64::from(lanes.lane()), |alone| {
+            let (device, host) = joined_clocks(fs, alone)?;
+            let mut packet = Packet::new();
+            packet.clocks(clock_of(self.salt), device, host);
+            put(self.file, alone, packet.bytes())
+        });
+        counted(fs.session(), Call::TraceClocks, joined)
+    }
+
+    /// Closes it, as [`File::fclose`] does a stream that is shared: it is closed as often as it was opened.
+    ///
+    /// # Errors
+    /// As [`File::fclose`].
+    pub fn close(self) -> Result<(), Errno> {
+        self.file.fclose()
+    }
+
+    /// A track of the file; all belong to one.
+    fn track<'a>(self, of: TrackOf, number: u32, name: &'a TrackName) -> Track<'a> {
+        let parent = uuid(self.salt, TrackOf::All, 0);
+        Track { uuid: uuid(self.salt, of, number), parent, is: Is::Events, name }
+    }
+
+    /// Writes what names an event or a counter once for the lanes that bring the same.
+    fn name(self, id: u32, fits: bool, packets: &[Packet]) -> Result<(), Errno> {
+        let inside = self.file.enter()?;
+        let lanes = Lanes::calling(&inside, Call::TraceName);
+        let key = if fits { u64::from(self.sequence) << 32 | u64::from(id) } else { 0 };
+        let named = lanes.grouped(key, |group| {
+            let written = group.on_leader(|| {
+                let alone = group.subset(LaneMask(1 << group.lane()));
+                let mut each = packets.iter().map(|packet| put(self.file, alone, packet.bytes()));
+                status(if fits { each.try_for_each(|written| written) } else { Err(Errno::INVAL) })
+            });
+            if written == 0 { Ok(()) } else { Err(errno_of(written)) }
+        });
+        counted(self.file.fs().session(), Call::TraceName, named)
+    }
+}
+
+/// Whether a name has room in a packet.
+const fn is_short(name: &[u8]) -> bool {
+    name.len() <= NAME_BYTES_MAX
+}

@@ -1,0 +1,265 @@
+/* Traces: events from inside a kernel, in a file that Perfetto opens (https://ui.perfetto.dev). For CUDA and HIP kernels
+ * and for CPU lanes.
+ *
+ *     gpufs_trace trace;                                        every thread does so, by the same path
+ *     gpufs_trace_event load;
+ *     gpufs_trace_span span;
+ *     const char *names[] = {"rows"};
+ *     const gpufs_trace_value values[] = {gpufs_trace_unsigned(rows)};
+ *     if (gpufs_trace_open(fs, "run.pftrace", &trace) == 0 && gpufs_trace_event_of(&trace, "load", names, 1, &load) == 0) {
+ *         gpufs_trace_begin(&load, values, &span);
+ *         load_rows(rows);
+ *         gpufs_trace_end(&span);
+ *         gpufs_trace_close(&trace);
+ *     }
+ *
+ * In C++:
+ *
+ *     gpufs::Trace trace(fs, "run.pftrace");                     trace.error() says why it is not open
+ *     auto load = trace.event("load", "rows");
+ *     {
+ *         auto span = load.begin(rows);                          ends where it goes
+ *         load_rows(rows);
+ *     }
+ *     load.instant(rows);
+ *     trace.counter("queue").set(length);
+ *
+ * A span is one event for all threads of a warp that begin it together, with the lowest one's values, and its end. A
+ * moment and a counter's value are one for each thread that calls. A name has GPUFS_TRACE_NAME_BYTES bytes at most, an
+ * event GPUFS_TRACE_VALUES_MAX values. A thread uses what it filled in itself. The file is a stream that all threads
+ * share, as gpufs_fopen_shared's, and is closed as often as it was opened; what a kernel leaves open, the host writes.
+ *
+ * Each call is 0, or -1: EFAULT for a null pointer, EBADF for what is not open, EINVAL for a null session, a name that is
+ * too long or too many values, and what writing meets.
+ */
+#ifndef GPUFS_TRACE_H
+#define GPUFS_TRACE_H
+
+#include <gpufs/raw.h>
+#include <gpufs/stdio.h>
+
+#define GPUFS_TRACE_NAME_BYTES 48
+#define GPUFS_TRACE_VALUES_MAX 4
+
+/* A trace that is open. What ends in an underscore is the library's. */
+typedef struct gpufs_trace {
+    uint64_t file_;
+    uint32_t sequence_;
+    uint32_t rest_;
+} gpufs_trace;
+/* An event by its name. */
+typedef struct gpufs_trace_event {
+    gpufs_trace trace_;
+    uint32_t name_;
+    uint32_t count_;
+    uint32_t value_names_[GPUFS_TRACE_VALUES_MAX];
+} gpufs_trace_event;
+/* A span that has begun. */
+typedef struct gpufs_trace_span {
+    gpufs_trace trace_;
+    uint64_t began_;
+} gpufs_trace_span;
+/* A counter. */
+typedef struct gpufs_trace_counter {
+    gpufs_trace trace_;
+    uint64_t track_;
+} gpufs_trace_counter;
+/* A value: gpufs_trace_signed, gpufs_trace_unsigned and gpufs_trace_real make one. */
+typedef struct gpufs_trace_value {
+    uint32_t kind_;
+    uint32_t kept_;
+    uint64_t bits_;
+} gpufs_trace_value;
+
+GPUFS_SIZE_(gpufs_trace, 16);
+GPUFS_SIZE_(gpufs_trace_event, 40);
+GPUFS_SIZE_(gpufs_trace_span, 24);
+GPUFS_SIZE_(gpufs_trace_counter, 24);
+GPUFS_SIZE_(gpufs_trace_value, 16);
+
+GPUFS_INLINE gpufs_trace_value gpufs_trace_signed(int64_t value) {
+    gpufs_trace_value made = {0, 0, (uint64_t)value};
+    return made;
+}
+GPUFS_INLINE gpufs_trace_value gpufs_trace_unsigned(uint64_t value) {
+    gpufs_trace_value made = {1, 0, value};
+    return made;
+}
+GPUFS_INLINE gpufs_trace_value gpufs_trace_real(double value) {
+    union {
+        double value;
+        uint64_t bits;
+    } as;
+    gpufs_trace_value made = {2, 0, 0};
+    as.value = value;
+    made.bits_ = as.bits;
+    return made;
+}
+
+/* Opens a trace, or joins it. Also -1: as gpufs_fopen. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_open(gpufs_session *session, const char *path, gpufs_trace *trace) {
+    return gpufs_int_(gpufs_raw_trace_open(session, path, trace));
+}
+/* An event by its name, and those of its `count` values. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_event_of(const gpufs_trace *trace, const char *name,
+                                                    const char *const *value_names, int count,
+                                                    gpufs_trace_event *event) {
+    return gpufs_int_(gpufs_raw_trace_event(trace, name, value_names, count, event));
+}
+/* A counter by its name: one for each name in the file. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_counter_of(const gpufs_trace *trace, const char *name,
+                                                      gpufs_trace_counter *counter) {
+    return gpufs_int_(gpufs_raw_trace_counter(trace, name, counter));
+}
+/* Begins a span, with as many values as the event has; null for none. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_begin(const gpufs_trace_event *event, const gpufs_trace_value *values,
+                                                 gpufs_trace_span *span) {
+    return gpufs_int_(gpufs_raw_trace_begin(event, values, span));
+}
+/* Ends it, once: a second time it does nothing. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_end(gpufs_trace_span *span) { return gpufs_int_(gpufs_raw_trace_end(span)); }
+/* A moment. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_instant(const gpufs_trace_event *event, const gpufs_trace_value *values) {
+    return gpufs_int_(gpufs_raw_trace_instant(event, values));
+}
+/* A counter's value from now on. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_set(const gpufs_trace_counter *counter, gpufs_trace_value value) {
+    return gpufs_int_(gpufs_raw_trace_set(counter, &value));
+}
+/* Reads the device's clock and the host's again: clocks drift, and a kernel may run for long. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_join_clocks(const gpufs_trace *trace) {
+    return gpufs_int_(gpufs_raw_trace_join_clocks(trace));
+}
+/* Writes what is buffered (fflush(3)): then it is in the file. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_flush(const gpufs_trace *trace) {
+    return gpufs_fflush((gpufs_file *)(uintptr_t)(trace == NULL ? 0 : trace->file_));
+}
+/* Closes it, as gpufs_fclose a shared stream. */
+GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_close(const gpufs_trace *trace) {
+    return gpufs_fclose((gpufs_file *)(uintptr_t)(trace == NULL ? 0 : trace->file_));
+}
+
+#ifdef __cplusplus
+
+namespace gpufs {
+
+/* A value of any arithmetic type. */
+GPUFS_BOTH inline gpufs_trace_value trace_value(double value) { return gpufs_trace_real(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(float value) { return gpufs_trace_real(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(int value) { return gpufs_trace_signed(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(long value) { return gpufs_trace_signed(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(long long value) { return gpufs_trace_signed(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(unsigned value) { return gpufs_trace_unsigned(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(unsigned long value) { return gpufs_trace_unsigned(value); }
+GPUFS_BOTH inline gpufs_trace_value trace_value(unsigned long long value) { return gpufs_trace_unsigned(value); }
+
+/* A span. It ends with its scope, or before, by end(). */
+class TraceSpan {
+  public:
+    GPUFS_BOTH explicit TraceSpan(gpufs_trace_span span, int error) : span_(span), error_(error) {}
+    GPUFS_BOTH TraceSpan(TraceSpan &&from) : span_(from.span_), error_(from.error_) { from.span_.began_ = 0; }
+    TraceSpan(const TraceSpan &) = delete;
+    TraceSpan &operator=(const TraceSpan &) = delete;
+    GPUFS_BOTH ~TraceSpan() {
+        if (span_.began_ != 0) {
+            (void)gpufs_trace_end(&span_);
+        }
+    }
+    GPUFS_BOTH Result<int> end() { return gpufs_trace_end(&span_); }
+    /* Why it did not begin, or 0. */
+    GPUFS_BOTH int error() const { return error_; }
+
+  private:
+    gpufs_trace_span span_;
+    int error_;
+};
+
+/* An event with `count` values. */
+template <int count>
+class TraceEvent {
+  public:
+    GPUFS_BOTH TraceEvent(gpufs_trace_event event, int error) : event_(event), error_(error) {}
+    template <class... Values>
+    GPUFS_BOTH TraceSpan begin(Values... values) const {
+        static_assert(sizeof...(Values) == count, "as many values as names");
+        const gpufs_trace_value all[count + 1] = {trace_value(values)..., gpufs_trace_value()};
+        gpufs_trace_span span = gpufs_trace_span();
+        const Result<int> begun = gpufs_trace_begin(&event_, all, &span);
+        return TraceSpan(span, begun.error());
+    }
+    template <class... Values>
+    GPUFS_BOTH Result<int> instant(Values... values) const {
+        static_assert(sizeof...(Values) == count, "as many values as names");
+        const gpufs_trace_value all[count + 1] = {trace_value(values)..., gpufs_trace_value()};
+        return gpufs_trace_instant(&event_, all);
+    }
+    /* Why it was not named, or 0. */
+    GPUFS_BOTH int error() const { return error_; }
+
+  private:
+    gpufs_trace_event event_;
+    int error_;
+};
+
+/* A counter. */
+class TraceCounter {
+  public:
+    GPUFS_BOTH TraceCounter(gpufs_trace_counter counter, int error) : counter_(counter), error_(error) {}
+    template <class Value>
+    GPUFS_BOTH Result<int> set(Value value) const {
+        return gpufs_trace_set(&counter_, trace_value(value));
+    }
+    GPUFS_BOTH int error() const { return error_; }
+
+  private:
+    gpufs_trace_counter counter_;
+    int error_;
+};
+
+/* A trace as one thread has it. It closes with its scope, or before, by close(). */
+class Trace {
+  public:
+    GPUFS_BOTH Trace(Session session, const char *path) : trace_(), error_(0) {
+        error_ = gpufs_trace_open(session, path, &trace_).error();
+    }
+    Trace(const Trace &) = delete;
+    Trace &operator=(const Trace &) = delete;
+    GPUFS_BOTH ~Trace() {
+        if (trace_.file_ != 0) {
+            (void)close();
+        }
+    }
+    template <class... Names>
+    GPUFS_BOTH TraceEvent<static_cast<int>(sizeof...(Names))> event(const char *name, Names... value_names) const {
+        static_assert(sizeof...(Names) <= GPUFS_TRACE_VALUES_MAX, "an event has at most four values");
+        const char *const names[sizeof...(Names) + 1] = {value_names..., nullptr};
+        gpufs_trace_event event = gpufs_trace_event();
+        const int count = static_cast<int>(sizeof...(Names));
+        const Result<int> named = gpufs_trace_event_of(&trace_, name, names, count, &event);
+        return TraceEvent<static_cast<int>(sizeof...(Names))>(event, named.error());
+    }
+    GPUFS_BOTH TraceCounter counter(const char *name) const {
+        gpufs_trace_counter counter = gpufs_trace_counter();
+        const Result<int> named = gpufs_trace_counter_of(&trace_, name, &counter);
+        return TraceCounter(counter, named.error());
+    }
+    GPUFS_BOTH Result<int> flush() const { return gpufs_trace_flush(&trace_); }
+    GPUFS_BOTH Result<int> join_clocks() const { return gpufs_trace_join_clocks(&trace_); }
+    GPUFS_BOTH Result<int> close() {
+        const Result<int> closed = gpufs_trace_close(&trace_);
+        trace_.file_ = 0;
+        return closed;
+    }
+    /* Why it is not open, or 0. */
+    GPUFS_BOTH int error() const { return error_; }
+
+  private:
+    gpufs_trace trace_;
+    int error_;
+};
+
+} /* namespace gpufs */
+
+#endif
+
+#endif

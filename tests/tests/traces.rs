@@ -1,0 +1,187 @@
+//! Traces: what kernels write, as Perfetto's own definitions read it.
+//!
+//! The reader is `tests/trace/read.py`, with the package `perfetto` of Python, whose definitions of the format are Perfetto's. The tests put
+//! it beside the build, once. Where that cannot be, they are skipped.
+
+use std::fs;
+
+use gpufs_device::trace::Trace;
+use gpufs_device::{Errno, Fs, warp};
+use gpufs_host::{CpuOptions, Grid, Schedule, Session};
+use gpufs_tests::perfetto::{Read, read};
+use gpufs_tests::{MODES, Scratch, once, skip, small};
+
+/// A span with two values, a moment and a value of a counter of each thread; every third thread makes its moment inside of a span of its own.
+fn events(fs: Fs, path: &std::ffi::CStr) -> Result<(), Errno> {
+    let trace = fs.trace(path)?;
+    let thread = warp::global_thread();
+    let (work, third) = (trace.event("work", ["thread", "half"])?, trace.event("third", [])?);
+    let moment = trace.event("moment", ["thread", "minus", "half", "flag"])?;
+    let counter = trace.counter("threads")?;
+    let span = work.begin((thread, thread as f64 / 2.0))?;
+    if thread.is_multiple_of(3) {
+        let inner = third.begin(())?;
+        moment.instant((thread, -(thread as i64), thread as f64 / 2.0, true))?;
+        inner.end()?;
+    } else {
+        moment.instant((thread, -(thread as i64), thread as f64 / 2.0, false))?;
+    }
+    counter.set(thread)?;
+    span.end()?;
+    trace.close()
+}
+
+/// What a grid of so many threads writes, each by [`events`].
+fn check(read: &Read, threads: u64) {
+    assert_eq!(read.errors, Vec::<String>::new());
+    assert_eq!(read.count("instant", "moment"), threads);
+    assert_eq!(read.sum("moment", "thread"), (threads * (threads - 1) / 2) as f64);
+    assert_eq!(read.sum("moment", "minus"), -((threads * (threads - 1) / 2) as f64));
+    assert_eq!(read.sum("moment", "half"), (threads * (threads - 1) / 2) as f64 / 2.0);
+    assert_eq!(read.sum("moment", "flag"), threads.div_ceil(3) as f64);
+    assert_eq!(read.count("counter", "threads"), threads);
+    assert_eq!(read.sum("threads", "value"), (threads * (threads - 1) / 2) as f64);
+    assert!(read.count("begin", "work") >= threads.div_ceil(64), "{read:?}");
+    assert!(read.count("begin", "third") >= 1 && read.count("begin", "third") <= threads.div_ceil(3));
+    let begun = read.count("begin", "work") + read.count("begin", "third");
+    assert_eq!(read.count("end", ""), begun, "each span is ended by the lane that began it");
+}
+
+#[test]
+fn ten_thousand_lanes() {
+    let Some(scratch) = scratch("ten_thousand_lanes") else { return };
+    let path = scratch.c("run.pftrace");
+    for mode in MODES {
+        let mut session = match Session::builder().mode(mode).cpu() {
+            Ok(session) => session,
+            Err(error) => {
+                skip("ten_thousand_lanes", format_args!("{mode:?}: {error}"));
+                continue;
+            }
+        };
+        let boot = boottime();
+        session.run(Grid { blocks: 40, threads: 250 }, |fs| events(fs, &path).unwrap()).unwrap();
+        drop(session);
+        let read = read(&scratch.path("run.pftrace")).unwrap();
+        check(&read, 10_000);
+        for track in ["kernels", "threads", "block 0 warp 0", "block 39 warp 7"] {
+            assert!(read.tracks.iter().any(|name| name == track), "{track} of {:?}", read.tracks);
+        }
+        // The clocks are joined: each event was while it was.
+        assert!(read.first >= boot - 1_000_000 && read.last <= boottime() + 1_000_000, "{boot} {read:?}");
+    }
+}
+
+#[test]
+fn lanes_that_part_at_random() {
+    let Some(scratch) = scratch("lanes_that_part_at_random") else { return };
+    for seed in 0..8 {
+        let name = format!("{seed}.pftrace");
+        let path = scratch.c(&name);
+        let options = CpuOptions { schedule: Schedule::Seeded(seed), ..CpuOptions::default() };
+        let mut session = small().cpu_with(options).unwrap();
+        session.run(Grid { blocks: 2, threads: 70 }, |fs| events(fs, &path).unwrap()).unwrap();
+        drop(session);
+        check(&read(&scratch.path(&name)).unwrap(), 140);
+    }
+}
+
+#[test]
+fn a_trace_is_readable_while_the_kernel_runs() {
+    let Some(scratch) = scratch("a_trace_is_readable_while_the_kernel_runs") else { return };
+    let (path, file) = (scratch.c("run.pftrace"), scratch.path("run.pftrace"));
+    let mut session = small().cpu().unwrap();
+    once(&mut session, |fs| {
+        let trace = fs.trace(&path).unwrap();
+        let row = trace.event("row", ["number"]).unwrap();
+        let span = row.begin([7]).unwrap();
+        trace.join_clocks().unwrap();
+        trace.flush().unwrap();
+        let so_far = read(&file).unwrap();
+        assert_eq!((so_far.count("begin", "row"), so_far.count("end", "")), (1, 0));
+        assert_eq!(so_far.snapshots, 2);
+        span.end().unwrap();
+        trace.close().unwrap();
+    });
+    // What comes later in the same session goes on behind it; two files are one.
+    once(&mut session, |fs| {
+        let trace = fs.trace(&path).unwrap();
+        trace.event("later", []).unwrap().instant(()).unwrap();
+    });
+    drop(session);
+    let alone = read(&file).unwrap();
+    assert_eq!(alone.errors, Vec::<String>::new());
+    assert_eq!(
+        (alone.count("instant", "later"), alone.snapshots),
+        (1, 1),
+        "emptied by the next launch's open"
+    );
+    let twice = [fs::read(&file).unwrap(), fs::read(&file).unwrap()].concat();
+    fs::write(scratch.path("twice.pftrace"), twice).unwrap();
+    let twice = read(&scratch.path("twice.pftrace")).unwrap();
+    assert_eq!((twice.count("instant", "later"), twice.errors.len()), (2, 0));
+}
+
+#[test]
+fn a_lane_that_panics_loses_nothing_that_it_had_written() {
+    let Some(scratch) = scratch("a_lane_that_panics_loses_nothing_that_it_had_written") else { return };
+    let path = scratch.c("run.pftrace");
+    let mut session = small().cpu().unwrap();
+    let outcome = session.run(Grid { blocks: 4, threads: 32 }, |fs| {
+        let trace = fs.trace(&path).unwrap();
+        let row = trace.event("row", ["number"]).unwrap();
+        row.instant([warp::global_thread()]).unwrap();
+        assert!(warp::global_thread() != 77, "thread 77 fails");
+    });
+    assert!(outcome.is_err());
+    drop(session);
+    let read = read(&scratch.path("run.pftrace")).unwrap();
+    assert_eq!((read.errors.len(), read.count("instant", "row")), (0, 128));
+}
+
+#[test]
+fn wrong_use() {
+    let scratch = Scratch::new("wrong_use");
+    let path = scratch.c("run.pftrace");
+    let mut session = small().cpu().unwrap();
+    once(&mut session, |fs| {
+        assert_eq!(fs.trace(&scratch.c("no/such.pftrace")).err(), Some(Errno::NOENT));
+        let trace: Trace = fs.trace(&path).unwrap();
+        let long = "a name of forty-nine bytes, which is one too many";
+        assert_eq!(long.len(), 49);
+        assert_eq!(trace.event(long, []).err(), Some(Errno::INVAL));
+        assert_eq!(trace.event("short", ["a", long]).err(), Some(Errno::INVAL));
+        assert_eq!(trace.event("five", ["a", "b", "c", "d", "e"]).err(), Some(Errno::INVAL));
+        assert_eq!(trace.counter(long).err(), Some(Errno::INVAL));
+        let event = trace.event("event", []).unwrap();
+        trace.close().unwrap();
+        assert_eq!(event.instant(()), Err(Errno::BADF));
+        assert_eq!(event.begin(()).err(), Some(Errno::BADF));
+        assert_eq!(trace.close(), Err(Errno::BADF));
+    });
+    // A full disk.
+    once(&mut session, |fs| {
+        let trace = fs.trace(c"/dev/full").unwrap();
+        assert_eq!(trace.flush(), Err(Errno::NOSPC));
+        assert_eq!(trace.close(), Err(Errno::NOSPC));
+    });
+}
+
+/// A place for files, if there is a reader for them.
+fn scratch(test: &str) -> Option<Scratch> {
+    match gpufs_tests::perfetto::reader() {
+        Ok(_) => Some(Scratch::new(test)),
+        Err(reason) => {
+            skip(test, reason);
+            None
+        }
+    }
+}
+
+fn boottime() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY:
+    // - a place for a time
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) }, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
