@@ -22,6 +22,7 @@ const PROGRAMS: &[&str] = &[
     "suite",
     "print_check",
     "survive_check",
+    "trace_check",
     "hostile_check",
     "gpufs-bench",
 ];
@@ -31,6 +32,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/grep_speed", "grep_speed"),
     ("tests/gpu/serve_speed", "serve_speed"),
     ("tests/gpu/python_check", "python_check"),
+    ("tests/gpu/trace_speed", "trace_speed"),
     ("tests/gpu/turns", "turns"),
     ("tests/gpu/views_speed", "views_speed"),
     ("README.md", "pages/README.md"),

@@ -13,6 +13,7 @@ mod hostile;
 mod meetings;
 mod pending;
 mod records;
+mod traces;
 mod views;
 
 use gpufs_core::word::SharedWord;
@@ -30,6 +31,7 @@ pub use hostile::{Answer, BATCH_MAX, Harm, HostileCall, hostile_call, hostile_en
 pub use meetings::{Piece, RECORD, pattern, share_out, transfer};
 pub use pending::{BLOCK, await_two, copy_by_chains, start_and_cancel, start_and_wait};
 pub use records::{Call, Job, Letters, Report, drawn, print_records, rounds_of};
+pub use traces::{Round, TraceJob, trace_rounds};
 pub use views::{OWN, elements_after, view_programs, view_scan};
 
 kernel! {
