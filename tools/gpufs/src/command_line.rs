@@ -2,8 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
+
+use crate::stat::Watched;
 
 pub(crate) const HELP: &str = "\
 gpufs run [options] FILE.c… [-- arguments]     build a C program and run its main on a GPU
@@ -11,6 +14,7 @@ gpufs run [options] PROGRAM [-- arguments]     run what 'gpufs build' made
 gpufs build [options] FILE.c… -o PROGRAM       PROGRAM.cubin: for one kind of NVIDIA GPU; PROGRAM.ptx: for any; PROGRAM.hsaco: for an AMD GPU;
                                                with --device cpu: a program for this machine
 gpufs doctor [--json] [--gpu] [FILE…]          what this machine can do for gpufs, and what to do about each lack; how each FILE is served, how fast
+gpufs stat PID [--json]                        what the sessions of a running process do, once a second: operations, in flight, processor time
 gpufs --version
 
   --device cuda|amd|cpu   where it runs; otherwise what the output's name says, or an NVIDIA GPU if there is one, or CPU lanes
@@ -21,7 +25,9 @@ gpufs --version
   -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include
                           handed to the compiler; the default is -O2. -l, -L and -pthread have no effect
 
-  --json                  doctor: the report as one JSON object
+  --json                  doctor: the report as one JSON object; stat: an object a line
+  --interval SECONDS      stat: how often; default 1
+  --count LINES           stat: how often at most; otherwise until the process ends
   --gpu                   doctor: without a GPU that can be used the exit status is 1
 
 doctor's exit status: 0 where nothing is lacking, 1 where sessions work with less than they could, 2 where none can be opened.
@@ -43,6 +49,7 @@ pub(crate) enum Command {
     Help,
     Version,
     Doctor(Asked),
+    Stat(Watched),
     Build(Options),
     Run(Options),
 }
@@ -102,11 +109,12 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
         Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help),
         Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
         Some(option) => return Err(option.unexpected()),
-        None => return Err("there is no command: 'run', 'build' or 'doctor'".into()),
+        None => return Err("there is no command: 'run', 'build', 'doctor' or 'stat'".into()),
     };
     match command.as_str() {
         "help" => Ok(Command::Help),
         "doctor" => doctor(parser),
+        "stat" => stat(parser),
         "build" => {
             let options = options(parser)?;
             if !options.arguments.is_empty() {
@@ -133,7 +141,7 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
             }
             Ok(Command::Run(options))
         }
-        other => Err(format!("there is no command '{other}': 'run', 'build' or 'doctor'").into()),
+        other => Err(format!("there is no command '{other}': 'run', 'build', 'doctor' or 'stat'").into()),
     }
 }
 
@@ -149,6 +157,31 @@ fn doctor(mut parser: Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Doctor(asked))
+}
+
+fn stat(mut parser: Parser) -> Result<Command, lexopt::Error> {
+    let (mut pid, mut json, mut count, mut interval) = (None, false, None, Duration::from_secs(1));
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help),
+            Arg::Long("json") => json = true,
+            Arg::Long("count") => count = Some(parser.value()?.parse()?),
+            Arg::Long("interval") => {
+                let text = parser.value()?.string()?;
+                let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                interval = seconds
+                    .filter(|interval| *interval >= Duration::from_millis(10))
+                    .ok_or_else(|| format!("--interval {text}: it is a number of seconds, 0.01 at least"))?;
+            }
+            Arg::Value(value) if pid.is_none() => {
+                let text = value.string()?;
+                pid = Some(text.parse().map_err(|_| format!("stat: {text} is no number of a process"))?);
+            }
+            other => return Err(other.unexpected()),
+        }
+    }
+    let pid = pid.ok_or("stat: the number of a process is missing, such as 'gpufs stat $(pidof PROGRAM)'")?;
+    Ok(Command::Stat(Watched { pid, interval, count, json }))
 }
 
 /// The options of the compiler that have a value of their own as the next argument.
@@ -255,6 +288,10 @@ mod tests {
         assert!(asked(&["run", "--heap", "many", "a.c"]).unwrap_err().contains("--heap many"));
         assert!(asked(&["run", "--stack", "0", "a.c"]).unwrap_err().contains("above 0"));
         assert!(asked(&["run", "--device", "tpu", "a.c"]).unwrap_err().contains("cuda, amd or cpu"));
+        assert!(asked(&["stat"]).unwrap_err().contains("the number of a process"));
+        assert!(asked(&["stat", "me"]).unwrap_err().contains("me is no number"));
+        assert!(asked(&["stat", "1", "--interval", "0"]).unwrap_err().contains("0.01 at least"));
+        assert!(asked(&["stat", "1", "2"]).unwrap_err().contains("\"2\""));
         assert!(asked(&["run", "--fast", "a.c"]).unwrap_err().contains("--fast"));
     }
 }

@@ -9,6 +9,7 @@
 //! | `build` | sources to a program: `nvidia.rs`, `amd.rs`, `lanes.rs`, and what the first two share, `bitcode.rs` |
 //! | `run.rs` | a built program: starting it and its exit status |
 //! | `doctor.rs` | what this machine can do: text, JSON, exit status |
+//! | `stat.rs` | what the sessions of a running process do |
 //! | `block.rs` | the memory of a program on a GPU: its arguments, environment and heap |
 
 mod block;
@@ -17,6 +18,7 @@ mod command_line;
 mod doctor;
 mod prefix;
 mod run;
+mod stat;
 mod tools;
 
 use std::process::ExitCode;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor(asked) => doctor::examine(&asked),
+        Command::Stat(asked) => stat::watch(&asked),
         Command::Build(options) => build::to_output(&options).map(|()| ExitCode::SUCCESS),
         Command::Run(options) => build_and_run(&options),
     };
