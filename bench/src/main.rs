@@ -29,6 +29,7 @@ mod iops;
 mod latency;
 mod one_core;
 mod options;
+mod overlap;
 mod paths;
 mod pending;
 mod plots;
@@ -70,7 +71,7 @@ const SUBCOMMANDS: [Subcommand; 12] = [
     ("fscanf", fscanf::run),
     ("paths", paths::run),
     ("async", pending::run),
-    ("overlap", pending::overlap),
+    ("overlap", overlap::run),
     ("cache", cache::run),
     ("cpu-cost", cost::run),
 ];

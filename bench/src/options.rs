@@ -39,7 +39,7 @@ Measures gpufs on this machine. Beside each figure stands what else does the sam
   fscanf     numbers of a text file, beside one CPU thread, and the lines of the same file
   paths      stat of many files, open and close of each, and readdir, beside as many CPU threads as rings; in memory and in --dir
   async      one pread that is started and waited for, beside the call that waits; many in flight, beside the batches of warps
-  overlap    reads beside work, in the ratios 4:1, 1:1 and 1:4, beside one after the other
+  overlap    the next read beside the work, in the ratios 4:1, 1:1 and 1:4, beside one after the other: warps in step, and apart
   cache      pages of files in device memory, beside plain arrays; misses beside pread, write-back beside pwrite; a table of which targets are met
   cpu-cost   cores that rings use, busy and idle; memory of a session
   all        all of these, in this order

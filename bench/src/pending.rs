@@ -1,10 +1,8 @@
-//! `async` and `overlap`: what asynchronous calls take, and what they save.
+//! `async`: what asynchronous calls take. What they save is in `overlap.rs`.
 
 use std::path::Path;
 
-use gpufs_bench_kernels::pending::{
-    BESIDE, IN_TURN, Pieces, WORK, async_latency, async_reads, batch_reads, overlapped,
-};
+use gpufs_bench_kernels::pending::{Pieces, async_latency, async_reads, batch_reads};
 use gpufs_host::Grid;
 
 use crate::bench::Bench;
@@ -16,15 +14,10 @@ use crate::scratch::{Scratch, both_ways};
 use crate::stage::{Stage, WIDTH, grid_of};
 
 const ASYNC: &str = "async";
-const OVERLAP: &str = "overlap";
 /// Bytes of a read.
 const BYTES: u64 = 4096;
 /// Reads in flight of a lane that has many.
 const IN_FLIGHT: u32 = 32;
-/// Parts of reading and of working.
-const RATIOS: [(u32, u32); 3] = [(4, 1), (1, 1), (1, 4)];
-/// Steps of work by which one is timed.
-const UNITS: u32 = 20_000;
 
 /// Where lanes read.
 fn pieces(
@@ -110,64 +103,4 @@ fn rate(
     })?;
     stage.unregister(&indices)?;
     Ok(rate)
-}
-
-/// Reads beside work, and one after the other, in some ratios.
-pub(crate) fn overlap(bench: &mut Bench) -> Result<(), Failure> {
-    let scratch = Scratch::new(&bench.options.directory, OVERLAP)?;
-    let span = bench.options.file_bytes.min(256 << 20);
-    let path = scratch.filled("read", span)?;
-    let (effort, rings) = (bench.options.effort, bench.rings(&[1])[0]);
-    // One warp has nothing but itself to overlap with. Several read while others work, even if each does one after the other.
-    let default = if bench.gpu.is_some() { vec![1, 8] } else { vec![1] };
-    for warps in bench.options.warps.clone().unwrap_or(default) {
-        let stage = bench.stage(rings)?;
-        let (indices, _) = stage.register(vec![both_ways(&path)?])?;
-        let piece = |bench: &mut Bench, units: u32, way: u32| -> Result<Spread, Failure> {
-            let stage = bench.stage(rings)?;
-            let rate = effort.rate(u32::MAX, |rounds| {
-                let job = pieces(stage, indices[0], (WIDTH, span), rounds);
-                let arguments = overlapped::Arguments { job, units, way };
-                Ok((f64::from(rounds), stage.run_timed::<overlapped::Entry>(grid_of(warps), arguments)?))
-            })?;
-            Ok(Spread::of(rate.samples().iter().map(|rate| 1e6 / rate).collect()))
-        };
-        bench.step("reads alone, work alone");
-        let read = piece(bench, 0, IN_TURN)?;
-        let unit = piece(bench, UNITS, WORK)?.median() / f64::from(UNITS);
-        for (work, reads) in RATIOS {
-            let case = format!(
-                "work to reads {work}:{reads}, a read of 4 KiB of each lane, warps: {warps}, rings: {rings}"
-            );
-            bench.step(&case);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-            let units = (read.median() * f64::from(work) / f64::from(reads) / unit).round().max(1.0) as u32;
-            let alone = piece(bench, units, WORK)?;
-            let in_turn = piece(bench, units, IN_TURN)?;
-            let beside = piece(bench, units, BESIDE)?;
-            let ratio = beside.samples().iter().map(|beside| in_turn.median() / beside).collect();
-            let bound = (alone.median() + read.median()) / alone.median().max(read.median());
-            for (name, role, spread) in [
-                ("reads alone", Role::Fact, read.clone()),
-                ("work alone", Role::Fact, alone),
-                ("one after the other", Role::Rival, in_turn),
-                ("the next read beside the work", Role::Ours, beside),
-            ] {
-                bench.figure(OVERLAP, &case, name, role, "µs", spread, None);
-            }
-            let name = if work == reads { "gain; target ≥ 1.9" } else { "gain" };
-            bench.figure(OVERLAP, &case, name, Role::Fact, "×", Spread::of(ratio), None);
-            bench.figure(
-                OVERLAP,
-                &case,
-                "the most that there is to gain",
-                Role::Fact,
-                "×",
-                Spread::of(vec![bound]),
-                None,
-            );
-        }
-        bench.stage(rings)?.unregister(&indices)?;
-    }
-    Ok(())
 }

@@ -5,7 +5,12 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use gpufs_bench_kernels::pending::stamp;
+
 use crate::failure::Failure;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
 
 /// A directory of its own, removed with what it holds.
 #[derive(Debug)]
@@ -23,15 +28,27 @@ impl Scratch {
     }
     /// A file of so many bytes, all written, so that they are in the page cache.
     pub(crate) fn filled(&self, name: &str, bytes: u64) -> Result<PathBuf, Failure> {
+        self.written(name, bytes, |_, _| ())
+    }
+    /// The same, with a [`stamp`] at the beginning of each page.
+    pub(crate) fn stamped(&self, name: &str, bytes: u64) -> Result<PathBuf, Failure> {
+        self.written(name, bytes, |from, piece| {
+            for (number, page) in (0..).zip(piece.chunks_exact_mut(PAGE)) {
+                page[..8].copy_from_slice(&stamp(from + number * PAGE as u64).to_le_bytes());
+            }
+        })
+    }
+    fn written(&self, name: &str, bytes: u64, mark: impl Fn(u64, &mut [u8])) -> Result<PathBuf, Failure> {
         let path = self.path(name);
         let mut file = File::create(&path)?;
-        let piece = vec![b'f'; 1 << 20];
-        let mut left = bytes;
+        let mut piece = vec![b'f'; 1 << 20];
+        let mut done = 0;
         // Ends: each round writes bytes.
-        while left > 0 {
-            let count = left.min(piece.len() as u64);
+        while done < bytes {
+            let count = (bytes - done).min(piece.len() as u64);
+            mark(done, &mut piece);
             file.write_all(&piece[..usize::try_from(count)?])?;
-            left -= count;
+            done += count;
         }
         Ok(path)
     }

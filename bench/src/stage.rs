@@ -171,6 +171,7 @@ impl Stage {
             Times::SHORT => {
                 Err("a call in a kernel moved fewer bytes than asked for, or nobody answered".into())
             }
+            Times::WRONG => Err("a read in a kernel gave other bytes than the file has".into()),
             errno => {
                 let errno = i32::try_from(errno).unwrap_or(libc::EIO);
                 Err(format!("a call in a kernel: {}", std::io::Error::from_raw_os_error(errno)).into())

@@ -114,6 +114,42 @@ fn lanes_have_several_reads_in_flight() {
     });
 }
 
+/// What was read is looked at where it lies, while the next read is in flight; a write and a read of nothing have nothing to show.
+#[test]
+fn what_was_read_is_lent() {
+    let scratch = Scratch::new("async-lent");
+    let path = file_of(&scratch, "data", 64 << 10);
+    everywhere(small, |session, name| {
+        let data = give(session, File::open(&path).unwrap());
+        let wrong = each(session, 16, |fs, lane| {
+            let at = |round: u64| (lane * 131 + round * 977) % 60_000;
+            let mut next = until_started(|| fs.start_pread(data, 100, at(0)));
+            let mut wrong = 0;
+            for round in 0..4 {
+                let read = next.wait().unwrap();
+                // Others may have the room: then this one's is given back first.
+                let ahead = fs.start_pread(data, 100, at(round + 1));
+                wrong += read
+                    .with(|bytes| {
+                        assert_eq!(bytes.len(), 100);
+                        (at(round)..).zip(bytes).filter(|(at, found)| byte(*at) != **found).count()
+                    })
+                    .unwrap();
+                drop(read);
+                next = ahead.unwrap_or_else(|_| until_started(|| fs.start_pread(data, 100, at(round + 1))));
+            }
+            drop(next.wait());
+            let short = until_started(|| fs.start_pread(data, 100, (64 << 10) - 3)).wait().unwrap();
+            let end = until_started(|| fs.start_pread(data, 100, 1 << 20)).wait().unwrap();
+            let synced = until_started(|| fs.start_fsync(data)).wait().unwrap();
+            let lengths = [&short, &end, &synced].map(|read| read.with(<[u8]>::len));
+            assert_eq!(lengths, [Ok(3), Ok(0), Ok(0)]);
+            wrong
+        });
+        assert_eq!(wrong, [0; 16], "{name}");
+    });
+}
+
 #[test]
 fn what_was_written_is_there() {
     let scratch = Scratch::new("async-writes");
@@ -310,6 +346,7 @@ fn handles_end_with_their_launch() {
         let (mut kept, read) = (kept.into_inner().unwrap(), read.into_inner().unwrap());
         for finished in &read {
             assert_eq!(finished.copy_to(&mut [0; 10]), Err(Errno::INVAL), "{name}");
+            assert_eq!(finished.with(<[u8]>::len), Err(Errno::INVAL), "{name}");
         }
         // Others have the slots and the memory now.
         once(session, |fs| {

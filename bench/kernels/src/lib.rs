@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod calls;
+pub mod in_step;
 pub mod paths;
 pub mod pending;
 pub mod rivals;
@@ -24,7 +25,7 @@ pub const MOST_FILES: usize = 16;
 /// Where kernels leave what they found: an address of 8-byte words.
 ///
 /// ```text
-/// 0        0, or what went wrong: an errno, or SHORT for fewer bytes than asked for
+/// 0        0, or what went wrong: an errno, SHORT for fewer bytes than asked for, or WRONG for others
 /// 1        ticks of the fine clock in the whole measurement
 /// 2        nanoseconds in the whole measurement
 /// 3        free for the kernel
@@ -38,6 +39,8 @@ impl Times {
     pub const HEAD: usize = 4;
     /// What stands in word 0 when a transfer moved fewer bytes than asked for.
     pub const SHORT: u64 = u64::MAX;
+    /// What stands in word 0 when a read gave other bytes than the file has.
+    pub const WRONG: u64 = u64::MAX - 1;
 
     /// Writes one word.
     pub fn put(self, index: usize, value: u64) {

@@ -43,11 +43,11 @@ impl Pieces {
     fn lane(&self) -> u64 {
         u64::from(warp_index()) * u64::from(Machine::width()) + u64::from(Machine::lane())
     }
-    fn place(&self, round: u32) -> u64 {
+    pub(crate) fn place(&self, round: u32) -> u64 {
         scramble(self.lane() << 32 | u64::from(round)) % (self.span / self.bytes) * self.bytes
     }
     #[expect(clippy::mut_from_ref, reason = "an address that is an argument")]
-    fn memory(&self) -> &mut [u8] {
+    pub(crate) fn memory(&self) -> &mut [u8] {
         // SAFETY:
         // - the host gives that much memory to each lane, and a lane asks once in a kernel
         unsafe {
@@ -57,11 +57,11 @@ impl Pieces {
             )
         }
     }
-    fn start(&self, fs: Fs, round: u32) -> Result<Pending, Errno> {
+    pub(crate) fn start(&self, fs: Fs, round: u32) -> Result<Pending, Errno> {
         fs.start_pread(self.file, self.bytes as usize, self.place(round))
     }
     /// Starts the read of a lane that holds no operation, however long there is no room.
-    fn start_soon(&self, fs: Fs, round: u32) -> Result<Pending, Errno> {
+    pub(crate) fn start_soon(&self, fs: Fs, round: u32) -> Result<Pending, Errno> {
         // Ends: others take their results.
         loop {
             match self.start(fs, round) {
@@ -141,39 +141,63 @@ kernel! {
     }
 }
 
-/// [`overlapped()`]: no reads.
+/// [`overlapped()`], [`in_step()`](crate::in_step::in_step()): no reads.
 pub const WORK: u32 = 0;
-/// [`overlapped()`]: a read, then its work.
+/// The same: a read, then its work.
 pub const IN_TURN: u32 = 1;
-/// [`overlapped()`]: the next read beside the work.
+/// The same: the next read beside the work.
 pub const BESIDE: u32 = 2;
+/// The same: no work.
+pub const READ: u32 = 3;
 
-/// Works for `units` steps, beginning with what was read.
-fn work(units: u32, bytes: &[u8]) -> u64 {
-    let mut sum = bytes.first().map_or(0, |byte| u64::from(*byte)) | 1;
+/// Bytes after which there is another stamp in a file that is read.
+const STAMPED: usize = 4096;
+
+/// The eight bytes at `place` of a file that is read, a multiple of [`STAMPED`].
+#[must_use]
+pub const fn stamp(place: u64) -> u64 {
+    scramble(place)
+}
+
+/// Works for `units` steps on a piece from `place` on: what came of it, and whether its stamps are those of that place.
+pub(crate) fn work(units: u32, bytes: &[u8], place: u64) -> (u64, bool) {
+    let mut sum = 1;
+    let mut is_right = true;
+    for (number, page) in bytes.chunks(STAMPED).enumerate() {
+        let found = page.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        is_right &= found == stamp(place + (number * STAMPED) as u64);
+        sum ^= found;
+    }
     for _ in 0..units {
         sum = black_box(sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
     }
-    sum
+    (sum, is_right)
 }
 
 kernel! {
-    /// Lanes read pieces, and work for `units` steps on each, as `way` says.
+    /// Lanes read pieces, and work for `units` steps on each, as `way` says. No warp waits for another.
     pub fn overlapped(fs: Fs, job: Pieces, units: u32, way: u32) {
         let times = Times(job.times);
         between(times, || {
             let into = job.memory();
             let mut next = (way == BESIDE).then(|| job.start_soon(fs, 0));
             for round in 0..job.rounds {
-                if way == IN_TURN {
-                    times.check(fs.pread(job.file, into, job.place(round)), job.bytes);
-                } else if let Some(started) = next.take() {
+                if let Some(started) = next.take() {
                     times.check(started.and_then(|pending| pending.wait_into(into)), job.bytes);
                     if round + 1 < job.rounds {
                         next = Some(job.start_soon(fs, round + 1));
                     }
+                } else if way != WORK {
+                    times.check(fs.pread(job.file, into, job.place(round)), job.bytes);
                 }
-                black_box(work(units, into));
+                if way == READ {
+                    continue;
+                }
+                let (sum, is_right) = work(units, into, job.place(round));
+                black_box(sum);
+                if !is_right && way != WORK {
+                    times.put(0, Times::WRONG);
+                }
             }
         });
     }

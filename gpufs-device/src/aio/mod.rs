@@ -24,9 +24,10 @@
 //! # Memory
 //!
 //! The bytes of an operation lie in memory of the session, which belongs to the operation until it is complete. A write copies them there when it
-//! is started, and [`Pending::wait_into`] copies what was read out of it. So nothing of the caller's is lent to the kernel: a [`Pending`] may be
-//! moved, dropped or forgotten at any time, and no memory is reused too early ([R-ASYNC-3]). One that is dropped before it is complete goes on. What
-//! it holds comes back when the session synchronizes; an error is then counted, like that of every call at which nobody looked.
+//! is started, and [`Pending::wait_into`] copies what was read out of it; [`Finished::with`] looks at it there. So nothing of the caller's is lent
+//! to the kernel: a [`Pending`] may be moved, dropped or forgotten at any time, and no memory is reused too early ([R-ASYNC-3]). One that is dropped
+//! before it is complete goes on. What it holds comes back when the session synchronizes; an error is then counted, like that of every call at which
+//! nobody looked.
 //!
 //! The exceptions are [`Fs::start_recv`](crate::Fs::start_recv) and [`Fs::start_send`](crate::Fs::start_send), which are unsafe: a server's
 //! connections keep buffers of their own, and the kernel reads and writes them where they are.

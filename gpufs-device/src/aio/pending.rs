@@ -303,6 +303,32 @@ impl Finished {
         Ok(bytes)
     }
 
+    /// Lends what was read to `look` where it lies, in memory of the session, and copies nothing. On a GPU that is the host's memory: a lane that
+    /// looks at much of it more than once copies it ([`Pending::wait_into`]).
+    ///
+    /// ```
+    /// # use gpufs_device::{Errno, aio::Finished};
+    /// fn lines(read: &Finished) -> Result<usize, Errno> {
+    ///     read.with(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Finished::copy_to`].
+    pub fn with<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Result<R, Errno> {
+        // Nobody closes or synchronizes the session before `look` returns.
+        let _inside = self.fs.enter()?;
+        if !self.is_current(self.fs.session()) {
+            return Err(Errno::INVAL);
+        }
+        let Some(memory) = self.memory else { return Ok(look(&[])) };
+        let count = self.count.min(memory.bytes as usize);
+        // SAFETY:
+        // - staging memory that is this one's until it is dropped, which has so many bytes, all of them written by the kernel or before
+        // - the operation is complete, so that nobody writes it; a write of the same chain, whose memory it is too, reads
+        Ok(look(unsafe { core::slice::from_raw_parts(memory.address as *const u8, count) }))
+    }
+
     /// Whether the memory is still this one's.
     fn is_current(&self, session: &SessionTables) -> bool {
         let (ring, round) = self.round;

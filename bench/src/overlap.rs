@@ -1,0 +1,162 @@
+//! `overlap`: what it saves to start the next read beside the work, in a grid whose warps go in step, and in one whose warps do not wait for each
+//! other.
+
+use std::path::Path;
+
+use gpufs_bench_kernels::in_step::{COPIED, IN_PLACE, in_step};
+use gpufs_bench_kernels::pending::{BESIDE, IN_TURN, Pieces, READ, WORK, overlapped};
+use gpufs_core::session::FileIndex;
+
+use crate::bench::Bench;
+use crate::failure::Failure;
+use crate::report::{Role, size};
+use crate::sample::Spread;
+use crate::scratch::{Scratch, both_ways};
+use crate::stage::{WIDTH, grid_of};
+
+const NAME: &str = "overlap";
+/// Parts of working and of reading.
+const RATIOS: [(u32, u32); 3] = [(4, 1), (1, 1), (1, 4)];
+/// Steps of work by which one is timed: the fewer and the more.
+const UNITS: (u32, u32) = (10_000, 20_000);
+/// The session's memory for calls, as many times that of all reads that are in flight beside others that are worked on. Operations that are started
+/// get a sixteenth of it.
+const BUFFERS_OF_READS: usize = 4 * 16;
+
+/// A grid whose lanes read and work.
+#[derive(Clone, Copy)]
+struct Grid {
+    warps: u32,
+    /// Bytes of a read.
+    bytes: u64,
+    /// Where the bytes of warps in step land; `None` for warps that do not wait for each other.
+    landing: Option<u32>,
+}
+
+impl Grid {
+    fn describe(self) -> String {
+        let read = format!("a read of {} of each lane", size(self.bytes));
+        match self.landing {
+            None => format!("warps apart, {read}"),
+            Some(COPIED) => format!("warps in step, {read} into device memory"),
+            Some(_) => format!("warps in step, {read}, left in the host's memory"),
+        }
+    }
+    /// Bytes of all reads of a round.
+    fn total(self) -> usize {
+        (u64::from(self.warps * WIDTH) * self.bytes) as usize
+    }
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let scratch = Scratch::new(&bench.options.directory, NAME)?;
+    let span = bench.options.file_bytes.min(256 << 20);
+    let path = scratch.stamped("read", span)?;
+    // One warp has nothing but itself to overlap with. Several read while others work, even if each does one after the other.
+    let apart = if bench.gpu.is_some() { vec![1, 8] } else { vec![1] };
+    let in_step = if bench.gpu.is_some() { vec![8] } else { vec![2] };
+    let chosen = bench.options.warps.clone();
+    let mut grids = Vec::new();
+    for warps in chosen.clone().unwrap_or(in_step) {
+        for (bytes, landing) in [(64 << 10, IN_PLACE), (4 << 10, IN_PLACE), (4 << 10, COPIED)] {
+            grids.push(Grid { warps, bytes, landing: Some(landing) });
+        }
+    }
+    let of = |warps| Grid { warps, bytes: 4 << 10, landing: None };
+    grids.extend(chosen.unwrap_or(apart).into_iter().map(of));
+    let buffers = bench.options.buffers;
+    for grid in grids {
+        if grid.total() > bench.options.memory {
+            bench.step(&format!("{}: --memory is less than all its reads; left out", grid.describe()));
+            continue;
+        }
+        bench.options.buffers = Some(buffers.unwrap_or(0).max(BUFFERS_OF_READS * grid.total()).max(16 << 20));
+        // Of its own, with these buffers.
+        bench.stage = None;
+        let measured = measure(bench, (&path, span), grid);
+        bench.options.buffers = buffers;
+        bench.stage = None;
+        measured?;
+    }
+    Ok(())
+}
+
+/// What rounds of one grid take, in microseconds.
+struct Rounds<'a> {
+    bench: &'a mut Bench,
+    rings: u32,
+    file: FileIndex,
+    span: u64,
+    grid: Grid,
+}
+
+impl Rounds<'_> {
+    fn of(&mut self, units: u32, way: u32) -> Result<Spread, Failure> {
+        let (effort, grid) = (self.bench.options.effort, self.grid);
+        let stage = self.bench.stage(self.rings)?;
+        let memory = if grid.landing == Some(IN_PLACE) { stage.pinned() } else { stage.device() };
+        let rate = effort.rate(u32::MAX, |rounds| {
+            let (file, span, times) = (self.file, self.span, stage.times());
+            let job =
+                Pieces { file, lanes: WIDTH, memory, bytes: grid.bytes, span, rounds, unused: 0, times };
+            let shape = grid_of(grid.warps);
+            let seconds = match grid.landing {
+                None => {
+                    stage.run_timed::<overlapped::Entry>(shape, overlapped::Arguments { job, units, way })?
+                }
+                Some(landing) => {
+                    let (meeting, warps) = (stage.supply(0)?, grid.warps);
+                    let arguments = in_step::Arguments { job, meeting, warps, units, way, landing };
+                    stage.run_timed::<in_step::Entry>(shape, arguments)?
+                }
+            };
+            Ok((f64::from(rounds), seconds))
+        })?;
+        Ok(Spread::of(rate.samples().iter().map(|rate| 1e6 / rate).collect()))
+    }
+}
+
+/// Reads beside work, and one after the other, in some ratios.
+fn measure(bench: &mut Bench, (path, span): (&Path, u64), grid: Grid) -> Result<(), Failure> {
+    let rings = bench.rings(&[1])[0];
+    let (indices, _) = bench.stage(rings)?.register(vec![both_ways(path)?])?;
+    bench.step(&format!("{}: reads alone, work alone", grid.describe()));
+    let mut rounds = Rounds { bench, rings, file: indices[0], span, grid };
+    let read = rounds.of(0, READ)?;
+    let (few, many) = (rounds.of(UNITS.0, WORK)?.median(), rounds.of(UNITS.1, WORK)?.median());
+    let unit = ((many - few) / f64::from(UNITS.1 - UNITS.0)).max(1e-6);
+    let rest = (few - unit * f64::from(UNITS.0)).max(0.0);
+    for (work, reads) in RATIOS {
+        let case = format!(
+            "work to reads {work}:{reads}, {}, warps: {}, rings: {rings}",
+            grid.describe(),
+            grid.warps
+        );
+        rounds.bench.step(&case);
+        let wanted = read.median() * f64::from(work) / f64::from(reads) - rest;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        let units = (wanted / unit).round().max(1.0) as u32;
+        let alone = rounds.of(units, WORK)?;
+        let in_turn = rounds.of(units, IN_TURN)?;
+        let beside = rounds.of(units, BESIDE)?;
+        let gain = beside.samples().iter().map(|beside| in_turn.median() / beside).collect();
+        let bound = (alone.median() + read.median()) / alone.median().max(read.median());
+        for (name, role, spread) in [
+            ("reads alone", Role::Fact, read.clone()),
+            ("work alone", Role::Fact, alone),
+            ("one after the other", Role::Rival, in_turn),
+            ("the next read beside the work", Role::Ours, beside),
+        ] {
+            rounds.bench.figure(NAME, &case, name, role, "µs", spread, None);
+        }
+        let is_target = work == reads && grid.landing == Some(IN_PLACE);
+        let name = if is_target { "gain; target ≥ 1.9" } else { "gain" };
+        for (name, spread) in
+            [(name, Spread::of(gain)), ("the most that there is to gain", Spread::of(vec![bound]))]
+        {
+            rounds.bench.figure(NAME, &case, name, Role::Fact, "×", spread, None);
+        }
+    }
+    rounds.bench.stage(rings)?.unregister(&indices)?;
+    Ok(())
+}
