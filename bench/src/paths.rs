@@ -135,6 +135,8 @@ fn measure(
     let stage = bench.stage(rings)?;
     // The first pass starts threads, and its figure is not one of many calls.
     pass(stage, what, warps, tree)?;
+    // What is no operation of the rings leaves their threads asleep, as in a program that does nothing else.
+    stage.rest();
     let before = stage.session().statistics().total().operations;
     pass(stage, what, warps, tree)?;
     let operations = (stage.session().statistics().total().operations - before) as f64 / tree.objects(what);

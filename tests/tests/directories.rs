@@ -71,6 +71,55 @@ fn a_small_directory_takes_two_operations() {
     });
 }
 
+/// The rings of I/O have nothing to do, so that their kernel threads sleep ([R-SERVE-9]). A file among the directories is closed as ever.
+#[test]
+fn directories_are_the_services_alone() {
+    let scratch = folder("services", 40);
+    let (path, file) = (c_path(scratch.dir()), scratch.c("file0000"));
+    in_each_mode(|session, mode| {
+        let rings =
+            |session: &Session| session.statistics().rings.iter().map(|ring| ring.operations).sum::<u64>();
+        let (before, of_rings) = (operations(session), rings(session));
+        let read = each(session, 8, |fs, _| {
+            let directory = fs.opendir(&path)?;
+            let found = names(fs, directory)?;
+            fs.closedir(directory)?;
+            Ok::<_, Errno>(found.len())
+        });
+        assert_eq!(read, [Ok(42); 8], "{mode}");
+        assert_eq!(operations(session) - before, 16, "{mode}");
+        if mode != Mode::Threads {
+            assert_eq!(rings(session), of_rings, "{mode}: operations of I/O");
+        }
+        // Both kinds in one call of a warp, and descriptors that nobody has.
+        let closed = each(session, 16, |fs, lane| {
+            let directory = fs.open(&path, O_RDONLY | O_DIRECTORY, 0)?;
+            let other = fs.open(&file, O_RDONLY, 0)?;
+            let (one, two) = if lane % 2 == 0 { (directory, other) } else { (other, directory) };
+            let first = fs.close(if lane % 5 == 0 { Descriptor(u32::MAX) } else { one });
+            if first.is_err() {
+                fs.close(one)?;
+            }
+            fs.close(two)?;
+            first
+        });
+        for (lane, closed) in closed.into_iter().enumerate() {
+            assert_eq!(closed, if lane % 5 == 0 { Err(Errno::BADF) } else { Ok(()) }, "{mode}: lane {lane}");
+        }
+        let twice = once(session, |fs| {
+            let directory = fs.opendir(&path)?;
+            fs.closedir(directory)?;
+            fs.closedir(directory)
+        });
+        assert_eq!(twice, Err(Errno::BADF), "{mode}");
+        // Other tests of this process open other files meanwhile.
+        let is_ours = |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to == scratch.dir());
+        let open = || fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_ours).count();
+        each(session, 32, |fs, _| fs.opendir(&path).and_then(|directory| fs.closedir(directory)).unwrap());
+        assert_eq!(open(), 0, "{mode}: descriptors of the process");
+    });
+}
+
 #[test]
 fn a_large_directory_is_read_in_larger_pieces() {
     let scratch = folder("large", 2000);

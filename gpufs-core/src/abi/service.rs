@@ -61,6 +61,7 @@ opcodes! {
     SERVICE_OPENDIR = 0x34, "`openat(2)` of a directory, and its first [listing](LISTING_HEAD_BYTES).";
     SERVICE_CHDIR = 0x35, "`chdir(2)`, or `fchdir(2)` without a path: of the whole process.";
     SERVICE_UMASK = 0x36, "`umask(2)`: of the whole process.";
+    SERVICE_CLOSEDIR = 0x37, "`close(2)` of a directory.";
 }
 
 /// With the count of a listing: the directory ends after these entries.
@@ -209,6 +210,11 @@ impl Sqe {
     #[must_use]
     pub const fn opendir(dirfd: i32, path: u64, into: u64, bytes: u32) -> Self {
         Self { fd: dirfd, addr: path, off: into, len: bytes, ..Self::service(SERVICE_OPENDIR) }
+    }
+    /// `close(2)` of a directory's descriptor.
+    #[must_use]
+    pub const fn closedir(fd: i32) -> Self {
+        Self { fd, ..Self::service(SERVICE_CLOSEDIR) }
     }
     /// `truncate(2)` of the NUL-terminated string at `path`.
     #[must_use]

@@ -52,6 +52,9 @@
 //!    A lane that has the lock and finds the entry out of use puts nothing in. So nothing stays in an entry that is free, and nobody reads a
 //!    listing that another directory has. The wait ends, since the lock's holder waits for the host alone ([L-PROGRESS e]).
 //!
+//! c. The close is a service, too. So the rings of I/O have nothing to do while directories are read, and their kernel threads sleep, whose cores are
+//!    the service's then. As with every close, the journal has no note of the descriptor any more when the entry is published ([R-SERVE-4]).
+//!
 //! The entries of a listing come after the position that it names: a seek makes it worthless without a word to it. The open is not in the journal
 //! until its lane has the descriptor ([R-SERVE-4]); a result that nobody takes is closed where the worker finds that out.
 //!

@@ -14,7 +14,9 @@ use super::{
     O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY, PATH_MAX, STATX_BASIC_STATS,
 };
 use crate::Fs;
-use crate::io::{Rests, StagingArea, ring_of_warp, slot_hint, staged, transact_open, transact_or_serve};
+use crate::io::{
+    Rests, StagingArea, ring_of_warp, serve, slot_hint, staged, transact_open, transact_or_serve,
+};
 use crate::warp::Lanes;
 
 /// Where the path lies in the staging memory of `statx`, after its result.
@@ -226,15 +228,20 @@ fn kind_of(flags: u32) -> Option<Statx> {
 /// `close` of every lane that has a descriptor. Convergent; called by `lanes`.
 pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Result<(), Errno> {
     let session = fs.session();
-    let (mut sqe, mut directory) = (None, None);
+    // Of a directory, a service ([R-SERVE-9]).
+    let (mut sqe, mut service, mut directory) = (None, None, None);
     let mut outcome = Ok(());
     if let Some(descriptor) = descriptor {
         match session.file(descriptor) {
             Ok(file) => match file.take_out() {
                 Some(flags) if flags & OpenFile::HOST_OWNED == 0 => {
                     session.journal.note_close(descriptor.0);
-                    sqe = Some(Sqe::close(file.descriptor.peek().cast_signed()));
-                    directory = (flags & OpenFile::DIRECTORY != 0).then_some(descriptor);
+                    let number = file.descriptor.peek().cast_signed();
+                    if flags & OpenFile::DIRECTORY != 0 {
+                        (service, directory) = (Some(Sqe::closedir(number)), Some(descriptor));
+                    } else {
+                        sqe = Some(Sqe::close(number));
+                    }
                 }
                 // The host closes what it opened; here it only leaves the table.
                 Some(_) => session.files_free.release(Claim::single(descriptor.0)),
@@ -244,11 +251,16 @@ pub(crate) fn close(fs: Fs, lanes: Lanes, descriptor: Option<Descriptor>) -> Res
         }
     }
     let mut let_go = Ok(());
+    let mut result = 0;
     if lanes.any(directory.is_some()) {
         let_go = listing::let_go(session, lanes, directory);
+        result = serve(session, lanes, service);
     }
-    let result = Errno::check(transact_or_serve(session, lanes, sqe));
-    if let (Some(_), Some(descriptor)) = (sqe, descriptor) {
+    if lanes.any(sqe.is_some()) {
+        result += transact_or_serve(session, lanes, sqe);
+    }
+    let result = Errno::check(result);
+    if let (Some(_), Some(descriptor)) = (sqe.or(service), descriptor) {
         if let_go.is_ok() {
             session.files_free.release(Claim::single(descriptor.0));
         }

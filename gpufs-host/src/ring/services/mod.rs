@@ -15,9 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHDIR, SERVICE_CHILD,
-    SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD,
-    SERVICE_GETENV, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_POPEN, SERVICE_READDIR,
-    SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UMASK, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
+    SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_CLOSEDIR, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK,
+    SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_POPEN,
+    SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UMASK, SERVICE_UTIMENS,
+    SERVICE_WAIT, Sqe,
 };
 
 use super::sys::{self, signed};
@@ -105,6 +106,7 @@ unsafe fn one_call(sqe: &Sqe) -> Result<i32, Errno> {
             (libc::SYS_fcntl, [fd, signed(libc::F_SETFL), signed(has) | flags, 0, 0, 0])
         }
         SERVICE_READLINK => (libc::SYS_readlinkat, [fd, addr, off, len, 0, 0]),
+        SERVICE_CLOSEDIR => (libc::SYS_close, [fd, 0, 0, 0, 0, 0]),
         SERVICE_DUPLICATE => (libc::SYS_fcntl, [fd, signed(libc::F_DUPFD_CLOEXEC), 0, 0, 0, 0]),
         SERVICE_RESIZE => (libc::SYS_ftruncate, [fd, off, 0, 0, 0, 0]),
         SERVICE_TRUNCATE => (libc::SYS_truncate, [addr, off, 0, 0, 0, 0]),
