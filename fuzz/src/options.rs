@@ -94,6 +94,7 @@ fn affordable(options: &mut Options, choices: u8) {
     if choices & 0x40 == 0 {
         options.quiet = 1;
         options.reserved = 0;
-        options.reserved_too = 0;
+        options.standard_output = 0;
+        options.reserved_again = 0;
     }
 }

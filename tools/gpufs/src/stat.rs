@@ -1,9 +1,9 @@
 //! `gpufs stat`: what the sessions of a running process do, again and again, as iostat(1) does for disks.
 //!
-//! It asks the Linux kernel, not the process: heads and tails of each ring are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)), processor times of threads in
-//! `/proc/PID/task`. So a session has nothing to publish and pays nothing, and what is seen while a kernel runs on a GPU is exact. What the kernel does not know
-//! is not here: bytes, and counters in a GPU's memory, which `Session::statistics` has when the kernel has ended; nor the rings of sessions that host
-//! threads serve, which are not the kernel's.
+//! It asks the Linux kernel, not the process: heads and tails of each ring are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)), processor times of
+//! threads in `/proc/PID/task`. So a session has nothing to publish and pays nothing, and what is seen while a kernel runs on a GPU is exact.
+//! What the kernel does not know is not here: bytes, and counters in a GPU's memory, which `Session::statistics` has when the kernel has ended;
+//! nor the rings of sessions that host threads serve, which are not the kernel's.
 
 use std::collections::BTreeMap;
 use std::fs;
