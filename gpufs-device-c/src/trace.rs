@@ -156,7 +156,10 @@ unsafe fn values(event: &RawEvent, values: *const RawValue) -> Result<([Value; V
     for (at, into) in room.iter_mut().enumerate() {
         // SAFETY:
         // - below the event's number of values, by this function's contract
-        *into = unsafe { *values.add(at) }.value()?;
+        let value = unsafe { values.add(at) };
+        // SAFETY:
+        // - one of those values
+        *into = unsafe { *value }.value()?;
     }
     Ok((all, count))
 }
@@ -203,12 +206,16 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_event(
     count: c_int,
     into: *mut RawEvent,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let make = || unsafe {
-        let raw = *place(trace)?;
-        let trace = raw.get(Call::TraceName)?;
-        let event_name = name(event_name)?;
+    let make = || {
+        // SAFETY:
+        // - this function's contract
+        let raw = *unsafe { place(trace) }?;
+        // SAFETY:
+        // - this function's contract
+        let trace = unsafe { raw.get(Call::TraceName) }?;
+        // SAFETY:
+        // - this function's contract
+        let event_name = unsafe { name(event_name) }?;
         let count = usize::try_from(count).map_err(|_| Errno::INVAL)?;
         let mut names = [&b""[..]; VALUES_MAX];
         let mut ids = [0; VALUES_MAX];
@@ -216,7 +223,15 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_event(
             if value_names.is_null() {
                 return Err(Errno::FAULT);
             }
-            let value_name = name(*value_names.add(at))?;
+            // SAFETY:
+            // - below `count`, as many as there are by this function's contract
+            let value_name = unsafe { value_names.add(at) };
+            // SAFETY:
+            // - one of those
+            let value_name = unsafe { *value_name };
+            // SAFETY:
+            // - this function's contract
+            let value_name = unsafe { name(value_name) }?;
             *names.get_mut(at).ok_or(Errno::INVAL)? = value_name;
             *ids.get_mut(at).ok_or(Errno::INVAL)? = gpufs_core::trace::name_id(value_name);
         }
@@ -240,12 +255,16 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_counter(
     counter_name: *const c_char,
     into: *mut RawPlace,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let make = || unsafe {
-        let raw = *place(trace)?;
-        let trace = raw.get(Call::TraceName)?;
-        let counter = trace.name_counter(name(counter_name)?)?;
+    let make = || {
+        // SAFETY:
+        // - this function's contract
+        let raw = *unsafe { place(trace) }?;
+        // SAFETY:
+        // - this function's contract
+        let trace = unsafe { raw.get(Call::TraceName) }?;
+        // SAFETY:
+        // - this function's contract
+        let counter = trace.name_counter(unsafe { name(counter_name) }?)?;
         Ok(RawPlace { trace: raw, word: counter.track() })
     };
     let made = make();
@@ -264,12 +283,16 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_begin(
     event_values: *const RawValue,
     into: *mut RawPlace,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let make = || unsafe {
-        let event = place(event)?;
-        let trace = event.trace.get(Call::TraceBegin)?;
-        let (values, count) = values(event, event_values)?;
+    let make = || {
+        // SAFETY:
+        // - this function's contract
+        let event = unsafe { place(event) }?;
+        // SAFETY:
+        // - this function's contract
+        let trace = unsafe { event.trace.get(Call::TraceBegin) }?;
+        // SAFETY:
+        // - this function's contract
+        let (values, count) = unsafe { values(event, event_values) }?;
         let span = trace.begin(event.name, &event.value_names[..count], &values[..count])?;
         Ok(RawPlace { trace: event.trace, word: span.to_word() })
     };
@@ -305,12 +328,16 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_instant(
     event: *const RawEvent,
     event_values: *const RawValue,
 ) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let make = || unsafe {
-        let event = place(event)?;
-        let trace = event.trace.get(Call::TraceEvent)?;
-        let (values, count) = values(event, event_values)?;
+    let make = || {
+        // SAFETY:
+        // - this function's contract
+        let event = unsafe { place(event) }?;
+        // SAFETY:
+        // - this function's contract
+        let trace = unsafe { event.trace.get(Call::TraceEvent) }?;
+        // SAFETY:
+        // - this function's contract
+        let (values, count) = unsafe { values(event, event_values) }?;
         trace.instant(event.name, &event.value_names[..count], &values[..count])
     };
     result(make().map(|()| 0_u64))
@@ -322,11 +349,16 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_instant(
 /// `counter` is null or one that [`gpufs_raw_trace_counter`] filled in, `value` null or a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn gpufs_raw_trace_set(counter: *const RawPlace, value: *const RawValue) -> i64 {
-    // SAFETY:
-    // - this function's contract
-    let make = || unsafe {
-        let (counter, value) = (place(counter)?, place(value)?.value()?);
-        let trace = counter.trace.get(Call::TraceEvent)?;
+    let make = || {
+        // SAFETY:
+        // - this function's contract
+        let counter = unsafe { place(counter) }?;
+        // SAFETY:
+        // - this function's contract
+        let value = unsafe { place(value) }?.value()?;
+        // SAFETY:
+        // - this function's contract
+        let trace = unsafe { counter.trace.get(Call::TraceEvent) }?;
         Counter::new(trace, counter.word).set(value)
     };
     done(make())
@@ -340,6 +372,9 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_set(counter: *const RawPlace, va
 pub unsafe extern "C-unwind" fn gpufs_raw_trace_join_clocks(trace: *const RawTrace) -> i64 {
     // SAFETY:
     // - this function's contract
-    let trace = unsafe { place(trace).and_then(|trace| trace.get(Call::TraceClocks)) };
+    let place = unsafe { place(trace) };
+    // SAFETY:
+    // - this function's contract
+    let trace = place.and_then(|trace| unsafe { trace.get(Call::TraceClocks) });
     done(trace.and_then(Trace::join_clocks))
 }

@@ -80,25 +80,36 @@ pub unsafe extern "C-unwind" fn gpufs_raw_view_get(
     // SAFETY:
     // - this function's contract
     let checked = unsafe { session(tables) }.and_then(|fs| check(into, bytes).map(|()| fs));
-    // SAFETY:
-    // - `into` is not null, as checked, and has room for as many bytes as each says
-    done(checked.and_then(|fs| unsafe {
-        match (given(mapping), bytes) {
-            (Given::Read(mapping), 1) => load::<u8>(fs, mapping, offset, into),
-            (Given::Read(mapping), 2) => load::<u16>(fs, mapping, offset, into),
-            (Given::Read(mapping), 4) => load::<u32>(fs, mapping, offset, into),
-            (Given::Read(mapping), 8) => load::<u64>(fs, mapping, offset, into),
-            (Given::Read(mapping), 16) => load::<[u64; 2]>(fs, mapping, offset, into),
-            (Given::Write(mapping), 4) => {
-                let found = fs.view_mut::<u32, _>(mapping, offset, 1, |view| view.get(0));
-                found.and_then(|found| found).map(|value| into.cast::<u32>().write_unaligned(value))
-            }
-            (Given::Write(mapping), 8) => {
-                let found = fs.view_mut::<u64, _>(mapping, offset, 1, |view| view.get(0));
-                found.and_then(|found| found).map(|value| into.cast::<u64>().write_unaligned(value))
-            }
-            _ => Err(Errno::INVAL),
+    // In each arm `into` is not null, as checked, and has room for as many bytes as the number has.
+    done(checked.and_then(|fs| match (given(mapping), bytes) {
+        // SAFETY:
+        // - room for a byte
+        (Given::Read(mapping), 1) => unsafe { load::<u8>(fs, mapping, offset, into) },
+        // SAFETY:
+        // - room for two bytes
+        (Given::Read(mapping), 2) => unsafe { load::<u16>(fs, mapping, offset, into) },
+        // SAFETY:
+        // - room for four bytes
+        (Given::Read(mapping), 4) => unsafe { load::<u32>(fs, mapping, offset, into) },
+        // SAFETY:
+        // - room for eight bytes
+        (Given::Read(mapping), 8) => unsafe { load::<u64>(fs, mapping, offset, into) },
+        // SAFETY:
+        // - room for sixteen bytes
+        (Given::Read(mapping), 16) => unsafe { load::<[u64; 2]>(fs, mapping, offset, into) },
+        (Given::Write(mapping), 4) => {
+            let found = fs.view_mut::<u32, _>(mapping, offset, 1, |view| view.get(0));
+            // SAFETY:
+            // - room for four bytes
+            found.and_then(|found| found).map(|value| unsafe { into.cast::<u32>().write_unaligned(value) })
         }
+        (Given::Write(mapping), 8) => {
+            let found = fs.view_mut::<u64, _>(mapping, offset, 1, |view| view.get(0));
+            // SAFETY:
+            // - room for eight bytes
+            found.and_then(|found| found).map(|value| unsafe { into.cast::<u64>().write_unaligned(value) })
+        }
+        _ => Err(Errno::INVAL),
     }))
 }
 

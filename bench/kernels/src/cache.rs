@@ -87,15 +87,20 @@ impl Looks {
     #[inline]
     fn load<T: Copy>(&self, at: u64) -> T {
         // SAFETY:
-        // - within the array, as the looks of the file are within that; nobody writes it meanwhile
-        // - a number, aligned; any bytes are one
-        unsafe { (self.array as *const T).add(at as usize).read() }
+        // - within the array, as the looks of the file are within that
+        let place = unsafe { (self.array as *const T).add(at as usize) };
+        // SAFETY:
+        // - a number, aligned; any bytes are one; nobody writes it meanwhile
+        unsafe { place.read() }
     }
     /// Elements of the array.
     fn slice<T: Copy>(&self, first: u64, count: u64) -> &[T] {
         // SAFETY:
+        // - within the array, as in `load`
+        let start = unsafe { (self.array as *const T).add(first as usize) };
+        // SAFETY:
         // - as in `load`
-        unsafe { core::slice::from_raw_parts((self.array as *const T).add(first as usize), count as usize) }
+        unsafe { core::slice::from_raw_parts(start, count as usize) }
     }
 }
 
@@ -216,8 +221,11 @@ kernel! {
         // Ends: `at` grows.
         while at < job.count {
             // SAFETY:
-            // - within the array; each number is one thread's
-            unsafe { (job.array as *mut u64).add(at as usize).write(number(at)) };
+            // - within the array
+            let place = unsafe { (job.array as *mut u64).add(at as usize) };
+            // SAFETY:
+            // - each number is one thread's
+            unsafe { place.write(number(at)) };
             at += grid_threads();
         }
     }

@@ -1,6 +1,6 @@
 //! Reads beside work in a grid whose warps go in step, as those of a tiled computation do: all wait for their tiles, then all work on them.
 //!
-//! Warps that do not wait for each other overlap by themselves, as some read while others work ([`overlapped()`](crate::pending::overlapped)).
+//! Warps that do not wait for each other overlap by themselves, as some read while others work ([`overlapped()`](crate::pending::overlapped())).
 //! In step they do not, so that what the next read beside the work saves is what asynchronous starts give.
 
 use core::hint::black_box;

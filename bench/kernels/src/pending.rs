@@ -153,7 +153,7 @@ pub const READ: u32 = 3;
 /// Bytes after which there is another stamp in a file that is read.
 const STAMPED: usize = 4096;
 
-/// The eight bytes at `place` of a file that is read, a multiple of [`STAMPED`].
+/// The eight bytes at `place` of a file that is read, a multiple of 4,096.
 #[must_use]
 pub const fn stamp(place: u64) -> u64 {
     scramble(place)

@@ -34,7 +34,7 @@
 //! what has left the stream's buffers ([`Trace::flush`]), and after a fault, where the host writes what returned calls had left. Calls that had
 //! not returned may leave a part of a packet.
 //!
-//! Times are the device's ([`warp::clock`](crate::warp::clock)). The lane that opens the file reads the host's `CLOCK_BOOTTIME` between two looks
+//! Times are the device's ([`warp::clock`]). The lane that opens the file reads the host's `CLOCK_BOOTTIME` between two looks
 //! at the device's clock, three times, and writes the closest pair, by which Perfetto joins the two: to some microseconds. Clocks drift; a kernel
 //! that runs for minutes joins them again by [`Trace::join_clocks`]. `cat` puts two traces into one.
 

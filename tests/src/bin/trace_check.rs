@@ -98,10 +98,8 @@ fn main() -> Outcome<()> {
     }
     // SAFETY:
     // - a word for each thread, which no kernel writes any more
-    let complete = (0..threads)
-        .map(|thread| unsafe { &*words.as_ptr().cast::<SharedWord>().add(thread) }.observe())
-        .map(u64::from)
-        .sum::<u64>();
+    let words = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<SharedWord>(), threads) };
+    let complete = words.iter().map(|word| u64::from(word.observe())).sum::<u64>();
     let name = session.device_name().to_owned();
     drop(session);
     println!("{name}, {:?}: {threads} threads, {} rounds", options.kind, options.rounds);
