@@ -429,7 +429,7 @@ mod tests {
         let event =
             Event { kind: Kind::Begin, name: name_id(b"load"), track: None, value_names: &[], values: &[] };
         packet.event(3000, 1_790_000_000_000_000_000, &event);
-        assert_eq!(packet.bytes().map(<[u8]>::len), Some(29));
+        assert_eq!(packet.bytes().map(<[u8]>::len), Some(26));
     }
 
     #[test]
