@@ -17,7 +17,8 @@ Usage: serve [--bind ADDRESS] [--clients N] [--memory MiB] [--buffer KiB]
 
 A kernel serves keys and values to clients of Redis's protocol (RESP2) over TCP: PING GET SET MSET MGET DEL EXISTS INCR DBSIZE FLUSHALL
 CONFIG GET COMMAND QUIT SHUTDOWN. Each lane serves some clients; where there are more than N, others wait until one leaves. Keys and values are in
-the device's memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out.
+the device's memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out. One ring serves all, and takes a core of the
+host's; --rings 2 or 4 serve more requests a second, with as many cores.
 
   --bind ADDRESS where to listen (default 127.0.0.1:6379; port 0: any that is free)
   --clients N    at a time (default 256 on CPU lanes, 1024 on a GPU)
@@ -34,6 +35,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Clients by default, on CPU lanes and on a GPU; and the most.
 const CLIENTS: (u32, u32) = (256, 1024);
 const CLIENTS_MAX: u32 = 16_384;
+/// Rings by default: each takes a core of the host's while there are requests, and one serves as many of them as `redis-server` does with a core.
+const RINGS: u32 = 1;
 /// Bytes that the system takes or gives at a time, at most.
 const WIRE_BYTES_MAX: usize = 16 << 10;
 /// A shard of the table has room for some values of the largest size.
@@ -102,7 +105,7 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     let (mut session, plan) = options.open(|plan| {
         let clients = wanted(plan);
         let _ = cli::allow_files(clients.saturating_add(64));
-        let rings = options.rings.unwrap_or_else(rings_by_default).clamp(1, plan.warps().max(1));
+        let rings = options.rings.unwrap_or(RINGS).clamp(1, plan.warps().max(1));
         let entries = entries_of_a_ring(clients.div_ceil(rings));
         Session::builder().files(clients + 16).idle(IDLE).rings(rings).ring_entries(entries)
     })?;
@@ -152,12 +155,6 @@ fn send_at_once(listener: &TcpListener) {
             length,
         )
     };
-}
-
-/// Half of the cores are for the rings, up to four of them.
-fn rings_by_default() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(1, 4)
 }
 
 /// Entries of a ring that serves so many clients: a receive and a send of each, as many again, of which half are kept for others than those that
