@@ -52,6 +52,9 @@ class Options(Structure):
         ("gpu_registers", c_uint32),
         ("resident_warps", c_uint32),
         ("standard_output", c_uint32),
+        ("cache_bytes", c_uint64),
+        ("cache_page_bytes", c_uint32),
+        ("reserved_again", c_uint32),
     ]
 
 
@@ -72,6 +75,11 @@ class Statistics(Structure):
         ("bytes_written", c_uint64),
         ("wake_ups", c_uint64),
         ("failed_calls", c_uint64),
+        ("cache_hits", c_uint64),
+        ("cache_misses", c_uint64),
+        ("cache_evictions", c_uint64),
+        ("cache_write_backs", c_uint64),
+        ("cache_waits", c_uint64),
     ]
 
 

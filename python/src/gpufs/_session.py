@@ -13,7 +13,7 @@ from ._output import Output
 
 _MODES = {"sqpoll": 1, "enter": 2, "threads": 3}
 #: Choices of <gpufs/host.h> that are numbers.
-_CHOICES = {name for name, _ in Options._fields_} - {"size", "mode", "reserved", "sandbox", "standard_output", "quiet"}
+_CHOICES = {name for name, _ in Options._fields_} - {"size", "mode", "reserved", "reserved_again", "sandbox", "standard_output", "quiet"}
 
 
 class Stream:
