@@ -1,7 +1,6 @@
-"""Tensors of PyTorch: transfers, weights, state dicts, distributed checkpoints; on the GPU, too, where there is one."""
+"""Tensors of PyTorch: transfers, weights, state dicts; on the GPU, too, where there is one."""
 
 import copy
-import os
 from collections import OrderedDict
 
 import pytest
@@ -140,27 +139,3 @@ def test_rows_by_a_tensor_of_indices(tmp_path, device):
     assert torch.equal(rows[indices], table.to(device)[indices])
     batches = list(torch.utils.data.DataLoader(rows, batch_size=256))
     assert torch.equal(torch.cat([batch.cpu() for batch in batches]), table)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_distributed_checkpoints(tmp_path, device):
-    dcp = pytest.importorskip("torch.distributed.checkpoint", reason="this PyTorch has no distributed checkpoints")
-    if not hasattr(dcp, "save"):
-        pytest.skip("this PyTorch has no torch.distributed.checkpoint.save")
-    import gpufs.checkpoint
-
-    def state(value):
-        tensors = {f"{index}": torch.full((1000, index + 1), float(value), device=device) for index in range(20)}
-        return {"model": tensors, "step": value}
-
-    folder = tmp_path / "checkpoint"
-    for value in (1, 2):
-        dcp.save(state(value), storage_writer=gpufs.checkpoint.Writer(folder), no_dist=True)
-    into = state(0)
-    dcp.load(into, storage_reader=gpufs.checkpoint.Reader(folder), no_dist=True)
-    assert into["step"] == 2 and all(bool((tensor == 2).all()) for tensor in into["model"].values())
-    names = os.listdir(folder)
-    assert len(names) == 9 and ".metadata" in names, names
-    os.truncate(folder / next(name for name in names if name.endswith("-0.gpufs")), 100)
-    with pytest.raises(Exception, match="cut off"):
-        dcp.load(into, storage_reader=gpufs.checkpoint.Reader(folder), no_dist=True)

@@ -26,6 +26,10 @@ class Memory:
     owner: object = None
     #: Called when the transfer has ended.
     release: Callable[[], None] | None = field(default=None, repr=False)
+    #: The GPU that the stream belongs to, where it is known; a stream's number says nothing of it.
+    gpu: int | None = None
+    #: Waits for what is queued in the stream.
+    ready: Callable[[], None] | None = field(default=None, repr=False)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -75,16 +79,35 @@ def _is_torch(thing: object) -> bool:
     return torch is not None and isinstance(thing, torch.Tensor)
 
 
+def is_plain(tensor: Any) -> bool:
+    """Whether a tensor of PyTorch lies in memory as it is: its elements one after the other, and none of them negated by a view."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
+def contiguous(tensor: Any) -> Any:
+    """The tensor of PyTorch itself, or a copy that is plain."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
 def _of_torch(tensor: Any) -> Memory:
     torch = sys.modules["torch"]
-    if tensor.layout != torch.strided or not tensor.is_contiguous():
-        raise ValueError("the tensor is not contiguous: transfer tensor.contiguous(), or a copy of its own")
-    address, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
-    if tensor.device.type == "cuda":
-        stream = torch.cuda.current_stream(tensor.device).cuda_stream
-        return Memory(address, nbytes, None, stream, tensor)
-    if tensor.device.type != "cpu":
+    if tensor.layout != torch.strided:
+        raise ValueError(f"a tensor of layout {tensor.layout} has no memory of its own: transfer the tensors that it is made of")
+    if tensor.device.type not in ("cuda", "cpu"):
         raise ValueError(f"a tensor on {tensor.device} cannot be transferred: it is to be on a CUDA device or the CPU")
+    nbytes = tensor.numel() * tensor.element_size()
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:
+        address = 0
+    if nbytes and not address:
+        raise ValueError(f"a {type(tensor).__name__} has no memory of its own: transfer the tensor in it (of a DTensor, to_local())")
+    if not is_plain(tensor):
+        problem = "not contiguous" if not tensor.is_contiguous() else "a view that negates what lies in memory"
+        raise ValueError(f"the tensor is {problem}: transfer tensor.resolve_conj().resolve_neg().contiguous(), or a copy of its own")
+    if tensor.device.type == "cuda":
+        stream = torch.cuda.current_stream(tensor.device)
+        return Memory(address, nbytes, None, stream.cuda_stream, tensor, None, tensor.device.index, stream.synchronize)
     # Without CUDA in use nothing is pinned, and the driver need not be woken to say so.
     return Memory(address, nbytes, None if torch.cuda.is_initialized() else "pageable", None, tensor)
 
@@ -114,8 +137,8 @@ def _exports_buffer(thing: object) -> bool:
 
 def _of_buffer(thing: object, writable: bool) -> Memory:
     view = _PyBuffer()
-    # PyBUF_WRITABLE, PyBUF_FORMAT, PyBUF_C_CONTIGUOUS.
-    flags = (0x1 if writable else 0) | 0x4 | 0x38
+    # PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS. Without PyBUF_FORMAT: NumPy has none for bfloat16 and for dates.
+    flags = (0x1 if writable else 0) | 0x38
     get = ctypes.pythonapi.PyObject_GetBuffer
     get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _arrays, _transfer
-from ._memory import Memory, memory_of
+from ._memory import Memory, contiguous, memory_of
 
 #: The longest header that is read, as in safetensors itself.
 HEADER_BYTES_MAX = 100_000_000
@@ -280,7 +280,7 @@ def _checked(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None) -> 
 def _contiguous(tensor: Any) -> Any:
     """The tensor itself, or a copy that is contiguous and little-endian."""
     if _arrays.framework_of(tensor) == "pt":
-        return tensor.detach().contiguous()
+        return contiguous(tensor)
     if type(tensor).__module__.split(".")[0] == "numpy":
         import numpy
 
