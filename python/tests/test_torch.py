@@ -26,6 +26,60 @@ def test_tensors_come_back(tmp_path, device):
         gpufs.read_into(torch.empty(4, device="meta"), tmp_path / "x")
 
 
+def test_tensors_that_are_not_what_lies_in_memory_are_refused(tmp_path):
+    class Wrapper(torch.Tensor):
+        """A tensor without memory of its own, as a DTensor is."""
+
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+            return NotImplemented
+
+    turned = torch.randn(4, dtype=torch.complex64).conj()
+    wrong = {"a view that negates": turned, "layout torch.sparse_coo": torch.ones(4).to_sparse(), "a Wrapper has no": Wrapper(torch.ones(4))}
+    (tmp_path / "x").write_bytes(b"here before")
+    for message, tensor in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            gpufs.write_from(tensor, tmp_path / "x")
+        with pytest.raises(ValueError, match=message):
+            gpufs.read_into(tensor, tmp_path / "x")
+    # Nothing was written, and nothing cut off.
+    assert (tmp_path / "x").read_bytes() == b"here before"
+    gpufs.safetensors.save({"a": turned}, tmp_path / "x")
+    assert torch.equal(gpufs.safetensors.load(tmp_path / "x", "cpu")["a"], turned)
+
+
+def test_streams_of_several_gpus_are_waited_for(tmp_path):
+    waited = []
+    tensors = [torch.full((10,), float(number)) for number in range(4)]
+    parts = [
+        gpufs.Memory(tensor.data_ptr(), 40, "pageable", stream, tensor, None, gpu, lambda place=(gpu, stream): waited.append(place))
+        for tensor, gpu, stream in zip(tensors, (0, 1, 1, 1), (0, 0, 0, 9))
+    ]
+    gpufs.write_from(parts, [tmp_path / f"{number}" for number in range(4)])
+    assert waited == [(0, 0), (1, 0), (1, 9)]
+    for number in range(4):
+        assert (tmp_path / f"{number}").read_bytes() == tensors[number].numpy().tobytes()
+    parts[0].ready = None
+    with pytest.raises(ValueError, match="several GPUs"):
+        gpufs.write_from(parts, [tmp_path / f"{number}" for number in range(4)])
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="PyTorch sees no second GPU")
+def test_tensors_of_two_gpus(tmp_path):
+    tensors = {}
+    for number in (0, 1):
+        with torch.cuda.device(number):
+            torch.cuda._sleep(200_000_000)
+            tensors[f"{number}"] = torch.full((4_000_000,), float(number + 1), device=f"cuda:{number}")
+    gpufs.safetensors.save(tensors, tmp_path / "x")
+    found = gpufs.safetensors.load(tmp_path / "x", "cpu")
+    assert all(bool((found[f"{number}"] == number + 1).all()) for number in (0, 1))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
 def test_transfers_follow_the_current_stream(tmp_path):
     for _ in range(5):

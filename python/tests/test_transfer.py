@@ -175,8 +175,31 @@ def test_a_buffer_is_given_back(tmp_path):
     gpufs.read_into(into, tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         gpufs.read_into(into, tmp_path / "none")
+    for wrong in (5, b"constant", numpy.empty((4, 4))[:, 1]):
+        with pytest.raises((TypeError, ValueError)):
+            gpufs.read_into([into, wrong], [tmp_path / "file"] * 2, [0, 0])
+    with pytest.raises(IsADirectoryError):
+        gpufs.write_from([into, into], [tmp_path / "file", tmp_path])
     # A buffer that is still exported could not grow.
     into.extend(b"more")
+
+
+def test_a_refused_write_leaves_the_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"here before")
+    for wrong in (5, numpy.empty((4, 4))[:, 1], [b"good", 5]):
+        with pytest.raises((TypeError, ValueError)):
+            gpufs.write_from(wrong, [path, tmp_path / "other"] if isinstance(wrong, list) else path)
+    with pytest.raises(ValueError, match="kind is 'fast'"):
+        gpufs.write_from(b"new", path, kind="fast")
+    assert path.read_bytes() == b"here before" and os.listdir(tmp_path) == ["file"]
+
+
+def test_arrays_whose_elements_the_buffer_protocol_has_no_name_for(tmp_path):
+    days = numpy.array(["2026-01-01", "2026-02-03"], "datetime64[D]")
+    into = numpy.zeros_like(days)
+    assert gpufs.write_from(days, tmp_path / "file") == 16 and gpufs.read_into(into, tmp_path / "file") == 16
+    assert (into == days).all()
 
 
 def test_dlpack(tmp_path):

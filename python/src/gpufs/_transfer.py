@@ -158,6 +158,10 @@ def start(
                 if rows:
                     place.row_bytes, place.row_offsets = rows
             streams = {memory.stream for memory in keep if memory.stream is not None}
+            if stream is None and len({memory.gpu for memory in keep if memory.gpu is not None}) > 1:
+                # The library waits for one stream of one GPU. Those of several are waited for here.
+                _wait_for_streams(keep)
+                streams = set()
             if stream is None and len(streams) > 1:
                 raise ValueError("the tensors belong to different streams: name one by `stream`, or transfer them apart")
             chosen = stream if stream is not None else next(iter(streams), None)
@@ -172,6 +176,16 @@ def start(
     return Transfer(handle, keep, names, len(parts), finish)
 
 
+def _wait_for_streams(memories: Sequence[Memory]) -> None:
+    """Waits until the work that is queued in each memory's stream has ended."""
+    waits = {(memory.gpu, memory.stream): memory.ready for memory in memories if memory.stream is not None}
+    if not all(waits.values()):
+        raise ValueError("the tensors lie on several GPUs, and not all are PyTorch's: transfer those of each GPU apart")
+    for wait in waits.values():
+        if wait:
+            wait()
+
+
 def _each(things: Any, files: Any, offsets: Any) -> tuple[bool, list[Any], list[Any], list[int]]:
     """One of each, or lists: whether it is one, and the lists."""
     one = not isinstance(things, (list, tuple))
@@ -183,12 +197,24 @@ def _each(things: Any, files: Any, offsets: Any) -> tuple[bool, list[Any], list[
     return one, things, files, offsets
 
 
+def _memories(things: Sequence[Any], writable: bool, kind: str | None) -> list[Memory]:
+    """The memory of each, or of none."""
+    found: list[Memory] = []
+    try:
+        for thing in things:
+            found.append(memory_of(thing, writable, kind))
+    except BaseException:
+        release(found)
+        raise
+    return found
+
+
 def start_read_into(
     into: Any, file: PathOrFile, offset: Any = 0, *, kind: str | None = None, stream: int | None = None, session: Any = None
 ) -> Transfer:
     """Starts `read_into`, and returns at once."""
     _, things, files, offsets = _each(into, file, offset)
-    parts = [(file, memory_of(thing, True, kind), offset, None) for thing, file, offset in zip(things, files, offsets)]
+    parts = [(file, memory, offset, None) for memory, file, offset in zip(_memories(things, True, kind), files, offsets)]
     return start(True, parts, os.O_RDONLY, stream, session and session._host)
 
 
@@ -228,10 +254,16 @@ def start_write_from(
     _, things, files, offsets = _each(source, file, offset)
     if any(offset is None for offset in offsets) and len({id(file) for file in files}) < len(files):
         raise ValueError("several tensors go to one file: say at which offset each")
-    for path, offset in zip(files, offsets):
-        if offset is None and not isinstance(path, int) and not hasattr(path, "fileno"):
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
-    parts = [(file, memory_of(thing, False, kind), offset or 0, None) for thing, file, offset in zip(things, files, offsets)]
+    # A file that is there is cut off only when all that is to go there is known to be good.
+    memories = _memories(things, False, kind)
+    try:
+        for path, offset in zip(files, offsets):
+            if offset is None and not isinstance(path, int) and not hasattr(path, "fileno"):
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
+    except BaseException:
+        release(memories)
+        raise
+    parts = [(file, memory, offset or 0, None) for memory, file, offset in zip(memories, files, offsets)]
 
     def finish() -> None:
         for path in set(map(_path_or_descriptor, files)):
