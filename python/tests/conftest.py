@@ -1,8 +1,10 @@
 """What all tests share: kernels for CPU lanes compiled by cc, and lines that `cargo xtask test` counts."""
 
 import ctypes
+import functools
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -10,12 +12,39 @@ import gpufs
 
 
 def pytest_terminal_summary(terminalreporter):
-    """SKIP lines with reasons, and the number of tests, as `cargo test` says it."""
+    """SKIP lines with reasons; failed tests by name, each with the end of its traceback; the number of tests, as `cargo test` says it."""
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         terminalreporter.write_line(f"SKIP {report.nodeid.split('/')[-1]}: {reason.removeprefix('Skipped: ')}")
-    if not terminalreporter.stats.get("failed") and not terminalreporter.stats.get("error"):
+    wrong = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
+    for report in wrong:
+        terminalreporter.write_line(f"test {report.nodeid.split('/')[-1]} ... FAILED")
+        for line in report.longreprtext.rstrip().splitlines()[-15:]:
+            terminalreporter.write_line(f"    {line[:300]}")
+    if not wrong:
         terminalreporter.write_line(f"test result: ok. {len(terminalreporter.stats.get('passed', []))} passed")
+
+
+#: Says how many NVIDIA GPUs the driver has. In a process of its own: tests fork, which a driver that has begun does not outlive.
+_COUNT = """
+import ctypes
+driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+print(0 if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) else count.value)
+"""
+
+
+@functools.cache
+def nvidia_gpus():
+    """How many NVIDIA GPUs the driver has; 0 where there is no driver, or it does not begin."""
+    said = subprocess.run([sys.executable, "-c", _COUNT], capture_output=True, text=True)
+    return int(said.stdout) if said.returncode == 0 else 0
+
+
+@pytest.fixture
+def without_gpu():
+    """For tests of what is said where there is no GPU."""
+    if nvidia_gpus():
+        pytest.skip(f"the driver has {nvidia_gpus()} NVIDIA GPUs")
 
 
 @pytest.fixture(scope="session")

@@ -199,7 +199,7 @@ def test_two_ranks(tmp_path, collectives):
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for rank in (0, 1)
-    ]  # fmt: skip
+    ]
     try:
         said = [rank.communicate(timeout=150)[0] for rank in ranks]
     finally:

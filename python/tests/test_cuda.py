@@ -1,7 +1,5 @@
 """Kernels for GPUs: NVRTC compiles them with the package's headers, also where there is no GPU; the driver links them where there is one."""
 
-import os
-
 import pytest
 
 import gpufs.cuda
@@ -34,9 +32,7 @@ def test_the_compilers_words_reach_the_program():
         gpufs.cuda.compile("\nint x = nothing_like_it;", 90)
 
 
-def test_what_is_missing_is_named():
-    if os.path.exists("/dev/nvidia0"):
-        pytest.skip("there is an NVIDIA GPU")
+def test_what_is_missing_is_named(without_gpu):
     with pytest.raises(gpufs.cuda.BuildError, match="no NVIDIA driver|no CUDA context"):
         gpufs.cuda.link(b"", None)
     if gpufs.cuda.device_library(90) is None:
