@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -113,7 +114,12 @@ HOSTILE = {
     "fraction": ({"a": tensor(offsets=(0.0, 4.0))}, b"1234", None, "data_offsets"),
     "backwards": ({"a": tensor(offsets=(4, 0))}, b"1234", None, "data_offsets"),
     "another length": ({"a": tensor(shape=(5,))}, b"1234", None, "has 5 bytes, and its data_offsets say 4"),
-    "product that overflows": ({"a": tensor(shape=(1 << 62, 1 << 62, 4), offsets=(0, 0))}, b"", None, "data_offsets say 0"),
+    "product that overflows": ({"a": tensor(shape=(1 << 62, 1 << 62, 4), offsets=(0, 0))}, b"", None, "more than there can be"),
+    "nothing of too much": ({"a": tensor("F64", (0, 1 << 62), (0, 0))}, b"", None, "more than there can be"),
+    "product that takes hours": ({"a": tensor(shape=[(1 << 63) - 1] * 1_000_000)}, b"1234", None, "more than there can be"),
+    "too many axes": ({"a": tensor(shape=[1] * 65, offsets=(0, 1))}, b"1", None, "more than there can be"),
+    "number that takes hours": (b'{"a":{"dtype":"U8","shape":[' + b"9" * 1_000_000 + b'],"data_offsets":[0,1]}}', b"1", None, "no JSON"),
+    "offsets far behind": ({"a": tensor(shape=((1 << 62),), offsets=(0, 1 << 62))}, b"1234", None, "cut off"),
     "out of range": ({"a": tensor(offsets=(0, 4))}, b"12", None, "cut off"),
     "overlap": ({"a": tensor(), "b": tensor(offsets=(2, 6))}, b"123456", None, "overlaps"),
     "hole": ({"a": tensor(), "b": tensor(offsets=(5, 9))}, b"123456789", None, "leaves a hole"),
@@ -170,6 +176,38 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     assert path.read_bytes() == old and os.listdir(tmp_path) == ["x"]
 
 
+def test_permissions_stay(tmp_path):
+    before = os.umask(0o022)
+    try:
+        gpufs.safetensors.save({"a": numpy.arange(4)}, tmp_path / "x.safetensors")
+        assert (tmp_path / "x.safetensors").stat().st_mode & 0o777 == 0o644
+        # What only its owner reads is not opened to others by the next save; what is read-only can be replaced.
+        for mode in (0o600, 0o440):
+            os.chmod(tmp_path / "x.safetensors", mode)
+            gpufs.safetensors.save({"a": numpy.arange(5)}, tmp_path / "x.safetensors")
+            assert (tmp_path / "x.safetensors").stat().st_mode & 0o777 == mode
+        gpufs.safetensors.save({"a": numpy.arange(4)}, tmp_path / "y.safetensors", shards=2)
+        os.chmod(tmp_path / "y.safetensors.index.json", 0o600)
+        gpufs.safetensors.save({"a": numpy.arange(4)}, tmp_path / "y.safetensors", shards=2)
+        assert (tmp_path / "y.safetensors.index.json").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_two_threads_save_to_one_path(tmp_path):
+    def work(number):
+        for _ in range(10):
+            gpufs.safetensors.save({"a": numpy.full(100_000, number)}, tmp_path / "x")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = gpufs.safetensors.load(tmp_path / "x", framework="np")["a"]
+    assert found.shape == (100_000,) and (found == found[0]).all() and os.listdir(tmp_path) == ["x"]
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     small = tmp_path / "small"
     small.mkdir()
@@ -195,6 +233,15 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         gpufs.safetensors.save({}, tmp_path / "x", {"a": 1})
     with pytest.raises(TypeError, match="there is no type"):
         gpufs.safetensors.save({"a": numpy.array(["text"])}, tmp_path / "x")
+    for wrong in (5, [1.0], None, b"bytes"):
+        with pytest.raises(TypeError, match=r"'b' is a \w+, and no tensor"):
+            gpufs.safetensors.save({"a": numpy.zeros(1), "b": wrong}, tmp_path / "x")
+    with pytest.raises(TypeError, match="tensor 'a': there is no type"):
+        gpufs.safetensors.save({"a": numpy.zeros(1, "complex128")}, tmp_path / "x")
+    with pytest.raises(TypeError, match="names is 'a', and is to be a list"):
+        gpufs.safetensors.load(tmp_path / "x", names="a")
+    with pytest.raises(ValueError, match="NumPy has no tensors on cuda:0"):
+        gpufs.safetensors.load(tmp_path / "x", "cuda:0", framework="np")
     with pytest.raises(ValueError, match="use 'pt'"):
         gpufs.safetensors.load(tmp_path / "x", framework="tf")
     assert os.listdir(tmp_path) == []

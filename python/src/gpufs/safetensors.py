@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import struct
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from ._memory import Memory, contiguous, memory_of
 
 #: The longest header that is read, as in safetensors itself.
 HEADER_BYTES_MAX = 100_000_000
+#: Axes of a tensor at most, as in NumPy and PyTorch.
+_AXES_MAX = 64
 
 
 class FormatError(ValueError):
@@ -116,13 +120,23 @@ def _entries(name: str, found: dict[str, Any]) -> tuple[tuple[Entry, ...], dict[
             raise FormatError(f"{name}: tensor {key!r} has the shape {str(shape)[:100]}")
         if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
             raise FormatError(f"{name}: tensor {key!r} has the data_offsets {str(offsets)[:100]}")
-        nbytes = _arrays.ITEMSIZE[dtype]
-        for length in shape:
-            nbytes *= length
+        nbytes = _bytes_of(shape, dtype)
+        if nbytes is None:
+            raise FormatError(f"{name}: tensor {key!r} has the shape {str(shape)[:100]}, which is more than there can be")
         if nbytes != offsets[1] - offsets[0]:
             raise FormatError(f"{name}: tensor {key!r} of shape {shape} has {nbytes} bytes, and its data_offsets say {offsets[1] - offsets[0]}")
         entries.append(Entry(key, dtype, tuple(shape), *offsets))
     return tuple(sorted(entries, key=lambda entry: (entry.begin, entry.end))), metadata
+
+
+def _bytes_of(shape: Sequence[int], dtype: str) -> int | None:
+    """Bytes of a tensor; None where it has too many axes, or is too large, be it for an axis of 0."""
+    if len(shape) > _AXES_MAX:
+        return None
+    nbytes = _arrays.ITEMSIZE[dtype]
+    for length in shape:
+        nbytes *= length or 1
+    return None if nbytes >= 1 << 63 else 0 if 0 in shape else nbytes
 
 
 def _paths(source: Any) -> list[str]:
@@ -155,6 +169,8 @@ def load(
     file has; FormatError for a file that is not in the format.
     """
     kind = _arrays.framework(framework, device)
+    if isinstance(names, str):
+        raise TypeError(f"names is {names!r}, and is to be a list of names: [{names!r}]")
     wanted = None if names is None else set(names)
     headers = [header(path) for path in _paths(source)]
     parts: list[tuple[Any, Memory, int, None]] = []
@@ -226,7 +242,7 @@ def save(
     `fsync`: the data, then the names, are on the disk when this returns. `shards` files are `name-00001-of-00004.safetensors`, with
     `name.safetensors.index.json`.
     """
-    prepared = {name: _contiguous(tensor) for name, tensor in _checked(tensors, metadata).items()}
+    prepared = {name: _prepared(name, tensor) for name, tensor in _checked(tensors, metadata).items()}
     if shards < 1:
         raise ValueError(f"shards is {shards}")
     target = Path(path)
@@ -236,29 +252,34 @@ def save(
     else:
         stem = target.name.removesuffix(".safetensors")
         targets = [target.with_name(f"{stem}-{index + 1:05}-of-{shards:05}.safetensors") for index in range(shards)]
-    temporary = [place.with_name(f".{place.name}.{os.getpid()}.part") for place in targets]
+    # Names of this save alone: another thread may save to the same path, another user may know what names come next.
+    token = uuid.uuid4().hex[:12]
+    temporary = [place.with_name(f".{place.name}.{token}.part") for place in targets]
     index = target.with_name(target.name.removesuffix(".safetensors") + ".safetensors.index.json")
     try:
         parts: list[tuple[Any, Memory, int, None]] = []
         try:
-            for place, group in zip(temporary, groups):
-                parts += _begin(place, group, metadata)
+            for place, old, group in zip(temporary, targets, groups):
+                parts += _begin(place, old, group, metadata)
         except BaseException:
             _transfer.release(memory for _, memory, _, _ in parts)
             raise
         if parts:
             _transfer.start(False, parts, os.O_WRONLY).wait(progress)
         if shards > 1:
-            place = index.with_name(f".{index.name}.{os.getpid()}.part")
+            place = index.with_name(f".{index.name}.{token}.part")
             temporary.append(place)
             targets.append(index)
             total = sum(memory.nbytes for _, memory, _, _ in parts)
             weights = {name: place.name for place, group in zip(targets, groups) for name, *_ in group}
-            place.write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weights}, indent=2))
+            _make(place, index, json.dumps({"metadata": {"total_size": total}, "weight_map": weights}, indent=2).encode())
         if fsync:
             for place in temporary:
                 _transfer._synchronize(place)
         for old, new in zip(temporary, targets):
+            permissions = _permissions(new)
+            if permissions is not None:
+                os.chmod(old, permissions)
             os.replace(old, new)
         if fsync:
             _transfer._synchronize(target.parent)
@@ -275,6 +296,38 @@ def _checked(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None) -> 
     if any(not isinstance(text, str) for pair in (metadata or {}).items() for text in pair):
         raise ValueError("metadata is to map strings to strings")
     return tensors
+
+
+def _permissions(path: Path) -> int | None:
+    """Those of a file that is there: what was for its owner alone stays so."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _make(path: Path, old: Path, content: bytes) -> None:
+    """Makes a file that was not there, no more open to others than the one whose place it takes."""
+    permissions = _permissions(old)
+    mode = 0o666 if permissions is None else (permissions | 0o200) & 0o777
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _prepared(name: str, tensor: Any) -> Any:
+    """A tensor as it can be written; an error names it."""
+    if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
+        raise TypeError(f"{name!r} is a {type(tensor).__name__}, and no tensor")
+    try:
+        prepared = _contiguous(tensor)
+        _arrays.dtype_name(prepared.dtype)
+        _transfer.release([memory_of(prepared, False)])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"tensor {name!r}: {error}") from None
+    return prepared
 
 
 def _contiguous(tensor: Any) -> Any:
@@ -305,8 +358,10 @@ def _nbytes(tensor: Any) -> int:
     return tensor.numel() * tensor.element_size() if hasattr(tensor, "element_size") else tensor.nbytes
 
 
-def _begin(path: Path, group: list[tuple[str, str, Any]], metadata: Mapping[str, str] | None) -> list[tuple[Any, Memory, int, None]]:
-    """Makes a file with its header; the parts of its data."""
+def _begin(
+    path: Path, old: Path, group: list[tuple[str, str, Any]], metadata: Mapping[str, str] | None
+) -> list[tuple[Any, Memory, int, None]]:
+    """Makes a file with its header, in the place of `old`; the parts of its data."""
     said: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, dtype, tensor in group:
@@ -315,8 +370,7 @@ def _begin(path: Path, group: list[tuple[str, str, Any]], metadata: Mapping[str,
         end += nbytes
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+    _make(path, old, struct.pack("<Q", len(text)) + text)
     at = 8 + len(text)
     return [
         (path, memory_of(tensor, False), at + said[name]["data_offsets"][0], None) for name, _, tensor in group if _nbytes(tensor)
