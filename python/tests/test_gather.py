@@ -25,7 +25,7 @@ def test_raw_files_and_datasets(tmp_path):
     assert len(rows) == 100 and rows.shape == (100, 4)
     assert (rows[7] == table[7]).all() and (rows[-1] == table[-1]).all() and (rows[2:9:3] == table[2:9:3]).all()
     assert (numpy.stack(rows.__getitems__([5, 1])) == table[[5, 1]]).all()
-    assert rows.gather(numpy.zeros(0, int)).shape == (0, 4)
+    assert rows.gather(numpy.zeros(0, int)).shape == rows[[]].shape == (0, 4)
     with pytest.raises(IndexError, match="row 100"):
         rows[100]
 
@@ -41,7 +41,16 @@ def test_wrong_requests_are_named(tmp_path):
     with pytest.raises(ValueError, match="2 axes"):
         gpufs.gather(path, [[1]], framework="np")
     with pytest.raises(ValueError, match="out has 8 bytes"):
-        gpufs.gather(path, [1], out=numpy.empty(1))
+        gpufs.gather(path, [1], out=bytearray(8))
+    # As many bytes, of another type or shape.
+    for out in (numpy.empty((1, 2), numpy.int64), numpy.empty(2), numpy.empty((1, 4), numpy.float32)):
+        with pytest.raises(ValueError, match="out has elements of type"):
+            gpufs.gather(path, [1], out=out)
+    for options in ({"offset": -8}, {"row_shape": (-1, -2)}):
+        with pytest.raises(ValueError, match="neither has negative numbers"):
+            gpufs.Rows(path, **{"dtype": "float64", "row_shape": (2,), **options})
+    with pytest.raises(ValueError, match="NumPy has no tensors on cuda"):
+        gpufs.gather(path, [0], framework="np", device="cuda")
     with pytest.raises(ValueError, match="both dtype and row_shape"):
         gpufs.Rows(path, "float32")
     (tmp_path / "text").write_text("nothing of the kind")

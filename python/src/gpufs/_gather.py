@@ -42,6 +42,8 @@ class Rows:
             self.row_shape, count = shape[1:], shape[0]
         else:
             self.dtype, self.row_shape, self.offset, count = _arrays.dtype_name(dtype), tuple(row_shape), offset, None
+            if offset < 0 or any(length < 0 for length in self.row_shape):
+                raise ValueError(f"offset is {offset} and row_shape {self.row_shape}: neither has negative numbers")
         self.row_bytes = _arrays.ITEMSIZE[self.dtype]
         for length in self.row_shape:
             self.row_bytes *= length
@@ -68,6 +70,9 @@ class Rows:
         elif hasattr(indices, "get") and hasattr(indices, "__cuda_array_interface__"):
             indices = indices.get()
         index = numpy.asarray(indices)
+        if index.size == 0 and isinstance(indices, (list, tuple)):
+            # NumPy has floating-point numbers in an empty list.
+            index = index.astype(numpy.int64)
         if index.dtype.kind not in "iu":
             raise TypeError(f"indices are {index.dtype}, and are to be integers")
         if index.ndim != 1:
@@ -79,6 +84,8 @@ class Rows:
         shape = (index.size, *self.row_shape)
         if out is None:
             out = _arrays.empty(shape, self.dtype, self.framework, self.device)
+        elif hasattr(out, "dtype") and (_arrays.dtype_name(out.dtype), tuple(out.shape)) != (self.dtype, shape):
+            raise ValueError(f"out has elements of type {out.dtype} and the shape {tuple(out.shape)}; the rows have {self.dtype} and {shape}")
         memory = memory_of(out, True)
         if memory.nbytes != index.size * self.row_bytes:
             _transfer.release([memory])
