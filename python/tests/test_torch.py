@@ -1,7 +1,7 @@
 """Tensors of PyTorch: transfers, weights, state dicts; on the GPU, too, where there is one."""
 
 import copy
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 
 import pytest
 
@@ -142,6 +142,10 @@ def test_weights(tmp_path, device):
     assert set(found) == set(weights)
     for name, tensor in weights.items():
         assert found[name].dtype == tensor.dtype and found[name].device == tensor.device and torch.equal(found[name], tensor)
+    with pytest.raises(ValueError, match="on meta"):
+        gpufs.safetensors.load(tmp_path / "x", "meta")
+    with pytest.raises(RuntimeError, match="nowhere"):
+        gpufs.safetensors.load(tmp_path / "x", "nowhere")
     few = gpufs.safetensors.load(tmp_path / "x", device, names=["b", "a"])
     assert torch.equal(few["a"], weights["a"]) and torch.equal(few["b"], weights["b"])
 
@@ -179,6 +183,15 @@ def test_state_dicts(tmp_path, device):
     # A flat state dict has its own names.
     gpufs.torch.save(model.state_dict(), tmp_path / "flat")
     assert set(gpufs.safetensors.load(tmp_path / "flat", device)) == set(model.state_dict())
+    # What lies in the same memory, and is not the same.
+    turned = torch.randn(4, dtype=torch.complex64)
+    gpufs.torch.save({"plain": turned, "turned": turned.conj()}, tmp_path / "complex")
+    both = gpufs.torch.load(tmp_path / "complex", "cpu")
+    assert torch.equal(both["plain"], turned) and torch.equal(both["turned"], turned.conj())
+    with pytest.raises(ValueError, match="tensor 'a.0': a tensor of layout torch.sparse_coo"):
+        gpufs.torch.save({"a": [torch.ones(4).to_sparse()]}, tmp_path / "x")
+    with pytest.raises(TypeError, match="sizes is a Sizes"):
+        gpufs.torch.save({"sizes": namedtuple("Sizes", "a b")(1, 2)}, tmp_path / "x")
     with pytest.raises(TypeError, match="model.odd is a set"):
         gpufs.torch.save({"model": {"odd": {1}}}, tmp_path / "x")
     assert gpufs.torch.load(tmp_path / "x", device)["step"] == 3

@@ -85,7 +85,9 @@ def is_plain(tensor: Any) -> bool:
 
 
 def contiguous(tensor: Any) -> Any:
-    """The tensor of PyTorch itself, or a copy that is plain."""
+    """The tensor of PyTorch itself, or a copy that is plain; one of another layout as it is, which `memory_of` refuses."""
+    if tensor.layout != sys.modules["torch"].strided:
+        return tensor
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 

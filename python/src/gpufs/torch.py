@@ -52,8 +52,13 @@ def load(
 
 def _encode(value: Any, place: str, tensors: dict[str, torch.Tensor], known: dict[tuple[Any, ...], str]) -> Any:
     if isinstance(value, torch.Tensor):
-        address = value.data_ptr()
-        same = (value.device, address, value.dtype, tuple(value.shape), value.stride()) if address else (id(value),)
+        try:
+            address = value.data_ptr()
+        except RuntimeError:
+            address = 0  # It has no memory of its own, which `safetensors.save` says by its name.
+        same: tuple[Any, ...] = (id(value),)
+        if address:
+            same = (value.device, address, value.dtype, tuple(value.shape), value.stride(), value.is_conj(), value.is_neg())
         if same not in known:
             name = place or "tensor"
             while name in tensors or name == "__metadata__":
@@ -62,7 +67,7 @@ def _encode(value: Any, place: str, tensors: dict[str, torch.Tensor], known: dic
         return {"tensor": known[same]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         kind = "list" if isinstance(value, list) else "size" if isinstance(value, torch.Size) else "tuple"
         return {kind: [_encode(item, f"{place}.{index}", tensors, known) for index, item in enumerate(value)]}
     if isinstance(value, dict):
