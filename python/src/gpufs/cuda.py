@@ -70,11 +70,16 @@ def link(code: bytes, architecture: int | None = None) -> bytes:
         return _link([(_kind(code), code), (_LIBRARY, library.read_bytes())])
     ptx = device_ptx().read_bytes().rstrip(b"\0") + b"\0"
     code = code.rstrip(b"\0") + b"\0" if _kind(code) == _PTX else code
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpufs"
-    name = cache / f"{hashlib.sha256(ptx + code).hexdigest()[:24]}-sm_{number}.cubin"
-    if name.exists():
+    name = None
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpufs"
+        name = cache / f"{hashlib.sha256(ptx + code).hexdigest()[:24]}-sm_{number}.cubin"
         return name.read_bytes()
+    except (OSError, RuntimeError):
+        pass  # It is not there, or the user has no home.
     cubin = _link([(_kind(code), code), (_PTX, ptx)])
+    if name is None:
+        return cubin
     try:
         cache.mkdir(parents=True, exist_ok=True)
         part = name.with_suffix(f".{os.getpid()}")
