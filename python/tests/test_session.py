@@ -130,6 +130,11 @@ def test_choices():
         assert session.fs
     with pytest.raises(TypeError, match="no choice 'ring'"):
         gpufs.Session(ring=1)
+    for value in (-1, 1 << 32, (1 << 32) + 2):
+        with pytest.raises(ValueError, match=f"rings is {value}; it is 0 to 4294967295"):
+            gpufs.Session(rings=value)
+    with pytest.raises(TypeError, match="rings is '2', and is to be an integer"):
+        gpufs.Session(rings="2")
     with pytest.raises(ValueError, match="mode is 'fast'"):
         gpufs.Session(mode="fast")
     with pytest.raises(ValueError, match="device is 'tpu'"):

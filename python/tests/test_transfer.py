@@ -163,8 +163,12 @@ def test_wrong_memory_is_named(tmp_path):
     with pytest.raises(OSError, match="named memory of a GPU") as caught:
         gpufs.read_into(bytearray(1), path, kind="device")
     assert caught.value.errno == errno.EINVAL
-    with pytest.raises(ValueError, match="offset is -1"):
-        gpufs.read_into(bytearray(1), path, -1)
+    for offset in (-1, 1 << 63, 1 << 64):
+        with pytest.raises(ValueError, match=f"offset is {offset}"):
+            gpufs.read_into(bytearray(1), path, offset)
+    for memory in (gpufs.Memory(8, -1), gpufs.Memory(-8, 1), gpufs.Memory(1 << 64, 1)):
+        with pytest.raises(ValueError, match="there is no memory of"):
+            gpufs.read_into(memory, path)
     assert gpufs.read_into(bytearray(1), path, kind="pageable") == 1
     assert gpufs.memory_kind(bytearray(1)) == "pageable"
 
@@ -225,6 +229,8 @@ def test_dlpack(tmp_path):
 
 
 def test_the_sizes_are_chosen_before():
+    with pytest.raises(ValueError, match="threads is -1"):
+        gpufs.configure_transfers(threads=-1)
     with pytest.raises(OSError, match="chunk_bytes is 5000") as caught:
         gpufs.configure_transfers(chunk_bytes=5000)
     assert caught.value.errno == errno.EINVAL

@@ -182,6 +182,16 @@ def check(result: int, filename: object = None) -> int:
     return result
 
 
+def fitting(name: str, value: int, field: type[ctypes._SimpleCData[int]]) -> int:
+    """A number that an unsigned field of C can hold; ctypes would cut others off."""
+    most = (1 << 8 * ctypes.sizeof(field)) - 1
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r}, and is to be an integer")
+    if not 0 <= value <= most:
+        raise ValueError(f"{name} is {value}; it is 0 to {most}, and 0 is the default")
+    return value
+
+
 def version() -> str:
     """The version of libgpufs."""
     number = library().gpufs_version()

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from . import _transfer
-from ._library import Failure, Options, Statistics, check, failure, library
+from ._library import Failure, Options, Statistics, check, failure, fitting, library
 from ._output import Output
 
 _MODES = {"sqpoll": 1, "enter": 2, "threads": 3}
@@ -74,6 +74,9 @@ class Session:
         unknown = sorted(set(choices) - _CHOICES)
         if unknown:
             raise TypeError(f"Session has no choice {unknown[0]!r}; there are {', '.join(sorted(_CHOICES))}")
+        fields = dict(Options._fields_)
+        for name, value in choices.items():
+            fitting(name, value, fields[name])
         options = Options(size=ctypes.sizeof(Options), mode=_MODES.get(mode or "", 0), quiet=1 if quiet else 0, **choices)
         self.on_gpu = ordinal is not None
         if stdout == "sys":

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ._library import Count, Part, TransferOptions, check, failure, library
+from ._library import Count, Part, TransferOptions, check, failure, fitting, library
 from ._memory import KINDS, Memory, memory_of
 
 PathOrFile = Any
@@ -150,8 +150,10 @@ def start(
             for place, (file, memory, offset, rows) in zip(array, parts):
                 descriptor, name = files.descriptor(file)
                 names.append(name)
-                if offset < 0:
+                if not 0 <= offset < 1 << 63:
                     raise ValueError(f"offset is {offset}: it is counted from the file's start")
+                if memory.nbytes < 0 or not 0 <= memory.address < 1 << 64:
+                    raise ValueError(f"there is no memory of {memory.nbytes} bytes at {memory.address:#x}")
                 place.descriptor, place.offset = descriptor, offset
                 place.memory_kind = KINDS[memory.kind] if memory.kind else 0
                 place.memory, place.bytes = memory.address, memory.nbytes
@@ -322,7 +324,8 @@ def memory_kind(thing: Any) -> str:
 
 def configure_transfers(threads: int = 0, chunk_bytes: int = 0, chunks: int = 0) -> None:
     """Sizes of what all transfers of the process share; 0 is the default. Before the first transfer."""
-    check(library().gpufs_transfer_configure(threads, chunk_bytes, chunks))
+    sizes = [("threads", threads, ctypes.c_uint32), ("chunk_bytes", chunk_bytes, ctypes.c_uint64), ("chunks", chunks, ctypes.c_uint32)]
+    check(library().gpufs_transfer_configure(*(fitting(*size) for size in sizes)))
 
 
 def transfer_statistics(host: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
