@@ -3,7 +3,8 @@
     python3 bench.py [--gib 4] [--runs 5] [--folder /dev/shm] [--also /tmp] [--rows 1,2,3,4,5] [--json FILE]
 
 --gib: size of the weights; saves have a quarter. --folder is in memory; --also, on a disk whose page cache holds the files, is used for loads.
-It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. The last lines are a table.
+It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. Each stage that a transfer goes through is measured alone, too: the files
+without the bus, and the bus without files. The last lines are two tables: the targets, and what each transfer reaches of its stages.
 """
 
 import argparse
@@ -22,6 +23,9 @@ import gpufs
 import gpufs.torch
 
 TABLE = []
+#: Begins the names of measurements of one stage.
+STAGE = "stage: "
+BUS_IN, BUS_OUT = STAGE + "bus, to the GPU", STAGE + "bus, from the GPU"
 
 
 def cpu_seconds():
@@ -89,6 +93,14 @@ def one_thread(path, device):
     return block
 
 
+def one_writer(block, path):
+    """What one thread writes to one file: the most that the file's lock lets in at a time."""
+    memory = memoryview(block.numpy())
+    with open(path, "wb", buffering=0) as file:
+        for begin in range(0, len(memory), 1 << 20):
+            file.write(memory[begin : begin + (1 << 20)])
+
+
 def raw_bus(nbytes, runs):
     """Copies from pinned memory alone."""
     pinned = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=True)
@@ -98,9 +110,8 @@ def raw_bus(nbytes, runs):
         for _ in range(max(1, nbytes >> 30)):
             block.copy_(pinned, non_blocking=True)
 
-    note(1, "raw copies over the bus", "pinned memory", max(1, nbytes >> 30) << 30, median(work, runs))
-    measured = median(lambda: pinned.copy_(block, non_blocking=True), runs)
-    note(3, "raw copies over the bus, back", "pinned memory", 1 << 30, measured)
+    note(0, "raw copies, pinned memory", BUS_IN, max(1, nbytes >> 30) << 30, median(work, runs))
+    note(0, "raw copies, pinned memory", BUS_OUT, 1 << 30, median(lambda: pinned.copy_(block, non_blocking=True), runs))
 
 
 def loads(row, what, tensors, folder, runs):
@@ -112,6 +123,10 @@ def loads(row, what, tensors, folder, runs):
     del found
     where = f"{what}, {os.path.basename(folder) or folder}"
     note(row, where, "gpufs", nbytes, median(lambda: gpufs.safetensors.load(path, "cuda"), runs))
+    pinned = torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+    offset = gpufs.safetensors.header(path).offset
+    note(row, where, STAGE + "file, to pinned memory", nbytes, median(lambda: gpufs.read_into(pinned, path, offset), runs))
+    del pinned
     note(row, where, "one thread, pinned memory", nbytes, median(lambda: one_thread(path, "cuda"), runs))
     try:
         from safetensors.torch import load_file
@@ -161,6 +176,15 @@ def saves(tensors, folder, runs):
         what = f"save {nbytes / 2**30:.1f} GiB, {shards} file{'s' if shards > 1 else ''}"
         measured = median(lambda: gpufs.safetensors.save(tensors, f"{base}.safetensors", shards=shards), runs, remove)
         note(3, what, "gpufs", nbytes, measured)
+        pinned = list(torch.empty(nbytes // shards * shards, dtype=torch.uint8, pin_memory=True).fill_(1).chunk(shards))
+        paths = [f"{base}-{index}" for index in range(shards)]
+        size = sum(part.nbytes for part in pinned)
+        note(3, what, STAGE + "new file, from pinned memory", size, median(lambda: gpufs.write_from(pinned, paths), runs, remove))
+        # The pages are there: what is left is the copy, and what new pages cost is the difference.
+        note(3, what, STAGE + "old file, from pinned memory", size, median(lambda: gpufs.write_from(pinned, paths, [0] * shards), runs))
+        if shards == 1:
+            note(3, what, STAGE + "new file, one thread's write", size, median(lambda: one_writer(pinned[0], paths[0]), runs, remove))
+        del pinned
     try:
         from safetensors.torch import save_file
 
@@ -188,6 +212,11 @@ def gathers(nbytes, folder, runs):
     opened = gpufs.Rows(path, device="cuda")
     on_gpu = torch.from_numpy(indices).cuda()
     note(4, what, "gpufs", size, median(lambda: opened[on_gpu], runs))
+    pinned = torch.empty((indices.size, 1024), pin_memory=True)
+    note(4, what, STAGE + "rows, to pinned memory", size, median(lambda: opened.gather(indices, pinned), runs))
+    ordered = numpy.arange(indices.size) % rows
+    note(4, what, STAGE + "rows in order, to pinned memory", size, median(lambda: opened.gather(ordered, pinned), runs))
+    del pinned
     mapped = numpy.load(path, mmap_mode="r")
     note(4, what, "numpy.memmap and a copy", size, median(lambda: torch.from_numpy(mapped[indices]).cuda(), runs))
     os.unlink(path)
@@ -260,8 +289,8 @@ def verdicts():
         found = [line["gb_s"] for line in TABLE if line["row"] == row and who(line["who"]) and what in line["what"]]
         return max(found, default=0.0)
 
-    ours, others = (lambda who: who == "gpufs"), (lambda who: who not in ("gpufs", "pinned memory"))
-    bus = best(1, lambda who: who == "pinned memory")
+    ours, others = (lambda who: who == "gpufs"), (lambda who: who != "gpufs" and not who.startswith(STAGE))
+    bus = best(0, lambda who: who == BUS_IN)
     checks = [
         (1, "beside the best other, at least 1.1", best(1, ours), best(1, others), 1.1),
         (1, "beside raw copies, at least 0.95", best(1, ours), bus, 0.95),
@@ -276,6 +305,24 @@ def verdicts():
         if mine and theirs:
             ratio = mine / theirs
             print(f"{row:<4} {what:<40} {mine:>8.2f} {theirs:>8.2f} {ratio:>7.2f}  {'met' if ratio >= target else 'missed'}")
+
+
+def limits():
+    """What each transfer reaches of each stage that it goes through: the slowest stage first, which no transfer can pass."""
+    print(f"\n{'gpufs':>7} GB/s  {'stage':>7} GB/s  {'share':>6}")
+    for line in TABLE:
+        if line["who"] != "gpufs" or line["row"] == 5:
+            continue
+        bus = BUS_OUT if line["row"] == 3 else BUS_IN
+        stages = [
+            other
+            for other in TABLE
+            if other["who"].startswith(STAGE) and (other["who"] == bus or (other["row"], other["what"]) == (line["row"], line["what"]))
+        ]
+        print(f"row {line['row']}  {line['what']}")
+        for stage in sorted(stages, key=lambda stage: stage["gb_s"]):
+            share = line["gb_s"] / stage["gb_s"]
+            print(f"{line['gb_s']:>12.2f}  {stage['gb_s']:>12.2f}  {share:>6.2f}  {stage['who'].removeprefix(STAGE)}, {stage['cores']:.1f} cores")
 
 
 def main():
@@ -310,6 +357,7 @@ def main():
     if 5 in rows:
         checkpoints(nbytes // 4, options.folder, options.runs)
     verdicts()
+    limits()
     if options.json:
         with open(options.json, "w") as file:
             json.dump(TABLE, file, indent=1)

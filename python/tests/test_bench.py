@@ -1,0 +1,52 @@
+"""The benchmark's tables, from figures that are made up; its stages, without a GPU."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="there is no PyTorch")
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    if not BENCH.is_dir():
+        pytest.skip("the benchmark is not beside these tests")
+    monkeypatch.syspath_prepend(str(BENCH))
+    sys.modules.pop("bench", None)
+    import bench
+
+    return bench
+
+
+def line(row, what, who, gb_s):
+    return {"row": row, "what": what, "who": who, "gb_s": gb_s, "ms": 1.0, "cores": 2.0}
+
+
+def test_each_transfer_stands_beside_its_stages(bench, capsys):
+    bench.TABLE += [
+        line(0, "raw", bench.BUS_IN, 52.0),
+        line(0, "raw", bench.BUS_OUT, 50.0),
+        line(1, "load", "gpufs", 26.0),
+        line(1, "load", bench.STAGE + "file, to pinned memory", 40.0),
+        line(1, "load", "rival", 13.0),
+        line(3, "save, 1 file", "gpufs", 2.0),
+        line(3, "save, 1 file", bench.STAGE + "new file, from pinned memory", 2.5),
+        line(3, "save, 16 files", "gpufs", 10.0),
+        line(3, "save, 1 file", "torch.save", 1.0),
+    ]
+    bench.limits()
+    rows = [text.split() for text in capsys.readouterr().out.splitlines()]
+    shares = [(float(row[0]), float(row[1]), float(row[2])) for row in rows[2:] if row and row[0] != "row"]
+    assert shares == [(26, 40, 0.65), (26, 52, 0.5), (2, 2.5, 0.8), (2, 50, 0.04), (10, 50, 0.2)]
+    bench.verdicts()
+    said = capsys.readouterr().out
+    # Stages are no rivals.
+    assert "26.00    13.00    2.00  met" in said and "26.00    52.00    0.50  missed" in said and "2.00     1.00    2.00  missed" in said
+
+
+def test_one_writer_writes_all(bench, tmp_path):
+    block = bench.torch.arange(3_000_000, dtype=bench.torch.int32)
+    bench.one_writer(block.view(bench.torch.uint8), tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == block.numpy().tobytes()
