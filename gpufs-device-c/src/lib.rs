@@ -29,6 +29,7 @@ pub mod directory;
 pub mod file;
 pub mod memory;
 pub mod paths;
+pub mod pipe;
 pub mod print;
 pub mod scan;
 pub mod service;

@@ -40,6 +40,7 @@
 #include <gpufs/standard/fcntl.h>
 #include <gpufs/standard/poll.h>
 #include <gpufs/standard/stdlib.h>
+#include <gpufs/standard/sys/eventfd.h>
 #include <gpufs/standard/sys/file.h>
 #include <gpufs/standard/sys/socket.h>
 #include <gpufs/standard/sys/stat.h>

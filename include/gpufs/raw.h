@@ -170,6 +170,12 @@ GPUFS_BOTH int64_t gpufs_raw_getpeername(gpufs_session *session, int socket, str
                                          uint32_t *bytes);
 GPUFS_BOTH int64_t gpufs_raw_poll(gpufs_session *session, struct gpufs_pollfd *all, uint64_t entries, int timeout);
 
+/* <gpufs/pipe.h>: pipes and counters. */
+
+GPUFS_BOTH int64_t gpufs_raw_pipe(gpufs_session *session, int *into);
+GPUFS_BOTH int64_t gpufs_raw_pipe2(gpufs_session *session, int *into, int flags);
+GPUFS_BOTH int64_t gpufs_raw_eventfd(gpufs_session *session, unsigned initial, int flags);
+
 /* <gpufs/dirent.h>: directories. */
 
 GPUFS_BOTH int64_t gpufs_raw_opendir(gpufs_session *session, const char *path);

@@ -12,6 +12,7 @@
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/pipe.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 #include <gpufs/view.h>
@@ -157,6 +158,11 @@ __global__ void in_memory(gpufs::Session fs, Notes *notes) {
     auto null = open(fs, "/dev/null", GPUFS_O_RDWR), twice = dup(fs, null);
     EXPECT(null >= 0 && twice >= 0 && write(fs, twice, "x", 1) == 1 && dup2(fs, null, twice) == twice && dup3(fs, twice, null, 0) == null);
     EXPECT(close(fs, null) == 0 && write(fs, twice, "x", 1) == 1 && close(fs, twice) == 0);
+    int ends[2];
+    EXPECT(pipe(fs, ends) == 0 && write(fs, ends[1], "x", 1) == 1 && read(fs, ends[0], line, 1) == 1 && line[0] == 'x');
+    EXPECT(close(fs, ends[0]) == 0 && close(fs, ends[1]) == 0 && pipe2(fs, ends, 1).error() == EINVAL && pipe(fs, nullptr).error() == EFAULT);
+    auto counter = eventfd(fs, 1, 0);
+    EXPECT(counter >= 0 && close(fs, counter) == 0 && eventfd(fs, 0, 2).error() == EINVAL);
     EXPECT(dup(fs, -1).error() == EBADF && dup2(fs, -1, 1).error() == EBADF && dup3(fs, 1, 1, 0).error() == EINVAL);
 }
 

@@ -8,6 +8,7 @@
 
 #include <gpufs/file.h>
 #include <gpufs/host.h>
+#include <gpufs/pipe.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
@@ -180,6 +181,11 @@ void kernel(gpufs_session *tables, void *argument) {
     auto once = open(fs, "vectors", O_RDONLY, 0), twice = dup(fs, once);
     CHECK(twice >= 0 && dup2(fs, once, twice) == twice && dup3(fs, once, twice, 0) == twice);
     CHECK(close(fs, once) == 0 && close(fs, twice) == 0 && dup(fs, once).error() == EBADF);
+    int ends[2];
+    CHECK(pipe(fs, ends) == 0 && write(fs, ends[1], "abc", 3) == 3 && read(fs, ends[0], text, 3) == 3);
+    CHECK(close(fs, ends[0]) == 0 && close(fs, ends[1]) == 0 && pipe2(fs, ends, 1).error() == EINVAL);
+    auto counter = eventfd(fs, 1, 0);
+    CHECK(counter >= 0 && close(fs, counter) == 0 && eventfd(fs, 0, 2).error() == EINVAL);
     CHECK(tmpnam(fs, unused) == unused && access(unused, F_OK) != 0);
     char memory[8], *grown = nullptr;
     size_t grown_bytes = 0;

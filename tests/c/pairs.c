@@ -11,6 +11,7 @@
 #include <gpufs/file.h>
 #include <gpufs/host.h>
 #include <gpufs/service.h>
+#include <gpufs/pipe.h>
 #include <gpufs/socket.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
@@ -222,6 +223,9 @@ static int write_and_sync(struct mine *m) {
     CALL(getsockname, gpufs_getsockname(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK) \
     CALL(getpeername, gpufs_getpeername(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK) \
     CALL(poll, gpufs_poll(m->fs, NULL, 0, 0) == 0)                                                    \
+    CALL(pipe, gpufs_pipe(m->fs, ends) == 0 && gpufs_close(m->fs, ends[0]) == 0 && gpufs_close(m->fs, ends[1]) == 0)\
+    CALL(pipe2, gpufs_pipe2(m->fs, ends, 1) == -1 && errno == EINVAL)                                 \
+    CALL(eventfd, gpufs_close(m->fs, gpufs_eventfd(m->fs, 7, 0)) == 0)                                \
     CALL(openat, gpufs_close(m->fs, gpufs_openat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_O_RDWR, 0)) == 0)\
     CALL(creat, gpufs_close(m->fs, gpufs_creat(m->fs, m->other, 0600)) == 0)                          \
     CALL(fallocate, gpufs_fallocate(m->fs, m->descriptor, 0, 0, 100) == 0)                            \
@@ -298,11 +302,13 @@ static int write_and_sync(struct mine *m) {
 #define FUNCTION(name, right)                \
     static int call_##name(struct mine *m) { \
         char text[32];                       \
+        int ends[2];                         \
         struct gpufs_stat st;                \
         struct gpufs_statx stx;              \
         gpufs_dirent entry;                  \
         gpufs_timespec moment = {0, 1};      \
         (void)text, (void)st, (void)stx;     \
+        (void)ends;                          \
         (void)entry, (void)moment;           \
         (void)m;                             \
         return right;                        \
@@ -322,6 +328,7 @@ static int (*const functions[])(struct mine *) = {CALLS(POINTER)};
     case NUMBER_##name: return right;
 static int by_text(int number, struct mine *m) {
     char text[32];
+    int ends[2];
     struct gpufs_stat st;
     struct gpufs_statx stx;
     gpufs_dirent entry;

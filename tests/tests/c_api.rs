@@ -101,6 +101,7 @@ fn pairs_of_calls_leave_none_out() {
         "aio_socket",
         "file",
         "memory",
+        "pipe",
         "service",
         "socket",
         "stdio",
@@ -232,6 +233,14 @@ fn sockets_from_c() {
     match c_compilers().first() {
         Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/sockets.c"), true)),
         None => skip("sockets_from_c", "no C compiler"),
+    }
+}
+
+#[test]
+fn pipes_from_c() {
+    match c_compilers().first() {
+        Some(name) => drop(runs(name, "gnu11", &root().join("tests/c/pipes.c"), true)),
+        None => skip("pipes_from_c", "no C compiler"),
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::aio::{Link, Pending, wait_all};
 use gpufs_device::file::{
-    AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_RDWR, O_TRUNC, RWF_APPEND, STATX_BASIC_STATS, Stat,
+    AT_FDCWD, Descriptor, IoSlice, IoSliceMut, O_CREAT, O_NONBLOCK, O_RDWR, O_TRUNC, RWF_APPEND,
+    STATX_BASIC_STATS, Stat,
 };
 use gpufs_device::service::{Directory, Dirent, LOCK_SH, LockCommand, RecordLock, TimeSpec};
 use gpufs_device::socket::{AF_INET, AF_UNIX, POLLIN, PollFd, SOCK_STREAM, SocketAddress};
@@ -277,6 +278,14 @@ macro_rules! perform {
                 let mut all = [PollFd { fd: descriptor.0.cast_signed(), events: POLLIN, revents: 0 }];
                 fs.poll(&mut all, -1).map(|count| count as u64)
             }
+            Call::Pipe => fs.pipe().and_then(|[one, other]| fs.close(one).and(fs.close(other))).map(|()| 0),
+            Call::Pipe2 => {
+                fs.pipe2(O_NONBLOCK).and_then(|[one, other]| fs.close(one).and(fs.close(other))).map(|()| 1)
+            }
+            Call::Eventfd => fs.eventfd(7, 0).and_then(|counter| {
+                let came = fs.read(counter, &mut bytes);
+                fs.close(counter).and(came).map(|_| u64::from_ne_bytes(bytes))
+            }),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

@@ -16,6 +16,7 @@ const KERNEL: &CStr = cr#"
 #include <gpufs/dirent.h>
 #include <gpufs/service.h>
 #include <gpufs/socket.h>
+#include <gpufs/pipe.h>
 #include <gpufs/aio.h>
 
 extern "C" __global__ void work(gpufs_session *session, gpufs_file *log, int descriptor, char *memory) {

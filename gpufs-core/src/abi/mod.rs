@@ -7,6 +7,7 @@
 mod constants;
 pub(crate) mod errno;
 mod params;
+mod pipe;
 mod service;
 mod socket;
 mod sqe;

@@ -54,6 +54,8 @@ opcodes! {
     SERVICE_POLL = 0x1C, "`poll(2)`, which does not wait.";
     SERVICE_POLL_SET = 0x1D, "A descriptor that is ready when one of several is.";
     SERVICE_POLL_END = 0x1E, "Closes one of `SERVICE_POLL_SET`.";
+    SERVICE_PIPE = 0x20, "`pipe2(2)`: the end that is read.";
+    SERVICE_EVENTFD = 0x21, "`eventfd2(2)`.";
     SERVICE_ADD_STATUS_FLAGS = 0x30, "`fcntl(2)`: `F_SETFL` of what `F_GETFL` gives, and more.";
     SERVICE_MEMORY_FILE = 0x31, "`memfd_create(2)`, and `ftruncate(2)` of it.";
     SERVICE_RESIZE = 0x32, "`ftruncate(2)`, which io_uring has since Linux 6.9.";

@@ -34,6 +34,13 @@ pub(crate) fn claim(session: &SessionTables) -> Result<Descriptor, Errno> {
     Ok(Descriptor(claim.item(0)))
 }
 
+/// Two of them, or none. Any lane.
+pub(crate) fn claim_two(session: &SessionTables) -> Result<[Descriptor; 2], Errno> {
+    let first = claim(session)?;
+    let second = claim(session).inspect_err(|_| session.files_free.release(Claim::single(first.0)))?;
+    Ok([first, second])
+}
+
 /// Opens for each lane that has a request the file of its first descriptor in its second entry, which it has claimed: that entry. Where it fails
 /// the entry is free again; the error of a lane that has no request is handed back. Convergent; called by `lanes`.
 pub(crate) fn duplicate(

@@ -35,8 +35,8 @@ mod stat;
 mod transfer;
 mod vector;
 
-pub(crate) use dup::{claim, duplicate};
-pub(crate) use open::{close, enter, exchange, open, size};
+pub(crate) use dup::{claim, claim_two, duplicate};
+pub(crate) use open::{close, enter, entered, exchange, open, size};
 pub(crate) use paths::directory;
 pub(crate) use position::moved;
 pub(crate) use shared::seek_shared_file;

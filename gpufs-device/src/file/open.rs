@@ -332,6 +332,26 @@ pub(crate) fn enter(session: &SessionTables, index: Descriptor, number: u32, fla
     file.flags.publish(flags);
 }
 
+/// Enters what an operation made at the entry that was claimed for it; where it failed the entry is free again.
+pub(crate) fn entered(
+    session: &SessionTables,
+    index: Descriptor,
+    made: Result<u32, Errno>,
+    flags: u32,
+) -> Result<Descriptor, Errno> {
+    match made {
+        Ok(number) => {
+            session.journal.note_open(index.0, number);
+            enter(session, index, number, flags);
+            Ok(index)
+        }
+        Err(errno) => {
+            session.files_free.release(Claim::single(index.0));
+            Err(errno)
+        }
+    }
+}
+
 /// Exchanges what two entries have open, each of which one lane alone uses.
 pub(crate) fn exchange(session: &SessionTables, first: Descriptor, second: Descriptor) {
     let files = session.files();

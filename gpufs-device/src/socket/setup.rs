@@ -3,11 +3,11 @@
 use gpufs_core::abi::{SocketAddress, Sqe};
 use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables};
-use gpufs_core::{Call, Claim, Errno};
+use gpufs_core::{Call, Errno};
 
 use super::{SOCK_CLOEXEC, SOCK_NONBLOCK, entry_flags};
 use crate::Fs;
-use crate::file::{Descriptor, claim, enter};
+use crate::file::{Descriptor, claim, claim_two, entered};
 use crate::io::{serve, serve_staged};
 use crate::warp::Lanes;
 
@@ -43,13 +43,7 @@ impl Fs {
         let session = self.session();
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Socketpair);
-        let claimed = claim(session).and_then(|first| match claim(session) {
-            Ok(second) => Ok([first, second]),
-            Err(errno) => {
-                session.files_free.release(Claim::single(first.0));
-                Err(errno)
-            }
-        });
+        let claimed = claim_two(session);
         let entry = claimed.ok().map(|_| Sqe::socketpair(family.into(), kind & !SOCK_NONBLOCK, protocol));
         let first = Errno::check(serve(session, lanes, entry));
         let other = entry.and(first.ok()).map(|first| Sqe::other_end(first.cast_signed()));
@@ -223,26 +217,6 @@ impl Fs {
 pub(super) fn number_of(session: &SessionTables, socket: Descriptor) -> Result<i32, Errno> {
     let (file, flags) = session.file_and_flags(socket)?;
     if flags & OpenFile::SOCKET == 0 { Err(Errno::NOTSOCK) } else { Ok(file.descriptor.peek().cast_signed()) }
-}
-
-/// Enters what an operation made at the entry that was claimed for it; where it failed the entry is free again.
-fn entered(
-    session: &SessionTables,
-    index: Descriptor,
-    made: Result<u32, Errno>,
-    flags: u32,
-) -> Result<Descriptor, Errno> {
-    match made {
-        Ok(number) => {
-            session.journal.note_open(index.0, number);
-            enter(session, index, number, flags);
-            Ok(index)
-        }
-        Err(errno) => {
-            session.files_free.release(Claim::single(index.0));
-            Err(errno)
-        }
-    }
 }
 
 /// Whether `accept4` knows these flags.

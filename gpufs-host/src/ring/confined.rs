@@ -6,6 +6,7 @@
 
 mod directories;
 mod paths;
+mod pipes;
 mod sockets;
 
 use std::collections::HashMap;
@@ -20,9 +21,9 @@ use gpufs_core::abi::{
     IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_STATX,
     IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE_FIXED,
     IOSQE_FIXED_FILE, RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHMOD,
-    SERVICE_CLOCK, SERVICE_CLOSEDIR, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK, SERVICE_GETCWD,
-    SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE,
-    SERVICE_TRUNCATE, SERVICE_UTIMENS, Sqe,
+    SERVICE_CLOCK, SERVICE_CLOSEDIR, SERVICE_DUPLICATE, SERVICE_EVENTFD, SERVICE_FCHMOD, SERVICE_FLOCK,
+    SERVICE_GETCWD, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_OTHER_END, SERVICE_PIPE,
+    SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UTIMENS, Sqe,
 };
 use gpufs_core::service::key_of;
 
@@ -101,7 +102,7 @@ pub struct Confined {
     services: Vec<u64>,
     sockets: Sockets,
     /// The second of two descriptors, by the first, until it is asked for.
-    other_ends: Mutex<HashMap<RawFd, RawFd>>,
+    other_ends: Mutex<HashMap<RawFd, (RawFd, Kind)>>,
     outside: Option<Outside>,
     pub(crate) standard_streams: bool,
     /// What this Linux lacks.
@@ -249,6 +250,9 @@ impl Confined {
                 let number = unsafe { tables.services.perform(sqe) }?;
                 Ok(self.enter(number, Opened::of(Kind::Other)))
             }
+            SERVICE_PIPE => self.pipe(),
+            SERVICE_EVENTFD => self.eventfd(sqe),
+            SERVICE_OTHER_END => self.other_end(sqe.fd),
             SERVICE_CALL => self.call(sqe, tables),
             _ => Err(Errno::ACCES),
         };

@@ -67,8 +67,7 @@ impl Sandbox {
         self.services.push(name.into());
         self
     }
-    /// Also these sockets, and `poll(2)` of what kernels have open. Otherwise kernels make none, and a socket that the host registered is read and
-    /// written alone.
+    /// Also these sockets. Otherwise kernels make none, and a socket that the host registered is read, written and polled alone.
     pub fn sockets(mut self, sockets: Sockets) -> Self {
         self.sockets = sockets;
         self

@@ -89,6 +89,8 @@
 #undef dup
 #undef dup2
 #undef dup3
+#undef pipe
+#undef pipe2
 #undef isatty
 #undef mkstemp
 #undef mkstemp64

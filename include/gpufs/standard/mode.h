@@ -32,6 +32,7 @@
 #include <gpufs/dirent.h>
 #include <gpufs/file.h>
 #include <gpufs/memory.h>
+#include <gpufs/pipe.h>
 #include <gpufs/service.h>
 #include <gpufs/stdio.h>
 #include <gpufs/stat.h>

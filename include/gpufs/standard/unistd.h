@@ -41,6 +41,11 @@ GPUFS_STANDARD_(int, dup2, (int descriptor, int other), (descriptor, other),
 GPUFS_STANDARD_(int, dup3, (int descriptor, int other, int flags), (descriptor, other, flags),
                 return gpufs_value_(gpufs_dup3(gpufs_used_(), descriptor, other, flags));)
 #endif
+GPUFS_STANDARD_(int, pipe, (int ends[2]), (ends), return gpufs_value_(gpufs_pipe(gpufs_used_(), ends));)
+#if defined(GPUFS_WITH_GNU_)
+GPUFS_STANDARD_(int, pipe2, (int ends[2], int flags), (ends, flags),
+                return gpufs_value_(gpufs_pipe2(gpufs_used_(), ends, flags));)
+#endif
 GPUFS_STANDARD_(ssize_t, read, (int descriptor, void *into, size_t bytes), (descriptor, into, bytes),
                 return (ssize_t)gpufs_value_(gpufs_read(gpufs_used_(), descriptor, into, bytes));)
 GPUFS_STANDARD_(ssize_t, write, (int descriptor, const void *from, size_t bytes), (descriptor, from, bytes),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 int plain(int number);
@@ -70,6 +71,23 @@ int plain(int number) {
             return __LINE__;
         }
         if (close_all(descriptor, copy, other) != 0 || fcntl(copy, F_GETFD) != -1 || errno != EBADF) {
+            return __LINE__;
+        }
+    }
+    {
+        int ends[2], counter = eventfd(3, EFD_CLOEXEC), after;
+        eventfd_t count = 0;
+        if (counter < 3 || eventfd_write(counter, 4) != 0 || eventfd_read(counter, &count) != 0 || count != 7) {
+            return __LINE__;
+        }
+        if (pipe(ends) != 0 || write(ends[1], "x", 1) != 1 || read(ends[0], line, 2) != 1 || line[0] != 'x') {
+            return __LINE__;
+        }
+        if (eventfd(0, 2) != -1 || errno != EINVAL) {
+            return __LINE__;
+        }
+        after = close_all(ends[0], ends[1], counter);
+        if (after != 0 || eventfd_write(counter, 1) != -1 || errno != EBADF) {
             return __LINE__;
         }
     }

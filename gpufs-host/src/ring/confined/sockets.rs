@@ -70,7 +70,7 @@ const POLL_BYTES: u64 = size_of::<PollFd>() as u64;
 /// Whether an operation is one of those below.
 pub(super) const fn is_of_sockets(opcode: u8) -> bool {
     matches!(opcode, IORING_OP_SEND | IORING_OP_RECV | IORING_OP_SENDMSG | IORING_OP_RECVMSG)
-        || (opcode >= SERVICE_SOCKET && opcode <= SERVICE_POLL_END)
+        || (opcode >= SERVICE_SOCKET && opcode <= SERVICE_POLL_END && opcode != SERVICE_OTHER_END)
 }
 
 impl Confined {
@@ -79,17 +79,15 @@ impl Confined {
     /// # Safety
     /// As for [`perform`](super::super::operation::perform).
     pub(super) unsafe fn on_sockets(&self, sqe: &Sqe, tables: &Tables) -> Result<i32, Errno> {
-        if self.sockets.is_empty() || u32::from(sqe.flags) & IOSQE_FIXED_FILE != 0 {
+        // What is polled are descriptors that entries may name, pipes among them.
+        let polls = matches!(sqe.opcode, SERVICE_POLL | SERVICE_POLL_SET | SERVICE_POLL_END);
+        if (self.sockets.is_empty() && !polls) || u32::from(sqe.flags) & IOSQE_FIXED_FILE != 0 {
             return Err(Errno::ACCES);
         }
         let memory = Memory::of(tables);
         match sqe.opcode {
             SERVICE_SOCKET => self.make(sqe),
             SERVICE_SOCKETPAIR => self.pair(sqe),
-            SERVICE_OTHER_END => {
-                let second = lock(&self.other_ends).remove(&sqe.fd).ok_or(Errno::BADF)?;
-                Ok(self.enter(second, Opened::of(Kind::Pair)))
-            }
             SERVICE_POLL | SERVICE_POLL_SET => self.poll(sqe, memory),
             SERVICE_POLL_END => self.end_poll(sqe.fd),
             IORING_OP_SEND | IORING_OP_RECV => {
@@ -175,11 +173,7 @@ impl Confined {
         // SAFETY:
         // - the kernel writes two descriptors, which are alive
         unsafe { sys::call(libc::SYS_socketpair, arguments) }?;
-        if let Some(left) = lock(&self.other_ends).insert(ends[0], ends[1]) {
-            // Of a pair whose first end was closed before the second was asked for.
-            drop(held(left));
-        }
-        Ok(self.enter(ends[0], Opened::of(Kind::Pair)))
+        Ok(self.enter_two(ends, Kind::Pair))
     }
 
     /// The socket that an entry names, and a copy of the address, which is one that is allowed.

@@ -2,10 +2,11 @@
 //! system calls. None waits for another party ([R-SERVE-3]): what would have to wait says `EAGAIN`.
 //!
 //! In this file: what is one system call. Elsewhere: directories (`directory.rs`), processes of `popen` (`processes.rs`), functions of the program
-//! (`functions.rs`), sockets (`sockets.rs`).
+//! (`functions.rs`), sockets (`sockets.rs`), pipes (`pipes.rs`).
 
 pub(super) mod directory;
 mod functions;
+pub(super) mod pipes;
 mod processes;
 mod sockets;
 
@@ -15,10 +16,10 @@ use std::os::unix::ffi::OsStrExt;
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     RecordLock, SERVICE_ACCESS, SERVICE_ADD_STATUS_FLAGS, SERVICE_CALL, SERVICE_CHDIR, SERVICE_CHILD,
-    SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_CLOSEDIR, SERVICE_DUPLICATE, SERVICE_FCHMOD, SERVICE_FLOCK,
-    SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR, SERVICE_POPEN,
-    SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE, SERVICE_UMASK, SERVICE_UTIMENS,
-    SERVICE_WAIT, Sqe,
+    SERVICE_CHMOD, SERVICE_CLOCK, SERVICE_CLOSEDIR, SERVICE_DUPLICATE, SERVICE_EVENTFD, SERVICE_FCHMOD,
+    SERVICE_FLOCK, SERVICE_GETCWD, SERVICE_GETENV, SERVICE_LOCK, SERVICE_MEMORY_FILE, SERVICE_OPENDIR,
+    SERVICE_PIPE, SERVICE_POPEN, SERVICE_READDIR, SERVICE_READLINK, SERVICE_RESIZE, SERVICE_TRUNCATE,
+    SERVICE_UMASK, SERVICE_UTIMENS, SERVICE_WAIT, Sqe,
 };
 
 use super::sys::{self, signed};
@@ -50,6 +51,8 @@ impl Services {
                 let command = unsafe { string(sqe.addr) };
                 self.processes.start(command, sqe.len != 0)
             }
+            SERVICE_PIPE => pipes::pipe().map(|ends| self.sockets.keep_other(ends)),
+            SERVICE_EVENTFD => pipes::eventfd(sqe),
             SERVICE_MEMORY_FILE => memory_file(sqe.off, sqe.len != 0),
             SERVICE_CHILD => self.processes.detach(sqe.fd),
             SERVICE_WAIT => self.processes.status(sqe.len),
@@ -83,7 +86,7 @@ impl Services {
             let _ = self.processes.detach(result);
             super::tasks::close_unseen(result);
         }
-        if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE | SERVICE_OPENDIR) {
+        if matches!(sqe.opcode, SERVICE_MEMORY_FILE | SERVICE_DUPLICATE | SERVICE_OPENDIR | SERVICE_EVENTFD) {
             super::tasks::close_unseen(result);
         }
         self.sockets.unseen(sqe, result);

@@ -1,14 +1,14 @@
 //! Sockets: the services that set them up, and what the mode `threads` does for the operations of io_uring that move bytes and accept.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::Mutex;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     IORING_ACCEPT_DONTWAIT, IORING_OP_ACCEPT, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_SEND,
     IORING_OP_SENDMSG, PollFd, SERVICE_ACCEPT, SERVICE_BIND, SERVICE_CONNECT, SERVICE_GETPEERNAME,
-    SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END, SERVICE_POLL,
+    SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END, SERVICE_PIPE, SERVICE_POLL,
     SERVICE_POLL_END, SERVICE_POLL_SET, SERVICE_SETSOCKOPT, SERVICE_SHUTDOWN, SERVICE_SOCKET,
     SERVICE_SOCKETPAIR, Sqe,
 };
@@ -67,7 +67,7 @@ impl Sockets {
     /// Takes back what an entry gave whose result nobody will see.
     pub(super) fn unseen(&self, sqe: &Sqe, result: i32) {
         match sqe.opcode {
-            SERVICE_SOCKETPAIR => {
+            SERVICE_SOCKETPAIR | SERVICE_PIPE => {
                 let _ = self.other_end(result).map(super::super::tasks::close_unseen);
                 super::super::tasks::close_unseen(result);
             }
@@ -87,15 +87,21 @@ impl Sockets {
         // SAFETY:
         // - the kernel writes two descriptors, which are alive
         unsafe { sys::call(libc::SYS_socketpair, arguments) }?;
-        // SAFETY:
-        // - the kernel has just made this descriptor, and nothing else owns it
-        let second = unsafe { OwnedFd::from_raw_fd(ends[1]) };
-        lock(&self.others).insert(ends[0], second);
-        Ok(ends[0])
+        Ok(self.keep_other(ends.map(|end| {
+            // SAFETY:
+            // - the kernel has just made this descriptor, and nothing else owns it
+            unsafe { OwnedFd::from_raw_fd(end) }
+        })))
+    }
+
+    /// Keeps the second of two descriptors until it is asked for: the first.
+    pub(super) fn keep_other(&self, [first, second]: [OwnedFd; 2]) -> i32 {
+        let first = first.into_raw_fd();
+        lock(&self.others).insert(first, second);
+        first
     }
 
     fn other_end(&self, first: RawFd) -> Result<i32, Errno> {
-        use std::os::fd::IntoRawFd as _;
         lock(&self.others).remove(&first).map(OwnedFd::into_raw_fd).ok_or(Errno::BADF)
     }
 

@@ -1,0 +1,240 @@
+//! Pipes and counters in kernels, in each mode and warp width: what arrives, who waits, how waits end, wrong use; and in a sandbox.
+
+use std::time::Duration;
+
+use gpufs_device::file::{Descriptor, O_CLOEXEC, O_NONBLOCK, Whence};
+use gpufs_device::pipe::{EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE};
+use gpufs_device::socket::{POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd};
+use gpufs_device::{Errno, Fs, fprintf};
+use gpufs_host::{CpuOptions, Sandbox, Session};
+use gpufs_tests::{MODES, each, once, skip, small};
+
+const WIDTHS: [u32; 2] = [1, 32];
+
+/// Calls `body` with a session in each mode, of warps of each width, without a sandbox and in one that allows nothing.
+fn everywhere(name: &str, mut body: impl FnMut(&mut Session)) {
+    for mode in MODES {
+        for width in WIDTHS {
+            for confined in [false, true] {
+                let options = CpuOptions { width, ..CpuOptions::default() };
+                let mut builder = small().mode(mode).wait_limit(Duration::from_secs(60));
+                if confined {
+                    builder = builder.sandbox(Sandbox::new());
+                }
+                match builder.cpu_with(options) {
+                    Ok(mut session) => body(&mut session),
+                    Err(refused) => skip(&format!("{name}: {mode}, {width}, {confined}"), refused),
+                }
+            }
+        }
+    }
+}
+
+fn events(fs: Fs, descriptor: Descriptor) -> i16 {
+    let mut all = [PollFd { fd: descriptor.0.cast_signed(), events: POLLIN | POLLOUT, revents: 0 }];
+    fs.poll(&mut all, 0).unwrap();
+    all[0].revents
+}
+
+fn text(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|at| ((at * 7 + seed * 13) % 251) as u8).collect()
+}
+
+/// More than a pipe holds: the writers wait for the readers, who are lanes of the same warp.
+#[test]
+fn lanes_of_one_warp_write_and_read_a_pipe() {
+    everywhere("lanes_of_one_warp_write_and_read_a_pipe", |session| {
+        let pipes: Vec<[Descriptor; 2]> = each(session, 4, |fs, _| fs.pipe().unwrap());
+        each(session, 8, |fs, lane| {
+            let ([from, to], seed) = (pipes[lane as usize / 2], lane as usize / 2);
+            let wanted = text(200_000 + seed, seed);
+            if lane % 2 == 0 {
+                for part in wanted.chunks(70_001) {
+                    assert_eq!(fs.write(to, part), Ok(part.len()));
+                }
+                fs.close(to).unwrap();
+            } else {
+                let (mut came, mut bytes) = (Vec::new(), vec![0; 9_000]);
+                while let count @ 1.. = fs.read(from, &mut bytes).unwrap() {
+                    came.extend_from_slice(&bytes[..count]);
+                }
+                assert!(came == wanted, "{lane}");
+                fs.close(from).unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn streams_work_on_a_pipe() {
+    everywhere("streams_work_on_a_pipe", |session| {
+        once(session, |fs| {
+            let [from, to] = fs.pipe().unwrap();
+            let (reader, writer) = (fs.fdopen(from, c"r").unwrap(), fs.fdopen(to, c"w").unwrap());
+            assert_eq!(fprintf!(writer, c"%d lines\nand more\n", 2), Ok(17));
+            writer.fflush().unwrap();
+            let mut line = [0; 32];
+            assert_eq!(reader.fgets(&mut line).unwrap(), Some(c"2 lines\n"));
+            writer.fclose().unwrap();
+            assert_eq!(reader.fgets(&mut line).unwrap(), Some(c"and more\n"));
+            assert_eq!(reader.fgets(&mut line).unwrap(), None);
+            reader.fclose().unwrap();
+        });
+    });
+}
+
+#[test]
+fn ends_of_a_pipe_are_what_they_are() {
+    everywhere("ends_of_a_pipe_are_what_they_are", |session| {
+        once(session, |fs| {
+            let mut bytes = [0; 8];
+            let [from, to] = fs.pipe2(O_NONBLOCK | O_CLOEXEC).unwrap();
+            assert_eq!((events(fs, from), events(fs, to)), (0, POLLOUT));
+            assert_eq!(fs.read(from, &mut bytes), Err(Errno::AGAIN));
+            assert_eq!(fs.write(from, b"x"), Err(Errno::BADF));
+            assert_eq!(fs.read(to, &mut bytes), Err(Errno::BADF));
+            assert_eq!(fs.lseek(from, 0, Whence::Current), Err(Errno::SPIPE));
+            assert_eq!(fs.pread(from, &mut bytes, 0), Err(Errno::SPIPE));
+            // Fills it: what was taken is counted, and then nothing is.
+            let taken = fs.write(to, &vec![7; 1 << 20]).unwrap();
+            assert!((4096..1 << 20).contains(&taken), "{taken}");
+            assert_eq!(fs.write(to, b"x"), Err(Errno::AGAIN));
+            assert_eq!((events(fs, from), events(fs, to)), (POLLIN, 0));
+            let (mut left, mut all) = (taken, vec![0; 1 << 20]);
+            while left > 0 {
+                left -= fs.read(from, &mut all).unwrap();
+            }
+            assert_eq!(fs.write(to, b"last"), Ok(4));
+            fs.close(to).unwrap();
+            assert_eq!(events(fs, from), POLLIN | POLLHUP);
+            assert_eq!((fs.read(from, &mut bytes), &bytes[..4]), (Ok(4), &b"last"[..]));
+            assert_eq!(fs.read(from, &mut bytes), Ok(0));
+            fs.close(from).unwrap();
+            assert_eq!(fs.close(from), Err(Errno::BADF));
+            // Nobody reads, and no signal comes.
+            let [from, to] = fs.pipe().unwrap();
+            fs.close(from).unwrap();
+            assert_eq!(fs.write(to, b"x"), Err(Errno::PIPE));
+            assert_eq!(events(fs, to), POLLOUT | POLLERR);
+            fs.close(to).unwrap();
+            // Packets, notifications, and what is no flag.
+            for flags in [0o40_000, 0o200, O_NONBLOCK | 1] {
+                assert_eq!(fs.pipe2(flags), Err(Errno::INVAL), "{flags:o}");
+            }
+        });
+    });
+}
+
+#[test]
+fn a_full_table_has_no_room_for_a_pipe() {
+    everywhere("a_full_table_has_no_room_for_a_pipe", |session| {
+        let counts = [(); 2].map(|()| {
+            once(session, |fs| {
+                let mut made = Vec::new();
+                let full = loop {
+                    match fs.pipe() {
+                        Ok(ends) => made.extend(ends),
+                        Err(errno) => break errno,
+                    }
+                };
+                assert_eq!(full, Errno::MFILE);
+                // One entry may be left, and is not lost.
+                while let Ok(one) = fs.eventfd(0, 0) {
+                    made.push(one);
+                }
+                assert_eq!(fs.eventfd(0, 0), Err(Errno::MFILE));
+                let count = made.len();
+                made.into_iter().for_each(|one| fs.close(one).unwrap());
+                count
+            })
+        });
+        assert!(counts[0] > 50 && counts[0] == counts[1], "{counts:?}");
+    });
+}
+
+/// Each lane waits for the one before it.
+#[test]
+fn lanes_wake_each_other_by_counters() {
+    everywhere("lanes_wake_each_other_by_counters", |session| {
+        let counters: Vec<Descriptor> = each(session, 8, |fs, _| fs.eventfd(0, EFD_CLOEXEC).unwrap());
+        let seen = each(session, 8, |fs, lane| {
+            let (own, next) = (counters[lane as usize], counters[(lane as usize + 1) % 8]);
+            let mut bytes = [0; 8];
+            if lane > 0 {
+                assert_eq!(fs.read(own, &mut bytes), Ok(8));
+            }
+            let count = u64::from_ne_bytes(bytes) + lane + 1;
+            assert_eq!(fs.write(next, &count.to_ne_bytes()), Ok(8));
+            count
+        });
+        let mut sum = 0;
+        for (lane, seen) in seen.into_iter().enumerate() {
+            sum += lane as u64 + 1;
+            assert_eq!(seen, sum);
+        }
+    });
+}
+
+#[test]
+fn counters_count() {
+    everywhere("counters_count", |session| {
+        once(session, |fs| {
+            let read = |counter| {
+                let mut bytes = [0; 16];
+                fs.read(counter, &mut bytes).map(|count| {
+                    assert_eq!(count, 8);
+                    u64::from_ne_bytes(bytes[..8].try_into().unwrap())
+                })
+            };
+            let add = |counter, count: u64| fs.write(counter, &count.to_ne_bytes());
+            let counter = fs.eventfd(3, EFD_NONBLOCK).unwrap();
+            assert_eq!(add(counter, 4), Ok(8));
+            assert_eq!(events(fs, counter), POLLIN | POLLOUT);
+            assert_eq!(read(counter), Ok(7));
+            assert_eq!(events(fs, counter), POLLOUT);
+            assert_eq!(read(counter), Err(Errno::AGAIN));
+            // The most that it holds, and then it would wait.
+            assert_eq!(add(counter, u64::MAX - 1), Ok(8));
+            assert_eq!(events(fs, counter), POLLIN);
+            assert_eq!(add(counter, 1), Err(Errno::AGAIN));
+            assert_eq!(add(counter, u64::MAX), Err(Errno::INVAL));
+            assert_eq!(fs.read(counter, &mut [0; 7]), Err(Errno::INVAL));
+            assert_eq!(fs.write(counter, &[0; 7]), Err(Errno::INVAL));
+            assert_eq!(fs.lseek(counter, 0, Whence::Set), Err(Errno::SPIPE));
+            let same = fs.dup(counter).unwrap();
+            fs.close(counter).unwrap();
+            assert_eq!(read(same), Ok(u64::MAX - 1));
+            fs.close(same).unwrap();
+            let semaphore = fs.eventfd(u32::MAX, EFD_SEMAPHORE).unwrap();
+            assert_eq!((read(semaphore), read(semaphore)), (Ok(1), Ok(1)));
+            fs.close(semaphore).unwrap();
+            for flags in [2, 0o40_000, EFD_SEMAPHORE | 0o100] {
+                assert_eq!(fs.eventfd(0, flags), Err(Errno::INVAL), "{flags:o}");
+            }
+        });
+    });
+}
+
+/// Who waits for what nobody gives is free again when the session says so.
+#[test]
+fn waits_end_at_the_sessions_limit() {
+    for mode in MODES {
+        let mut session = match small().mode(mode).wait_limit(Duration::from_millis(100)).cpu() {
+            Ok(session) => session,
+            Err(refused) => {
+                skip(&format!("waits_end_at_the_sessions_limit: {mode}"), refused);
+                continue;
+            }
+        };
+        once(&mut session, |fs| {
+            let ([from, to], counter) = (fs.pipe().unwrap(), fs.eventfd(0, 0).unwrap());
+            assert_eq!(fs.read(from, &mut [0; 8]), Err(Errno::TIMEDOUT));
+            assert_eq!(fs.read(counter, &mut [0; 8]), Err(Errno::TIMEDOUT));
+            assert_eq!(fs.write(to, b"x"), Ok(1));
+            assert_eq!(fs.read(from, &mut [0; 8]), Ok(1));
+            for open in [from, to, counter] {
+                fs.close(open).unwrap();
+            }
+        });
+    }
+}
