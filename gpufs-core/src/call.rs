@@ -142,6 +142,8 @@ calls! {
     Pipe "pipe",
     Pipe2 "pipe2",
     Eventfd "eventfd",
+    Splice "splice",
+    Tee "tee",
     Fopen "fopen",
     FopenShared "fopen_shared",
     Fdopen "fdopen",

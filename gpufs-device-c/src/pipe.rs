@@ -6,7 +6,7 @@ use gpufs_core::session::SessionTables;
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Call, Errno, Fs};
 
-use crate::arguments::{counted_with, done, result, session};
+use crate::arguments::{count, counted_with, descriptor, done, result, session};
 
 /// What makes two descriptors, to `into`.
 ///
@@ -71,4 +71,48 @@ pub unsafe extern "C-unwind" fn gpufs_raw_eventfd(
     // - by this function's contract
     let fs = unsafe { session(tables) };
     result(fs.and_then(|fs| fs.eventfd(initial, flags.cast_unsigned()).map(|made| made.0)))
+}
+
+/// `splice(2)`: bytes moved. An offset that is not null moves by them.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; each offset is null or a number that nothing else uses, the other offset neither.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_splice(
+    tables: *const SessionTables,
+    from: c_int,
+    from_offset: *mut i64,
+    to: c_int,
+    to_offset: *mut i64,
+    bytes: usize,
+    flags: c_uint,
+) -> i64 {
+    // SAFETY:
+    // - by this function's contract
+    let from_offset = unsafe { from_offset.cast::<u64>().as_mut() };
+    // SAFETY:
+    // - by this function's contract
+    let to_offset = unsafe { to_offset.cast::<u64>().as_mut() };
+    // SAFETY:
+    // - by this function's contract
+    let fs = unsafe { session(tables) };
+    count(fs.and_then(|fs| fs.splice(descriptor(from), from_offset, descriptor(to), to_offset, bytes, flags)))
+}
+
+/// `tee(2)`: bytes copied.
+///
+/// # Safety
+/// `tables` is null or a session's on this device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_tee(
+    tables: *const SessionTables,
+    from: c_int,
+    to: c_int,
+    bytes: usize,
+    flags: c_uint,
+) -> i64 {
+    // SAFETY:
+    // - by this function's contract
+    let fs = unsafe { session(tables) };
+    count(fs.and_then(|fs| fs.tee(descriptor(from), descriptor(to), bytes, flags)))
 }

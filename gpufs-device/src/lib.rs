@@ -47,7 +47,7 @@
 //! | [`trace`](mod@trace) | events of kernels in a file that Perfetto opens | 1, 2, 9 |
 //! | [`service`](mod@service) | what io_uring has no operation for: `readlink` … | 1, 2, 9 |
 //! | [`socket`] | sockets: `socket`, `accept`, `send` …, and `poll` | 1, 2, 9 |
-//! | [`pipe`] | pipes and counters: `pipe`, `eventfd` | 1, 2, 9 |
+//! | [`pipe`] | pipes and counters: `pipe`, `eventfd`, `splice` … | 1, 2, 9 |
 //! | [`format`](mod@format) | the conversions of `printf` | 1 |
 //! | `embedded` | with the feature `embedded-io`: streams and descriptors as readers and writers of that crate | 9 |
 //! | [`kernel`](mod@kernel) | declaring a kernel, and what host and kernel hand each other | – |

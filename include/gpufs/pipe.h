@@ -1,4 +1,4 @@
-/* Pipes, and counters that are descriptors. For CUDA and HIP kernels and for CPU lanes.
+/* Pipes, and counters that are descriptors; splice(2) and tee(2), which pass bytes on. For CUDA and HIP kernels and for CPU lanes.
  *
  * What is made is a descriptor of the session, valid in every kernel: gpufs_read, gpufs_write, gpufs_poll, gpufs_dup,
  * gpufs_close and gpufs_fdopen take it. Each thread calls for itself; a thread that waits for another waits by itself.
@@ -15,6 +15,10 @@
 #define GPUFS_EFD_SEMAPHORE 01
 #define GPUFS_EFD_NONBLOCK 04000
 #define GPUFS_EFD_CLOEXEC 02000000
+/* Of gpufs_splice and gpufs_tee: a hint; fails with EAGAIN rather than wait for a pipe; more comes soon. */
+#define GPUFS_SPLICE_F_MOVE 1
+#define GPUFS_SPLICE_F_NONBLOCK 2
+#define GPUFS_SPLICE_F_MORE 4
 
 /* A pipe (pipe(2)): the end that is read to `into[0]`, the end that is written to `into[1]`. 0, or -1: EMFILE ... */
 GPUFS_INLINE GPUFS_RESULT(int)
@@ -32,6 +36,20 @@ GPUFS_INLINE GPUFS_RESULT(int)
 gpufs_eventfd(gpufs_session *session, unsigned initial, int flags) {
     return gpufs_int_(gpufs_raw_eventfd(session, initial, flags));
 }
+/* Moves up to `bytes` bytes between two descriptors, one of them a pipe's at least (splice(2)). With an offset that is
+ * not null a file is read or written there, and the offset moves; else at its position. Bytes, 0 at the end, or -1:
+ * EINVAL for another flag, without a pipe, for a socket or a terminal; ESPIPE for an offset of a pipe; EAGAIN ... */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_splice(gpufs_session *session, int from, int64_t *from_offset, int to, int64_t *to_offset, size_t bytes,
+             unsigned flags) {
+    return gpufs_int64_(gpufs_raw_splice(session, from, from_offset, to, to_offset, bytes, flags));
+}
+/* Copies up to `bytes` bytes of what is in a pipe into another, and leaves them there (tee(2)). Bytes, 0 at the end, or
+ * -1: EINVAL for another flag, without two pipes; EAGAIN ... */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_tee(gpufs_session *session, int from, int to, size_t bytes, unsigned flags) {
+    return gpufs_int64_(gpufs_raw_tee(session, from, to, bytes, flags));
+}
 
 #ifdef __cplusplus
 
@@ -44,6 +62,13 @@ GPUFS_BOTH inline Result<int> pipe2(Session session, int *into, int flags) {
 }
 GPUFS_BOTH inline Result<int> eventfd(Session session, unsigned initial, int flags) {
     return gpufs_eventfd(session, initial, flags);
+}
+GPUFS_BOTH inline Result<int64_t> splice(Session session, int from, int64_t *from_offset, int to, int64_t *to_offset,
+                                         size_t bytes, unsigned flags) {
+    return gpufs_splice(session, from, from_offset, to, to_offset, bytes, flags);
+}
+GPUFS_BOTH inline Result<int64_t> tee(Session session, int from, int to, size_t bytes, unsigned flags) {
+    return gpufs_tee(session, from, to, bytes, flags);
 }
 
 } /* namespace gpufs */

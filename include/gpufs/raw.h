@@ -175,6 +175,9 @@ GPUFS_BOTH int64_t gpufs_raw_poll(gpufs_session *session, struct gpufs_pollfd *a
 GPUFS_BOTH int64_t gpufs_raw_pipe(gpufs_session *session, int *into);
 GPUFS_BOTH int64_t gpufs_raw_pipe2(gpufs_session *session, int *into, int flags);
 GPUFS_BOTH int64_t gpufs_raw_eventfd(gpufs_session *session, unsigned initial, int flags);
+GPUFS_BOTH int64_t gpufs_raw_splice(gpufs_session *session, int from, int64_t *from_offset, int to, int64_t *to_offset,
+                                    size_t bytes, unsigned flags);
+GPUFS_BOTH int64_t gpufs_raw_tee(gpufs_session *session, int from, int to, size_t bytes, unsigned flags);
 
 /* <gpufs/dirent.h>: directories. */
 

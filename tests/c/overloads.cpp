@@ -183,6 +183,7 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(close(fs, once) == 0 && close(fs, twice) == 0 && dup(fs, once).error() == EBADF);
     int ends[2];
     CHECK(pipe(fs, ends) == 0 && write(fs, ends[1], "abc", 3) == 3 && read(fs, ends[0], text, 3) == 3);
+    CHECK(splice(fs, ends[0], nullptr, ends[1], nullptr, 1, 0).error() == EINVAL && tee(fs, ends[0], ends[1], 1, 0).error() == EINVAL);
     CHECK(close(fs, ends[0]) == 0 && close(fs, ends[1]) == 0 && pipe2(fs, ends, 1).error() == EINVAL);
     auto counter = eventfd(fs, 1, 0);
     CHECK(counter >= 0 && close(fs, counter) == 0 && eventfd(fs, 0, 2).error() == EINVAL);

@@ -226,6 +226,9 @@ static int write_and_sync(struct mine *m) {
     CALL(pipe, gpufs_pipe(m->fs, ends) == 0 && gpufs_close(m->fs, ends[0]) == 0 && gpufs_close(m->fs, ends[1]) == 0)\
     CALL(pipe2, gpufs_pipe2(m->fs, ends, 1) == -1 && errno == EINVAL)                                 \
     CALL(eventfd, gpufs_close(m->fs, gpufs_eventfd(m->fs, 7, 0)) == 0)                                \
+    /* A file is no pipe. */                                                                          \
+    CALL(splice, gpufs_splice(m->fs, m->descriptor, NULL, m->descriptor, NULL, 5, 0) == -1 && errno == EINVAL) \
+    CALL(tee, gpufs_tee(m->fs, m->descriptor, m->descriptor, 5, 0) == -1 && errno == EINVAL)          \
     CALL(openat, gpufs_close(m->fs, gpufs_openat(m->fs, GPUFS_AT_FDCWD, m->path, GPUFS_O_RDWR, 0)) == 0)\
     CALL(creat, gpufs_close(m->fs, gpufs_creat(m->fs, m->other, 0600)) == 0)                          \
     CALL(fallocate, gpufs_fallocate(m->fs, m->descriptor, 0, 0, 100) == 0)                            \

@@ -1,4 +1,5 @@
 /* Pipes and counters from C on CPU lanes: two lanes of a warp talk through each, then each wrong use. */
+#define _GNU_SOURCE
 #include "check.h"
 
 #include <errno.h>
@@ -16,6 +17,10 @@
 GPUFS_STATIC_ASSERT_(GPUFS_EFD_SEMAPHORE == EFD_SEMAPHORE, "EFD_SEMAPHORE is Linux's");
 GPUFS_STATIC_ASSERT_(GPUFS_EFD_NONBLOCK == EFD_NONBLOCK, "EFD_NONBLOCK is Linux's");
 GPUFS_STATIC_ASSERT_(GPUFS_EFD_CLOEXEC == EFD_CLOEXEC, "EFD_CLOEXEC is Linux's");
+
+GPUFS_STATIC_ASSERT_(GPUFS_SPLICE_F_MOVE == SPLICE_F_MOVE, "SPLICE_F_MOVE is Linux's");
+GPUFS_STATIC_ASSERT_(GPUFS_SPLICE_F_NONBLOCK == SPLICE_F_NONBLOCK, "SPLICE_F_NONBLOCK is Linux's");
+GPUFS_STATIC_ASSERT_(GPUFS_SPLICE_F_MORE == SPLICE_F_MORE, "SPLICE_F_MORE is Linux's");
 
 struct shared {
     int ends[2];
@@ -65,6 +70,37 @@ static void not_waiting(gpufs_session *fs, void *argument) {
     CHECK(gpufs_close(fs, ends[1]) == 0 && gpufs_close(fs, counter) == 0);
 }
 
+/* A file's bytes through two pipes into another. */
+static void passing(gpufs_session *fs, void *argument) {
+    int one[2], two[2];
+    int64_t offset = 2, behind = 100;
+    char text[8] = "";
+    int from = gpufs_open(fs, "passed", GPUFS_O_RDWR | GPUFS_O_CREAT | GPUFS_O_TRUNC, 0600), to = gpufs_dup(fs, from);
+    (void)argument;
+    CHECK(gpufs_pipe(fs, one) == 0 && gpufs_pipe(fs, two) == 0 && gpufs_pwrite(fs, from, "01234567", 8, 0) == 8);
+    CHECK(gpufs_splice(fs, from, &offset, one[1], NULL, 3, 0) == 3 && offset == 5);
+    CHECK(gpufs_splice(fs, from, NULL, one[1], NULL, 2, GPUFS_SPLICE_F_MOVE) == 2 && gpufs_lseek(fs, from, 0, SEEK_CUR) == 2);
+    CHECK(gpufs_tee(fs, one[0], two[1], 64, 0) == 5);
+    CHECK(gpufs_read(fs, one[0], text, 8) == 5 && memcmp(text, "23401", 5) == 0);
+    CHECK(gpufs_splice(fs, two[0], NULL, to, &behind, 64, 0) == 5 && behind == 105);
+    CHECK(gpufs_pread(fs, from, text, 8, 100) == 5 && memcmp(text, "23401", 5) == 0);
+    CHECK_FAILS(gpufs_splice(fs, two[0], NULL, to, NULL, 1, GPUFS_SPLICE_F_NONBLOCK), -1, EAGAIN);
+    CHECK_FAILS(gpufs_tee(fs, two[0], one[1], 1, GPUFS_SPLICE_F_NONBLOCK), -1, EAGAIN);
+    CHECK_FAILS(gpufs_splice(fs, from, NULL, to, NULL, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_splice(fs, from, &offset, one[1], &behind, 1, 0), -1, ESPIPE);
+    CHECK_FAILS(gpufs_splice(fs, from, NULL, one[1], NULL, 1, 16), -1, EINVAL);
+    CHECK_FAILS(gpufs_splice(NULL, from, NULL, one[1], NULL, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_splice(fs, 50, NULL, one[1], NULL, 1, 0), -1, EBADF);
+    CHECK_FAILS(gpufs_splice(fs, from, NULL, one[0], NULL, 1, 0), -1, EBADF);
+    CHECK_FAILS(gpufs_tee(NULL, one[0], two[1], 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_tee(fs, one[0], from, 1, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_tee(fs, one[0], one[0], 1, 0), -1, EBADF);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(gpufs_close(fs, one[i]) == 0 && gpufs_close(fs, two[i]) == 0);
+    }
+    CHECK(gpufs_close(fs, from) == 0 && gpufs_close(fs, to) == 0);
+}
+
 static void wrong(gpufs_session *fs, void *argument) {
     int ends[2];
     uint64_t count = UINT64_MAX;
@@ -96,6 +132,7 @@ int main(void) {
     CHECK(gpufs_host_launch(host, 1, 1, makes, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 2, talk, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, not_waiting, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, passing, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, wrong, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_close(host) == 0);
     return 0;

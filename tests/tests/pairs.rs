@@ -286,6 +286,9 @@ macro_rules! perform {
                 let came = fs.read(counter, &mut bytes);
                 fs.close(counter).and(came).map(|_| u64::from_ne_bytes(bytes))
             }),
+            // A file is no pipe.
+            Call::Splice => fs.splice(*descriptor, None, *descriptor, None, 5, 0).map(|count| count as u64),
+            Call::Tee => fs.tee(*descriptor, *descriptor, 5, 0).map(|count| count as u64),
             Call::Nop => fs.nop().map(|()| 0),
             Call::Fopen => fs.fopen(path, c"r").and_then(File::fclose).map(|()| 0),
             Call::FopenShared => fs.fopen_shared(path, c"r").and_then(File::fclose).map(|()| 0),

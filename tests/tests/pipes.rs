@@ -1,13 +1,18 @@
 //! Pipes and counters in kernels, in each mode and warp width: what arrives, who waits, how waits end, wrong use; and in a sandbox.
 
+use std::fs;
 use std::time::Duration;
 
-use gpufs_device::file::{Descriptor, O_CLOEXEC, O_NONBLOCK, Whence};
-use gpufs_device::pipe::{EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE};
-use gpufs_device::socket::{POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd};
+use gpufs_device::file::{
+    Descriptor, O_APPEND, O_CLOEXEC, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence,
+};
+use gpufs_device::pipe::{
+    EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, SPLICE_F_MORE, SPLICE_F_MOVE, SPLICE_F_NONBLOCK,
+};
+use gpufs_device::socket::{AF_UNIX, POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd, SOCK_STREAM};
 use gpufs_device::{Errno, Fs, fprintf};
 use gpufs_host::{CpuOptions, Sandbox, Session};
-use gpufs_tests::{MODES, each, once, skip, small};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small};
 
 const WIDTHS: [u32; 2] = [1, 32];
 
@@ -235,6 +240,164 @@ fn waits_end_at_the_sessions_limit() {
             for open in [from, to, counter] {
                 fs.close(open).unwrap();
             }
+        });
+    }
+}
+
+/// A file's bytes go through two pipes into another file, by lanes that wait for each other.
+#[test]
+fn lanes_splice_a_file_through_pipes() {
+    let scratch = Scratch::new("splice");
+    for mode in MODES {
+        for width in WIDTHS {
+            let options = CpuOptions { width, ..CpuOptions::default() };
+            let mut session = match small().mode(mode).wait_limit(Duration::from_secs(60)).cpu_with(options) {
+                Ok(session) => session,
+                Err(refused) => {
+                    skip(&format!("lanes_splice_a_file_through_pipes: {mode}, {width}"), refused);
+                    continue;
+                }
+            };
+            let wanted = text(300_000, 3);
+            fs::write(scratch.path("from"), &wanted).unwrap();
+            let (from, into) = (scratch.c("from"), scratch.c("into"));
+            let (one, two, copied) =
+                once(&mut session, |fs| (fs.pipe().unwrap(), fs.pipe().unwrap(), fs.pipe().unwrap()));
+            let sums = each(&mut session, 4, |fs, lane| {
+                let mut all = 0;
+                let mut bytes = vec![0; 5_000];
+                let file = match lane {
+                    0 => fs.open(&from, O_RDONLY, 0).unwrap(),
+                    2 => fs.open(&into, O_WRONLY | O_CREAT | O_TRUNC, 0o600).unwrap(),
+                    _ => Descriptor(0),
+                };
+                // Ends: with the file, and then with each pipe.
+                loop {
+                    let moved = match lane {
+                        0 => fs.splice(file, None, one[1], None, 70_000, SPLICE_F_MORE),
+                        1 => fs.tee(one[0], copied[1], 40_000, 0).inspect(|seen| {
+                            let mut left = *seen;
+                            while left > 0 {
+                                left -= fs.splice(one[0], None, two[1], None, left, 0).unwrap();
+                            }
+                        }),
+                        2 => fs.splice(two[0], None, file, None, usize::MAX, SPLICE_F_MOVE),
+                        _ => fs.read(copied[0], &mut bytes),
+                    };
+                    match moved.unwrap() {
+                        0 => break,
+                        count => all += count,
+                    }
+                }
+                let ends = match lane {
+                    0 => vec![file, one[1]],
+                    1 => vec![one[0], two[1], copied[1]],
+                    2 => {
+                        assert_eq!(fs.lseek(file, 0, Whence::Current), Ok(300_000));
+                        vec![file, two[0]]
+                    }
+                    _ => vec![copied[0]],
+                };
+                ends.into_iter().for_each(|end| fs.close(end).unwrap());
+                all
+            });
+            assert_eq!(sums, [300_000; 4], "{mode}, {width}");
+            assert!(fs::read(scratch.path("into")).unwrap() == wanted, "{mode}, {width}");
+        }
+    }
+}
+
+/// Files that kernels of a sandbox have open, and no others.
+#[test]
+fn splices_have_offsets_and_errors() {
+    let scratch = Scratch::new("splice-errors");
+    let path = scratch.c("file");
+    let body = |session: &mut Session| {
+        once(session, |fs| {
+            let file = fs.open(&path, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+            let ([from, to], [other, another]) = (fs.pipe().unwrap(), fs.pipe().unwrap());
+            let mut bytes = [0; 16];
+            fs.pwrite(file, b"0123456789", 0).unwrap();
+            let mut offset = 4;
+            assert_eq!(fs.splice(file, Some(&mut offset), to, None, 3, 0), Ok(3));
+            assert_eq!((offset, fs.lseek(file, 0, Whence::Current)), (7, Ok(0)));
+            assert_eq!(fs.splice(file, None, to, None, 2, 0), Ok(2));
+            assert_eq!(fs.lseek(file, 0, Whence::Current), Ok(2));
+            assert_eq!(fs.tee(from, another, 100, 0), Ok(5));
+            assert_eq!(fs.read(other, &mut bytes), Ok(5));
+            assert_eq!(&bytes[..5], b"45601");
+            let mut offset = 20;
+            assert_eq!(fs.splice(from, None, file, Some(&mut offset), 100, 0), Ok(5));
+            assert_eq!((offset, fs.pread(file, &mut bytes, 20)), (25, Ok(5)));
+            assert_eq!(&bytes[..5], b"45601");
+            // The end of the file; nothing.
+            assert_eq!(fs.splice(file, Some(&mut 25), to, None, 3, 0), Ok(0));
+            assert_eq!(fs.splice(file, None, to, None, 0, 0), Ok(0));
+            let quick = SPLICE_F_NONBLOCK;
+            assert_eq!(fs.splice(from, None, file, None, 1, quick), Err(Errno::AGAIN));
+            assert_eq!(fs.splice(from, None, another, None, 1, quick), Err(Errno::AGAIN));
+            assert_eq!(fs.tee(from, another, 1, quick), Err(Errno::AGAIN));
+            assert_eq!(fs.splice(file, None, file, None, 1, 0), Err(Errno::INVAL));
+            assert_eq!(fs.splice(from, None, to, None, 1, 0), Err(Errno::INVAL));
+            assert_eq!(fs.tee(from, to, 1, 0), Err(Errno::INVAL));
+            assert_eq!(fs.tee(file, to, 1, quick), Err(Errno::INVAL));
+            assert_eq!(fs.splice(file, None, to, None, 1, 16), Err(Errno::INVAL));
+            assert_eq!(fs.tee(from, another, 1, 16), Err(Errno::INVAL));
+            assert_eq!(fs.splice(from, Some(&mut 0), file, None, 1, 0), Err(Errno::SPIPE));
+            assert_eq!(fs.splice(file, None, to, Some(&mut 0), 1, 0), Err(Errno::SPIPE));
+            assert_eq!(fs.splice(file, Some(&mut (1 << 63)), to, None, 1, 0), Err(Errno::INVAL));
+            assert_eq!(fs.splice(to, None, file, None, 1, 0), Err(Errno::BADF));
+            assert_eq!(fs.splice(file, None, from, None, 1, 0), Err(Errno::BADF));
+            assert_eq!(fs.splice(Descriptor(60), None, to, None, 1, 0), Err(Errno::BADF));
+            assert_eq!(fs.tee(from, Descriptor(60), 1, 0), Err(Errno::BADF));
+            let counter = fs.eventfd(1, 0).unwrap();
+            assert_eq!(fs.splice(counter, None, to, None, 8, 0), Err(Errno::INVAL));
+            let appends = fs.open(&path, O_WRONLY | O_APPEND, 0).unwrap();
+            assert_eq!(fs.write(to, b"x"), Ok(1));
+            assert_eq!(fs.splice(from, None, appends, None, 1, 0), Err(Errno::INVAL));
+            fs.close(from).unwrap();
+            assert_eq!(fs.splice(file, Some(&mut 0), to, None, 1, 0), Err(Errno::PIPE));
+            for open in [file, to, other, another, counter, appends] {
+                fs.close(open).unwrap();
+            }
+        });
+    };
+    for mode in MODES {
+        let inside = Sandbox::new().read_write_create(scratch.path("."));
+        for sandbox in [None, Some(inside)] {
+            let builder = small().mode(mode);
+            let builder = match sandbox {
+                Some(sandbox) => builder.sandbox(sandbox),
+                None => builder,
+            };
+            match builder.cpu() {
+                Ok(mut session) => body(&mut session),
+                Err(refused) => skip(&format!("splices_have_offsets_and_errors: {mode}"), refused),
+            }
+        }
+    }
+}
+
+/// Sockets are refused, and a lane whose peer never comes is free at the session's limit.
+#[test]
+fn splices_that_cannot_go_on_end() {
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).wait_limit(Duration::from_millis(100)).cpu() else {
+            skip("splices_that_cannot_go_on_end", mode);
+            continue;
+        };
+        once(&mut session, |fs| {
+            let ([from, to], [_, full]) = (fs.pipe().unwrap(), fs.pipe2(O_NONBLOCK).unwrap());
+            let [socket, peer] = fs.socketpair(AF_UNIX, SOCK_STREAM, 0).unwrap();
+            assert_eq!(fs.splice(from, None, socket, None, 1, 0), Err(Errno::INVAL));
+            assert_eq!(fs.splice(peer, None, to, None, 1, 0), Err(Errno::INVAL));
+            let null = fs.open(c"/dev/null", O_WRONLY, 0).unwrap();
+            assert_eq!(fs.splice(from, None, null, None, 1, 0), Err(Errno::TIMEDOUT));
+            assert_eq!(fs.tee(from, full, 1, 0), Err(Errno::AGAIN));
+            assert_eq!(fs.write(to, b"last"), Ok(4));
+            assert_eq!(fs.splice(from, None, null, None, 100, 0), Ok(4));
+            fs.close(to).unwrap();
+            assert_eq!(fs.splice(from, None, null, None, 100, 0), Ok(0));
         });
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use gpufs_tests::{Scratch, skip};
 
 /// What only the kernel's threads may do while kernels run.
-const FORBIDDEN: [&str; 42] = [
+const FORBIDDEN: [&str; 43] = [
     "read",
     "readv",
     "pread64",
@@ -32,6 +32,7 @@ const FORBIDDEN: [&str; 42] = [
     "ftruncate",
     "sendfile",
     "splice",
+    "tee",
     "copy_file_range",
     "poll",
     "stat",

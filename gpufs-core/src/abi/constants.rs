@@ -36,6 +36,8 @@ constants! {
     IORING_OP_FADVISE = 24, "`posix_fadvise(2)`.";
     IORING_OP_SEND = 26, "`send(2)`.";
     IORING_OP_RECV = 27, "`recv(2)`.";
+    IORING_OP_SPLICE = 30, "`splice(2)`.";
+    IORING_OP_TEE = 33, "`tee(2)`.";
     IORING_OP_RENAMEAT = 35, "`renameat2(2)`.";
     IORING_OP_UNLINKAT = 36, "`unlinkat(2)`.";
     IORING_OP_MKDIRAT = 37, "`mkdirat(2)`, since Linux 5.15.";

@@ -3,8 +3,8 @@
 //!
 //! **R-SERVE-1** *The service ring is one more ring.* It has the words, slots, tickets and completions of every ring, and the same rules.
 //! Host threads serve it, as they serve the rings of the mode `threads`. Its entries have operation codes from
-//! [`SERVICE_OPCODES`](crate::abi::SERVICE_OPCODES) up, which no kernel has, or are of paths ([R-SERVE-6]). A session whose rings are served by
-//! host threads has no ring beside them: each of its rings can do these operations.
+//! [`SERVICE_OPCODES`](crate::abi::SERVICE_OPCODES) up, which no kernel has, or are of paths or pipes ([R-SERVE-6]). A session whose rings are
+//! served by host threads has no ring beside them: each of its rings can do these operations.
 //!
 //! **R-SERVE-2** *A lane asks the ring that can do it.* [`Resources::ring_for_services`](crate::session::Resources::ring_for_services) is that
 //! ring. The lane claims a slot, draws a ticket, commits and waits as on its own ring, and drains the ring that it waits for ([L-PROGRESS]).
@@ -26,7 +26,9 @@
 //! **R-SERVE-6** *Operations on paths are services.* `statx`, `unlinkat`, `renameat`, `mkdirat`, `symlinkat` and `linkat` have operation codes of
 //! io_uring, but Linux never does them at once: it hands each to a worker thread, which it wakes for it. So they go to the service ring, whose
 //! workers make the system call and take several at a time. `openat` and `close` stay on the rings of I/O: Linux does them at once where it can,
-//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open. `opendir` is [R-SERVE-9]'s.
+//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open. `opendir` is [R-SERVE-9]'s. Linux
+//! does `splice` and `tee` in no other way, so these are services, too; they say that they do not wait for a pipe ([R-SERVE-3]), and no end of one is
+//! a file that could have them wait all the same: a socket, a terminal.
 //!
 //! **R-SERVE-7** *In a sandbox, what names memory or paths by itself is a service.* The rings of I/O then refuse every operation whose
 //! addresses the kernel does not hold against registered memory: `openat` and each `statx`, with `close`, go to the ring for services as

@@ -115,7 +115,7 @@ impl Fs {
     }
 
     /// Calls `body` in one lane after the other, in lane order, each alone and holding its file's lock. Convergent.
-    pub(super) fn one_by_one<T>(
+    pub(crate) fn one_by_one<T>(
         self,
         lanes: Lanes,
         descriptor: Descriptor,

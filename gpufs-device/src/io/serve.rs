@@ -2,13 +2,13 @@
 //! it.
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{SERVICE_OPCODES, Sqe, is_of_paths};
+use gpufs_core::abi::{SERVICE_OPCODES, Sqe, is_of_paths, is_of_pipes};
 use gpufs_core::session::SessionTables;
 
 use super::{StagingArea, ring_of_warp, staged, transact, transact_noting};
 use crate::warp::Lanes;
 
-/// As [`transact`](super::transact), of services and of operations on paths: each lane's `res`, 0 for a lane without an entry. Convergent;
+/// As [`transact`](super::transact), of services and of operations on paths and pipes: each lane's `res`, 0 for a lane without an entry. Convergent;
 /// called by `lanes`.
 ///
 /// What an entry refers to must stay valid until the return. No entry waits for another party ([R-SERVE-3]).
@@ -16,7 +16,9 @@ use crate::warp::Lanes;
 pub(crate) fn serve(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     debug_assert!(
         session.is_confined()
-            || entry.is_none_or(|entry| entry.opcode >= SERVICE_OPCODES || is_of_paths(entry.opcode))
+            || entry.is_none_or(|entry| {
+                entry.opcode >= SERVICE_OPCODES || is_of_paths(entry.opcode) || is_of_pipes(entry.opcode)
+            })
     );
     let ring = session.ring_for_services(ring_of_warp(session));
     let queue = &{ session.all_queues()[ring as usize] };

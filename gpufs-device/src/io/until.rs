@@ -58,7 +58,7 @@ impl Awaited {
         self.flags & OpenFile::NONBLOCK == 0
     }
     /// Whether the descriptor is still that file.
-    fn is_still_open(&self, session: &SessionTables) -> bool {
+    pub(crate) fn is_still_open(&self, session: &SessionTables) -> bool {
         session.file_and_flags(self.descriptor).is_ok_and(|(file, flags)| {
             flags == self.flags && file.target_of(flags, self.descriptor) == self.target
         })

@@ -1,4 +1,4 @@
-//! Pipes, and counters that are descriptors: `pipe`, `pipe2`, `eventfd`.
+//! Pipes, and counters that are descriptors: `pipe`, `pipe2`, `eventfd`; `splice` and `tee`, which pass bytes on.
 //!
 //! What these make are [`Descriptor`]s, valid in every kernel and warp of the session. `read`, `write`, `poll`, `dup`, `close` and `fdopen` take
 //! them as they take a file, and a stream on a pipe prints with `fprintf` and reads lines with `fgets`. A lane that waits for another, by a read of
@@ -13,7 +13,12 @@
 //! | all | what is made closes on `execve(2)` (`O_CLOEXEC`, `EFD_CLOEXEC`). `O_NONBLOCK` and `EFD_NONBLOCK` are known to the session alone |
 //! | `pipe2` | `EINVAL` for `O_DIRECT` (packets) and `O_NOTIFICATION_PIPE` |
 //! | `write` to a pipe that nobody reads | `EPIPE`, and no signal |
+//! | `splice` | `EINVAL` for a socket or a terminal, which could have a thread of the host's wait. A file without an offset has the session's position |
 //! | `write` of more than 8 bytes to an `eventfd` | adds each 8 of them in turn; the system's takes the first 8 |
+
+mod splice;
+
+pub use gpufs_core::abi::{SPLICE_F_MORE, SPLICE_F_MOVE, SPLICE_F_NONBLOCK};
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::failures::counted;

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_IO_HARDLINK,
-    IOSQE_IO_LINK, Sqe,
+    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_SPLICE, IORING_OP_TEE, IORING_OP_WRITE,
+    IORING_OP_WRITE_FIXED, IOSQE_IO_HARDLINK, IOSQE_IO_LINK, Sqe,
 };
 
 use super::workers::{Queue, Task};
@@ -62,7 +62,12 @@ impl Rest {
     pub(super) fn after(mut self, sqe: &Sqe, result: i32) -> Next {
         let is_transfer = matches!(
             sqe.opcode,
-            IORING_OP_READ | IORING_OP_READ_FIXED | IORING_OP_WRITE | IORING_OP_WRITE_FIXED
+            IORING_OP_READ
+                | IORING_OP_READ_FIXED
+                | IORING_OP_WRITE
+                | IORING_OP_WRITE_FIXED
+                | IORING_OP_SPLICE
+                | IORING_OP_TEE
         );
         let is_well = u32::try_from(result).is_ok_and(|count| !is_transfer || count >= sqe.len);
         if !is_well && !has(sqe, IOSQE_IO_HARDLINK) && !self.0.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{SERVICE_CALL, SERVICE_OPCODES, SERVICE_POPEN, Sqe, is_of_paths};
+use gpufs_core::abi::{SERVICE_CALL, SERVICE_OPCODES, SERVICE_POPEN, Sqe, is_of_paths, is_of_pipes};
 
 use super::chain::Rest;
 
@@ -42,6 +42,7 @@ impl Task {
         match self {
             Self::Perform { sqe, .. } => {
                 is_of_paths(sqe.opcode)
+                    || is_of_pipes(sqe.opcode)
                     || (sqe.opcode >= SERVICE_OPCODES && !matches!(sqe.opcode, SERVICE_CALL | SERVICE_POPEN))
             }
             Self::Answer { .. } => false,

@@ -7,7 +7,9 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{AT_FDCWD, CURRENT_POSITION, IORING_FSYNC_DATASYNC, IORING_OP_FTRUNCATE, Sqe, Statx};
+use gpufs_core::abi::{
+    AT_FDCWD, CURRENT_POSITION, IORING_FSYNC_DATASYNC, IORING_OP_FTRUNCATE, SPLICE_F_NONBLOCK, Sqe, Statx,
+};
 use gpufs_host::ring::{Mode, Ring};
 
 use super::client::{Client, Folder, address, on_every_kind};
@@ -372,6 +374,50 @@ fn pipes_end_and_break() {
             drop(reader);
             let write = Sqe::write(writer.as_raw_fd(), at, 1, CURRENT_POSITION);
             assert_eq!(client.run(write), negated(Errno::PIPE));
+        },
+    );
+}
+
+#[test]
+fn pipes_are_spliced() {
+    let folder = Folder::new("splice");
+    std::fs::write(folder.path("file"), b"0123456789").unwrap();
+    on_every_kind(
+        |_| {},
+        |name, _, client, _| {
+            let file = File::options().read(true).write(true).open(folder.path("file")).unwrap();
+            let [(one, mut one_in), (two, two_in)] = [(); 2].map(|()| std::io::pipe().unwrap());
+            let number = |file: &dyn AsRawFd| (file.as_raw_fd(), CURRENT_POSITION);
+            let quick = SPLICE_F_NONBLOCK;
+            assert_eq!(client.run(Sqe::splice((file.as_raw_fd(), 3), number(&one_in), 4, 0)), 4, "{name}");
+            assert_eq!(client.run(Sqe::tee(one.as_raw_fd(), two_in.as_raw_fd(), 64, quick)), 4);
+            assert_eq!(client.run(Sqe::splice(number(&one), number(&two_in), 1, 0)), 1);
+            assert_eq!(client.run(Sqe::splice(number(&two), (file.as_raw_fd(), 10), 64, 0)), 5);
+            assert_eq!(std::fs::read(folder.path("file")).unwrap()[10..], *b"34563");
+            // The file's own position, of which nobody has heard yet.
+            assert_eq!(client.run(Sqe::splice(number(&file), number(&one_in), 2, 0)), 2);
+            let mut bytes = [0; 8];
+            assert_eq!(std::io::Read::read(&mut (&one), &mut bytes).unwrap(), 5);
+            assert_eq!(&bytes[..5], b"45601");
+            for (entry, wanted) in [
+                (Sqe::splice(number(&one), number(&file), 1, quick), Errno::AGAIN),
+                (Sqe::tee(one.as_raw_fd(), two_in.as_raw_fd(), 1, quick), Errno::AGAIN),
+                (Sqe::splice(number(&file), number(&file), 1, 0), Errno::INVAL),
+                (Sqe::splice(number(&one), number(&one_in), 1, quick), Errno::INVAL),
+                (Sqe::splice(number(&one), number(&two_in), 1, 16), Errno::INVAL),
+                (Sqe::tee(file.as_raw_fd(), two_in.as_raw_fd(), 1, quick), Errno::INVAL),
+                (Sqe::splice((1 << 20, 0), number(&two_in), 1, 0), Errno::BADF),
+                (Sqe::tee(one.as_raw_fd(), 1 << 20, 1, 0), Errno::BADF),
+            ] {
+                assert_eq!(client.run(entry), negated(wanted), "{name}: {entry:?}");
+            }
+            // It waits for its pipe, and holds up no others.
+            let waiting = client.push(Sqe::splice(number(&one), number(&two_in), 8, 0));
+            assert_eq!(client.run(Sqe::nop()), 0);
+            assert!(!client.is_done(waiting), "{name}");
+            one_in.write_all(b"late").unwrap();
+            assert_eq!(client.wait(waiting), 4, "{name}");
+            std::fs::write(folder.path("file"), b"0123456789").unwrap();
         },
     );
 }

@@ -150,6 +150,18 @@ GPUFS_STANDARD_(int, posix_fallocate, (int descriptor, off_t offset, off_t lengt
 GPUFS_STANDARD_(int, fallocate, (int descriptor, int mode, off_t offset, off_t length),
                 (descriptor, mode, offset, length),
                 return gpufs_value_(gpufs_fallocate(gpufs_used_(), descriptor, mode, offset, length));)
+#if !defined(SPLICE_F_MOVE)
+#define SPLICE_F_MOVE GPUFS_SPLICE_F_MOVE
+#define SPLICE_F_NONBLOCK GPUFS_SPLICE_F_NONBLOCK
+#define SPLICE_F_MORE GPUFS_SPLICE_F_MORE
+#endif
+/* An offset has 64 bits, as POSIX's has here. */
+GPUFS_STANDARD_(ssize_t, splice, (int from, off_t *from_offset, int to, off_t *to_offset, size_t bytes, unsigned flags),
+                (from, from_offset, to, to_offset, bytes, flags),
+                return (ssize_t)gpufs_value_(gpufs_splice(gpufs_used_(), from, (int64_t *)from_offset, to,
+                                                          (int64_t *)to_offset, bytes, flags));)
+GPUFS_STANDARD_(ssize_t, tee, (int from, int to, size_t bytes, unsigned flags), (from, to, bytes, flags),
+                return (ssize_t)gpufs_value_(gpufs_tee(gpufs_used_(), from, to, bytes, flags));)
 GPUFS_STANDARD_(int, sync_file_range, (int descriptor, off_t offset, off_t length, unsigned flags),
                 (descriptor, offset, length, flags),
                 return gpufs_value_(gpufs_sync_file_range(gpufs_used_(), descriptor, offset, length, flags));)

@@ -93,6 +93,8 @@
 #define dup3(...) gpufs_hidden_dup3(__VA_ARGS__)
 #define pipe(...) gpufs_hidden_pipe(__VA_ARGS__)
 #define pipe2(...) gpufs_hidden_pipe2(__VA_ARGS__)
+#define splice(...) gpufs_hidden_splice(__VA_ARGS__)
+#define tee(...) gpufs_hidden_tee(__VA_ARGS__)
 #define isatty(...) gpufs_hidden_isatty(__VA_ARGS__)
 #define mkstemp(...) gpufs_hidden_mkstemp(__VA_ARGS__)
 #define mkstemp64(...) gpufs_hidden_mkstemp64(__VA_ARGS__)

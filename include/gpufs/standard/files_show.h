@@ -91,6 +91,8 @@
 #undef dup3
 #undef pipe
 #undef pipe2
+#undef splice
+#undef tee
 #undef isatty
 #undef mkstemp
 #undef mkstemp64

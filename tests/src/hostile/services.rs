@@ -124,6 +124,54 @@ fn refused<T>(outcome: Option<Result<T, Errno>>) -> Seen {
     }
 }
 
+/// Tries an entry that is made for a pipe of the kernel's own: the end that is read, and the one that is written.
+fn on_a_pipe(world: &mut World, entry: impl Fn(&World, [i32; 2]) -> Sqe) -> Seen {
+    let ends = match world.submit_to_services(&[Sqe::pipe()])[0] {
+        Some(from @ 0..) => match world.submit_to_services(&[Sqe::other_end(from)])[0] {
+            Some(to @ 0..) => [from, to],
+            other => return Seen::reached(other),
+        },
+        other => return Seen::reached(other),
+    };
+    let entry = entry(world, ends);
+    let result = world.submit_to_services(&[entry])[0];
+    for end in ends {
+        let _ = world.submit_to_services(&[Sqe::close(end)]);
+    }
+    Seen::reached(result)
+}
+
+/// Bytes of the host's through a pipe of the kernel's own.
+fn pipes(attempts: &mut Vec<Attempt>) {
+    const QUICK: u32 = 2;
+    const NONE: u64 = u64::MAX;
+    let host = |world: &World| world.scene.pipes[0].0.as_raw_fd();
+    let row = "bytes of the host's through a pipe of the kernel's own";
+    attempts.push(Attempt::new(row, "its file", Expected::Harm, |world| {
+        on_a_pipe(world, |world, [_, to]| Sqe::splice((number(world), 0), (to, NONE), 16, QUICK))
+    }));
+    attempts.push(Attempt::new(row, "its pipe", Expected::Harm, move |world| {
+        on_a_pipe(world, |world, [_, to]| Sqe::splice((host(world), NONE), (to, NONE), 16, QUICK))
+    }));
+    attempts.push(Attempt::new(row, "a copy of its pipe", Expected::Harm, move |world| {
+        on_a_pipe(world, |world, [_, to]| Sqe::tee(host(world), to, 16, QUICK))
+    }));
+    attempts.push(Attempt::new(row, "its pipe into its file", Expected::Harm, move |world| {
+        on_a_pipe(world, |world, _| Sqe::splice((host(world), NONE), (number(world), 0), 16, QUICK))
+    }));
+    attempts.push(Attempt::new(row, "by a registered file", Expected::Error, move |world| {
+        let registered = world.registered.cast_signed();
+        on_a_pipe(world, |_, [_, to]| Sqe::splice((registered, 0), (to, NONE), 16, QUICK | 1 << 31))
+    }));
+    attempts.push(Attempt::new(row, "into a socket, which may wait", Expected::Error, |world| {
+        let socket = world.scene.sockets.0.as_raw_fd();
+        on_a_pipe(world, |_, [from, _]| Sqe::splice((from, NONE), (socket, NONE), 16, 0))
+    }));
+    attempts.push(Attempt::new("a second end that there is not", "", Expected::Error, |world| {
+        Seen::reached(world.submit_to_services(&[Sqe::other_end(world.own)])[0])
+    }));
+}
+
 pub(super) fn attempts() -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = SERVED
         .iter()
@@ -134,6 +182,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
             })
         })
         .collect();
+    pipes(&mut attempts);
     attempts.push(Attempt::new("popen", "entry", Expected::Harm, |world| popen(world, false)));
     attempts.push(Attempt::new("popen", "library", Expected::Harm, |world| popen(world, true)));
     let function = "a function of the program that the sandbox does not name";

@@ -1,4 +1,5 @@
-//! Pipes and counters of a sandbox: they reach nothing but what entries made, so each may make them.
+//! Pipes and counters of a sandbox: they reach nothing but what entries made, so each may make them. `splice` and `tee` pass bytes between files that
+//! entries may read and write.
 
 use std::os::fd::{IntoRawFd as _, RawFd};
 
@@ -16,6 +17,12 @@ impl Confined {
     }
     pub(super) fn eventfd(&self, sqe: &Sqe) -> Result<i32, Errno> {
         Ok(self.enter(pipes::eventfd(sqe)?, Opened::of(Kind::Other)))
+    }
+
+    /// `splice(2)` or `tee(2)` between two files that entries have open, which never waits.
+    pub(super) fn splice(&self, sqe: &Sqe) -> Result<i32, Errno> {
+        let ((_, from), (_, to)) = (self.held(sqe.file_index.cast_signed())?, self.held(sqe.fd)?);
+        pipes::pass(from.fd, to.fd, sqe)
     }
 
     /// Enters the first of two that an entry made, and keeps the second until it is asked for: the first.
