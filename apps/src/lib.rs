@@ -7,6 +7,7 @@
 //! | `grep` | [`kernels::grep`] | many files opened and read by the device, output in order |
 //! | `copy` | [`kernels::copy`] | registered buffers: large transfers without a copy |
 //! | `serve` | [`kernels::serve`] | a kernel that stays: sockets, a table in the device's memory |
+//! | `graph` | [`kernels::graph`] | a file as an array: breadth-first search and PageRank through a cache of pages |
 //! | `follow` | [`kernels::follow`] | a log that is read while the kernel that writes it runs |
 //!
 //! Without the feature `host` this library is the kernels alone, and with `runtime` it is the device program, `apps.ptx`:
@@ -18,6 +19,8 @@
 
 #[cfg(feature = "host")]
 pub mod cli;
+#[cfg(feature = "host")]
+pub mod graph;
 #[cfg(feature = "host")]
 pub mod records;
 

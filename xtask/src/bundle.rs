@@ -18,6 +18,7 @@ const PROGRAMS: &[&str] = &[
     "copy",
     "follow",
     "serve",
+    "graph",
     "demo",
     "suite",
     "print_check",

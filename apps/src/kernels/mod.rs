@@ -6,11 +6,14 @@
 //! | the placed job | what lanes draw from and note, and what they read again and again: counters, the handed-over stream, a path, a needle |
 //! | registered buffers | what the kernel reads and writes in place, and what the host hands over in bulk |
 
+mod array;
 pub mod copy;
 pub mod follow;
+pub mod graph;
 pub mod greet;
 pub mod grep;
 mod parts;
 pub mod serve;
 
+pub use array::{Array, Words, Words64};
 pub use parts::{Part, Parts};
