@@ -134,6 +134,8 @@ calls! {
     Sendto "sendto",
     Recv "recv",
     Recvfrom "recvfrom",
+    Sendmsg "sendmsg",
+    Recvmsg "recvmsg",
     Getsockopt "getsockopt",
     Setsockopt "setsockopt",
     Getsockname "getsockname",

@@ -251,7 +251,7 @@ unsafe fn vectors<'a, T>(
 ///
 /// # Safety
 /// Null, or `count` vectors, each null without bytes or memory that may be read and does not change.
-unsafe fn sources<'a>(array: *const c_void, count: c_int) -> Result<&'a [IoSlice<'a>], Errno> {
+pub(crate) unsafe fn sources<'a>(array: *const c_void, count: c_int) -> Result<&'a [IoSlice<'a>], Errno> {
     // SAFETY:
     // - this function's contract
     unsafe { vectors(array, count, IoSlice::parts) }
@@ -264,7 +264,10 @@ unsafe fn sources<'a>(array: *const c_void, count: c_int) -> Result<&'a [IoSlice
 ///
 /// # Safety
 /// Null, or `count` vectors, each null without bytes or memory that nothing else uses.
-unsafe fn targets<'a>(array: *const c_void, count: c_int) -> Result<&'a mut [IoSliceMut<'a>], Errno> {
+pub(crate) unsafe fn targets<'a>(
+    array: *const c_void,
+    count: c_int,
+) -> Result<&'a mut [IoSliceMut<'a>], Errno> {
     // SAFETY:
     // - this function's contract
     let all: &[IoSliceMut<'a>] = unsafe {

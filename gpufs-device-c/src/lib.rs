@@ -28,6 +28,7 @@ pub mod descriptors;
 pub mod directory;
 pub mod file;
 pub mod memory;
+pub mod message;
 pub mod paths;
 pub mod pipe;
 pub mod print;

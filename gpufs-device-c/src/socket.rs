@@ -15,7 +15,7 @@ use crate::arguments::{count, counted_with, descriptor, done, readable, result, 
 ///
 /// # Safety
 /// As [`session`].
-unsafe fn with<T>(
+pub(crate) unsafe fn with<T>(
     tables: *const SessionTables,
     call: Call,
     argument: Result<T, Errno>,
@@ -38,7 +38,7 @@ fn family_of(family: c_int) -> u16 {
 ///
 /// # Safety
 /// Null, or `bytes` bytes that do not change meanwhile.
-unsafe fn name(address: *const c_void, bytes: u32) -> Result<SocketAddress, Errno> {
+pub(crate) unsafe fn name(address: *const c_void, bytes: u32) -> Result<SocketAddress, Errno> {
     // SAFETY:
     // - this function's contract
     SocketAddress::from_bytes(unsafe { readable(address, bytes as usize) }?)

@@ -143,6 +143,7 @@ GPUFS_BOTH int64_t gpufs_raw_view_prefetch(gpufs_session *session, uint64_t mapp
 
 struct sockaddr;
 struct gpufs_pollfd;
+struct gpufs_msghdr;
 
 GPUFS_BOTH int64_t gpufs_raw_socket(gpufs_session *session, int family, int kind, int protocol);
 GPUFS_BOTH int64_t gpufs_raw_socketpair(gpufs_session *session, int family, int kind, int protocol, int *into);
@@ -160,6 +161,8 @@ GPUFS_BOTH int64_t gpufs_raw_sendto(gpufs_session *session, int socket, const vo
 GPUFS_BOTH int64_t gpufs_raw_recv(gpufs_session *session, int socket, void *into, size_t bytes, int flags);
 GPUFS_BOTH int64_t gpufs_raw_recvfrom(gpufs_session *session, int socket, void *into, size_t bytes, int flags,
                                       struct sockaddr *address, uint32_t *address_bytes);
+GPUFS_BOTH int64_t gpufs_raw_sendmsg(gpufs_session *session, int socket, const struct gpufs_msghdr *message, int flags);
+GPUFS_BOTH int64_t gpufs_raw_recvmsg(gpufs_session *session, int socket, struct gpufs_msghdr *message, int flags);
 GPUFS_BOTH int64_t gpufs_raw_setsockopt(gpufs_session *session, int socket, int level, int option,
                                         const void *value, uint32_t bytes);
 GPUFS_BOTH int64_t gpufs_raw_getsockopt(gpufs_session *session, int socket, int level, int option, void *value,

@@ -26,6 +26,22 @@ GPUFS_SIZE_(gpufs_pollfd, 8);
 GPUFS_OFFSET_(gpufs_pollfd, events, 4);
 GPUFS_OFFSET_(gpufs_pollfd, revents, 6);
 
+/* A message in several pieces: struct msghdr. */
+typedef struct gpufs_msghdr {
+    void *msg_name;         /* an address, or null */
+    uint32_t msg_namelen;   /* its bytes, or the room for one */
+    gpufs_iovec *msg_iov;   /* the pieces */
+    size_t msg_iovlen;      /* how many: 1024 at most */
+    void *msg_control;      /* ancillary data: none is sent, and what comes is dropped */
+    size_t msg_controllen;  /* 0 */
+    int msg_flags;          /* of a message that came: MSG_TRUNC, MSG_CTRUNC ... */
+} gpufs_msghdr;
+
+GPUFS_SIZE_(gpufs_msghdr, 56);
+GPUFS_OFFSET_(gpufs_msghdr, msg_iov, 16);
+GPUFS_OFFSET_(gpufs_msghdr, msg_controllen, 40);
+GPUFS_OFFSET_(gpufs_msghdr, msg_flags, 48);
+
 /* A new socket (socket(2)): AF_INET, SOCK_STREAM ... A descriptor, or -1: EAFNOSUPPORT, EMFILE ... */
 GPUFS_INLINE GPUFS_RESULT(int)
 gpufs_socket(gpufs_session *session, int family, int kind, int protocol) {
@@ -89,6 +105,18 @@ GPUFS_INLINE GPUFS_RESULT(int64_t)
 gpufs_recvfrom(gpufs_session *session, int socket, void *into, size_t bytes, int flags, struct sockaddr *address,
                uint32_t *address_bytes) {
     return gpufs_int64_(gpufs_raw_recvfrom(session, socket, into, bytes, flags, address, address_bytes));
+}
+/* Sends the bytes of a message's pieces (sendmsg(2)), to its address where there is one. Bytes, or -1: EMSGSIZE for more
+ * than 1024 pieces, EOPNOTSUPP for ancillary data, EPIPE, EAGAIN ... */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_sendmsg(gpufs_session *session, int socket, const gpufs_msghdr *message, int flags) {
+    return gpufs_int64_(gpufs_raw_sendmsg(session, socket, message, flags));
+}
+/* Receives into a message's pieces (recvmsg(2)). Its header gets the length of the sender's address, and the flags:
+ * MSG_TRUNC, or MSG_CTRUNC where ancillary data was dropped. Bytes, 0 where the connection has ended, or -1. */
+GPUFS_INLINE GPUFS_RESULT(int64_t)
+gpufs_recvmsg(gpufs_session *session, int socket, gpufs_msghdr *message, int flags) {
+    return gpufs_int64_(gpufs_raw_recvmsg(session, socket, message, flags));
 }
 /* Sets an option (setsockopt(2)). 0, or -1: ENOPROTOOPT, EINVAL ... */
 GPUFS_INLINE GPUFS_RESULT(int)
@@ -160,6 +188,12 @@ GPUFS_BOTH inline Result<int64_t> recv(Session session, int socket, void *into, 
 GPUFS_BOTH inline Result<int64_t> recvfrom(Session session, int socket, void *into, size_t bytes, int flags,
                                            struct sockaddr *address, uint32_t *address_bytes) {
     return gpufs_recvfrom(session, socket, into, bytes, flags, address, address_bytes);
+}
+GPUFS_BOTH inline Result<int64_t> sendmsg(Session session, int socket, const gpufs_msghdr *message, int flags) {
+    return gpufs_sendmsg(session, socket, message, flags);
+}
+GPUFS_BOTH inline Result<int64_t> recvmsg(Session session, int socket, gpufs_msghdr *message, int flags) {
+    return gpufs_recvmsg(session, socket, message, flags);
 }
 GPUFS_BOTH inline Result<int> setsockopt(Session session, int socket, int level, int option, const void *value,
                                          uint32_t bytes) {

@@ -9,6 +9,7 @@
 #include <gpufs/file.h>
 #include <gpufs/host.h>
 #include <gpufs/pipe.h>
+#include <gpufs/socket.h>
 #include <gpufs/stat.h>
 #include <gpufs/stdio.h>
 
@@ -187,6 +188,8 @@ void kernel(gpufs_session *tables, void *argument) {
     CHECK(close(fs, ends[0]) == 0 && close(fs, ends[1]) == 0 && pipe2(fs, ends, 1).error() == EINVAL);
     auto counter = eventfd(fs, 1, 0);
     CHECK(counter >= 0 && close(fs, counter) == 0 && eventfd(fs, 0, 2).error() == EINVAL);
+    gpufs_msghdr message{};
+    CHECK(sendmsg(fs, descriptor, &message, 0).error() == EBADF && recvmsg(fs, descriptor, nullptr, 0).error() == EFAULT);
     CHECK(tmpnam(fs, unused) == unused && access(unused, F_OK) != 0);
     char memory[8], *grown = nullptr;
     size_t grown_bytes = 0;

@@ -218,6 +218,8 @@ static int write_and_sync(struct mine *m) {
     CALL(sendto, gpufs_sendto(m->fs, m->descriptor, "a", 1, 0, NULL, 0) == -1 && errno == ENOTSOCK)   \
     CALL(recv, gpufs_recv(m->fs, m->descriptor, text, 3, 0) == -1 && errno == ENOTSOCK)               \
     CALL(recvfrom, gpufs_recvfrom(m->fs, m->descriptor, text, 1, 0, NULL, NULL) == -1 && errno == ENOTSOCK)\
+    CALL(sendmsg, gpufs_sendmsg(m->fs, m->descriptor, &message, 0) == -1 && errno == ENOTSOCK)       \
+    CALL(recvmsg, gpufs_recvmsg(m->fs, m->descriptor, &message, 0) == -1 && errno == ENOTSOCK)       \
     CALL(setsockopt, gpufs_setsockopt(m->fs, m->descriptor, 1, 2, "abc", 4) == -1 && errno == ENOTSOCK)\
     CALL(getsockopt, gpufs_getsockopt(m->fs, m->descriptor, 1, 2, NULL, NULL) == -1 && errno == EFAULT)\
     CALL(getsockname, gpufs_getsockname(m->fs, m->descriptor, NULL, NULL) == -1 && errno == ENOTSOCK) \
@@ -306,12 +308,13 @@ static int write_and_sync(struct mine *m) {
     static int call_##name(struct mine *m) { \
         char text[32];                       \
         int ends[2];                         \
+        gpufs_msghdr message = {0};          \
         struct gpufs_stat st;                \
         struct gpufs_statx stx;              \
         gpufs_dirent entry;                  \
         gpufs_timespec moment = {0, 1};      \
         (void)text, (void)st, (void)stx;     \
-        (void)ends;                          \
+        (void)ends, (void)message;           \
         (void)entry, (void)moment;           \
         (void)m;                             \
         return right;                        \
@@ -332,6 +335,7 @@ static int (*const functions[])(struct mine *) = {CALLS(POINTER)};
 static int by_text(int number, struct mine *m) {
     char text[32];
     int ends[2];
+    gpufs_msghdr message = {0};
     struct gpufs_stat st;
     struct gpufs_statx stx;
     gpufs_dirent entry;

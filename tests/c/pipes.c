@@ -1,5 +1,4 @@
 /* Pipes and counters from C on CPU lanes: two lanes of a warp talk through each, then each wrong use. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <errno.h>

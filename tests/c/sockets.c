@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -14,6 +15,8 @@
 #include <gpufs/stdio.h>
 
 GPUFS_STATIC_ASSERT_(sizeof(struct pollfd) == sizeof(gpufs_pollfd), "struct pollfd is Linux's");
+GPUFS_STATIC_ASSERT_(sizeof(struct msghdr) == sizeof(gpufs_msghdr), "struct msghdr is Linux's");
+GPUFS_STATIC_ASSERT_(offsetof(struct msghdr, msg_flags) == offsetof(gpufs_msghdr, msg_flags), "struct msghdr is Linux's");
 GPUFS_STATIC_ASSERT_(sizeof(socklen_t) == sizeof(uint32_t), "socklen_t is Linux's");
 
 static struct sockaddr_in local(void) {
@@ -109,6 +112,49 @@ static void messages(gpufs_session *fs, void *argument) {
     CHECK(gpufs_close(fs, ends[0]) == 0 && gpufs_close(fs, ends[1]) == 0);
 }
 
+/* A message in pieces from one UDP socket to another. */
+static void pieces(gpufs_session *fs, void *argument) {
+    struct sockaddr_in here = local(), sender;
+    uint32_t bytes = sizeof here;
+    char text[16] = "", control[32];
+    gpufs_iovec from[3] = {{(void *)"one ", 4}, {NULL, 0}, {(void *)"message", 7}}, into[2] = {{text, 2}, {text + 8, 6}};
+    gpufs_msghdr out, in;
+    int one = gpufs_socket(fs, AF_INET, SOCK_DGRAM, 0), two = gpufs_socket(fs, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    (void)argument;
+    memset(&out, 0, sizeof out);
+    in = out;
+    CHECK(one >= 0 && gpufs_bind(fs, two, (struct sockaddr *)&here, bytes) == 0);
+    CHECK(gpufs_getsockname(fs, two, (struct sockaddr *)&here, &bytes) == 0);
+    out.msg_name = &here, out.msg_namelen = sizeof here, out.msg_iov = from, out.msg_iovlen = 3;
+    in.msg_name = &sender, in.msg_namelen = sizeof sender, in.msg_iov = into, in.msg_iovlen = 2;
+    in.msg_control = control, in.msg_controllen = sizeof control;
+    CHECK(gpufs_sendmsg(fs, one, &out, 0) == 11);
+    CHECK(gpufs_recvmsg(fs, two, &in, 0) == 8 && in.msg_flags == MSG_TRUNC && in.msg_controllen == 0);
+    CHECK(memcmp(text, "on", 2) == 0 && memcmp(text + 8, "e mess", 6) == 0);
+    CHECK(in.msg_namelen == sizeof sender && sender.sin_family == AF_INET && sender.sin_port != here.sin_port);
+    CHECK_FAILS(gpufs_recvmsg(fs, two, &in, 0), -1, EAGAIN);
+    out.msg_name = NULL;
+    CHECK_FAILS(gpufs_sendmsg(fs, one, &out, 0), -1, EDESTADDRREQ);
+    CHECK_FAILS(gpufs_sendmsg(NULL, one, &out, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_recvmsg(NULL, one, &in, 0), -1, EINVAL);
+    CHECK_FAILS(gpufs_sendmsg(fs, one, NULL, 0), -1, EFAULT);
+    CHECK_FAILS(gpufs_recvmsg(fs, one, NULL, 0), -1, EFAULT);
+    out.msg_iov = NULL;
+    CHECK_FAILS(gpufs_sendmsg(fs, one, &out, 0), -1, EFAULT);
+    out.msg_iov = from, from[1].iov_len = 1;
+    CHECK_FAILS(gpufs_sendmsg(fs, one, &out, 0), -1, EFAULT);
+    from[1].iov_len = 0, out.msg_iovlen = 1025;
+    CHECK_FAILS(gpufs_sendmsg(fs, one, &out, 0), -1, EMSGSIZE);
+    in.msg_iovlen = 1025;
+    CHECK_FAILS(gpufs_recvmsg(fs, one, &in, 0), -1, EMSGSIZE);
+    out.msg_iovlen = 3, out.msg_control = control, out.msg_controllen = sizeof control;
+    CHECK_FAILS(gpufs_sendmsg(fs, one, &out, 0), -1, EOPNOTSUPP);
+    out.msg_controllen = 0, in.msg_iovlen = 2;
+    CHECK_FAILS(gpufs_sendmsg(fs, 50, &out, 0), -1, EBADF);
+    CHECK_FAILS(gpufs_recvmsg(fs, 50, &in, 0), -1, EBADF);
+    CHECK(gpufs_close(fs, one) == 0 && gpufs_close(fs, two) == 0);
+}
+
 static void wrong(gpufs_session *fs, void *argument) {
     struct sockaddr_in here = local();
     struct sockaddr *name = (struct sockaddr *)&here;
@@ -153,6 +199,7 @@ int main(void) {
     CHECK(gpufs_host_launch(host, 1, 1, listens, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 2, talk, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, messages, NULL) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, pieces, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, wrong, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_close(host) == 0);
     return 0;

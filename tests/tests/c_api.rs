@@ -101,6 +101,7 @@ fn pairs_of_calls_leave_none_out() {
         "aio_socket",
         "file",
         "memory",
+        "message",
         "pipe",
         "service",
         "socket",

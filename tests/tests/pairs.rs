@@ -270,6 +270,10 @@ macro_rules! perform {
             Call::Recvfrom => fs
                 .recvfrom(*descriptor, &mut bytes, 0, &mut SocketAddress::default())
                 .map(|count| count as u64),
+            Call::Sendmsg => fs.sendmsg(*descriptor, &PIECES, 0, None).map(|count| count as u64),
+            Call::Recvmsg => fs
+                .recvmsg(*descriptor, &mut [IoSliceMut::new(&mut bytes)], 0, None)
+                .map(|came| came.bytes as u64),
             Call::Getsockopt => fs.getsockopt(*descriptor, 1, 3, &mut bytes).map(|count| count as u64),
             Call::Setsockopt => fs.setsockopt(*descriptor, 1, 2, &bytes).map(|()| 0),
             Call::Getsockname => fs.getsockname(*descriptor).map(|_| 0),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use gpufs_core::service::Service;
 use gpufs_core::session::OpenFile;
 use gpufs_device::file::{
-    IoSlice, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence,
+    IoSlice, IoSliceMut, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence,
 };
 use gpufs_device::socket::{AF_INET, AF_UNIX, PollFd, SOCK_STREAM, SocketAddress};
 use gpufs_device::{Errno, Fs, fprintf};
@@ -157,6 +157,8 @@ fn sockets_are_refused() {
                 fs.sendto(socket, b"x", 0, &any).map(drop),
                 fs.recv(socket, &mut bytes, 0).map(drop),
                 fs.recvfrom(socket, &mut bytes, 0, &mut SocketAddress::default()).map(drop),
+                fs.sendmsg(socket, &[IoSlice::new(b"x")], 0, Some(&any)).map(drop),
+                fs.recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], 0, None).map(drop),
                 fs.setsockopt(socket, 1, 2, &bytes[..4]),
                 fs.getsockopt(socket, 1, 3, &mut bytes).map(drop),
                 fs.getsockname(socket).map(drop),

@@ -1,4 +1,5 @@
 //! `readv(2)`, `writev(2)`, `preadv(2)`, `pwritev(2)`, `preadv2(2)`, `pwritev2(2)`: memory in several pieces, and flags for one transfer.
+#![expect(unsafe_code, reason = "C makes pieces by their layout")]
 
 use core::marker::PhantomData;
 
@@ -54,6 +55,17 @@ impl<'a> IoSlice<'a> {
     pub const fn parts(&self) -> (*const u8, usize) {
         (self.base, self.len)
     }
+    /// The bytes.
+    #[must_use]
+    pub const fn as_slice(&self) -> &'a [u8] {
+        // C's may be null where there are none.
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY:
+        // - the parts of a slice that is borrowed for as long, by `new`; whoever makes one otherwise answers for the same
+        unsafe { core::slice::from_raw_parts(self.base, self.len) }
+    }
 }
 
 /// Memory that a call fills, with the layout of C's `struct iovec`.
@@ -75,6 +87,17 @@ impl<'a> IoSliceMut<'a> {
     #[must_use]
     pub const fn parts(&self) -> (*mut u8, usize) {
         (self.base, self.len)
+    }
+    /// The bytes.
+    #[must_use]
+    pub const fn as_mut_slice(&mut self) -> &mut [u8] {
+        // C's may be null where there are none.
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY:
+        // - the parts of a slice that is borrowed alone for longer than this is, by `new`; whoever makes one otherwise answers for the same
+        unsafe { core::slice::from_raw_parts_mut(self.base, self.len) }
     }
 }
 

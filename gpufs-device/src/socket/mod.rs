@@ -13,6 +13,7 @@
 //! | `setup.rs` | `socket`, `socketpair`, `bind`, `listen`, `shutdown`, `setsockopt`, `getsockopt`, `getsockname`, `getpeername` | the service ring |
 //! | `connect.rs` | `accept`, `accept4`; `connect` | io_uring; the service ring |
 //! | `transfer.rs` | `send`, `sendto`, `recv`, `recvfrom` | io_uring |
+//! | `message.rs` | `sendmsg`, `recvmsg` | io_uring |
 //! | `poll.rs` | `poll` | the service ring looks, io_uring waits |
 //!
 //! In a sandbox sockets are those that it names (`Sandbox::sockets`); what it does not name fails with `EACCES`. There the service ring does all of
@@ -25,17 +26,20 @@
 //! | all | no call raises `SIGPIPE`: a connection that is gone is `EPIPE`, as with `MSG_NOSIGNAL` |
 //! | all | a socket closes on `execve(2)` (`SOCK_CLOEXEC`). `SOCK_NONBLOCK` is known to the session alone: its calls do not wait, the process's would |
 //! | `send`, `recv` and their kin | `SO_RCVTIMEO` and `SO_SNDTIMEO` have no effect: `poll` has a time limit |
-//! | `send`, `sendto` of a message | `EMSGSIZE` for more than 65,280 bytes, or less with smaller staging buffers (`Builder::buffers`), whatever the protocol allows; `recv` and `recvfrom` take in no more of one |
+//! | `send`, `sendto`, `sendmsg` of a message | `EMSGSIZE` for more than 65,280 bytes, or less with smaller staging buffers (`Builder::buffers`), whatever the protocol allows; `recv` and its kin take in no more of one |
+//! | `sendmsg`, `recvmsg` | without ancillary data: from C, `EOPNOTSUPP` for a message with some; what comes is dropped (`MSG_CTRUNC`) |
 //! | `recv` into more than 16 KiB of memory that is not registered | gives 16 KiB at most, unless with `MSG_WAITALL` |
 //! | `connect` of a Unix socket whose peer accepts too slowly | tries again, after rests of up to 20 ms |
 //! | `poll` | of [`POLL_MAX`] descriptors at most (`EINVAL`) |
 
 mod connect;
+mod message;
 mod poll;
 mod setup;
 mod transfer;
 
 pub use gpufs_core::abi::{AF_INET, AF_INET6, AF_UNIX, PollFd, SocketAddress};
+pub use message::Received;
 pub use poll::{POLL_MAX, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
 
 use gpufs_core::session::OpenFile;
@@ -62,6 +66,10 @@ pub const SHUT_RDWR: u32 = 2;
 pub const MSG_OOB: u32 = 1;
 /// What is received stays to be received again.
 pub const MSG_PEEK: u32 = 2;
+/// Of [`Received`]: ancillary data came that was dropped.
+pub const MSG_CTRUNC: u32 = 8;
+/// Of [`Received`]: a record ends with it.
+pub const MSG_EOR: u32 = 0x80;
 /// The count is the message's length, also where it was cut.
 pub const MSG_TRUNC: u32 = 0x20;
 /// Fails with `EAGAIN` rather than wait.

@@ -1,5 +1,7 @@
 //! `send(2)`, `sendto(2)`, `recv(2)`, `recvfrom(2)`.
 
+use core::ops::Range;
+
 use gpufs_core::abi::{POLLIN, POLLOUT, SocketAddress, Sqe, message_header};
 use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables};
@@ -7,24 +9,107 @@ use gpufs_core::{Call, Errno};
 
 use super::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL};
 use crate::Fs;
-use crate::file::Descriptor;
+use crate::file::{Descriptor, IOV_MAX, IoSlice, IoSliceMut};
 use crate::io::{Awaited, Progress, StagingArea, staged_whole, transact_or_serve, until_done};
 use crate::warp::Lanes;
 
 /// Staging memory of a message with an address: the header, the address, the bytes.
 const NAME_AT: u32 = 128;
 const NAMED_AT: u32 = 256;
+/// Where the flags of what came lie in the header.
+const FLAGS_AT: u32 = 48;
 /// Bytes of a stream socket that are moved at a time.
 const PIECE_BYTES: u64 = 16 << 10;
 
-/// The caller's memory.
-enum Memory<'a> {
+/// The caller's memory: in one piece or in several.
+pub(super) enum Memory<'a, 'b> {
     From(&'a [u8]),
     Into(&'a mut [u8]),
+    Gather(&'a [IoSlice<'b>]),
+    Scatter(&'a mut [IoSliceMut<'b>]),
+}
+
+/// Of a piece: its bytes behind the first `skip` of all, `left` at most. Takes what it gives off both.
+fn part(bytes: usize, skip: &mut usize, left: &mut usize) -> Range<usize> {
+    let start = bytes.min(*skip);
+    let count = (bytes - start).min(*left);
+    (*skip, *left) = (*skip - start, *left - count);
+    start..start + count
+}
+
+impl Memory<'_, '_> {
+    const fn writing(&self) -> bool {
+        matches!(self, Self::From(_) | Self::Gather(_))
+    }
+    fn bytes(&self) -> u64 {
+        let sum = |sum: u64, bytes: usize| sum.saturating_add(bytes as u64);
+        match self {
+            Self::From(from) => from.len() as u64,
+            Self::Into(into) => into.len() as u64,
+            Self::Gather(pieces) => pieces.iter().map(|piece| piece.parts().1).fold(0, sum),
+            Self::Scatter(pieces) => pieces.iter().map(|piece| piece.parts().1).fold(0, sum),
+        }
+    }
+    /// Its first byte, where it is in one piece.
+    fn address(&self) -> Option<u64> {
+        match self {
+            Self::From(from) => Some(from.as_ptr() as u64),
+            Self::Into(into) => Some(into.as_ptr() as u64),
+            Self::Gather(_) | Self::Scatter(_) => None,
+        }
+    }
+    /// Whether it has as many pieces as a call takes.
+    const fn is_taken(&self) -> bool {
+        match self {
+            Self::From(_) | Self::Into(_) => true,
+            Self::Gather(pieces) => pieces.len() <= IOV_MAX,
+            Self::Scatter(pieces) => pieces.len() <= IOV_MAX,
+        }
+    }
+    /// Copies `count` of its bytes, from byte `skip` on, to place `at` of staging memory.
+    fn put(&self, area: StagingArea, mut at: u32, skip: u64, count: u64) {
+        let (mut skip, mut left) = (skip as usize, count as usize);
+        match self {
+            Self::From(from) => area.put(at, &from[skip..][..left]),
+            Self::Gather(pieces) => {
+                // Ends: with the pieces.
+                for piece in *pieces {
+                    let bytes = piece.as_slice();
+                    let range = part(bytes.len(), &mut skip, &mut left);
+                    let count = range.len() as u32;
+                    if count > 0 {
+                        area.put(at, &bytes[range]);
+                    }
+                    at += count;
+                }
+            }
+            Self::Into(_) | Self::Scatter(_) => {}
+        }
+    }
+    /// Copies as many bytes there.
+    fn take(&mut self, area: StagingArea, mut at: u32, skip: u64, count: u64) {
+        let (mut skip, mut left) = (skip as usize, count as usize);
+        match self {
+            Self::Into(into) => area.take(at, &mut into[skip..][..left]),
+            Self::Scatter(pieces) => {
+                // Ends: with the pieces.
+                for piece in pieces.iter_mut() {
+                    let bytes = piece.as_mut_slice();
+                    let range = part(bytes.len(), &mut skip, &mut left);
+                    let count = range.len() as u32;
+                    if count > 0 {
+                        area.take(at, &mut bytes[range]);
+                    }
+                    at += count;
+                }
+            }
+            Self::From(_) | Self::Gather(_) => {}
+        }
+    }
 }
 
 /// Whose address goes with a message.
-enum Name<'a> {
+pub(super) enum Name<'a> {
     None,
     To(&'a SocketAddress),
     Of(&'a mut SocketAddress),
@@ -43,7 +128,7 @@ impl Fs {
         counted(
             self.session(),
             Call::Send,
-            message(self, lanes, socket, Memory::From(from), flags, Name::None),
+            message(self, lanes, socket, Memory::From(from), flags, Name::None).map(|(count, _)| count),
         )
     }
 
@@ -61,7 +146,8 @@ impl Fs {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Sendto);
         let name = if to.is_empty() { Name::None } else { Name::To(to) };
-        counted(self.session(), Call::Sendto, message(self, lanes, socket, Memory::From(from), flags, name))
+        let sent = message(self, lanes, socket, Memory::From(from), flags, name);
+        counted(self.session(), Call::Sendto, sent.map(|(count, _)| count))
     }
 
     /// Receives what there is, as [recv(2)](https://man7.org/linux/man-pages/man2/recv.2.html), and waits for a first byte: how many; 0 where the
@@ -75,7 +161,7 @@ impl Fs {
         counted(
             self.session(),
             Call::Recv,
-            message(self, lanes, socket, Memory::Into(into), flags, Name::None),
+            message(self, lanes, socket, Memory::Into(into), flags, Name::None).map(|(count, _)| count),
         )
     }
 
@@ -96,15 +182,15 @@ impl Fs {
         counted(
             self.session(),
             Call::Recvfrom,
-            message(self, lanes, socket, Memory::Into(into), flags, Name::Of(of)),
+            message(self, lanes, socket, Memory::Into(into), flags, Name::Of(of)).map(|(count, _)| count),
         )
     }
 }
 
 /// One lane's transfer.
-struct Transfer<'a> {
+struct Transfer<'a, 'b> {
     session: &'a SessionTables,
-    memory: Memory<'a>,
+    memory: Memory<'a, 'b>,
     name: Name<'a>,
     flags: u32,
     /// Of messages, which go whole.
@@ -113,28 +199,27 @@ struct Transfer<'a> {
     bytes: u64,
     done: u64,
     outcome: Result<u64, Errno>,
+    /// The flags of what came with an address.
+    came: u32,
 }
 
-/// Convergent; called by `lanes`.
+/// How many bytes, and with [`Name::Of`] the flags of what came. Convergent; called by `lanes`.
 #[inline(never)]
-fn message(
+pub(super) fn message(
     fs: Fs,
     lanes: Lanes,
     socket: Descriptor,
-    memory: Memory<'_>,
+    memory: Memory<'_, '_>,
     flags: u32,
     name: Name<'_>,
-) -> Result<usize, Errno> {
+) -> Result<(usize, u32), Errno> {
     let session = fs.session();
-    let (bytes, events) = match &memory {
-        Memory::From(from) => (from.len() as u64, POLLOUT),
-        Memory::Into(into) => (into.len() as u64, POLLIN),
-    };
+    let (bytes, events) = (memory.bytes(), if memory.writing() { POLLOUT } else { POLLIN });
     let awaited = Awaited::socket(session, socket, events);
     let messages = awaited.is_ok_and(|awaited| awaited.flags & OpenFile::MESSAGES != 0);
     let waits = awaited.is_ok_and(|awaited| awaited.waits()) && flags & MSG_DONTWAIT == 0;
     let mut transfer =
-        Transfer { session, memory, name, flags, messages, waits, bytes, done: 0, outcome: Ok(0) };
+        Transfer { session, memory, name, flags, messages, waits, bytes, done: 0, outcome: Ok(0), came: 0 };
     let awaited = awaited.and_then(|awaited| if transfer.fits() { Ok(awaited) } else { Err(Errno::MSGSIZE) });
     let waited = until_done(session, lanes, awaited.ok(), |lanes, takes_part| {
         transfer.attempt(lanes, awaited.ok().filter(|_| takes_part))
@@ -143,13 +228,13 @@ fn message(
     match waited {
         // What was moved is not taken back.
         Err(errno) if transfer.done == 0 => Err(errno),
-        _ => transfer.outcome.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+        _ => transfer.outcome.map(|count| (usize::try_from(count).unwrap_or(usize::MAX), transfer.came)),
     }
 }
 
-impl Transfer<'_> {
+impl Transfer<'_, '_> {
     fn writing(&self) -> bool {
-        matches!(self.memory, Memory::From(_))
+        self.memory.writing()
     }
     /// Where the bytes begin in staging memory.
     fn bytes_at(&self) -> u32 {
@@ -161,21 +246,19 @@ impl Transfer<'_> {
         let most = if self.messages { room } else { room.min(PIECE_BYTES) };
         (self.bytes - self.done).min(most)
     }
-    /// Whether a message that is to be sent whole can be.
+    /// Whether it has no more pieces than a call takes, and a message that is to be sent whole can be.
     fn fits(&self) -> bool {
-        !(self.messages && self.writing()) || self.asked() == self.bytes
+        self.memory.is_taken() && (!(self.messages && self.writing()) || self.asked() == self.bytes)
     }
 
     /// Asks once. Convergent; called by `lanes`.
     fn attempt(&mut self, lanes: Lanes, awaited: Option<Awaited>) -> Progress {
         let session = self.session;
-        let memory = match &self.memory {
-            Memory::From(from) => from.as_ptr() as u64,
-            Memory::Into(into) => into.as_ptr() as u64,
-        };
-        let (address, left) = (memory + self.done, self.bytes - self.done);
+        let memory = self.memory.address();
+        let (address, left) = (memory.unwrap_or(0) + self.done, self.bytes - self.done);
         // Registered memory is used in place.
         let in_place = awaited.is_some()
+            && memory.is_some()
             && left > 0
             && matches!(self.name, Name::None)
             && u32::try_from(left).is_ok()
@@ -222,9 +305,7 @@ impl Transfer<'_> {
     /// Puts what goes out into staging memory: the entry.
     fn staged_entry(&self, awaited: Awaited, area: StagingArea, asked: u64) -> Sqe {
         let at = self.bytes_at();
-        if let Memory::From(from) = &self.memory {
-            area.put(at, &from[self.done as usize..][..asked as usize]);
-        }
+        self.memory.put(area, at, self.done, asked);
         let bytes = area.address + u64::from(at);
         let length = match &self.name {
             Name::None => return self.entry(awaited, bytes, asked),
@@ -248,12 +329,13 @@ impl Transfer<'_> {
         let at = self.bytes_at();
         // A stream socket throws away with this flag, and writes nothing.
         let thrown_away = self.flags & MSG_TRUNC != 0 && !self.messages;
-        if let (Memory::Into(into), false) = (&mut self.memory, thrown_away) {
-            area.take(at, &mut into[self.done as usize..][..count as usize]);
+        if !thrown_away {
+            self.memory.take(area, at, self.done, count);
         }
         if let Name::Of(of) = &mut self.name {
             area.take(NAME_AT, of.storage());
             of.set_len(area.read(8));
+            self.came = area.read(FLAGS_AT);
         }
     }
     /// Takes a result in.

@@ -40,8 +40,8 @@ const OPCODES: [(u8, &str, Release, Need, &str); 28] = [
         "poll, and every wait for a pipe, a socket or a terminal",
     ),
     (IORING_OP_SYNC_FILE_RANGE, "SYNC_FILE_RANGE", Release::new(5, 2), Need::Optional, "sync_file_range"),
-    (IORING_OP_SENDMSG, "SENDMSG", Release::new(5, 3), Need::Required, "sendto"),
-    (IORING_OP_RECVMSG, "RECVMSG", Release::new(5, 3), Need::Required, "recvfrom"),
+    (IORING_OP_SENDMSG, "SENDMSG", Release::new(5, 3), Need::Required, "sendto, sendmsg"),
+    (IORING_OP_RECVMSG, "RECVMSG", Release::new(5, 3), Need::Required, "recvfrom, recvmsg"),
     (IORING_OP_ACCEPT, "ACCEPT", Release::new(5, 5), Need::Required, "accept"),
     (
         IORING_OP_ASYNC_CANCEL,

@@ -20,6 +20,10 @@ SIZE(struct sockaddr, 16);
 OFFSET(struct sockaddr, sa_data, 2);
 SIZE(struct sockaddr_storage, 128);
 _Static_assert(_Alignof(struct sockaddr_storage) == 8, "struct sockaddr_storage");
+SIZE(struct msghdr, 56);
+OFFSET(struct msghdr, msg_iov, 16);
+OFFSET(struct msghdr, msg_controllen, 40);
+OFFSET(struct msghdr, msg_flags, 48);
 SIZE(struct linger, 8);
 OFFSET(struct linger, l_linger, 4);
 SIZE(struct sockaddr_in, 16);
@@ -45,6 +49,7 @@ OFFSET(struct pollfd, revents, 6);
 /* As pointers, too, and with the types that POSIX gives them. */
 int (*const binds)(int, const struct sockaddr *, socklen_t) = bind;
 ssize_t (*const receives)(int, void *restrict, size_t, int, struct sockaddr *restrict, socklen_t *restrict) = recvfrom;
+ssize_t (*const sends)(int, const struct msghdr *, int) = sendmsg;
 int (*const polls)(struct pollfd *, nfds_t, int) = poll;
 
 int listens_on_loopback(int port) {

@@ -173,6 +173,22 @@ static int pairs(void) {
     SAY(recv(two[1], text, 3, MSG_DONTWAIT));
     SAY(getsockopt(two[0], SOL_SOCKET, SO_TYPE, &number, &bytes));
     printf("a kind: %d, %d bytes\n", number == SOCK_DGRAM, (int)bytes);
+    {
+        char parts[2][4] = {"", ""};
+        struct iovec pieces[2] = {{parts[0], 3}, {parts[1], 3}};
+        struct msghdr message;
+        memset(&message, 0, sizeof message);
+        message.msg_iov = pieces;
+        message.msg_iovlen = 2;
+        SAY(send(two[0], "in pieces", 9, 0));
+        SAY(recvmsg(two[1], &message, 0));
+        printf("%s %s, cut: %d\n", parts[0], parts[1], (message.msg_flags & MSG_TRUNC) != 0);
+        SAY(sendmsg(two[0], &message, 0));
+        SAY(recv(two[1], text, sizeof text - 1, 0));
+        message.msg_iovlen = 1025;
+        SAY(sendmsg(two[0], &message, 0));
+        SAY(recvmsg(STDIN_FILENO + 500, &message, 0));
+    }
     SAY(setsockopt(two[0], SOL_SOCKET, 9999, &number, sizeof number));
     bytes = sizeof name;
     SAY(getpeername(two[0], (struct sockaddr *)&name, &bytes));

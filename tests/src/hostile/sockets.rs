@@ -311,6 +311,35 @@ fn memory(attempts: &mut Vec<Attempt>) {
     ));
 }
 
+/// Where a message, or the address of its sender, would be put.
+fn received(attempts: &mut Vec<Attempt>) {
+    let row = "memory of the host by a pair";
+    attempts.push(Attempt::new(row, "recvmsg", Expected::Harm, |world| {
+        let [near, far] = match pair(world, STREAM) {
+            Ok(ends) => ends,
+            Err(seen) => return seen,
+        };
+        on(Ok(near), world, |world, socket| {
+            let own = world.text(BYTES, b"hello");
+            let _ = world.submit_to_services(&[Sqe::send(far, own, 5, 0x40)]);
+            let header = message(world, (0, 0), (world.scene.memory.address(), 5));
+            Seen::reached(world.submit_to_services(&[Sqe::recvmsg(socket, header, 0x40)])[0])
+        })
+    }));
+    attempts.push(Attempt::new(row, "a sender's address", Expected::Harm, |world| {
+        let [near, far] = match pair(world, DGRAM) {
+            Ok(ends) => ends,
+            Err(seen) => return seen,
+        };
+        on(Ok(near), world, |world, socket| {
+            let own = world.text(BYTES, b"hello");
+            let _ = world.submit_to_services(&[Sqe::send(far, own, 5, 0x40)]);
+            let header = message(world, (world.scene.memory.address(), 128), (own, 5));
+            Seen::reached(world.submit_to_services(&[Sqe::recvmsg(socket, header, 0x40)])[0])
+        })
+    }));
+}
+
 /// An address that turns from a friend's into a stranger's while it is looked at.
 fn turning(attempts: &mut Vec<Attempt>) {
     let row = "an address that is rewritten while it is served";
@@ -355,6 +384,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
     messages(&mut attempts);
     places(&mut attempts);
     memory(&mut attempts);
+    received(&mut attempts);
     turning(&mut attempts);
     attempts
 }

@@ -30,6 +30,15 @@ struct sockaddr_storage {
     char gpufs_pad[118];
     unsigned long gpufs_align;
 };
+struct msghdr {
+    void *msg_name;
+    socklen_t msg_namelen;
+    struct iovec *msg_iov;
+    size_t msg_iovlen;
+    void *msg_control;
+    size_t msg_controllen;
+    int msg_flags;
+};
 struct linger {
     int l_onoff;
     int l_linger;
@@ -69,6 +78,14 @@ GPUFS_STANDARD_(ssize_t, recvfrom,
                 (descriptor, into, bytes, flags, address, address_bytes),
                 return (ssize_t)gpufs_value_(
                     gpufs_recvfrom(gpufs_used_(), descriptor, into, bytes, flags, address, address_bytes));)
+GPUFS_STATIC_ASSERT_(sizeof(struct msghdr) == sizeof(gpufs_msghdr), "struct msghdr is Linux's");
+/* Without ancillary data. */
+GPUFS_STANDARD_(ssize_t, sendmsg, (int descriptor, const struct msghdr *message, int flags), (descriptor, message, flags),
+                return (ssize_t)gpufs_value_(
+                    gpufs_sendmsg(gpufs_used_(), descriptor, (const gpufs_msghdr *)(const void *)message, flags));)
+GPUFS_STANDARD_(ssize_t, recvmsg, (int descriptor, struct msghdr *message, int flags), (descriptor, message, flags),
+                return (ssize_t)gpufs_value_(
+                    gpufs_recvmsg(gpufs_used_(), descriptor, (gpufs_msghdr *)(void *)message, flags));)
 GPUFS_STANDARD_(int, setsockopt, (int descriptor, int level, int option, const void *value, socklen_t bytes),
                 (descriptor, level, option, value, bytes),
                 return gpufs_value_(gpufs_setsockopt(gpufs_used_(), descriptor, level, option, value, bytes));)
