@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/serve_speed", "serve_speed"),
     ("tests/gpu/python_check", "python_check"),
     ("tests/gpu/trace_speed", "trace_speed"),
+    ("tests/gpu/trace_printf.cu", "trace_printf.cu"),
     ("tests/gpu/turns", "turns"),
     ("tests/gpu/views_speed", "views_speed"),
     ("README.md", "pages/README.md"),

@@ -1,6 +1,7 @@
 //! `trace_check FILE [OPTION VALUE] …`: writes a trace from every thread of a grid, on CPU lanes or, given a device program, on the first GPU; says
 //! how fast, and counts the packets by their lengths. With a victim that thread panics, which traps on a GPU, and the file must hold the events
-//! of all rounds that were complete.
+//! of all rounds that were complete. The last line is for `trace_speed`: `figures`, events, bytes, millions of events a second, nanoseconds an event
+//! of one warp, and nanoseconds a round. A launch that the GPU refuses is said to be that, with the size of block that it takes.
 //!
 //! | option | value |
 //! |---|---|
@@ -13,10 +14,12 @@
 use std::error::Error;
 use std::ffi::CString;
 use std::io::{BufReader, Read};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::SharedWord;
 use gpufs_device::kernel::{Handoff, Path};
+use gpufs_host::session::SyncError;
 use gpufs_host::{Grid, Session};
 use gpufs_test_kernels::{Round, TraceJob, trace_rounds};
 
@@ -62,7 +65,28 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
     Ok(options)
 }
 
-fn main() -> Outcome<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("trace_check: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a launch that did not begin says: whose size may be the cause, and what it was.
+fn refused(grid: Grid, error: &SyncError) -> String {
+    match error {
+        SyncError::Gpu(_) => format!(
+            "the GPU refused to launch {} blocks of {} threads (see --threads): {error}",
+            grid.blocks, grid.threads
+        ),
+        _ => format!("{} blocks of {} threads were not launched: {error}", grid.blocks, grid.threads),
+    }
+}
+
+fn run() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("trace_check: which file? See the head of its source")?;
     let options = options(arguments)?;
@@ -84,7 +108,9 @@ fn main() -> Outcome<()> {
         after: options.after,
     })?;
     let started = Instant::now();
-    session.start::<trace_rounds::Entry>(options.grid, trace_rounds::Arguments { job: job.handle() })?;
+    session
+        .start::<trace_rounds::Entry>(options.grid, trace_rounds::Arguments { job: job.handle() })
+        .map_err(|error| refused(options.grid, &error))?;
     let ended = session.synchronize();
     let took = started.elapsed();
     match (&ended, fails) {
@@ -94,7 +120,8 @@ fn main() -> Outcome<()> {
             }
         }
         (Err(error), true) => println!("the kernel ended: {error}"),
-        _ => return Err(format!("the kernel ended: {ended:?}").into()),
+        (Err(error), false) => return Err(format!("the kernel ended: {error}").into()),
+        (Ok(()), true) => return Err("the kernel ended well, though a thread was to panic".into()),
     }
     // SAFETY:
     // - a word for each thread, which no kernel writes any more
@@ -132,12 +159,14 @@ fn report(path: &str, options: &Options, threads: u64, took: Duration) -> Outcom
     let (packets, bytes) = if is_file { packets(path)? } else { (wanted(options, threads) + besides, 0) };
     let events = packets.saturating_sub(besides);
     let nanoseconds = took.as_nanos() as f64;
+    let rate = events as f64 * 1e3 / nanoseconds;
+    let of_warp = nanoseconds * warps as f64 / events.max(1) as f64;
+    let of_round = nanoseconds / f64::from(options.rounds.max(1));
     println!(
-        "{events} events, {bytes} bytes in {took:.2?}: {:.2} M events/s, {:.1} ns an event of one warp, {:.0} ns a round",
-        events as f64 * 1e3 / nanoseconds,
-        nanoseconds * warps as f64 / events.max(1) as f64,
-        nanoseconds / f64::from(options.rounds)
+        "{events} events, {bytes} bytes in {took:.2?}: {rate:.2} M events/s, {of_warp:.1} ns an event of one warp, {of_round:.0} ns a round"
     );
+    let of_warp = if events == 0 { "-".to_owned() } else { format!("{of_warp:.1}") };
+    println!("figures {events} {bytes} {rate:.2} {of_warp} {of_round:.0}");
     Ok(events)
 }
 
