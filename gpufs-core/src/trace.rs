@@ -6,7 +6,13 @@
 //!
 //! A *sequence* is who writes packets in an order of its own: lanes that opened the trace together, or a thread of the host. Its first
 //! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
-//! number. So an event without values is at most 31 bytes.
+//! number. An event without values is 32 bytes.
+//!
+//! Each packet is a multiple of 16 bytes: a file of nothing else keeps all of them aligned, and lanes store theirs in wide words ([`Encoded`]).
+
+mod encoded;
+
+pub use encoded::{Encoded, WORD_BYTES};
 
 /// Bytes that a packet has room for.
 pub const PACKET_BYTES: usize = 256;
@@ -162,8 +168,8 @@ impl Packet {
         self.bytes.get(..self.length)
     }
 
-    /// Two clocks, read at one moment.
-    pub fn clocks(&mut self, clock: u32, nanoseconds: u64, boottime_nanoseconds: u64) {
+    /// Two clocks, read at one moment by a sequence, or by none, 0.
+    pub fn clocks(&mut self, sequence: u32, clock: u32, nanoseconds: u64, boottime_nanoseconds: u64) {
         self.message(field::TRACE_PACKET, |packet| {
             packet.message(field::CLOCK_SNAPSHOT, |snapshot| {
                 for (id, time) in [(CLOCK_BOOTTIME, boottime_nanoseconds), (clock, nanoseconds)] {
@@ -173,78 +179,46 @@ impl Packet {
                     });
                 }
             });
+            packet.sequence(sequence);
         });
     }
     /// A sequence begins: the clock and the track of its events where they do not say another, and what that track is.
     pub fn begin(&mut self, sequence: u32, clock: u32, track: &Track<'_>) {
         self.message(field::TRACE_PACKET, |packet| {
-            packet.number(field::SEQUENCE_ID, u64::from(sequence));
             packet.number(field::SEQUENCE_FLAGS, CLEARED);
             packet.message(field::PACKET_DEFAULTS, |defaults| {
                 defaults.number(field::TIMESTAMP_CLOCK_ID, u64::from(clock));
                 defaults.message(field::DEFAULT_EVENT, |event| event.number(field::TRACK_UUID, track.uuid));
             });
             packet.describe(track);
+            packet.sequence(sequence);
         });
     }
     /// What a track is.
     pub fn track(&mut self, sequence: u32, track: &Track<'_>) {
         self.message(field::TRACE_PACKET, |packet| {
-            packet.number(field::SEQUENCE_ID, u64::from(sequence));
             packet.describe(track);
+            packet.sequence(sequence);
         });
     }
     /// A name, on a sequence, which its number stands for from then on.
     pub fn name(&mut self, sequence: u32, of: Named, name: &[u8]) {
         self.message(field::TRACE_PACKET, |packet| {
-            packet.number(field::SEQUENCE_ID, u64::from(sequence));
             packet.message(field::INTERNED_DATA, |data| {
                 data.message(of as u32, |interned| {
                     interned.number(field::IID, u64::from(name_id(name)));
                     interned.text(field::INTERNED_NAME, name);
                 });
             });
+            packet.sequence(sequence);
         });
     }
-    /// An event by its name's number, with values by theirs; on another track than the sequence's if one is named.
-    #[inline]
-    pub fn event(&mut self, sequence: u32, time: u64, event: &Event<'_>) {
-        self.message(field::TRACE_PACKET, |packet| {
-            packet.number(field::TIMESTAMP, time);
-            packet.number(field::SEQUENCE_ID, u64::from(sequence));
-            packet.message(field::TRACK_EVENT, |body| {
-                body.number(field::EVENT_TYPE, event.kind as u64);
-                if let Some(track) = event.track {
-                    body.number(field::TRACK_UUID, track);
-                }
-                if event.name != 0 {
-                    body.number(field::NAME_IID, u64::from(event.name));
-                }
-                for (name, value) in event.value_names.iter().zip(event.values) {
-                    body.annotation(*name, *value);
-                }
-            });
-        });
-    }
-    /// A counter's value.
-    #[inline]
-    pub fn count(&mut self, sequence: u32, time: u64, track: u64, value: Value) {
-        self.message(field::TRACE_PACKET, |packet| {
-            packet.number(field::TIMESTAMP, time);
-            packet.number(field::SEQUENCE_ID, u64::from(sequence));
-            packet.message(field::TRACK_EVENT, |body| {
-                body.number(field::EVENT_TYPE, Kind::Counter as u64);
-                body.number(field::TRACK_UUID, track);
-                match value {
-                    Value::Real(value) => body.real(field::REAL_COUNTER_VALUE, value),
-                    // Perfetto counts in 64 bits with a sign: what has more is a large real.
-                    Value::Unsigned(value) => match i64::try_from(value) {
-                        Ok(value) => body.number(field::COUNTER_VALUE, value.cast_unsigned()),
-                        Err(_) => body.real(field::REAL_COUNTER_VALUE, value as f64),
-                    },
-                    Value::Signed(value) => body.number(field::COUNTER_VALUE, value.cast_unsigned()),
-                }
-            });
+    /// An event, or a counter's value.
+    pub fn event(&mut self, sequence: u32, time: u64, event: Event<'_>) {
+        Encoded::new(sequence, time, event).each_word(|_, word| {
+            for byte in word.to_le_bytes() {
+                self.byte(byte);
+            }
         });
     }
 
@@ -267,18 +241,28 @@ impl Packet {
             }
         });
     }
-    #[inline]
-    fn annotation(&mut self, name: u32, value: Value) {
-        self.message(field::ANNOTATIONS, |body| {
-            body.number(field::VALUE_NAME_IID, u64::from(name));
-            match value {
-                Value::Unsigned(value) => body.number(field::UINT_VALUE, value),
-                Value::Signed(value) => body.number(field::INT_VALUE, value.cast_unsigned()),
-                Value::Real(value) => body.real(field::DOUBLE_VALUE, value),
-            }
-        });
+    /// The sequence, in as many bytes as make the packet a multiple of 16: the last that a packet gets.
+    fn sequence(&mut self, sequence: u32) {
+        let mut bytes = WORD_BYTES - self.length % WORD_BYTES;
+        // A field of one byte and five to ten takes a number of 32 bits; two such, where the second says the same, 12 to 22.
+        if bytes < 6 {
+            bytes += WORD_BYTES;
+        }
+        let first = if bytes <= 11 { bytes } else { bytes / 2 };
+        self.padded(field::SEQUENCE_ID, u64::from(sequence), first - 1);
+        if first < bytes {
+            self.padded(field::SEQUENCE_ID, u64::from(sequence), bytes - first - 1);
+        }
     }
-
+    /// A number in so many bytes, which are at least those that it needs, and at most ten.
+    fn padded(&mut self, field: u32, mut value: u64, bytes: usize) {
+        self.key(field, 0);
+        for _ in 1..bytes {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
     #[inline]
     fn byte(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.length) {
@@ -304,13 +288,6 @@ impl Packet {
     fn number(&mut self, field: u32, value: u64) {
         self.key(field, 0);
         self.varint(value);
-    }
-    #[inline]
-    fn real(&mut self, field: u32, value: f64) {
-        self.key(field, 1);
-        for byte in value.to_bits().to_le_bytes() {
-            self.byte(byte);
-        }
     }
     fn text(&mut self, field: u32, text: &[u8]) {
         self.key(field, 2);
@@ -420,7 +397,8 @@ impl TrackName {
 #[cfg(test)]
 mod tests {
     use super::{
-        Event, Is, Kind, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, Value, name_id,
+        Event, Is, Kind, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, Value, WORD_BYTES,
+        name_id,
     };
 
     #[test]
@@ -428,8 +406,8 @@ mod tests {
         let mut packet = Packet::new();
         let event =
             Event { kind: Kind::Begin, name: name_id(b"load"), track: None, value_names: &[], values: &[] };
-        packet.event(3000, 1_790_000_000_000_000_000, &event);
-        assert_eq!(packet.bytes().map(<[u8]>::len), Some(26));
+        packet.event(3000, 1_790_000_000_000_000_000, event);
+        assert_eq!(packet.bytes().map(<[u8]>::len), Some(32));
     }
 
     #[test]
@@ -437,15 +415,17 @@ mod tests {
         let name = TrackName::new(&[b'n'; 2 * NAME_BYTES_MAX]).and_number(u64::MAX);
         let track = Track { uuid: u64::MAX, parent: u64::MAX, is: Is::Events, name: &name };
         let mut begun = Packet::new();
-        begun.clocks(u32::MAX, u64::MAX, u64::MAX);
+        begun.clocks(u32::MAX, u32::MAX, u64::MAX, u64::MAX);
         begun.begin(u32::MAX, u32::MAX, &track);
         assert!(begun.bytes().is_some());
+        let mut described = Packet::new();
+        described.track(u32::MAX, &track);
+        assert!(described.bytes().is_some());
         let mut event = Packet::new();
-        event.track(u32::MAX, &track);
         event.event(
             u32::MAX,
             u64::MAX,
-            &Event {
+            Event {
                 kind: Kind::Begin,
                 name: u32::MAX,
                 track: Some(u64::MAX),
@@ -461,6 +441,28 @@ mod tests {
             names.name(u32::MAX, Named::Value, &[b'n'; NAME_BYTES_MAX]);
         }
         assert!(names.bytes().is_none(), "what has no room is not written in part");
+    }
+
+    #[test]
+    fn packets_are_whole_words() {
+        // Ends: over the lengths of names.
+        for length in 0..=NAME_BYTES_MAX {
+            let (text, name) = (vec![b'n'; length], TrackName::new(&vec![b'n'; length]));
+            let track = Track { uuid: 1 << 40, parent: 7, is: Is::Counter, name: &name };
+            for sequence in [0, 1, 1 << 20, u32::MAX] {
+                let mut packets = [Packet::new(); 4];
+                packets[0].clocks(sequence, 1 << 30, 1 << (length + 1), 1 << (length + 2));
+                packets[1].begin(sequence, 1 << 30, &track);
+                packets[2].track(sequence, &track);
+                packets[3].name(sequence, Named::Value, &text);
+                for packet in packets {
+                    let bytes = packet.bytes().unwrap();
+                    assert_eq!(bytes.len() % WORD_BYTES, 0);
+                    let said = usize::from(bytes[1] & 0x7f) | usize::from(bytes[2]) << 7;
+                    assert_eq!((bytes[0], said), (0x0a, bytes.len() - 3));
+                }
+            }
+        }
     }
 
     #[test]

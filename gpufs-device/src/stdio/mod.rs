@@ -79,7 +79,7 @@ use crate::inside::Inside;
 pub(crate) use fopen::{claim_with_file, stream_on};
 #[cfg(feature = "embedded-io")]
 pub(crate) use input::read_some;
-pub(crate) use output::write;
+pub(crate) use output::{Record, write};
 
 pub use crate::file::Whence;
 pub use getline::{LineBuffer, LineStep};

@@ -1,10 +1,10 @@
 //! What a lane writes into a trace: spans, moments, counters.
 
 use gpufs_core::failures::counted;
-use gpufs_core::trace::{self as packets, Kind, Packet, Value};
+use gpufs_core::trace::{self as packets, Encoded, Kind, Packet, Value};
 use gpufs_core::{Call, Errno};
 
-use super::{Trace, TrackOf, name_of_warp, put, uuid};
+use super::{Trace, TrackOf, name_of_warp, put, put_record, uuid};
 use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
 
 /// `N` values of an event: an array, or a tuple of different types, `()` for none.
@@ -113,14 +113,8 @@ impl Span {
     /// As [`File::fwrite`](crate::File::fwrite).
     pub fn end(self) -> Result<(), Errno> {
         let Some(track) = self.began else { return Ok(()) };
-        let time = Machine::clock();
-        let mut packet = Packet::new();
-        packet.event(
-            self.trace.sequence,
-            time,
-            &packets::Event { kind: Kind::End, name: 0, track, value_names: &[], values: &[] },
-        );
-        self.trace.write(&packet)
+        let event = packets::Event { kind: Kind::End, name: 0, track, value_names: &[], values: &[] };
+        self.trace.write(event)
     }
 }
 
@@ -144,10 +138,8 @@ impl Counter {
     /// As [`File::fwrite`](crate::File::fwrite).
     #[inline]
     pub fn set(self, value: impl Into<Value>) -> Result<(), Errno> {
-        let time = Machine::clock();
-        let mut packet = Packet::new();
-        packet.count(self.trace.sequence, time, self.track, value.into());
-        self.trace.write(&packet)
+        let (track, values) = (Some(self.track), &[value.into()]);
+        self.trace.write(packets::Event { kind: Kind::Counter, name: 0, track, value_names: &[], values })
     }
 }
 
@@ -178,22 +170,23 @@ impl Trace {
         time: u64,
         (name, value_names, values): (u32, &[u32], &[Value]),
     ) -> Result<Option<u64>, Errno> {
-        let mut packet = Packet::new();
-        let track = (!self.owns_track).then(|| self.own_track(group, &mut packet));
+        let alone = group.subset(LaneMask(1 << group.lane()));
+        let track = if self.owns_track { None } else { Some(self.own_track(alone)?) };
         let event = packets::Event { kind: Kind::Begin, name, track, value_names, values };
-        packet.event(self.sequence, time, &event);
-        put(self.file, group.subset(LaneMask(1 << group.lane())), packet.bytes()).map(|()| track)
+        put_record(self.file, alone, &Encoded::new(self.sequence, time, event)).map(|()| track)
     }
 
-    /// A track of the caller's own. Spans of one track end in the order in which they began, backwards: lanes that have parted need one each.
+    /// A track of the caller's own, which it describes. Spans of one track end in the order in which they began, backwards: lanes that have parted
+    /// need one each.
     #[cold]
-    fn own_track(self, group: Lanes, packet: &mut Packet) -> u64 {
+    fn own_track(self, alone: Lanes) -> Result<u64, Errno> {
         let mut name = name_of_warp(0);
-        name = name.and(b" lane ").and_number(u64::from(group.lane()));
+        name = name.and(b" lane ").and_number(u64::from(alone.lane()));
         #[expect(clippy::cast_possible_truncation, reason = "threads of larger grids share tracks")]
         let thread = warp::global_thread() as u32;
+        let mut packet = Packet::new();
         packet.track(self.sequence, &self.track(TrackOf::Thread, thread, &name));
-        uuid(self.salt, TrackOf::Thread, thread)
+        put(self.file, alone, packet.bytes()).map(|()| uuid(self.salt, TrackOf::Thread, thread))
     }
 
     /// [`Event::instant`] by numbers of names, for C.
@@ -203,17 +196,15 @@ impl Trace {
     #[doc(hidden)]
     #[inline]
     pub fn instant(self, name: u32, value_names: &[u32], values: &[Value]) -> Result<(), Errno> {
-        let time = Machine::clock();
-        let mut packet = Packet::new();
-        let event = packets::Event { kind: Kind::Instant, name, track: None, value_names, values };
-        packet.event(self.sequence, time, &event);
-        self.write(&packet)
+        self.write(packets::Event { kind: Kind::Instant, name, track: None, value_names, values })
     }
 
-    /// Writes each calling lane's packet.
-    fn write(self, packet: &Packet) -> Result<(), Errno> {
+    /// Writes each calling lane's event, of now.
+    #[inline]
+    fn write(self, event: packets::Event<'_>) -> Result<(), Errno> {
+        let encoded = Encoded::new(self.sequence, Machine::clock(), event);
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceEvent);
-        counted(self.file.fs().session(), Call::TraceEvent, put(self.file, lanes, packet.bytes()))
+        counted(self.file.fs().session(), Call::TraceEvent, put_record(self.file, lanes, &encoded))
     }
 }

@@ -39,6 +39,7 @@
 //! that runs for minutes joins them again by [`Trace::join_clocks`]. `cat` puts two traces into one.
 
 mod event;
+mod record;
 
 use core::ffi::CStr;
 
@@ -50,7 +51,7 @@ use gpufs_core::{Call, Errno};
 use crate::Fs;
 use crate::file::{O_APPEND, O_CREAT, O_TRUNC, O_WRONLY};
 use crate::service::CLOCK_BOOTTIME;
-use crate::stdio::{File, write};
+use crate::stdio::{File, Record, write};
 use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
 
 pub use event::{Counter, Event, Span, Values};
@@ -116,7 +117,7 @@ fn begin_file(fs: Fs, file: File, alone: Lanes, entry: &Entry) -> Result<(), Err
     let salt = ((host ^ device).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SALT_BITS)) as u32;
     entry.begin_trace(salt);
     let mut packet = Packet::new();
-    packet.clocks(clock_of(salt), device, host);
+    packet.clocks(0, clock_of(salt), device, host);
     let name = TrackName::new(b"kernels");
     packet.track(0, &Track { uuid: uuid(salt, TrackOf::All, 0), parent: 0, is: Is::Events, name: &name });
     put(file, alone, packet.bytes())
@@ -182,7 +183,13 @@ fn joined_clocks(fs: Fs, alone: Lanes) -> Result<(u64, u64), Errno> {
 /// Writes a lane's packet, if it has one. Convergent; called by `lanes`.
 fn put(file: File, lanes: Lanes, bytes: Option<&[u8]>) -> Result<(), Errno> {
     // The limits leave room for every packet: there is none only where a lane has nothing to write.
-    write(file, lanes, &bytes.unwrap_or(&[])).result().map(drop)
+    put_record(file, lanes, &bytes.unwrap_or(&[]))
+}
+
+/// Writes a lane's event. Convergent; called by `lanes`.
+#[inline]
+fn put_record(file: File, lanes: Lanes, record: &impl Record) -> Result<(), Errno> {
+    write(file, lanes, record).result().map(drop)
 }
 
 impl Trace {
@@ -270,7 +277,7 @@ impl Trace {
         let joined = lanes.grouped(u64::from(lanes.lane()), |alone| {
             let (device, host) = joined_clocks(fs, alone)?;
             let mut packet = Packet::new();
-            packet.clocks(clock_of(self.salt), device, host);
+            packet.clocks(self.sequence, clock_of(self.salt), device, host);
             put(self.file, alone, packet.bytes())
         });
         counted(fs.session(), Call::TraceClocks, joined)

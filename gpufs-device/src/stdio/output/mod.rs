@@ -28,6 +28,10 @@ pub(crate) trait Record {
     fn has_newline(&self) -> bool;
     /// Where it lies as a whole, if it does.
     fn address(&self) -> Option<u64>;
+    /// Whether `emit` stores it in words as wide as a copy's: then a lane alone gains nothing by putting it somewhere else first.
+    fn is_stored_in_words(&self) -> bool {
+        self.address().is_some()
+    }
 }
 
 impl Record for &[u8] {

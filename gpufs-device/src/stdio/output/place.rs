@@ -43,7 +43,8 @@ const TOGETHER_BYTES: u64 = 256;
 /// Copies the group's bytes from `destination.from` to `to`. Convergent; others see them after the next barrier. Waits for nothing.
 ///
 /// Over a bus an access costs as much for one byte as for sixteen, and the next lane's bytes lie next to this one's. So where lanes copy
-/// together, they put their records side by side in device memory first, and then store that in wide words.
+/// together, they put their records side by side in device memory first, and then store that in wide words. A lane alone would store the same
+/// words as from where its record is, and load each from device memory first, one after the other.
 pub(super) fn place_bytes<R: Record>(
     target: WriteTarget,
     lanes: Lanes,
@@ -55,7 +56,8 @@ pub(super) fn place_bytes<R: Record>(
     let from = destination.from;
     let share = part.share_of((from, to));
     let buffers = session.coalescing_buffers;
-    if buffers.base != 0 && to - from >= u64::from(lanes.count()) {
+    let at_once = lanes.count() == 1 && part.record.is_stored_in_words();
+    if buffers.base != 0 && to - from >= u64::from(lanes.count()) && !at_once {
         let long = (to - from) / u64::from(lanes.count()) >= TOGETHER_BYTES;
         let reached = part.record.address().filter(|address| !Machine::is_private(*address));
         if long && lanes.all(reached.is_some()) {

@@ -1,0 +1,331 @@
+//! An event's packet in words of 16 bytes, each of which is made by itself, in registers.
+//!
+//! Numbers have a fixed number of bytes: groups of seven bits whose upper ones may be zero, which readers of protocol buffers take as any other.
+//! So each field has one place, and the length of a packet follows from its kind and the number of its values:
+//!
+//! ```text
+//! 0a LL LL │ 40 time ×9 │ 50 sequence ×5 │ 5a BB BB │ 48 kind ×3  50 name ×5     a span's begin, a moment
+//!                                                   │ 48 kind ×9                 an end
+//!                                                   │ 58 track ×9                a counter's value
+//! 58 track ×10  48 kind ×4                                                       where the track is another one than the sequence's
+//! 22 0e 08 name ×4  18 value ×8                                                  a value below 2⁵⁶, or a real
+//! 22 1e 08 name ×5  08 name ×7 │ 20 value ×10  08 name ×4                        a larger one, or one below zero
+//! f0 01 value ×10  48 kind ×4                                                    a counter's
+//! ```
+//!
+//! Where a field stands twice, the second fills the word: readers take the last, which is the same.
+
+use super::{Event, Kind, Value, field};
+
+/// Bytes of a word.
+pub const WORD_BYTES: usize = 16;
+
+/// `LEN`, the wire type of what has a length.
+const LEN: u128 = 2;
+/// `I64`, that of eight bytes.
+const I64: u128 = 1;
+
+/// The byte or two before a field of a number, by its wire type.
+const fn key(field: u32, wire: u128) -> u128 {
+    let key = (field as u128) << 3 | wire;
+    if key < 0x80 { key } else { key & 0x7f | 0x80 | key >> 7 << 8 }
+}
+
+/// The low 56 bits in groups of seven, each with the mark that another follows.
+const fn groups(value: u64) -> u64 {
+    let value = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
+    let value = value & 0x0000_3fff_0000_3fff | (value & 0x0fff_c000_0fff_c000) << 2;
+    let value = value & 0x007f_007f_007f_007f | (value & 0x3f80_3f80_3f80_3f80) << 1;
+    value | 0x8080_8080_8080_8080
+}
+/// A number of at most 7 × `BYTES` bits in so many bytes, 1 to 8.
+const fn short<const BYTES: u32>(value: u64) -> u128 {
+    (groups(value) & (u64::MAX >> (64 - 8 * BYTES)) & !(0x80 << (8 * (BYTES - 1)))) as u128
+}
+/// A number of at most 63 bits in nine bytes.
+const fn nine(value: u64) -> u128 {
+    groups(value) as u128 | ((value >> 56 & 0x7f) as u128) << 64
+}
+/// Any number in ten bytes.
+const fn ten(value: u64) -> u128 {
+    groups(value) as u128 | ((value >> 56 & 0x7f | 0x80) as u128) << 64 | ((value >> 63) as u128) << 72
+}
+/// The length of a message, in two bytes.
+const fn length(bytes: usize) -> u128 {
+    short::<2>(bytes as u64)
+}
+
+/// An event, which is made a packet of [`Encoded::words`] words of 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded<'a> {
+    sequence: u32,
+    time: u64,
+    event: Event<'a>,
+}
+
+impl<'a> Encoded<'a> {
+    /// Bytes of the longest.
+    pub const BYTES_MAX: usize = (3 + 2 * super::VALUES_MAX) * WORD_BYTES;
+
+    /// An event of a sequence at a time, below 2⁶³ nanoseconds. Numbers of names have 28 bits ([`super::name_id`]); a counter has a track, and one
+    /// value.
+    #[inline]
+    #[must_use]
+    pub const fn new(sequence: u32, time: u64, event: Event<'a>) -> Self {
+        Self { sequence, time, event }
+    }
+
+    /// How many words, at least two.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> usize {
+        if self.event.kind == Kind::Counter {
+            return 3;
+        }
+        let values = self.event.values.iter().map(|value| 1 + usize::from(is_wide(*value))).sum::<usize>();
+        2 + usize::from(self.event.track.is_some()) + values
+    }
+
+    /// Makes each word, in order; its bytes are those of the packet, the lowest first.
+    #[inline]
+    pub fn each_word(&self, mut put: impl FnMut(usize, u128)) {
+        let Event { kind, name, track, value_names, values } = self.event;
+        let bytes = self.words() * WORD_BYTES;
+        let (time, sequence) = (nine(self.time), short::<5>(u64::from(self.sequence)));
+        let head = key(field::TRACE_PACKET, LEN) | length(bytes - 3) << 8 | key(field::TIMESTAMP, 0) << 24;
+        put(0, head | time << 32 | key(field::SEQUENCE_ID, 0) << 104 | sequence << 112);
+        let (event, first) = (key(field::TRACK_EVENT, LEN) | length(bytes - 22) << 8, sequence >> 16);
+        put(1, first | event << 24 | self.first_fields() << 48);
+        let type_of = |bytes_of_kind: u128| key(field::EVENT_TYPE, 0) | bytes_of_kind << 8;
+        if kind == Kind::Counter {
+            // Perfetto counts in 64 bits with a sign: what has more is a large real.
+            let of = |value: u64| {
+                key(field::COUNTER_VALUE, 0) | ten(value) << 16 | type_of(short::<3>(kind as u64)) << 96
+            };
+            let real = |value: f64| {
+                let value = u128::from(value.to_bits());
+                key(field::REAL_COUNTER_VALUE, I64) | value << 16 | type_of(short::<5>(kind as u64)) << 80
+            };
+            let word = match values.first().copied().unwrap_or(Value::Unsigned(0)) {
+                Value::Unsigned(value) if value > i64::MAX as u64 => real(value as f64),
+                Value::Unsigned(value) => of(value),
+                Value::Signed(value) => of(value.cast_unsigned()),
+                Value::Real(value) => real(value),
+            };
+            return put(2, word);
+        }
+        let mut at = 2;
+        if let Some(track) = track {
+            put(at, key(field::TRACK_UUID, 0) | ten(track) << 8 | type_of(short::<4>(kind as u64)) << 88);
+            at += 1;
+        }
+        debug_assert!(name == 0 || kind != Kind::End);
+        for (name, value) in value_names.iter().zip(values) {
+            at = annotation(*name, *value, at, &mut put);
+        }
+    }
+
+    /// The ten bytes of the event's message that its second word has room for.
+    #[inline]
+    fn first_fields(&self) -> u128 {
+        let kind = self.event.kind as u64;
+        match self.event.kind {
+            Kind::Counter => key(field::TRACK_UUID, 0) | nine(self.event.track.unwrap_or(0)) << 8,
+            Kind::End => key(field::EVENT_TYPE, 0) | nine(kind) << 8,
+            Kind::Begin | Kind::Instant => {
+                let name = key(field::NAME_IID, 0) | short::<5>(u64::from(self.event.name)) << 8;
+                key(field::EVENT_TYPE, 0) | short::<3>(kind) << 8 | name << 32
+            }
+        }
+    }
+}
+
+/// Whether a value takes two words.
+#[inline]
+fn is_wide(value: Value) -> bool {
+    match value {
+        Value::Unsigned(value) => value >> 56 != 0,
+        Value::Signed(value) => value >> 56 != 0,
+        Value::Real(_) => false,
+    }
+}
+
+/// The words of one value from `at` on; where the next begin.
+#[inline]
+fn annotation(name: u32, value: Value, at: usize, put: &mut impl FnMut(usize, u128)) -> usize {
+    let (wire, bits) = match value {
+        Value::Unsigned(value) => (key(field::UINT_VALUE, 0), value),
+        Value::Signed(value) => (key(field::INT_VALUE, 0), value.cast_unsigned()),
+        Value::Real(value) => (key(field::DOUBLE_VALUE, I64), value.to_bits()),
+    };
+    let (name, named) = (u64::from(name), key(field::VALUE_NAME_IID, 0));
+    let head = |bytes: u128| key(field::ANNOTATIONS, LEN) | bytes << 8 | named << 16;
+    if !is_wide(value) {
+        let bytes = if matches!(value, Value::Real(_)) { u128::from(bits) } else { short::<8>(bits) };
+        put(at, head(14) | short::<4>(name) << 24 | wire << 56 | bytes << 64);
+        return at + 1;
+    }
+    put(at, head(30) | short::<5>(name) << 24 | named << 64 | short::<7>(name) << 72);
+    put(at + 1, wire | ten(bits) << 8 | named << 88 | short::<4>(name) << 96);
+    at + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::trace::{VALUES_MAX, name_id};
+
+    /// A field as it was read: its number, and a number or bytes.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Read {
+        Number(u64),
+        Fixed(u64),
+        Bytes(Vec<u8>),
+    }
+
+    fn number(bytes: &mut &[u8]) -> u64 {
+        let (mut value, mut shift) = (0_u64, 0);
+        loop {
+            let byte = bytes[0];
+            *bytes = &bytes[1..];
+            assert!(shift < 64 && (shift < 63 || byte < 2), "a number of more than 64 bits");
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return value;
+            }
+            shift += 7;
+        }
+    }
+
+    /// The fields of a message, as the specification of protocol buffers has them.
+    fn fields(mut bytes: &[u8]) -> Vec<(u32, Read)> {
+        let mut all = Vec::new();
+        while !bytes.is_empty() {
+            let key = number(&mut bytes);
+            let read = match key & 7 {
+                0 => Read::Number(number(&mut bytes)),
+                1 => {
+                    let (fixed, rest) = bytes.split_at(8);
+                    bytes = rest;
+                    Read::Fixed(u64::from_le_bytes(fixed.try_into().unwrap()))
+                }
+                2 => {
+                    let length = number(&mut bytes) as usize;
+                    let (content, rest) = bytes.split_at(length);
+                    bytes = rest;
+                    Read::Bytes(content.to_vec())
+                }
+                other => panic!("a field of wire type {other}"),
+            };
+            all.push(((key >> 3) as u32, read));
+        }
+        all
+    }
+
+    /// The last of a field, and that all others of it are the same.
+    fn last(fields: &[(u32, Read)], number: u32) -> Option<Read> {
+        let mut all = fields.iter().filter(|(field, _)| *field == number).map(|(_, read)| read);
+        let last = all.next_back()?;
+        assert!(all.all(|other| other == last), "{fields:?}");
+        Some(last.clone())
+    }
+
+    fn bytes_of(encoded: &Encoded<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encoded.each_word(|index, word| {
+            assert_eq!(index * WORD_BYTES, bytes.len());
+            bytes.extend(word.to_le_bytes());
+        });
+        assert_eq!(bytes.len(), encoded.words() * WORD_BYTES);
+        assert!(bytes.len() <= Encoded::BYTES_MAX);
+        bytes
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            any::<u64>().prop_map(Value::Unsigned),
+            (0..56_u32, any::<u64>()).prop_map(|(bits, value)| Value::Unsigned(value & ((1 << bits) - 1))),
+            any::<i64>().prop_map(Value::Signed),
+            (-1000..1000_i64).prop_map(Value::Signed),
+            (-1e300..1e300).prop_map(Value::Real),
+            Just(Value::Unsigned((1 << 56) - 1)),
+            Just(Value::Unsigned(1 << 56)),
+        ]
+    }
+
+    fn annotated(value: Value) -> (u32, Read) {
+        match value {
+            Value::Unsigned(value) => (field::UINT_VALUE, Read::Number(value)),
+            Value::Signed(value) => (field::INT_VALUE, Read::Number(value.cast_unsigned())),
+            Value::Real(value) => (field::DOUBLE_VALUE, Read::Fixed(value.to_bits())),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_said_is_read(
+            sequence: u32,
+            time in 0..1_u64 << 63,
+            kind in prop::sample::select(vec![Kind::Begin, Kind::End, Kind::Instant]),
+            track in prop::option::of(any::<u64>()),
+            values in prop::collection::vec(value(), 0..=VALUES_MAX),
+            name in "[a-z]{0,20}",
+        ) {
+            let name = if kind == Kind::End { 0 } else { name_id(name.as_bytes()) };
+            let names: Vec<u32> = (0..values.len()).map(|at| name_id(&[at as u8])).collect();
+            let event = Event { kind, name, track, value_names: &names, values: &values };
+            let trace = fields(&bytes_of(&Encoded::new(sequence, time, event)));
+            let [(field::TRACE_PACKET, Read::Bytes(packet))] = &trace[..] else { panic!("{trace:?}") };
+            let packet = fields(packet);
+            prop_assert_eq!(last(&packet, field::TIMESTAMP), Some(Read::Number(time)));
+            prop_assert_eq!(last(&packet, field::SEQUENCE_ID), Some(Read::Number(u64::from(sequence))));
+            let Some(Read::Bytes(body)) = last(&packet, field::TRACK_EVENT) else {
+                panic!("{packet:?}")
+            };
+            let body = fields(&body);
+            prop_assert_eq!(last(&body, field::EVENT_TYPE), Some(Read::Number(kind as u64)));
+            prop_assert_eq!(last(&body, field::TRACK_UUID), track.map(Read::Number));
+            let named = (name != 0).then(|| Read::Number(u64::from(name)));
+            prop_assert_eq!(last(&body, field::NAME_IID), named);
+            let annotations: Vec<_> = body.iter().filter(|(field, _)| *field == field::ANNOTATIONS).collect();
+            prop_assert_eq!(annotations.len(), values.len());
+            for ((name, value), (_, read)) in names.iter().zip(&values).zip(annotations) {
+                let Read::Bytes(read) = read else { panic!("{read:?}") };
+                let read = fields(read);
+                let (number, wanted) = annotated(*value);
+                prop_assert_eq!(last(&read, field::VALUE_NAME_IID), Some(Read::Number(u64::from(*name))));
+                prop_assert_eq!(last(&read, number), Some(wanted));
+            }
+        }
+
+        #[test]
+        fn what_was_counted_is_read(
+            sequence: u32,
+            time in 0..1_u64 << 63,
+            track in 1..1_u64 << 63,
+            value in value(),
+        ) {
+            let (kind, track_of) = (Kind::Counter, Some(track));
+            let event = Event { kind, name: 0, track: track_of, value_names: &[], values: &[value] };
+            let trace = fields(&bytes_of(&Encoded::new(sequence, time, event)));
+            let [(field::TRACE_PACKET, Read::Bytes(packet))] = &trace[..] else { panic!("{trace:?}") };
+            let Some(Read::Bytes(body)) = last(&fields(packet), field::TRACK_EVENT) else {
+                panic!("{packet:?}")
+            };
+            let body = fields(&body);
+            prop_assert_eq!(last(&body, field::EVENT_TYPE), Some(Read::Number(4)));
+            prop_assert_eq!(last(&body, field::TRACK_UUID), Some(Read::Number(track)));
+            let (number, real) = match value {
+                Value::Signed(value) => (Some(value.cast_unsigned()), None),
+                Value::Unsigned(value) if i64::try_from(value).is_ok() => (Some(value), None),
+                Value::Unsigned(value) => (None, Some(value as f64)),
+                Value::Real(value) => (None, Some(value)),
+            };
+            prop_assert_eq!(last(&body, field::COUNTER_VALUE), number.map(Read::Number));
+            let real = real.map(|real| Read::Fixed(real.to_bits()));
+            prop_assert_eq!(last(&body, field::REAL_COUNTER_VALUE), real);
+        }
+    }
+}
