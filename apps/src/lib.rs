@@ -8,6 +8,7 @@
 //! | `copy` | [`kernels::copy`] | registered buffers: large transfers without a copy |
 //! | `serve` | [`kernels::serve`] | a kernel that stays: sockets, a table in the device's memory |
 //! | `graph` | [`kernels::graph`] | a file as an array: breadth-first search and PageRank through a cache of pages |
+//! | `experts` | [`kernels::experts`] | the device decides what it needs next of a file: a mixture of experts |
 //! | `follow` | [`kernels::follow`] | a log that is read while the kernel that writes it runs |
 //!
 //! Without the feature `host` this library is the kernels alone, and with `runtime` it is the device program, `apps.ptx`:
@@ -20,7 +21,11 @@
 #[cfg(feature = "host")]
 pub mod cli;
 #[cfg(feature = "host")]
+pub mod experts;
+#[cfg(feature = "host")]
 pub mod graph;
+#[cfg(feature = "host")]
+pub mod memory;
 #[cfg(feature = "host")]
 pub mod records;
 

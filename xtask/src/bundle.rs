@@ -19,6 +19,7 @@ const PROGRAMS: &[&str] = &[
     "follow",
     "serve",
     "graph",
+    "experts",
     "demo",
     "suite",
     "print_check",

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use gpufs_apps::kernels::graph::{
     search_plain, settle,
 };
 use gpufs_apps::kernels::{Array, Words, Words64};
+use gpufs_apps::memory;
 use gpufs_core::cache::WAYS;
 use gpufs_device::kernel::Handoff;
 use gpufs_device::view::Mapping;
@@ -315,25 +315,10 @@ impl<'a> Stage<'a> {
             stage.map = Some(stage.session.map(csr.file.try_clone()?)?);
         }
         if task.ways.contains(&Way::Plain) {
-            stage.array = Some(stage.array_of_file(&task.path)?);
+            let read = memory::array_of_file(&mut stage.session, &csr.file, (0, csr.bytes));
+            stage.array = Some(read.map_err(|error| cli::about(&task.path, cli::reason(&error)))?);
         }
         Ok(stage)
-    }
-    /// The file's bytes in the device's memory.
-    fn array_of_file(&mut self, path: &Path) -> Result<Array, Failure> {
-        let buffer = self.session.device_buffer(self.csr.bytes as usize)?;
-        let mut piece = vec![0; PIECE];
-        for at in (0..self.csr.bytes).step_by(PIECE) {
-            let piece = &mut piece[..PIECE.min((self.csr.bytes - at) as usize)];
-            let read = self.csr.file.read_exact_at(piece, at);
-            read.map_err(|error| cli::about(path, cli::reason(&error)))?;
-            self.session.write_device(&buffer, at as usize, piece)?;
-        }
-        #[expect(unsafe_code, reason = "memory that kernels use")]
-        // SAFETY:
-        // - the session's, as long as it lives, and a multiple of 256; nobody writes to it from here on
-        let array = unsafe { Array::new(buffer.address(), buffer.len() as u64) };
-        Ok(array)
     }
     /// Sets the counters of the next launch.
     fn count_from(&mut self, words: [u64; COUNTERS]) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use super::{ALIGNMENT, MAGIC, rows_of};
 use crate::cli::{Failure, about, reason};
 use crate::kernels::graph::Rows;
+use crate::kernels::mixed;
 
 /// The largest graph: 2 to the power of this many vertices.
 pub const SCALE_MAX: u32 = 31;
@@ -63,13 +64,6 @@ pub struct Recipe {
     pub seed: u64,
     /// Bytes of a neighbour: 4 or 8.
     pub edge_bytes: u64,
-}
-
-/// A number that looks as if it were drawn (the finalizer of splitmix64).
-const fn mixed(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 /// Numbers from a seed, one after the other (splitmix64).

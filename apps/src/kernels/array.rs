@@ -52,6 +52,65 @@ impl Array {
     }
 }
 
+portable! {
+    /// Bytes that lanes write and read in turns.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Cells {
+        /// As the device sees it: a multiple of 16.
+        address: u64,
+        /// How many.
+        bytes: u64,
+    }
+}
+
+impl Cells {
+    /// The `bytes` bytes at `address`, an address on the device.
+    ///
+    /// # Safety
+    /// As long as kernels use it, the memory is valid, and nobody else touches it. The address is a multiple of 16.
+    #[must_use]
+    pub const unsafe fn new(address: u64, bytes: u64) -> Self {
+        Self { address, bytes }
+    }
+    /// The place of element `index`, as one of `T`.
+    ///
+    /// # Panics
+    /// Beyond the last.
+    #[inline]
+    fn place<T: Plain>(&self, index: u64) -> *mut T {
+        const { assert!(align_of::<T>() <= 16) };
+        assert!(index < self.bytes / size_of::<T>() as u64, "beyond an array of cells");
+        (self.address + index * size_of::<T>() as u64) as *mut T
+    }
+    /// Element `index` of the array as one of `T`.
+    ///
+    /// # Safety
+    /// What was stored there happened before, and nobody stores there meanwhile.
+    ///
+    /// # Panics
+    /// Beyond the last.
+    #[inline]
+    #[must_use]
+    pub unsafe fn read<T: Plain>(&self, index: u64) -> T {
+        // SAFETY:
+        // - within the array, which is valid (`Cells::new`), aligned, and not written meanwhile; any bytes are a value
+        unsafe { self.place::<T>(index).read() }
+    }
+    /// Stores element `index`.
+    ///
+    /// # Safety
+    /// Nobody else reads it or stores there meanwhile.
+    ///
+    /// # Panics
+    /// Beyond the last.
+    #[inline]
+    pub unsafe fn write<T: Plain>(&self, index: u64, value: T) {
+        // SAFETY:
+        // - within the array, which is valid (`Cells::new`), aligned, and the caller's alone
+        unsafe { self.place::<T>(index).write(value) };
+    }
+}
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $word:ty) => {
         portable! {

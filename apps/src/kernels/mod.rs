@@ -8,6 +8,7 @@
 
 mod array;
 pub mod copy;
+pub mod experts;
 pub mod follow;
 pub mod graph;
 pub mod greet;
@@ -15,5 +16,13 @@ pub mod grep;
 mod parts;
 pub mod serve;
 
-pub use array::{Array, Words, Words64};
+pub use array::{Array, Cells, Words, Words64};
 pub use parts::{Part, Parts};
+
+/// A number that looks as if it were drawn, another one for each (the finalizer of splitmix64).
+#[must_use]
+pub const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
