@@ -73,7 +73,8 @@ typedef struct gpufs_transfer gpufs_transfer;
 
 /* Reads into memory, from `offset` of a file on, and waits: the bytes, fewer than asked for where the file ends; or -1. */
 int64_t gpufs_host_read_into(gpufs_host *host, void *memory, size_t bytes, int descriptor, uint64_t offset);
-/* Writes memory to a file, from `offset` on, all of it, and waits: the bytes, or -1. */
+/* Writes memory to a file, from `offset` on, all of it, and waits: the bytes, or -1. A file may be as long as the whole from the
+ * beginning, also where the write fails. */
 int64_t gpufs_host_write_from(gpufs_host *host, const void *memory, size_t bytes, int descriptor, uint64_t offset);
 
 /* Start a transfer of `count` parts, which are read when it starts. `options` may be null. Null on error: EINVAL (memory that is

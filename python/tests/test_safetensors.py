@@ -250,3 +250,31 @@ def test_what_cannot_be_saved_is_named(tmp_path):
     gpufs.safetensors.save(odd, tmp_path / "x")
     found = gpufs.safetensors.load(tmp_path / "x", framework="np")
     assert found["big"].tolist() == list(range(5)) and found["columns"].tolist() == odd["columns"].tolist()
+
+
+# With eight threads one file in memory is written through a mapping, where a full disk is no error of a call.
+FULL = """
+import sys, numpy, gpufs
+gpufs.configure_transfers(threads=8)
+gpufs.safetensors.save({"a": numpy.arange(100_000)}, sys.argv[1])
+try: gpufs.safetensors.save({"a": numpy.zeros(4_000_000)}, sys.argv[1])
+except OSError as error: print(error.errno)
+print(gpufs.safetensors.load(sys.argv[1], framework="np")["a"].sum())
+gpufs.safetensors.save({"a": numpy.arange(1_500_000)}, sys.argv[1])
+print(gpufs.safetensors.load(sys.argv[1], framework="np")["a"].sum())
+"""
+
+
+def test_a_full_file_system_in_memory_and_many_threads(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted: {mounted.stderr.strip()}")
+    try:
+        said = subprocess.run([sys.executable, "-c", FULL, str(small / "x")], capture_output=True, text=True)
+        expected = [errno.ENOSPC, sum(range(100_000)), sum(range(1_500_000))]
+        assert said.returncode == 0 and said.stdout.split() == list(map(str, expected)), said
+        assert os.listdir(small) == ["x"]
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)

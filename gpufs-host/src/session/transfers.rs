@@ -36,7 +36,7 @@ impl Session {
         unsafe { self.moved(Direction::Read, part) }
     }
 
-    /// Writes memory to a file, from `offset` on: all of it.
+    /// Writes memory to a file, from `offset` on: all of it. The file may be as long as the whole from the beginning, also where this fails.
     ///
     /// # Errors
     /// As [`Session::read_into`]; `ENOSPC` and its like.

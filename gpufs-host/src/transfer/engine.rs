@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::bus::{Bus, Queue};
 use super::counts::{Counters, TransferStatistics};
-use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError};
+use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError, open_windows};
 use super::request::{Direction, MemoryKind, Part, TransferOptions, Tuning};
 use super::worker;
 use crate::process::Process;
@@ -129,8 +129,11 @@ impl Engine {
         counters: Option<Arc<Counters>>,
     ) -> Result<Transfer, TransferError> {
         let tuning = self.threads()?;
-        let (files, placed) = self.place(parts)?;
+        let (mut files, placed) = self.place(parts)?;
         let after = self.after(&placed, options)?;
+        if direction == Direction::Write {
+            open_windows(&mut files, &placed, tuning.threads);
+        }
         let bytes: usize = placed.iter().map(|part| part.bytes).sum();
         // A transfer that is smaller than all chunks together is cut smaller, so that each thread gets something.
         let fair = (bytes / (2 * tuning.threads)).next_multiple_of(4096);
@@ -189,7 +192,7 @@ impl Engine {
                 std::collections::hash_map::Entry::Occupied(known) => *known.get(),
                 std::collections::hash_map::Entry::Vacant(new) => {
                     let file = part.file.try_clone_to_owned().map_err(at)?;
-                    files.push(JobFile { file, writing: Mutex::new(()) });
+                    files.push(JobFile { file, writing: Mutex::new(()), window: None });
                     *new.insert(files.len() - 1)
                 }
             };

@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 use super::bus::{Bus, Mark};
 use super::counts::{Counters, Way};
 use super::request::{Direction, MemoryKind};
+use super::window::Window;
+
+/// A file gets a window where it has so many threads at least. A thread writes through a window about half as fast as with write(2).
+const THREADS_OF_A_WINDOW: usize = 4;
 
 /// Why a transfer failed.
 #[derive(Debug)]
@@ -73,11 +77,31 @@ pub(super) struct Piece {
     pub(super) bytes: usize,
 }
 
-/// A file of a job. Threads write to it one after the other.
+/// A file of a job. Threads write to it one after the other, but side by side through a window.
 #[derive(Debug)]
 pub(super) struct JobFile {
     pub(super) file: OwnedFd,
     pub(super) writing: Mutex<()>,
+    pub(super) window: Option<Window>,
+}
+
+/// Opens windows on files that are written to, where they are few for so many threads: else each thread has one to itself.
+pub(super) fn open_windows(files: &mut [JobFile], parts: &[Placed], threads: usize) {
+    if files.len() * THREADS_OF_A_WINDOW > threads {
+        return;
+    }
+    for (number, file) in files.iter_mut().enumerate() {
+        let of_file = || parts.iter().filter(|part| part.file == number);
+        let ends = of_file().map(|part| part.offset.checked_add(part.bytes as u64));
+        let (Some(begin), Some(end)) =
+            (of_file().map(|part| part.offset).min(), ends.collect::<Option<Vec<_>>>())
+        else {
+            continue;
+        };
+        if of_file().all(|part| part.rows.is_none()) {
+            file.window = Window::on(&file.file, begin, end.into_iter().max().unwrap_or(begin));
+        }
+    }
 }
 
 /// A place in the program's own stream, before which nothing of the job's memory is touched. Let go on drop.

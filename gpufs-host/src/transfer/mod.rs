@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A thread has several chunks, used in turn: while the copy engine works on some, it reads or writes another. Threads write to one file one
-//! after the other, since its inode lets one in at a time; reads of one file go side by side.
+//! after the other, since its inode lets one in at a time; reads of one file go side by side, and so do writes of a file in memory, through a window.
 //!
 //! | file | what |
 //! |---|---|
@@ -22,6 +22,7 @@
 //! | `engine.rs` | the queue and the threads of a process |
 //! | `worker.rs` | one thread: its chunks, and what it does with a piece |
 //! | `system.rs` | the system's reads and writes |
+//! | `window.rs` | a file in memory that many threads write to |
 //! | `counts.rs` | operations and bytes, by kind of memory and by way |
 #![expect(unsafe_code, reason = "memory that callers name by its address")]
 
@@ -33,6 +34,7 @@ pub(crate) mod request;
 mod system;
 #[cfg(test)]
 mod tests;
+mod window;
 mod worker;
 
 pub(crate) use counts::Counters;

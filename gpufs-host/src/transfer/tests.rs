@@ -264,3 +264,81 @@ fn many_files_at_once_and_memory_of_the_host_in_place() {
     assert_eq!(all.of(MemoryKind::Pageable, Way::InPlace).bytes_written, 200_000);
     assert_eq!(all.of(MemoryKind::Device, Way::Staged).bytes_written, 160_000);
 }
+
+/// A new file in a tmpfs; `None`, said by name, where there is none.
+fn in_memory(test: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(format!("/dev/shm/gpufs-transfer-{test}-{}", std::process::id()));
+    let about = std::process::Command::new("stat").args(["-f", "-c", "%T", "/dev/shm"]).output();
+    if about.is_ok_and(|about| about.stdout == b"tmpfs\n") && File::create(&path).is_ok() {
+        return Some(path);
+    }
+    println!("SKIP {test}: /dev/shm is no tmpfs that can be written to");
+    None
+}
+
+#[test]
+fn a_window_is_for_large_ranges_of_files_in_memory_that_may_be_written_to() {
+    let Some(name) = in_memory("window") else { return };
+    let open = |options: &mut std::fs::OpenOptions, name: &PathBuf| options.open(name).unwrap().into();
+    let wide = 9 << 20;
+    for (opened, good) in [
+        (open(File::options().write(true), &name), true),
+        (open(File::options().read(true).write(true), &name), true),
+        (open(File::options().append(true), &name), false),
+        (open(File::options().read(true), &name), false),
+        (open(File::options().write(true), &PathBuf::from("/dev/null")), false),
+    ] {
+        assert_eq!(window::Window::on(&opened, 0, wide).is_some(), good, "{opened:?}");
+        assert!(
+            window::Window::on(&opened, 0, 4096).is_none()
+                && window::Window::on(&opened, 9, u64::MAX).is_none()
+        );
+    }
+    assert_eq!(std::fs::metadata(&name).unwrap().len(), wide);
+    // What is outside is left to others; a file that was cut off ends no process.
+    let file: std::os::fd::OwnedFd = open(File::options().write(true), &name);
+    let window = window::Window::on(&file, 100_000, wide).unwrap();
+    let mut bytes = pattern(200_000);
+    for (offset, written) in [(150_001, 200_000), (0, 0), (wide - 1, 0)] {
+        // SAFETY:
+        // - memory of this test, which is as long
+        assert_eq!(unsafe { window.write(offset, bytes.as_mut_ptr(), bytes.len()) }, written, "{offset}");
+    }
+    assert_eq!(std::fs::read(&name).unwrap()[150_001..350_001], bytes);
+    File::options().write(true).open(&name).unwrap().set_len(163_840).unwrap();
+    // SAFETY:
+    // - as above
+    assert_eq!(unsafe { window.write(150_000, bytes.as_mut_ptr(), bytes.len()) }, 163_840 - 150_000);
+    std::fs::remove_file(name).unwrap();
+}
+
+#[test]
+fn many_threads_write_one_file_in_memory() {
+    let Some(name) = in_memory("one-file") else { return };
+    let late = Arc::new(Late { pins: true, ..Late::default() });
+    let device = vec![0_u8; 9_000_001].leak();
+    device.copy_from_slice(&pattern(9_000_001));
+    late.held.lock().unwrap().device.push((device.as_ptr().expose_provenance() as u64, device.len()));
+    let engine = Engine::with(late, Tuning { threads: 8, chunk_bytes: 65_536, chunks: 2 });
+    let counters = Arc::<Counters>::default();
+    let host = pattern(3_000_000);
+    // What was there before and behind stays.
+    std::fs::write(&name, vec![7_u8; 14_000_000]).unwrap();
+    let file = File::options().write(true).open(&name).unwrap();
+    let parts =
+        [Part { offset: 70_001, ..part(&file, device) }, Part { offset: 9_200_000, ..part(&file, &host) }];
+    assert_eq!(moved(engine, Direction::Write, &parts, None, &counters).unwrap(), [9_000_001, 3_000_000]);
+    let found = std::fs::read(&name).unwrap();
+    assert!(found.len() == 14_000_000 && found[70_001..9_070_002] == *device);
+    assert!(found[9_200_000..12_200_000] == host);
+    assert!(
+        [0..70_001, 9_070_002..9_200_000, 12_200_000..14_000_000]
+            .into_iter()
+            .flatten()
+            .all(|at| found[at] == 7)
+    );
+    let all = counters.statistics();
+    assert_eq!(all.of(MemoryKind::Device, Way::Staged).bytes_written, 9_000_001);
+    assert_eq!(all.of(MemoryKind::Pageable, Way::InPlace).bytes_written, 3_000_000);
+    std::fs::remove_file(name).unwrap();
+}

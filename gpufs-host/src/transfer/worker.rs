@@ -230,6 +230,20 @@ fn until_reached(driver: &dyn Bus, gpu: u32, mark: Mark) -> io::Result<()> {
 unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usize> {
     let part = &job.parts[piece.part];
     let file = &job.files[part.file];
+    let (mut piece, mut memory, mut through_window) = (piece, memory, 0);
+    if let (Direction::Write, Some(window), Some(offset)) =
+        (job.direction, &file.window, part.offset.checked_add(piece.from as u64))
+    {
+        // SAFETY:
+        // - this function's contract
+        through_window = unsafe { window.write(offset, memory, piece.bytes) };
+        if through_window == piece.bytes {
+            return Ok(piece.bytes);
+        }
+        // The rest, as without a window: this tells what is wrong.
+        piece = Piece { from: piece.from + through_window, bytes: piece.bytes - through_window, ..piece };
+        memory = memory.wrapping_add(through_window);
+    }
     let _alone = (job.direction == Direction::Write)
         .then(|| file.writing.lock().unwrap_or_else(PoisonError::into_inner));
     let Some((row, offsets)) = &part.rows else {
@@ -237,7 +251,8 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
         let offset = offset.ok_or_else(|| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
         // SAFETY:
         // - this function's contract
-        return unsafe { transfer(job.direction, &file.file, offset, memory, piece.bytes) };
+        return unsafe { transfer(job.direction, &file.file, offset, memory, piece.bytes) }
+            .map(|moved| through_window + moved);
     };
     let (mut place, end) = (piece.from, piece.from + piece.bytes);
     // Ends: a byte at least is moved in each round.
