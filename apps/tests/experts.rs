@@ -6,6 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use common::{Tree, errors, run};
+use gpufs_apps::experts::Stack;
+use gpufs_apps::kernels::experts::{Job, Meeting, Tokens, think_cached};
+use gpufs_apps::memory;
+use gpufs_device::Errno;
+use gpufs_host::{Grid, Session};
 
 const EXPERTS: &str = env!("CARGO_BIN_EXE_experts");
 
@@ -101,6 +106,39 @@ fn the_file_is_one_of_safetensors() {
     assert_eq!(fs::read(tree.path().join("again")).unwrap(), made);
     experts(&tree, &["make", "--layers", "3", "--experts", "5", "--weights-seed", "2", "again"]);
     assert_ne!(fs::read(tree.path().join("again")).unwrap(), made);
+}
+
+#[test]
+fn a_failure_ends_the_waits_of_all() {
+    let tree = Tree::new("experts-failure");
+    experts(&tree, &["make", "s.safetensors"]);
+    let stack = Stack::open(&tree.path().join("s.safetensors")).unwrap();
+    // Half of the experts go, after it was looked at.
+    let file = fs::File::options().write(true).open(tree.path().join("s.safetensors")).unwrap();
+    file.set_len(stack.experts_at + stack.bytes() / 2).unwrap();
+    let mut session = Session::builder().cache(64 << 10).cache_page(4096).cpu().unwrap();
+    let shape = stack.shape;
+    let routers = (stack.routers_at, stack.experts_at - stack.routers_at);
+    let job = Job {
+        shape,
+        experts_at: stack.experts_at,
+        page: 4096,
+        routers: memory::array_of_file(&mut session, &stack.file, routers).unwrap(),
+        states: memory::cells(&mut session, 2 * shape.hidden).unwrap().1,
+        activations: memory::cells(&mut session, shape.chosen * shape.inner).unwrap().1,
+        results: memory::cells(&mut session, shape.hidden).unwrap().1,
+        sums: memory::words64(&mut session, shape.hidden).unwrap().1,
+        scores: memory::words(&mut session, shape.experts).unwrap().1,
+        chosen: memory::words(&mut session, shape.chosen).unwrap().1,
+        places: memory::words64(&mut session, shape.chosen).unwrap().1,
+        meeting: Meeting::default(),
+    };
+    let job = session.place(job).unwrap();
+    let map = session.map(stack.file).unwrap();
+    let arguments = think_cached::Arguments { job: job.handle(), map, tokens: Tokens { first: 0, count: 1 } };
+    session.start::<think_cached::Entry>(Grid { blocks: 3, threads: 40 }, arguments).unwrap();
+    session.synchronize().unwrap();
+    assert_eq!(session.fetch(&job).unwrap().meeting.failure.get(), Some(Errno::NXIO));
 }
 
 #[test]

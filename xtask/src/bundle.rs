@@ -38,6 +38,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/trace_printf.cu", "trace_printf.cu"),
     ("tests/gpu/turns", "turns"),
     ("tests/gpu/views_speed", "views_speed"),
+    ("tests/gpu/arrays_speed", "arrays_speed"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),
