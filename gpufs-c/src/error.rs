@@ -70,6 +70,7 @@ impl From<OpenError> for Failure {
             OpenError::Size(_) => libc::EINVAL,
             OpenError::Ring(_) | OpenError::Sandbox(_) => libc::ENOTSUP,
             OpenError::System(_) => libc::ENOMEM,
+            OpenError::Trace { error, .. } => error.raw_os_error().unwrap_or(libc::EIO),
             _ => libc::ENODEV,
         };
         Self::new(number(&error, otherwise), error.to_string())

@@ -3,7 +3,9 @@
 //! The structure begins with its size as the caller's header has it, so that it can grow. A field that the caller does not know keeps its
 //! default.
 
+use std::ffi::{CStr, OsStr, c_char};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use gpufs_host::cpu::CpuOptions;
@@ -164,6 +166,14 @@ options! {
     cache_page_bytes: u32 => |chosen, bytes| chosen.build(|builder| builder.cache_page(bytes));
     /// 0.
     reserved_again: u32 => |_, _| Err(refused("reserved_again is not 0"));
+    /// The address of a path.
+    trace: usize => |chosen, address| {
+        let path: *const c_char = core::ptr::with_exposed_provenance(address);
+        // SAFETY:
+        // - not null, as it is not 0; a string with its NUL by the contract of `chosen`, which stays meanwhile
+        let path = unsafe { CStr::from_ptr(path) };
+        chosen.build(|builder| builder.trace(OsStr::from_bytes(path.to_bytes())))
+    };
 }
 
 fn refused(text: impl std::fmt::Display) -> Failure {
@@ -254,7 +264,7 @@ unsafe fn copied(given: *const Options) -> Result<Options, Failure> {
 /// `EINVAL` for a structure or a number without a meaning.
 ///
 /// # Safety
-/// As [`copied`]; and `sandbox` is 0, or the address of a `gpufs_sandbox` as the header says.
+/// As [`copied`]; `sandbox` is 0, or the address of a `gpufs_sandbox` as the header says; `trace` is 0, or the address of a string with its NUL.
 pub(crate) unsafe fn chosen(given: *const Options) -> Result<Chosen, Failure> {
     // SAFETY:
     // - this function's contract
@@ -278,8 +288,10 @@ mod tests {
     fn each_choice_of_the_builder_is_an_option() {
         let table = include_str!("options.rs").split("mod tests").next().unwrap();
         let builder = include_str!("../../gpufs-host/src/session/builder.rs");
+        let trace = include_str!("../../gpufs-host/src/session/trace.rs");
         let choices: Vec<_> = builder
             .lines()
+            .chain(trace.lines())
             .filter(|line| line.contains("(mut self"))
             .flat_map(|line| after(line, "pub fn "))
             .collect();

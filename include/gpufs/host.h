@@ -198,9 +198,12 @@ typedef struct gpufs_options {
                                    * default none */
     uint32_t cache_page_bytes;    /* of such a page: a power of two, 4 KiB to 1 MiB; default 64 KiB */
     uint32_t reserved_again;      /* 0 */
+    const char *trace;            /* a file for what the session itself does, which Perfetto opens (docs/tracing.md); read by
+                                   * gpufs_host_open; %p in it is the number of the process. Null: what GPUFS_TRACE in the
+                                   * environment names, else none */
 } gpufs_options;
 
-GPUFS_SIZE_(gpufs_options, 160);
+GPUFS_SIZE_(gpufs_options, 168);
 GPUFS_OFFSET_(gpufs_options, size, 0);
 GPUFS_OFFSET_(gpufs_options, rings, 8);
 GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
@@ -231,6 +234,7 @@ GPUFS_OFFSET_(gpufs_options, standard_output, 140);
 GPUFS_OFFSET_(gpufs_options, cache_bytes, 144);
 GPUFS_OFFSET_(gpufs_options, cache_page_bytes, 152);
 GPUFS_OFFSET_(gpufs_options, reserved_again, 156);
+GPUFS_OFFSET_(gpufs_options, trace, 160);
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
  * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()

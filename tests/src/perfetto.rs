@@ -14,6 +14,7 @@ pub struct Read {
     pub packets: u64,
     counts: Value,
     sums: Value,
+    largest: Value,
     /// What a reader would pass over.
     pub errors: Vec<String>,
     /// Pairs of times of two clocks.
@@ -36,6 +37,11 @@ impl Read {
     #[must_use]
     pub fn sum(&self, name: &str, value: &str) -> f64 {
         self.sums[format!("{name} {value}")].as_f64().unwrap_or(f64::NAN)
+    }
+    /// The largest value of a counter, of all its tracks of that name; of one that only grows, the last.
+    #[must_use]
+    pub fn largest(&self, counter: &str) -> f64 {
+        self.largest[counter].as_f64().unwrap_or(f64::NAN)
     }
 }
 
@@ -109,5 +115,6 @@ pub fn read(path: &Path) -> Result<Read, String> {
         last: number("last")?,
         counts: said["counts"].clone(),
         sums: said["sums"].clone(),
+        largest: said["largest"].clone(),
     })
 }

@@ -29,7 +29,7 @@ def main(path):
     trace = perfetto.Trace()
     trace.ParseFromString(open(path, "rb").read())
     sequences, tracks, clocks = collections.defaultdict(Sequence), {}, {}
-    counts, sums, errors = collections.Counter(), collections.Counter(), []
+    counts, sums, errors, largest = collections.Counter(), collections.Counter(), [], {}
     open_spans, times, snapshots, names = collections.defaultdict(list), [], 0, set()
 
     def joined(clock, time):
@@ -77,6 +77,7 @@ def main(path):
                 errors.append(f"a value on track {name}, which is no counter")
             which = event.WhichOneof("counter_value_field")
             sums[f"{name} value"] += getattr(event, which)
+            largest[name] = max(largest.get(name, 0), getattr(event, which))
         else:
             name = event.name or state.names.get(event.name_iid, "")
             if kind != "end" and not name:
@@ -100,6 +101,7 @@ def main(path):
             "packets": len(trace.packet),
             "counts": counts,
             "sums": sums,
+            "largest": largest,
             "errors": errors[:20],
             "snapshots": snapshots,
             "tracks": sorted(names),

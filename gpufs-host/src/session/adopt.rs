@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use gpufs_core::session::OpenFile;
 
 use super::Body;
+use super::trace::SessionTrace;
 use crate::ring::{Known, Ring, RingError, RingService};
 
 impl Body {
@@ -39,7 +40,14 @@ impl Body {
         }
         let successors = self.successors().map_err(failed)?;
         self.service = None;
-        let renewed = self.renew(successors);
+        let renewed = {
+            let trace = self.trace.take();
+            let renewing = trace.as_ref().map(SessionTrace::renewing);
+            let renewed = self.renew(successors);
+            drop(renewing);
+            self.trace = trace;
+            renewed
+        };
         // Whether they could be made anew or not: entries that are there must be taken.
         let service = RingService::start(&self.rings.iter().collect::<Vec<_>>());
         self.service = Some(service.map_err(failed)?);

@@ -1,7 +1,6 @@
 //! Choosing a session's sizes and opening it.
 
-use std::error::Error;
-use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,18 +8,20 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::stream::BLOCKS_MAX;
 
 use super::cached::CacheSizes;
+use super::open_error::OpenError;
 use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
 use super::standard::StandardOutput;
 use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 use crate::cuda;
+#[cfg(feature = "cuda")]
 use crate::gpu::GpuError;
 #[cfg(any(feature = "cuda", feature = "hip"))]
 use crate::gpu::GpuOptions;
 #[cfg(feature = "hip")]
 use crate::hip;
-use crate::ring::{MemorySource, Mode, RingConfig, RingError, RingMemory, Sandbox, ServiceError, Services};
+use crate::ring::{MemorySource, Mode, RingConfig, RingMemory, Sandbox, ServiceError, Services};
 
 /// Sizes and choices of a session. Made by [`Session::builder`]; each has a default that suits a small machine.
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ pub struct Builder {
     pub(super) refused_service: Option<ServiceError>,
     pub(super) sandbox: Option<Sandbox>,
     pub(super) standard_output: Option<StandardOutput>,
+    pub(super) trace: Option<PathBuf>,
 }
 
 /// The default of coalescing buffers on a GPU: one for each warp of a kernel with many registers.
@@ -96,55 +98,7 @@ impl Default for Builder {
             refused_service: None,
             sandbox: None,
             standard_output: None,
-        }
-    }
-}
-
-/// Why a session could not be opened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// A size does not fit what it is for; the text says which and what would.
-    Size(String),
-    /// The sandbox cannot be had; the text says what it lacks.
-    Sandbox(String),
-    /// A service that cannot be had; the text says why.
-    Service(ServiceError),
-    /// The machine refuses the rings, and how to help it.
-    Ring(RingError),
-    /// The system refuses memory or a thread.
-    System(std::io::Error),
-    /// The GPU, its driver or the device program refuses.
-    Gpu(GpuError),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size(text) | Self::Sandbox(text) => f.write_str(text),
-            Self::Service(error) => error.fmt(f),
-            Self::Ring(error) => write!(f, "no ring could be opened: {error}"),
-            Self::Gpu(error) => write!(f, "the GPU could not be used: {error}"),
-            Self::System(error) if error.raw_os_error().is_none_or(|number| number == libc::ENOMEM) => {
-                write!(
-                    f,
-                    "the session's memory could not be made: {error}; raise the limit of address space (`ulimit -v`) or of memory (the cgroup's), \
-                 or ask for fewer buffers, files and streams"
-                )
-            }
-            Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
-        }
-    }
-}
-
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Size(_) | Self::Sandbox(_) => None,
-            Self::Service(error) => Some(error),
-            Self::Ring(error) => Some(error),
-            Self::System(error) => Some(error),
-            Self::Gpu(error) => Some(error),
+            trace: None,
         }
     }
 }

@@ -92,6 +92,7 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
+        let _span = self.span("close");
         {
             let _busy = self.busy();
             let _lanes = self.gate.lanes();
@@ -113,6 +114,9 @@ impl Drop for Body {
         self.shut_channels();
         self.report_failures();
         self.close_tables();
+        if let Some(trace) = &mut self.trace {
+            trace.stop();
+        }
         self.service = None;
         self.rings.clear();
         let lanes_remain = self.state.lanes_remain();

@@ -46,6 +46,7 @@ impl Body {
     {
         let (fs, number) = (self.fs(), self.number);
         let options = self.cpu_options()?.clone();
+        let _span = self.span_of("launch", grid);
         let busy = self.busy();
         let launched = cpu::spawn_of(number, grid, &options, move || kernel(fs))?;
         self.state.run().lanes.push(Launch::new(launched, busy));
@@ -64,6 +65,7 @@ impl Body {
         if grid.blocks == 0 || grid.threads == 0 {
             return Err(SyncError::Kernel(LaunchError::EmptyGrid(grid)));
         }
+        let _span = self.span_of("launch", grid);
         if !self.state.on_gpu() {
             self.tables.push().map_err(SyncError::Tables)?;
         }
@@ -84,11 +86,13 @@ impl Body {
         F: Fn(Fs) + Sync,
     {
         let fs = self.fs();
+        let span = self.span_of("run", grid);
         let ran = self.cpu_options().and_then(|options| {
             let _busy = self.busy();
             let _lanes = self.gate.lanes();
             cpu::launch_of(self.number, grid, options, || kernel(fs))
         });
+        drop(span);
         self.finish(ran, None)
     }
 

@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::builder::{Builder, OpenError};
+use super::builder::Builder;
+use super::open_error::OpenError;
 use crate::cpu::{self, CpuOptions};
 
 /// Bytes that [`Builder::buffers`] may ask for.

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `handle.rs`, `streams.rs` | [`Session`], the handle that a program has, and all its calls |
 //! | `builder.rs`, `limits.rs`, `sizes.rs`, `modes.rs` | the choices of a program, their ranges, and what follows from them |
-//! | `open.rs` | from the choices to rings, memory and tables |
+//! | `open.rs`, `open_error.rs` | from the choices to rings, memory and tables, or why not |
 //! | `state.rs`, `launch.rs`, `synchronize.rs`, `close.rs` | the life of a session: its states, starting kernels, waiting for them, its end |
 //! | `asynchronous.rs` | what the host does with operations that kernels started and left |
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
@@ -28,6 +28,7 @@
 //! | `transfers.rs` | bulk transfers that a session counts |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
+//! | `trace.rs` | what a session does, in a file that Perfetto opens |
 //! | `adopt.rs` | rights that the program has given up since |
 //! | `alone.rs` | calls of threads and of other sessions' lanes: who waits for whom |
 //! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
@@ -62,6 +63,7 @@ mod mapping;
 mod memory;
 mod modes;
 mod open;
+mod open_error;
 mod placed;
 mod recover;
 mod resident;
@@ -76,6 +78,7 @@ mod synchronize;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod transfers;
 mod unwound;
 
@@ -89,7 +92,7 @@ use crate::ring::{Confined, MemorySource, Mode, Ring, RingError, RingMemory, Rin
 
 pub use crate::process::{Forked, Owner};
 pub use buffer::DeviceBuffer;
-pub use builder::{Builder, OpenError};
+pub use builder::Builder;
 pub use cached::{CacheError, CacheStatistics};
 pub use channels::{ChannelReceiver, ChannelSender};
 pub use error::SyncError;
@@ -97,6 +100,7 @@ pub use failures::FailedCalls;
 pub use files::{RegisterError, RegisteredBuffer};
 pub use flush::StreamError;
 pub use handle::Session;
+pub use open_error::OpenError;
 pub use placed::Placed;
 pub use recover::{Fault, RecoveredStream, Recovery, StalledAt};
 pub use resident::{Resident, StayError};
@@ -114,6 +118,7 @@ use seeker::Seeker;
 use standard::StandardOutput;
 use state::State;
 use tables::Tables;
+use trace::SessionTrace;
 
 /// Where kernels run.
 #[derive(Debug)]
@@ -132,6 +137,8 @@ pub(super) enum Backend {
 #[derive(Debug)]
 struct Body {
     gate: Arc<Gate>,
+    /// What the session does, in a file, where that was asked for.
+    trace: Option<SessionTrace>,
     /// Which session of the process it is.
     number: u64,
     tables: Tables,

@@ -14,17 +14,19 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::session::PanicRoute;
 
 use super::alone::new_number;
-use super::builder::{Builder, OpenError, STAGING_BUFFER_BYTES};
+use super::builder::{Builder, STAGING_BUFFER_BYTES};
 use super::cached::Mapped;
 use super::estate::Lease;
 use super::failures::ReportedFailures;
 use super::host_journal::HostJournal;
 use super::live::Gate;
 use super::memory::{Parts, SessionMemory};
+use super::open_error::OpenError;
 use super::seeker::Seeker;
 use super::sizes::Plan;
 use super::state::State;
 use super::tables::{Contents, PoolMemory, Sizes, Tables};
+use super::trace::{SessionTrace, Span};
 use super::{Backend, Body, Owner, modes, standard};
 use crate::cpu;
 use crate::gpu::GpuError;
@@ -171,6 +173,16 @@ impl Data {
         let records = if own_memory { 0 } else { self.memory.records().as_ptr() as u64 };
         Tables::build(lease.estate(), &contents, records, &|bytes| backend.device_memory(bytes))
     }
+
+    /// A sandbox's rings are restricted to registered buffers.
+    fn check_for_sandbox(&self) -> Result<(), OpenError> {
+        if self.fixed_buffers {
+            return Ok(());
+        }
+        let text = "a sandbox needs registered buffers, and the rings could not register the session's: raise the limit of locked memory \
+                    (`ulimit -l`), or ask for fewer buffers";
+        Err(OpenError::Sandbox(text.into()))
+    }
 }
 
 /// Puts the builder's sandbox in force, if it has one.
@@ -191,6 +203,9 @@ impl Body {
         owner: Owner,
         gate: &Arc<Gate>,
     ) -> Result<Self, OpenError> {
+        let number = new_number();
+        let trace = SessionTrace::begin(builder, number)?;
+        let _span = Span::begin(trace.as_ref(), "open", None);
         // The host may make calls of its own before the first launch.
         cpu::install();
         let lease = Lease::new(owner, format!("{builder:?} {}", backend.is_gpu()));
@@ -202,19 +217,17 @@ impl Body {
         let confined = confine(builder)?;
         let Served { chosen, service } = Served::open(builder, &backend, &plan, &source, confined.clone())?;
         let data = Data::allocate(builder, own_memory, &plan, &chosen, &source).map_err(OpenError::System)?;
-        if confined.is_some() && !data.fixed_buffers {
-            let text = "a sandbox needs registered buffers, and the rings could not register the session's: raise the limit of locked memory \
-                        (`ulimit -l`), or ask for fewer buffers";
-            return Err(OpenError::Sandbox(text.into()));
+        if confined.is_some() {
+            data.check_for_sandbox()?;
         }
         let tables = data.tables(builder, &backend, &plan, &chosen, &lease).map_err(OpenError::System)?;
         let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
         let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
-        let number = new_number();
         let mapped = Mapped::all(number, tables.host.cache.mappings());
         let mut session = Self {
             gate: Arc::clone(gate),
+            trace,
             number,
             tables,
             state: State::Idle,
@@ -248,6 +261,9 @@ impl Body {
             session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         }
         session.route_panics().map_err(OpenError::Gpu)?;
+        if let Some(trace) = &mut session.trace {
+            trace.sample(session.tables.host).map_err(OpenError::System)?;
+        }
         session.tables.gate.open(session.number, session.backend.is_gpu());
         Ok(session)
     }

@@ -8,7 +8,8 @@ use gpufs_core::Claim;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::Buffering;
 
-use super::builder::{Builder, OpenError};
+use super::builder::Builder;
+use super::open_error::OpenError;
 use super::{Body, files};
 
 /// What stands in for the standard output. Open as long as the builder and its sessions.

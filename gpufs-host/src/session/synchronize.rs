@@ -30,6 +30,7 @@ impl Body {
         if self.state.is_dead() {
             return Err(SyncError::Dead);
         }
+        let _span = self.span("synchronize");
         let on_gpu = self.state.on_gpu();
         let mut launches = self.state.take_launches();
         let mut outcome = ran.map_err(SyncError::Kernel);
