@@ -247,6 +247,25 @@ fn any_seven_pages_may_be_kept() {
     }
 }
 
+/// A page that nobody has looked at again does not go while its set has an empty frame.
+#[test]
+fn no_page_goes_while_a_frame_is_empty() {
+    let world = World::new(0);
+    let cache = world.cache();
+    // All are looked for first in the frame at which the clock's hand stands.
+    let of_a_frame = |page: &u64| cache.home(key(*page)).0 == 0;
+    let pages: Vec<u64> = (0..).filter(of_a_frame).take(WAYS as usize).collect();
+    for page in &pages {
+        let Begun::Fill(frame) = cache.begin(key(*page)) else { panic!("a frame of the set is empty") };
+        cache.frame(frame).filled(4096, 1);
+        cache.frame(frame).unpin(1);
+    }
+    for page in &pages {
+        let Found::Pinned(frame) = cache.find(key(*page), 1) else { panic!("page {page} has gone") };
+        cache.frame(frame).unpin(1);
+    }
+}
+
 #[test]
 fn what_is_there_can_be_glanced_at_and_kept() {
     let world = World::new(0);

@@ -341,15 +341,20 @@ impl Cache {
     }
     /// [`Cache::begin`], with the set's lock.
     fn begin_locked(&self, key: Key, place: u32, set: &Set) -> Begun {
-        if self.frames_of(place).any(|(_, frame)| frame.key() == key.word()) {
-            return Begun::Present;
+        let (home, mut empty) = (self.home(key), None);
+        for (index, frame) in self.frames_of(place) {
+            match frame.key() {
+                found if found == key.word() => return Begun::Present,
+                // An empty home is where it is found soonest; any empty frame is better than a page that has to go.
+                0 if empty != Some(home) => empty = Some(index),
+                _ => {}
+            }
         }
-        // An empty home is where it is found soonest.
-        let home = self.home(key);
-        if self.frame(home).seen().phase() == Phase::Empty
-            && let Victim::Taken { .. } = self.frame(home).consider(key, true)
+        // One whose page could not be had may be FILLING still: then it is not taken.
+        if let Some(index) = empty
+            && let Victim::Taken { .. } = self.frame(index).consider(key, true)
         {
-            return Begun::Fill(home);
+            return Begun::Fill(index);
         }
         let mut dirty = None;
         // Twice round the clock: what was used lately is spared once.

@@ -110,10 +110,12 @@ pub(super) fn visit(
         if !lanes.any(wanted.is_some()) {
             return outcome;
         }
+        if lanes.any(matches!(step, Step::Pinned(_))) {
+            continue;
+        }
         // Nothing of the cache is held here ([R-CACHE-4]), but for guards that views have.
-        let ring = ring_of_warp(session);
-        let drained = drain(session, lanes, ring);
-        backoff.wait(drained, WaitReason::CachedPage, ring, key.map_or(0, Key::word))?;
+        let (ring, word) = (ring_of_warp(session), key.map_or(0, Key::word));
+        backoff.wait(drain(session, lanes, ring), WaitReason::CachedPage, ring, word)?;
     }
 }
 
@@ -154,8 +156,8 @@ pub(super) fn end(cache: &Cache, lanes: Lanes, frame: Option<FrameIndex>) {
     }
 }
 
-/// One look for the pages of those lanes that want one, and for those that are absent one try to bring them, as one batch. Waits for the kernel
-/// alone. Convergent; called by `lanes`.
+/// One look for the pages of those lanes that want one, and, where none of them is there, one try to bring those that are absent, as one batch.
+/// Waits for the kernel alone. Convergent; called by `lanes`.
 #[inline(never)]
 fn round(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Step {
     let cache = &session.cache;
@@ -173,7 +175,8 @@ fn round(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Step {
         None => (Step::Again, false),
     };
     let mut rest = lanes.ballot(absent);
-    if rest.is_empty() {
+    // Who has its page lets go of it before others of the warp try for frames.
+    if rest.is_empty() || lanes.any(matches!(step, Step::Pinned(_))) {
         return step;
     }
     // Lanes that miss the same page ask once, by the first of them.
