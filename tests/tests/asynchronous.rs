@@ -199,7 +199,10 @@ fn reads_of_empty_pipes_are_cancelled() {
         let results = each(session, 20, |fs, lane| {
             let pending = until_started(|| fs.start_read(ends[lane as usize], 10));
             assert!(!pending.is_done());
-            assert_eq!(pending.cancel(), Ok(Cancel::Canceled));
+            // The kernel may have it between two states, where nothing can end it. Ends: it gets where it waits.
+            while pending.cancel().unwrap() == Cancel::NotCanceled {
+                std::thread::yield_now();
+            }
             pending.wait().map(|done| done.count())
         });
         for result in results {

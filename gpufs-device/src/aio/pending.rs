@@ -30,7 +30,7 @@ pub struct Pending {
 pub enum Cancel {
     /// It ends, as a rule with `ECANCELED`: its result says so.
     Canceled,
-    /// It is too far along, and ends by itself.
+    /// It is too far along, and ends by itself; or the kernel had it between two states, and another cancel ends it.
     NotCanceled,
     /// It was complete.
     AllDone,

@@ -187,6 +187,7 @@ static int pairs(void) {
         SAY(recv(two[1], text, sizeof text - 1, 0));
         message.msg_iovlen = 1025;
         SAY(sendmsg(two[0], &message, 0));
+        message.msg_iovlen = 2;
         SAY(recvmsg(STDIN_FILENO + 500, &message, 0));
     }
     SAY(setsockopt(two[0], SOL_SOCKET, 9999, &number, sizeof number));
