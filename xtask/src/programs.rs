@@ -15,9 +15,12 @@ use crate::workspace::{cargo, root, target_directory};
 /// The project's own programs, in `tests/c/programs`.
 const OWN: [&str; 11] =
     ["tour", "ends", "jumps", "options", "folders", "at", "wide", "streams", "echo", "here", "tools"];
+/// Those of which the day builds code objects: others take LLVM minutes each, and the night builds all.
+const BY_DAY: [&str; 3] = ["ends", "jumps", "options"];
 
-/// Builds the project's own programs from a prefix that holds device code: PTX and a code object, and a cubin if CUDA's tools are installed.
-pub(crate) fn check(prefix: &Path) -> Vec<Report> {
+/// Builds the project's own programs from a prefix that holds device code: PTX, code objects of some or, `at_night`, all, and cubins if CUDA's tools
+/// are installed.
+pub(crate) fn check(prefix: &Path, at_night: bool) -> Vec<Report> {
     let mut reports = vec![step::run("gpufs", &mut cargo("build -p gpufs"), Duration::from_secs(10 * 60))];
     if !reports[0].passed() {
         return reports;
@@ -27,12 +30,13 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
         reports.push(Report::skipped("C programs", missing.clone()));
         return reports;
     }
-    for (step, ending, part) in [
-        ("C programs, PTX", "ptx", "gpufs-libc.ptx"),
-        ("C programs, gfx942", "hsaco", "gpufs-libc-gfx942.bc"),
+    let objects: &[&str] = if at_night { &OWN } else { &BY_DAY };
+    for (step, ending, part, programs) in [
+        ("C programs, PTX", "ptx", "gpufs-libc.ptx", &OWN[..]),
+        ("C programs, gfx942", "hsaco", "gpufs-libc-gfx942.bc", objects),
     ] {
         reports.push(if prefix.join("lib/gpufs").join(part).exists() {
-            step::in_process(step, || own(prefix, ending))
+            step::in_process(step, || own(prefix, programs, ending, None))
         } else {
             Report::skipped(step, format!("there is no {part}"))
         });
@@ -40,7 +44,7 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
     let cubin = "C programs, cubin";
     reports.push(match gpufs_build::cuda_tools() {
         Ok(folder) if prefix.join("lib/gpufs/gpufs-libc.ptx").exists() => {
-            step::in_process(cubin, || own_with(prefix, "cubin", Some(&folder)))
+            step::in_process(cubin, || own(prefix, &OWN, "cubin", Some(&folder)))
         }
         Ok(_) => Report::skipped(cubin, "there is no gpufs-libc.ptx"),
         Err(reason) => Report::skipped(cubin, reason),
@@ -48,12 +52,8 @@ pub(crate) fn check(prefix: &Path) -> Vec<Report> {
     reports
 }
 
-fn own(prefix: &Path, ending: &str) -> Result<(), String> {
-    own_with(prefix, ending, None)
-}
-
 /// Builds each program, and one that does not link. `tools` is the folder of CUDA's.
-fn own_with(prefix: &Path, ending: &str, tools: Option<&Path>) -> Result<(), String> {
+fn own(prefix: &Path, programs: &[&str], ending: &str, tools: Option<&Path>) -> Result<(), String> {
     let folder = target_directory().join("programs-check");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let build = |source: &Path, output: &Path| {
@@ -68,7 +68,7 @@ fn own_with(prefix: &Path, ending: &str, tools: Option<&Path>) -> Result<(), Str
         }
         command.output().map_err(|error| error.to_string())
     };
-    for name in OWN {
+    for name in programs {
         let output = folder.join(name).with_extension(ending);
         let built = build(&root().join("tests/c/programs").join(name).with_extension("c"), &output)?;
         if !built.status.success() {

@@ -43,15 +43,15 @@ const PROGRAMS: &[(&str, &[&str])] =
 /// Builds the device code of every kind. Builds HIP's programs from the prefix by CMake, looks for the expected instructions in them, and runs
 /// them: they must say that there is no GPU.
 pub(crate) fn check() -> Vec<Report> {
-    check_devices(|name| !device::AT_NIGHT.contains(&name))
+    check_devices(|name| !device::AT_NIGHT.contains(&name), false)
 }
 
-/// The same of the GPUs that are left to the night.
+/// The same of the GPUs that are left to the night, and of all C programs.
 pub(crate) fn check_at_night() -> Vec<Report> {
-    check_devices(|name| device::AT_NIGHT.contains(&name))
+    check_devices(|name| device::AT_NIGHT.contains(&name), true)
 }
 
-fn check_devices(wanted: impl Fn(&str) -> bool) -> Vec<Report> {
+fn check_devices(wanted: impl Fn(&str) -> bool, at_night: bool) -> Vec<Report> {
     let prefix = target_directory().join("dist-check");
     let mut reports = Vec::new();
     let library = host_hip(&prefix, "dev");
@@ -66,7 +66,7 @@ fn check_devices(wanted: impl Fn(&str) -> bool) -> Vec<Report> {
     reports
         .extend(step::two_at_a_time(&devices, |(name, step)| check_device(&prefix, name, step, can_build)));
     if can_build {
-        reports.extend(programs::check(&prefix));
+        reports.extend(programs::check(&prefix, at_night));
     } else {
         reports.push(Report::skipped("C programs", "the prefix has no headers"));
     }
