@@ -154,3 +154,11 @@ def test_the_library():
     assert gpufs.version() == gpufs.__version__
     report = gpufs.doctor(["/tmp"])
     assert report.status in (0, 1, 2) and "/tmp" in report
+
+
+def test_what_a_session_does_is_traced(tmp_path):
+    with gpufs.Session(trace=tmp_path / "session.pftrace"):
+        pass
+    assert b"synchronize" in (tmp_path / "session.pftrace").read_bytes()
+    with pytest.raises(OSError, match="session.pftrace"):
+        gpufs.Session(trace=tmp_path / "missing" / "session.pftrace")

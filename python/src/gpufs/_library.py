@@ -55,6 +55,7 @@ class Options(Structure):
         ("cache_bytes", c_uint64),
         ("cache_page_bytes", c_uint32),
         ("reserved_again", c_uint32),
+        ("trace", c_char_p),
     ]
 
 

@@ -12,7 +12,7 @@ from ._library import Failure, Options, Statistics, check, failure, fitting, lib
 from ._output import Output
 
 _MODES = {"sqpoll": 1, "enter": 2, "threads": 3}
-#: Choices of <gpufs/host.h> that are numbers.
+#: Choices of <gpufs/host.h>: numbers, and a path.
 _CHOICES = {name for name, _ in Options._fields_} - {"size", "mode", "reserved", "reserved_again", "sandbox", "standard_output", "quiet"}
 
 
@@ -58,11 +58,11 @@ class Session:
     """A session: on an NVIDIA GPU, by its number, or on CPU lanes (`device=None`).
 
     `mode` is "sqpoll", "enter" or "threads". Other choices are those of `gpufs_options` in <gpufs/host.h>, by name: `rings=8`,
-    `buffer_bytes=64 << 20`. `stdout=None` leaves the kernels' standard output to the process's descriptor 1. `quiet`: failed calls are
+    `buffer_bytes=64 << 20`, `trace="session.pftrace"`. `stdout=None` leaves the kernels' standard output to the process's descriptor 1. `quiet`: failed calls are
     not told on the standard error.
     """
 
-    def __init__(self, device: Any = None, *, mode: str | None = None, stdout: str | None = "sys", quiet: bool = False, **choices: int) -> None:
+    def __init__(self, device: Any = None, *, mode: str | None = None, stdout: str | None = "sys", quiet: bool = False, **choices: Any) -> None:
         self._host: int | None = None
         self._output: Output | None = None
         self._running = False
@@ -75,8 +75,11 @@ class Session:
         if unknown:
             raise TypeError(f"Session has no choice {unknown[0]!r}; there are {', '.join(sorted(_CHOICES))}")
         fields = dict(Options._fields_)
+        if "trace" in choices:
+            choices["trace"] = os.fsencode(choices["trace"])
         for name, value in choices.items():
-            fitting(name, value, fields[name])
+            if name != "trace":
+                fitting(name, value, fields[name])
         options = Options(size=ctypes.sizeof(Options), mode=_MODES.get(mode or "", 0), quiet=1 if quiet else 0, **choices)
         self.on_gpu = ordinal is not None
         if stdout == "sys":
