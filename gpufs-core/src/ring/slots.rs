@@ -198,10 +198,9 @@ impl Queue {
 
     /// Lets `ended` others begin. One lane, when the slots of those that ended are released.
     pub fn end_waits(&self, ended: u32) {
-        let begun = &self.words().waits.0.begun;
-        debug_assert!(begun.peek() >= ended, "as many are the caller's");
-        // ORDERING: release, device, partner `begin_waits`: the slots are free before. The caller learns nothing from it.
-        begun.take_off(ended);
+        // ORDERING: acquire and release, device, partner `begin_waits`.
+        let before = self.words().waits.0.begun.fetch_sub(ended);
+        debug_assert!(before >= ended);
     }
 
     /// Notes of an asynchronous operation that it may never end. Its lane, between arming and commit.

@@ -66,29 +66,14 @@ pub(crate) enum Drained {
 
 /// Takes completions of one ring and delivers them. Convergent; called by `lanes`; valid in all. Waits for nothing.
 ///
-/// For callers that wait for something other than a completion. Not inlined further: its registers would be spilled throughout its callers.
-pub(crate) fn drain(session: &SessionTables, lanes: Lanes, ring: u32) -> Drained {
-    drain_polling(session, lanes, ring, 1)
-}
-
-/// [`drain`], polling up to `polls` times: for callers that wait for a completion of this ring.
+/// For callers that wait for something other than a completion. Not inlined: its registers would be spilled throughout its callers.
 #[inline(never)]
-fn drain_polling(session: &SessionTables, lanes: Lanes, ring: u32, polls: u32) -> Drained {
-    drain_after(session, ring, &session.queues()[ring as usize], lanes, polls)
+pub(crate) fn drain(session: &SessionTables, lanes: Lanes, ring: u32) -> Drained {
+    drain_after(session, ring, &session.queues()[ring as usize], lanes, 1)
 }
 
 /// [`drain`] of each ring that some lane names in `waiting`, once. Convergent; called by `lanes`; valid in all.
-pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, waiting: Option<u32>) -> Drained {
-    drain_each_polling(session, lanes, waiting, 1)
-}
-
-/// [`drain_each`], polling each up to `polls` times.
-fn drain_each_polling(
-    session: &SessionTables,
-    lanes: Lanes,
-    mut waiting: Option<u32>,
-    polls: u32,
-) -> Drained {
+pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Option<u32>) -> Drained {
     let mut drained = Drained::Nothing;
     // Ends: each round takes a ring.
     loop {
@@ -97,7 +82,7 @@ fn drain_each_polling(
             return drained;
         }
         let ring = lanes.broadcast(waiting.unwrap_or(0), left.first());
-        match drain_polling(session, lanes, ring, polls) {
+        match drain(session, lanes, ring) {
             Drained::Failed => drained = Drained::Failed,
             Drained::Some if drained != Drained::Failed => drained = Drained::Some,
             _ => {}

@@ -6,7 +6,7 @@ use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::{Claim, Errno, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
 
-use super::{Backoff, Drained, claim_slots, drain_after, drain_each_polling, draw, first_lanes, transact_on};
+use super::{Backoff, Drained, claim_slots, drain_after, drain_each, draw, first_lanes, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// Where an operation is that a lane started. Whoever takes its result consumes it.
@@ -49,14 +49,11 @@ impl Started {
 
     /// What is known of it. Any lane, for itself. Waits for nothing.
     pub(crate) fn look(&self, session: &SessionTables) -> Look {
-        if self.queue(session).round() != self.round {
+        let queue = self.queue(session);
+        if queue.round() != self.round {
             return Look::Ended;
         }
-        self.look_again(session)
-    }
-    /// [`Started::look`] in a call that has looked at it before: no round begins meanwhile ([R-ASYNC-6]).
-    fn look_again(&self, session: &SessionTables) -> Look {
-        match self.queue(session).outcome(self.operation) {
+        match queue.outcome(self.operation) {
             Outcome::Done(result) => Look::Done(result),
             Outcome::InFlight => Look::InFlight,
             Outcome::Stale => Look::Ended,
@@ -200,8 +197,8 @@ pub(super) fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: 
     lanes.sync();
 }
 
-/// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: what is known of it then, and
-/// `None` of a lane that has none. Convergent; called by `lanes`, which wait for each other.
+/// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: whether it is complete. Convergent;
+/// called by `lanes`, which wait for each other.
 ///
 /// # Errors
 /// Of a thread of the host's, that it gave up: the ring has failed, or the session's deadline has passed.
@@ -210,22 +207,18 @@ pub(crate) fn await_started(
     lanes: Lanes,
     started: Option<&Started>,
     until_ns: Option<u64>,
-) -> Result<Option<Look>, Errno> {
+) -> Result<bool, Errno> {
     let mut backoff = Backoff::new(session);
-    // A lane without a limit looks at nothing but the ring for a while, as one that waits for a call does.
-    let polls = if until_ns.is_none() { Machine::POLLS_BEFORE_YIELD } else { 1 };
-    let mut known = started.map(|started| started.look(session));
     // Looked at behind a drain: short waits, one after the other, would otherwise drain nothing where a look takes longer than they do.
     let mut over = false;
     // Ends: the kernel completes what it can, and this loop drains; what may never end has the caller's limit or the session's deadline.
     loop {
-        let going_on = started.filter(|_| known == Some(Look::InFlight));
+        let going_on = started.filter(|started| started.look(session) == Look::InFlight);
         if !lanes.any(going_on.is_some() && !over) {
-            return Ok(known);
+            return Ok(going_on.is_none());
         }
-        let drained = drain_each_polling(session, lanes, going_on.map(|started| started.ring), polls);
-        known = going_on.map_or(known, |started| Some(started.look_again(session)));
-        if let Some(started) = going_on.filter(|_| known == Some(Look::InFlight)) {
+        let drained = drain_each(session, lanes, going_on.map(|started| started.ring));
+        if let Some(started) = going_on {
             // A lane with a limit of its own has no other.
             let limited = until_ns.is_some() && drained != Drained::Failed;
             let (ring, object) = (started.ring, started.operation.token());
