@@ -3,9 +3,8 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
 
-use common::{Tree, errors, run};
+use common::{Tree, errors, run, said, samples, table};
 use gpufs_apps::experts::Stack;
 use gpufs_apps::kernels::experts::{Job, Meeting, Tokens, think_cached};
 use gpufs_apps::memory;
@@ -16,15 +15,7 @@ const EXPERTS: &str = env!("CARGO_BIN_EXE_experts");
 
 /// What `experts` says, which must go well.
 fn experts(tree: &Tree, arguments: &[&str]) -> String {
-    let output = run(EXPERTS, tree.path(), arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The numbers of each line of the table: round, microseconds, hits of 100, hits, misses, bytes read.
-fn table(said: &str, way: &str) -> Vec<Vec<f64>> {
-    let rows = said.lines().filter_map(|line| line.strip_prefix(way)).filter(|row| row.starts_with("  "));
-    rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect()
+    said(EXPERTS, tree, arguments)
 }
 
 #[test]
@@ -48,6 +39,7 @@ fn states_are_those_of_a_plain_computation() {
         assert!(said.contains("states of 12 tokens, in 3 ways: equal"), "{said}");
         assert!(said.contains("checked: the host computes the same"), "{said}");
         for way in ["cached", "host", "resident"] {
+            // A row of the table: round, microseconds, hits of 100, hits, misses, bytes read.
             assert_eq!(table(&said, way).len(), 2, "{said}");
         }
     }
@@ -143,16 +135,8 @@ fn a_failure_ends_the_waits_of_all() {
 
 #[test]
 fn what_the_page_shows_is_what_it_says() {
-    let tree = Tree::new("experts-page");
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/apps.md")).unwrap();
-    let mut commands = 0;
-    for line in page.lines().filter_map(|line| line.strip_prefix("    experts ")) {
-        let (command, explained) = line.split_once("  ").unwrap();
-        let said = experts(&tree, &command.split_whitespace().collect::<Vec<_>>());
-        assert!(!command.starts_with("make") || said.contains(explained.trim()), "{line}: {said}");
-        commands += 1;
-    }
-    assert!(commands >= 2, "{commands} samples");
+    let samples = samples(EXPERTS, "experts");
+    assert!(samples >= 2, "{samples} samples");
 }
 
 #[test]

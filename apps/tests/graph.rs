@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
-use common::{Tree, errors, run};
+use common::{Tree, errors, run, said, samples, table};
 
 const GRAPH: &str = env!("CARGO_BIN_EXE_graph");
 
@@ -64,15 +64,7 @@ impl Graph {
 
 /// What `graph` says, which must go well.
 fn graph(tree: &Tree, arguments: &[&str]) -> String {
-    let output = run(GRAPH, tree.path(), arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The numbers of each line of the table: round, milliseconds, hits, misses, evictions.
-fn table(said: &str, way: &str) -> Vec<Vec<f64>> {
-    let rows = said.lines().filter_map(|line| line.strip_prefix(way)).filter(|row| row.starts_with("  "));
-    rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect()
+    said(GRAPH, tree, arguments)
 }
 
 #[test]
@@ -100,6 +92,7 @@ fn results_are_those_of_a_plain_computation() {
             found.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         assert_eq!(found, known.distances(start), "{kind}: {said}");
         // The cache was used, and was too small.
+        // A row of the table: round, milliseconds, hits, misses, evictions.
         for row in table(&said, "cached") {
             assert!(row[3] > 30.0 && row[4] > 8.0, "{kind}: {said}");
         }
@@ -120,17 +113,8 @@ fn results_are_those_of_a_plain_computation() {
 
 #[test]
 fn what_the_page_shows_is_what_it_says() {
-    let tree = Tree::new("graph-page");
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/apps.md")).unwrap();
-    let mut commands = 0;
-    for line in page.lines().filter_map(|line| line.strip_prefix("    graph ")) {
-        // What stands behind two spaces explains it.
-        let (command, explained) = line.split_once("  ").unwrap();
-        let said = graph(&tree, &command.split_whitespace().collect::<Vec<_>>());
-        assert!(!command.starts_with("make") || said.contains(explained.trim()), "{line}: {said}");
-        commands += 1;
-    }
-    assert!(commands >= 3, "{commands} samples");
+    let samples = samples(GRAPH, "graph");
+    assert!(samples >= 3, "{samples} samples");
 }
 
 #[test]

@@ -52,6 +52,33 @@ pub(crate) fn run<A: AsRef<OsStr>>(
     command.output().unwrap()
 }
 
+/// What a program that must end well prints.
+pub(crate) fn said(program: &str, tree: &Tree, arguments: &[&str]) -> String {
+    let output = run(program, tree.path(), arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The numbers of each line of a table that begins with `way`.
+pub(crate) fn table(said: &str, way: &str) -> Vec<Vec<f64>> {
+    let rows = said.lines().filter_map(|line| line.strip_prefix(way)).filter(|row| row.starts_with("  "));
+    rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect()
+}
+
+/// Runs each command of docs/apps.md that is the program's, `name`: how many. What stands behind two spaces explains it; of `make` it is printed.
+pub(crate) fn samples(program: &str, name: &str) -> usize {
+    let tree = Tree::new(&format!("{name}-page"));
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/apps.md")).unwrap();
+    let lines =
+        page.lines().filter_map(|line| line.strip_prefix("    ")?.strip_prefix(name)?.strip_prefix(' '));
+    let run = |line: &str| {
+        let (command, explained) = line.split_once("  ").unwrap();
+        let said = said(program, &tree, &command.split_whitespace().collect::<Vec<_>>());
+        assert!(!command.starts_with("make") || said.contains(explained.trim()), "{line}: {said}");
+    };
+    lines.map(run).count()
+}
+
 /// An output's standard error.
 pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
