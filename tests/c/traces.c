@@ -1,4 +1,4 @@
-/* A grid writes a trace: a span, a moment and a counter's value of each thread. Then each wrong use. */
+/* A grid writes a trace: a span, a moment and a counter's value of each thread. Then each wrong use. The session writes one of its own. */
 #include "check.h"
 
 #include <errno.h>
@@ -71,8 +71,11 @@ static void misuse(gpufs_session *fs, void *argument) {
 }
 
 int main(void) {
-    gpufs_options options = {.size = sizeof options, .deadline_ms = 50000};
+    gpufs_options options = {.size = sizeof options, .deadline_ms = 50000, .trace = "missing/session.pftrace"};
     gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(host == NULL && errno == ENOENT);
+    options.trace = "session.pftrace";
+    host = gpufs_host_open(GPUFS_CPU, 0, &options);
     CHECK(host != NULL);
     CHECK(gpufs_host_launch(host, BLOCKS, THREADS, work, NULL) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, misuse, NULL) == 0 && gpufs_host_synchronize(host) == 0);

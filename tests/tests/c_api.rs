@@ -218,6 +218,12 @@ fn traces_from_c() {
         );
         assert!(read.count("begin", "work") >= spans * 40, "{read:?}");
         assert_eq!(read.count("begin", "work"), read.count("end", ""));
+        if standard == "c11" {
+            let session = perfetto::read(&scratch.path("session.pftrace")).expect("a trace");
+            assert_eq!(session.errors, Vec::<String>::new());
+            let begun = ["open", "launch", "close"].map(|span| session.count("begin", span));
+            assert_eq!(begun, [1, 2, 1], "{session:?}");
+        }
     }
 }
 
