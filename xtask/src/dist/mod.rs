@@ -1,6 +1,7 @@
 //! An installable prefix for C, C++, CUDA and HIP programs: headers, `libgpufs`, device code, CMake and pkg-config files. It may be moved.
 
 mod assembled;
+mod man;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
@@ -376,6 +377,7 @@ fn hide_in_bitcode(file: &Path) -> Result<(), String> {
 fn texts(prefix: &Path) -> Result<(), String> {
     let root = root();
     copy_folder(&root.join("include/gpufs"), &prefix.join("include/gpufs"))?;
+    man::write(&root.join("include/gpufs"), prefix)?;
     copy_folder(&root.join("gpufs-libc/c"), &prefix.join("share/gpufs/libc"))?;
     copy(&root.join("include/README.md"), &prefix.join("share/doc/gpufs/README.md"))?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
