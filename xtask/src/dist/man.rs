@@ -1,4 +1,4 @@
-//! Manual pages of the C calls, made of the headers: what stands above a function is its description, as man-pages(7) orders it.
+//! Manual pages: of programs, made of their help, and of the C calls, made of the headers: what stands above a function is its description, as man-pages(7) orders it.
 //!
 //! A function without words of its own above it, and one whose words begin with "The same" or "As", is on the page of the one before. A comment that
 //! begins with a call is a list of macros, a page of its own.
@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::{at, make_parent};
 
@@ -34,6 +35,28 @@ pub(super) fn write(headers: &Path, prefix: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Writes the page of a program of `bin`, to `share/man/man1`: what it says of itself when it is asked for help.
+pub(super) fn of_program(name: &str, title: &str, prefix: &Path) -> Result<(), String> {
+    let program = prefix.join("bin").join(name);
+    let output = Command::new(&program).arg("--help").output().map_err(|error| at(&program, &error))?;
+    let help = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || help.trim().is_empty() {
+        return Err(format!("{} --help: {}", program.display(), output.status));
+    }
+    put(&prefix.join(format!("share/man/man1/{name}.1")), &program_page(name, title, &help))
+}
+
+/// What comes first in the help is the synopsis.
+fn program_page(name: &str, title: &str, help: &str) -> String {
+    let (synopsis, rest) = help.trim_end().split_once("\n\n").unwrap_or((help, ""));
+    format!(
+        ".TH {name} 1 \"\" \"gpufs {}\" \"gpufs\"\n.SH NAME\n{name} \\- {title}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n.SH DESCRIPTION\n.nf\n{}\n.fi\n",
+        env!("CARGO_PKG_VERSION"),
+        escaped(synopsis),
+        escaped(rest)
+    )
 }
 
 fn put(path: &Path, text: &str) -> Result<(), String> {
@@ -244,7 +267,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{all, pages_of};
+    use super::{all, pages_of, program_page};
     use crate::workspace::root;
 
     const HEADER: &str = "/* A header. */\n#define X 1\n\n/* Opens it (open(2)). -1: `EINVAL`.\n *\n *     gpufs_x(\"a\\n\");\n *\n \
@@ -272,6 +295,13 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn help_is_a_page() {
+        let page = program_page("gpufs", "runs", "gpufs run FILE\n\n  --json  as JSON\n.x\n");
+        let expected = ".SH NAME\ngpufs \\- runs\n.SH SYNOPSIS\n.nf\ngpufs run FILE\n.fi\n.SH DESCRIPTION\n.nf\n  \\-\\-json  as JSON\n\\&.x\n.fi\n";
+        assert!(page.ends_with(expected), "{page}");
     }
 
     /// What users call has a page, and each page says in short what it is.

@@ -325,7 +325,10 @@ fn program(prefix: &Path) -> Report {
     if report.outcome != Outcome::Passed {
         return report;
     }
-    match copy(&target_directory().join("dist/gpufs"), &prefix.join("bin/gpufs")) {
+    let copied = copy(&target_directory().join("dist/gpufs"), &prefix.join("bin/gpufs"));
+    match copied.and_then(|()| {
+        man::of_program("gpufs", "runs C programs on GPUs, and says what a machine can do for gpufs", prefix)
+    }) {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
     }
