@@ -144,7 +144,8 @@ pub(super) struct Job {
     /// Which of the engine's.
     pub(super) number: u64,
     pub(super) direction: Direction,
-    pub(super) files: Vec<JobFile>,
+    /// None any more when all pieces have ended.
+    files: Mutex<Arc<Vec<JobFile>>>,
     pub(super) parts: Vec<Placed>,
     pub(super) pieces: Vec<Piece>,
     pub(super) after: Option<After>,
@@ -168,11 +169,19 @@ impl Job {
         let total = parts.iter().map(|part| part.bytes as u64).sum();
         let outcomes = parts.iter().map(|part| Outcome { end: part.bytes, error: None }).collect();
         let state = Mutex::new(State { left: pieces.len(), done: 0, outcomes, failed: false });
+        let files = Mutex::new(Arc::new(files));
         Self { number, direction, files, parts, pieces, after, counters, total, state, ended: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn files_locked(&self) -> MutexGuard<'_, Arc<Vec<JobFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The files, for a piece that has not ended; to be let go before it ends.
+    pub(super) fn files(&self) -> Arc<Vec<JobFile>> {
+        Arc::clone(&self.files_locked())
     }
     /// Whether a piece has failed: what has not begun is left out.
     pub(super) fn has_failed(&self) -> bool {
@@ -201,6 +210,8 @@ impl Job {
         }
         state.left -= 1;
         if state.left == 0 {
+            // Threads may have the job for a while longer. Who waits for its end finds the files closed and their memory given back.
+            std::mem::take(&mut *self.files_locked());
             self.ended.notify_all();
         }
     }

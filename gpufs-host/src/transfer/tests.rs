@@ -342,3 +342,24 @@ fn many_threads_write_one_file_in_memory() {
     assert_eq!(all.of(MemoryKind::Pageable, Way::InPlace).bytes_written, 3_000_000);
     std::fs::remove_file(name).unwrap();
 }
+
+/// When the wait returns, no thread of the engine has the file or a mapping of it any more: on a full file system their memory is there again.
+#[test]
+fn what_has_ended_holds_no_file() {
+    let Some(name) = in_memory("ended") else { return };
+    let path = name.to_str().unwrap();
+    let engine =
+        Engine::with(Arc::new(Late::default()), Tuning { threads: 8, chunk_bytes: 65_536, chunks: 2 });
+    let bytes = pattern(9_000_001);
+    let file = File::options().write(true).create(true).truncate(true).open(&name).unwrap();
+    for round in 0..40 {
+        moved(engine, Direction::Write, &[part(&file, &bytes)], None, &Arc::default()).unwrap();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
+            let link = entry.as_ref().ok().and_then(|entry| std::fs::read_link(entry.path()).ok());
+            link.is_some_and(|link| link == name)
+        });
+        assert_eq!(open.count(), 1, "round {round}: this test's own");
+        assert!(!std::fs::read_to_string("/proc/self/maps").unwrap().contains(path), "round {round}");
+    }
+    std::fs::remove_file(name).unwrap();
+}

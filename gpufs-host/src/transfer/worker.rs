@@ -229,7 +229,8 @@ fn until_reached(driver: &dyn Bus, gpu: u32, mark: Mark) -> io::Result<()> {
 /// The memory is as long as the piece, and this thread's; for a write it is filled.
 unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usize> {
     let part = &job.parts[piece.part];
-    let file = &job.files[part.file];
+    let files = job.files();
+    let file = &files[part.file];
     let (mut piece, mut memory, mut through_window) = (piece, memory, 0);
     if let (Direction::Write, Some(window), Some(offset)) =
         (job.direction, &file.window, part.offset.checked_add(piece.from as u64))
