@@ -1,4 +1,5 @@
-//! Manual pages: of programs, made of their help, and of the C calls, made of the headers: what stands above a function is its description, as man-pages(7) orders it.
+//! Manual pages: of programs, made of their help, and of the C calls, made of the headers. What stands above a function there is its description;
+//! the order of the parts is that of man-pages(7).
 //!
 //! A function without words of its own above it, and one whose words begin with "The same" or "As", is on the page of the one before. A comment that
 //! begins with a call is a list of macros, a page of its own.
@@ -52,7 +53,8 @@ pub(super) fn of_program(name: &str, title: &str, prefix: &Path) -> Result<(), S
 fn program_page(name: &str, title: &str, help: &str) -> String {
     let (synopsis, rest) = help.trim_end().split_once("\n\n").unwrap_or((help, ""));
     format!(
-        ".TH {name} 1 \"\" \"gpufs {}\" \"gpufs\"\n.SH NAME\n{name} \\- {title}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n.SH DESCRIPTION\n.nf\n{}\n.fi\n",
+        ".TH {name} 1 \"\" \"gpufs {}\" \"gpufs\"\n.SH NAME\n{name} \\- {title}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n\
+         .SH DESCRIPTION\n.nf\n{}\n.fi\n",
         env!("CARGO_PKG_VERSION"),
         escaped(synopsis),
         escaped(rest)
@@ -300,7 +302,8 @@ mod tests {
     #[test]
     fn help_is_a_page() {
         let page = program_page("gpufs", "runs", "gpufs run FILE\n\n  --json  as JSON\n.x\n");
-        let expected = ".SH NAME\ngpufs \\- runs\n.SH SYNOPSIS\n.nf\ngpufs run FILE\n.fi\n.SH DESCRIPTION\n.nf\n  \\-\\-json  as JSON\n\\&.x\n.fi\n";
+        let expected = ".SH NAME\ngpufs \\- runs\n.SH SYNOPSIS\n.nf\ngpufs run FILE\n.fi\n\
+                        .SH DESCRIPTION\n.nf\n  \\-\\-json  as JSON\n\\&.x\n.fi\n";
         assert!(page.ends_with(expected), "{page}");
     }
 
