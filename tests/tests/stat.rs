@@ -1,6 +1,7 @@
 //! `gpufs stat`: what it says of this process is what the session itself counted.
 
-use std::process::Command;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use gpufs_host::Grid;
 use gpufs_host::ring::Mode;
@@ -72,11 +73,13 @@ fn processes_that_cannot_be_watched() {
     let output = stat(&program, &["4194305"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(125) && said.contains("there is no process 4194305"), "{output:?}");
-    // Far longer than it is watched, on the slowest machine.
-    let mut sleeping = Command::new("sleep").arg("600").spawn().expect("sleep(1)");
-    let output = stat(&program, &[&sleeping.id().to_string(), "--interval", "0.1", "--count", "2"]);
+    // It has answered, so it is cat(1): a moment before, it had this process's descriptors, and among them rings of the other test.
+    let mut idle = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat(1)");
+    idle.stdin.as_mut().expect("piped").write_all(b"?").expect("it reads");
+    idle.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("it answers");
+    let output = stat(&program, &[&idle.id().to_string(), "--interval", "0.1", "--count", "2"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    sleeping.kill().expect("it is a child");
-    sleeping.wait().expect("it ends");
+    idle.kill().expect("it is a child");
+    idle.wait().expect("it ends");
     assert!(output.status.success() && said.contains("has no ring of io_uring"), "{output:?}");
 }
