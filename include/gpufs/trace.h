@@ -77,6 +77,7 @@ GPUFS_SIZE_(gpufs_trace_span, 24);
 GPUFS_SIZE_(gpufs_trace_counter, 24);
 GPUFS_SIZE_(gpufs_trace_value, 16);
 
+/* A value of an event or a counter, of each kind that a trace has. None fails. */
 GPUFS_INLINE gpufs_trace_value gpufs_trace_signed(int64_t value) {
     gpufs_trace_value made = {0, 0, (uint64_t)value};
     return made;
