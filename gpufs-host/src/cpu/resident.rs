@@ -48,7 +48,8 @@ impl Resident {
     }
 
     /// Runs lanes until all that are left nap or wait for one that naps, or until others should get their turn. Naps end when
-    /// this begins; with `give_up` the lanes that nap are unwound instead. Whether a lane could still run.
+    /// this begins, unless lanes are left over from the last visit: groups that nap again and again would take the turns of those. With `give_up`
+    /// the lanes that nap are unwound instead. Whether a lane could still run.
     ///
     /// `calling` closes a group only when no lane can run any more: whoever can still come has come. Lanes that nap are asked
     /// once more before, and then do not count, as what they wait for may be a lane that is parked.
@@ -56,8 +57,10 @@ impl Resident {
         if give_up {
             self.give_up_napping(tools);
         }
-        self.warp.ready.insert(self.warp.napping.take());
-        let mut nappers_came = true;
+        let mut nappers_came = self.warp.ready.is_empty();
+        if nappers_came {
+            self.warp.ready.insert(self.warp.napping.take());
+        }
         let mut resumptions = 0;
         while resumptions < VISIT_RESUMPTIONS_MAX {
             if !self.warp.ready.is_empty() {

@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gpufs_core::lanes::{Position, runtime};
+use gpufs_core::lanes::{Collective, Position, runtime};
 use gpufs_device::calling;
 use gpufs_device::warp::{Machine, Warp, global_thread, nap, position};
 use gpufs_host::cpu::{CpuOptions, Schedule, launch};
 
-use crate::{grid, one_of_two_places, schedules, warp_of};
+use crate::{collective, grid, one_of_two_places, schedules, warp_of};
 
 /// What happened in which order, with a kernel that does a little of everything.
 fn trace(seed: u64) -> Vec<(u64, u32, u64)> {
@@ -86,6 +86,32 @@ fn waiting_lanes_do_not_hold_up_those_they_wait_for() {
                 let lanes = calling!();
                 lanes.sync();
                 done.store(true, Ordering::Release);
+            }
+        })
+        .unwrap();
+    }
+}
+
+/// The lanes of a warp that came apart, in pairs that tell each other much and then nap: the last pair gets its turns, too.
+#[test]
+fn groups_that_nap_again_and_again_leave_turns_to_the_others() {
+    for schedule in schedules() {
+        let done = AtomicBool::new(false);
+        launch(grid(1, 64), &warp_of(64, schedule), || {
+            let lane = Machine::lane();
+            let pair = 0b11 << (lane / 2 * 2);
+            let talk = || (0..40).for_each(|_| assert_eq!(collective(pair, Collective::Ballot, 1, 0), pair));
+            if lane >= 62 {
+                talk();
+                done.store(true, Ordering::Release);
+            } else {
+                let mut naps = 0;
+                while collective(pair, Collective::Ballot, done.load(Ordering::Acquire).into(), 0) == 0 {
+                    talk();
+                    nap(100);
+                    naps += 1;
+                    assert!(naps < 10_000, "the last pair never came");
+                }
             }
         })
         .unwrap();
