@@ -110,14 +110,35 @@ def empty(shape: tuple[int, ...], name: str, kind: str, device: Any) -> Any:
     return numpy.empty(shape, numpy_dtype(name))
 
 
-def view(block: Any, begin: int, nbytes: int, name: str, shape: tuple[int, ...], kind: str) -> Any:
-    """A tensor on bytes of a block: on the block itself where it is aligned, else on a copy."""
-    part = block[begin : begin + nbytes]
-    aligned = begin % ITEMSIZE[name] == 0
-    if kind == "pt":
-        dtype = torch_dtype(name)
+class Views:
+    """Tensors on bytes of a block."""
+
+    def __init__(self, block: Any, kind: str) -> None:
+        self._block = block
+        self._kind = kind
+        #: The block as elements of each type, as far as it has whole ones.
+        self._typed: dict[str, Any] = {}
+
+    def view(self, begin: int, nbytes: int, name: str, shape: tuple[int, ...]) -> Any:
+        """A tensor on the block's own bytes; None where they are not aligned for its type."""
+        size = ITEMSIZE[name]
         if nbytes == 0:
-            return part.new_empty(shape, dtype=dtype)
-        return (part if aligned else part.clone()).view(dtype).view(shape)
-    dtype = numpy_dtype(name)
-    return (part if aligned else part.copy()).view(dtype).reshape(shape)
+            # PyTorch's `view` does not take every empty tensor.
+            return empty(shape, name, self._kind, getattr(self._block, "device", None))
+        if begin % size:
+            return None
+        typed = self._typed.get(name)
+        if typed is None:
+            whole = self._block[: len(self._block) // size * size]
+            typed = whole.view(torch_dtype(name) if self._kind == "pt" else numpy_dtype(name))
+            self._typed[name] = typed
+        if self._kind == "pt":
+            return typed.narrow(0, begin // size, nbytes // size).view(shape)
+        return typed[begin // size : (begin + nbytes) // size].reshape(shape)
+
+    def copy(self, begin: int, nbytes: int, name: str, shape: tuple[int, ...]) -> Any:
+        """A tensor with a copy of bytes of the block, which have arrived."""
+        part = self._block[begin : begin + nbytes]
+        if self._kind == "pt":
+            return part.clone().view(torch_dtype(name)).view(shape)
+        return part.copy().view(numpy_dtype(name)).reshape(shape)

@@ -194,15 +194,26 @@ def load(
     missing = sorted((wanted or set()) - set(seen))
     if missing:
         raise KeyError(f"no file has the tensor {missing[0]!r}")
-    moved = _transfer.start(True, parts, os.O_RDONLY).wait(progress) if parts else []
+    transfer = _transfer.start(True, parts, os.O_RDONLY) if parts else None
+    # While the bytes come, the tensors are made on the memory where they will be.
+    found: dict[str, Any] = {}
+    unaligned: list[tuple[_arrays.Views, Entry, int]] = []
+    try:
+        for block, places in blocks:
+            views = _arrays.Views(block, kind)
+            for entry, place in places:
+                tensor = views.view(place, entry.end - entry.begin, entry.dtype, entry.shape)
+                found[entry.name] = tensor
+                if tensor is None:
+                    unaligned.append((views, entry, place))
+    finally:
+        moved = transfer.wait(progress) if transfer else []
     for count, (path, part, _, _) in zip(moved, parts):
         if count != part.nbytes:
             raise FormatError(f"{path}: it became shorter while it was read")
-    return {
-        entry.name: _arrays.view(block, place, entry.end - entry.begin, entry.dtype, entry.shape, kind)
-        for block, places in blocks
-        for entry, place in places
-    }
+    for views, entry, place in unaligned:
+        found[entry.name] = views.copy(place, entry.end - entry.begin, entry.dtype, entry.shape)
+    return found
 
 
 def _layout(head: Header, wanted: set[str] | None) -> tuple[list[tuple[Entry, int]], list[tuple[int, int, int]], int]:
