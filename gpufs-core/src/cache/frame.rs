@@ -85,6 +85,10 @@ impl Seen {
     const fn is_referenced(self) -> bool {
         self.0 & REFERENCED != 0
     }
+    /// Whether the frame is free for another page, if it must be written first.
+    pub(super) const fn may_be_taken(self) -> bool {
+        matches!(self.phase(), Phase::Empty) || self.is_idle()
+    }
     /// Whether its page may go.
     const fn is_idle(self) -> bool {
         matches!(self.phase(), Phase::Ready) && self.pins() == 0 && self.guards() == 0 && !self.is_writing()

@@ -327,7 +327,8 @@ impl Cache {
     pub fn begin(&self, key: Key) -> Begun {
         let place = self.place(key);
         let set = &self.sets()[place as usize];
-        if !set.lock.try_take() {
+        // Where many wait for few frames, most come here in vain: those do not take the lock from the one for whom a frame is free.
+        if !self.frames_of(place).any(|(_, frame)| frame.glimpse().may_be_taken()) || !set.lock.try_take() {
             return Begun::Later;
         }
         let begun = self.begin_locked(key, place, set);

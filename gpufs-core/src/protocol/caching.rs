@@ -8,7 +8,7 @@
 //! added to, or takes its pin back and touches nothing. Such a stray pin delays an exchange, and changes nothing else.
 //!
 //! **R-CACHE-3** *The holder of a set's lock waits for nothing*, and nobody waits for the lock: it is tried for, and a lane that fails drains,
-//! naps and begins anew, as after every other look in vain.
+//! naps and begins anew, as after every other look in vain. A lane that sees no frame of the set that might be taken does not try for it.
 //!
 //! **R-CACHE-4** *Nobody waits for a page while it holds what the page may need.* A lane holds, while it waits for a page, no pin, no frame that
 //! is FILLING and none that is WRITING. It first ends what it has begun: it brings or writes what it took, waiting for the kernel alone

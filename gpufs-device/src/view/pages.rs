@@ -73,7 +73,7 @@ pub(super) fn visit(
     mut body: impl FnMut(FrameIndex) -> Visit,
 ) -> Result<Visited, Errno> {
     let cache = &session.cache;
-    let mut backoff = Backoff::new(session);
+    let mut backoff = Backoff::of_many(session);
     let mut wanted = key;
     let (mut outcome, mut decided) = (Ok(Visited::Left), None);
     // Ends: [P-CACHE-PROGRESS].

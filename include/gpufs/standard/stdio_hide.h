@@ -29,6 +29,7 @@
 #define fopencookie(...) gpufs_hidden_fopencookie(__VA_ARGS__)
 #define fmemopen(...) gpufs_hidden_fmemopen(__VA_ARGS__)
 #define open_memstream(...) gpufs_hidden_open_memstream(__VA_ARGS__)
+#define open_wmemstream(...) gpufs_hidden_open_wmemstream(__VA_ARGS__)
 #define setbuf(...) gpufs_hidden_setbuf(__VA_ARGS__)
 #define setbuffer(...) gpufs_hidden_setbuffer(__VA_ARGS__)
 #define setlinebuf(...) gpufs_hidden_setlinebuf(__VA_ARGS__)

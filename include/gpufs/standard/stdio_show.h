@@ -26,6 +26,7 @@
 #undef fopencookie
 #undef fmemopen
 #undef open_memstream
+#undef open_wmemstream
 #undef setbuf
 #undef setbuffer
 #undef setlinebuf

@@ -1,10 +1,11 @@
 /* Wide streams: what each call says, and what the file then holds. */
+/* Before <stdio.h>, which then declares open_wmemstream, too. */
+#include <wchar.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 static int through_list(wchar_t *into, size_t count, const wchar_t *format, ...) {
     va_list list;
