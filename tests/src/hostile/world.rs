@@ -207,6 +207,13 @@ impl World {
         drop(ended);
         result.into_inner().expect("one lane")
     }
+    /// Whether the ring that was attacked serves others: a call of the library's on CPU lanes, on a GPU one more entry.
+    pub fn goes_on(&mut self) -> bool {
+        match self.device {
+            Device::Cpu(_) => self.lane(|fs| fs.nop()) == Some(Ok(())),
+            Device::Cuda { .. } => self.submit(&[Sqe::nop()]) == [Some(0)],
+        }
+    }
     /// The address of a path in the session's memory.
     pub fn path(&self, offset: usize, name: &str) -> u64 {
         self.text(offset, crate::c_path(&self.scene.path(name)).as_bytes_with_nul())
