@@ -1,6 +1,7 @@
 """safetensors: the same dictionaries, and files that lie."""
 
 import errno
+import importlib.util
 import json
 import os
 import struct
@@ -59,10 +60,17 @@ def test_views_are_of_one_block(tmp_path):
 
 
 def test_tensors_that_are_not_aligned_are_copied(tmp_path):
-    header = {"a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [3, 11]}}
+    header = {
+        "a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]},
+        "none": {"dtype": "F32", "shape": [0, 5], "data_offsets": [3, 3]},
+        "b": {"dtype": "F32", "shape": [2], "data_offsets": [3, 11]},
+        "end": {"dtype": "F64", "shape": [4, 0], "data_offsets": [11, 11]},
+    }
     write(tmp_path / "x", header, b"abc" + struct.pack("<2f", 1.5, -2))
-    found = gpufs.safetensors.load(tmp_path / "x", framework="np")
-    assert found["b"].tolist() == [1.5, -2.0] and found["a"].tobytes() == b"abc"
+    for framework in ["np"] + ["pt"] * bool(importlib.util.find_spec("torch")):
+        found = gpufs.safetensors.load(tmp_path / "x", framework=framework)
+        assert found["b"].tolist() == [1.5, -2.0] and found["a"].tolist() == list(b"abc")
+        assert (tuple(found["none"].shape), tuple(found["end"].shape)) == ((0, 5), (4, 0))
 
 
 def test_partial_loads_read_only_their_bytes(tmp_path):

@@ -85,7 +85,7 @@ impl Seen {
     const fn is_referenced(self) -> bool {
         self.0 & REFERENCED != 0
     }
-    /// Whether the frame is free for another page, if it must be written first.
+    /// Whether another page may have the frame, perhaps once its own is written.
     pub(super) const fn may_be_taken(self) -> bool {
         matches!(self.phase(), Phase::Empty) || self.is_idle()
     }

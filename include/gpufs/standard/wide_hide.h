@@ -33,7 +33,6 @@
 #define putwchar_unlocked(...) gpufs_hidden_putwchar_unlocked(__VA_ARGS__)
 #define fgetws_unlocked(...) gpufs_hidden_fgetws_unlocked(__VA_ARGS__)
 #define fputws_unlocked(...) gpufs_hidden_fputws_unlocked(__VA_ARGS__)
-#define open_wmemstream(...) gpufs_hidden_open_wmemstream(__VA_ARGS__)
 #define swprintf(...) gpufs_hidden_swprintf(__VA_ARGS__)
 #define vswprintf(...) gpufs_hidden_vswprintf(__VA_ARGS__)
 #define swscanf(...) gpufs_hidden_swscanf(__VA_ARGS__)

@@ -31,7 +31,6 @@
 #undef putwchar_unlocked
 #undef fgetws_unlocked
 #undef fputws_unlocked
-#undef open_wmemstream
 #undef swprintf
 #undef vswprintf
 #undef swscanf

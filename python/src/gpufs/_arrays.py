@@ -122,9 +122,6 @@ class Views:
     def view(self, begin: int, nbytes: int, name: str, shape: tuple[int, ...]) -> Any:
         """A tensor on the block's own bytes; None where they are not aligned for its type."""
         size = ITEMSIZE[name]
-        if nbytes == 0:
-            # PyTorch's `view` does not take every empty tensor.
-            return empty(shape, name, self._kind, getattr(self._block, "device", None))
         if begin % size:
             return None
         typed = self._typed.get(name)
