@@ -6,7 +6,7 @@
 //! Journal ── places[]   one per stream buffer: whose block it holds, and how far that is written
 //!         ── entries[]  E per stream buffer: which bytes of the block are whole, one entry per commit
 //!         ── files[]    descriptors that kernels opened, for the host to close
-//! Queue   ── results[]  one per slot: the result of the last write of a block that it carried
+//! Queue   ── results[]  one per slot: the result of the last write of a block, or opening of a file, that it carried
 //! ```
 //!
 //! All of it is written with plain stores by the device ([R-1]), and read by the host once the device is dead.
@@ -82,8 +82,8 @@
 //!
 //! A file's word holds the token of its `openat` from before the batch is committed until the lane that asked for it has the result, and then the
 //! descriptor. The slot is released after that. So what is said of a write's result above holds for the `openat`'s: where its word has a token,
-//! its result is in `results`, or its CQE lies in the ring, or it is not complete. Where output does not survive there are no `results`, and the
-//! word is right as long as the CQE is not overwritten.
+//! its result is in `results`, or its CQE lies in the ring, or it is not complete. So there are `results` and files' words where output does
+//! not survive, too.
 #![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 use crate::word::{EntryCell, SharedWord64};

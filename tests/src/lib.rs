@@ -10,6 +10,7 @@ pub mod perfetto;
 pub mod random;
 pub mod returned;
 mod seccomp;
+pub mod stopped;
 pub mod suite;
 
 pub use seccomp::refuse_call;

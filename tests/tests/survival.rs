@@ -5,7 +5,6 @@
 use std::ffi::CString;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -19,56 +18,11 @@ use gpufs_test_kernels::{Call, Letters};
 use gpufs_tests::closures::{assert_works, is_child, run_child};
 use gpufs_tests::random::Random;
 use gpufs_tests::returned::{RECORD_BYTES_MAX, check, record};
+use gpufs_tests::stopped::{alone, fault, register_lane, stop_lanes};
 use gpufs_tests::suite::Bench;
 use gpufs_tests::suite::cases::sessions;
 use gpufs_tests::suite::printing::{Printing, check_records};
 use gpufs_tests::{MODES, Scratch, lanes, once, setting, skip, small};
-
-/// Threads that run lanes, as the system numbers them; 0 for none.
-static LANE_THREADS: [DeviceWord; 16] = [const { DeviceWord::new(0) }; 16];
-/// How many of them have stopped for ever.
-static STOPPED: DeviceWord = DeviceWord::new(0);
-/// One test at a time stops threads.
-static STOPPING: Mutex<()> = Mutex::new(());
-
-/// Where a lane that is to be stopped says on which thread it runs.
-fn register_lane() {
-    // SAFETY:
-    // - no memory is involved
-    let thread = unsafe { libc::gettid() }.cast_unsigned();
-    let _ =
-        LANE_THREADS.iter().any(|place| place.compare_exchange(0, thread).is_ok() || place.peek() == thread);
-}
-
-extern "C" fn stop(_: i32) {
-    STOPPED.fetch_add(1);
-    loop {
-        // SAFETY:
-        // - waits for a signal, which no one sends
-        unsafe { libc::pause() };
-    }
-}
-
-/// Stops the lanes' threads for ever, wherever they are.
-fn stop_lanes() {
-    // SAFETY:
-    // - the handler touches an atomic and never returns
-    unsafe { libc::signal(libc::SIGUSR2, stop as *const () as libc::sighandler_t) };
-    let threads: Vec<u32> = LANE_THREADS.iter().map(DeviceWord::peek).filter(|thread| *thread != 0).collect();
-    assert!(!threads.is_empty());
-    for thread in &threads {
-        // SAFETY:
-        // - no memory is involved
-        let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), *thread, libc::SIGUSR2) };
-        assert_eq!(sent, 0, "the lanes run until they are stopped");
-    }
-    // Ends: the signal reaches every thread.
-    while STOPPED.observe() as usize != threads.len() {
-        thread::yield_now();
-    }
-    LANE_THREADS.iter().for_each(|place| place.set(0));
-    STOPPED.set(0);
-}
 
 /// Where the kernels write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +49,6 @@ fn open(session: &mut Session, output: Output, scratch: &Scratch) -> (File, Opti
         reader.read_to_end(&mut all).map(|_| all)
     });
     (out, Some(read))
-}
-
-fn fault(error: SyncError) -> Fault {
-    match error {
-        SyncError::Fault(fault) => *fault,
-        other => panic!("{other:?}"),
-    }
 }
 
 fn stopped_anywhere(seed: u64) {
@@ -184,7 +131,7 @@ fn stopped_anywhere(seed: u64) {
 
 #[test]
 fn whatever_returned_is_written_wherever_lanes_stop() {
-    let _alone = STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let (first, count) = (setting("GPUFS_SEED", 1), setting("GPUFS_CASES", 40));
     for seed in first..first + count {
         let outcome = std::panic::catch_unwind(|| stopped_anywhere(seed));
@@ -415,68 +362,4 @@ fn a_write_that_ended_long_ago_is_not_repeated() {
     drop(session);
     let text = reader.unwrap().join().unwrap().unwrap();
     assert!(text == [&[b'x'; 4096][..], b"rest"].concat(), "{} bytes", text.len());
-}
-
-/// Descriptors of this process whose paths lie in a folder.
-fn descriptors_in(folder: &std::path::Path) -> usize {
-    let open = std::fs::read_dir("/proc/self/fd").unwrap();
-    open.filter(|entry| {
-        let link = std::fs::read_link(entry.as_ref().unwrap().path());
-        link.is_ok_and(|path| path.starts_with(folder))
-    })
-    .count()
-}
-
-/// Lanes open files and are stopped for ever, before, in the middle of, or behind an `openat`: closing the session closes what was opened.
-fn stopped_while_opening(seed: u64) {
-    let random = Random::new(seed);
-    let (mode, survives) = (random.pick(&MODES), !random.one_in(4));
-    let width = random.pick(&[1, 4, 32]);
-    let options = CpuOptions { width, threads: random.pick(&[1, 3]), ..CpuOptions::default() };
-    let mut session = match small().survives(survives).rings(2).mode(mode).files(1024).cpu_with(options) {
-        Ok(session) => session,
-        Err(refused) => return skip(&format!("stopped_while_opening in {mode}"), refused),
-    };
-    let scratch = Scratch::new("opening");
-    std::fs::write(scratch.path("file"), b"").unwrap();
-    let name = scratch.c("file");
-    // How many lanes have begun, and how many files they have opened.
-    static BEGUN: DeviceWord = DeviceWord::new(0);
-    static OPENED: DeviceWord = DeviceWord::new(0);
-    BEGUN.set(0);
-    OPENED.set(0);
-    session
-        .launch(lanes(32), move |fs| {
-            register_lane();
-            BEGUN.fetch_add(1);
-            // As many as the table has room for; then errors.
-            loop {
-                if fs.open(&name, O_RDWR, 0).is_ok() {
-                    OPENED.fetch_add(1);
-                }
-            }
-        })
-        .unwrap();
-    let enough = random.below(600) as u32;
-    // A thread that has not begun yet would not be stopped, and would go on in tables that are given up.
-    while OPENED.observe() <= enough || BEGUN.observe() < 32 {
-        thread::yield_now();
-    }
-    stop_lanes();
-    // SAFETY:
-    // - its kernel's threads have stopped for ever
-    let _ = fault(unsafe { session.pretend_fault() });
-    drop(session);
-    let left = descriptors_in(scratch.dir());
-    assert_eq!(left, 0, "{mode} survives {survives} {width}: {left} of {} stay open", OPENED.observe());
-}
-
-#[test]
-fn what_was_being_opened_is_closed_wherever_lanes_stop() {
-    let _alone = STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (first, count) = (setting("GPUFS_SEED", 1), setting("GPUFS_CASES", 40));
-    for seed in first..first + count {
-        let outcome = std::panic::catch_unwind(|| stopped_while_opening(seed));
-        assert!(outcome.is_ok(), "with GPUFS_SEED={seed}");
-    }
 }

@@ -27,15 +27,30 @@ pub(crate) struct Report {
     pub(crate) skips: Vec<String>,
     /// Tests that it counted as passed, from `cargo test`'s closing lines.
     pub(crate) tests: u64,
-    /// Names of its tests that failed.
-    pub(crate) failures: Vec<String>,
+    /// Its tests that failed.
+    pub(crate) failures: Vec<Failure>,
+    /// Lines come that say why one of those failed.
+    pub(crate) explains: Option<usize>,
+}
+
+/// A test that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    name: String,
+    /// The first lines that it printed, without a backtrace.
+    why: Vec<String>,
+}
+
+impl Failure {
+    /// Lines of `why`.
+    const LINES_MAX: usize = 12;
 }
 
 impl Report {
     /// A step that cannot run here.
     pub(crate) fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
-        let outcome = Outcome::Skipped(reason.into());
-        Self { name, outcome, took: Duration::ZERO, skips: Vec::new(), tests: 0, failures: Vec::new() }
+        let (outcome, took) = (Outcome::Skipped(reason.into()), Duration::ZERO);
+        Self { name, outcome, took, skips: Vec::new(), tests: 0, failures: Vec::new(), explains: None }
     }
     /// A step before its first line of output.
     fn begun(name: &'static str) -> Self {
@@ -47,11 +62,31 @@ impl Report {
             self.skips.push(skip.to_owned());
         }
         if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... FAILED")) {
-            self.failures.push(name.to_owned());
+            self.failures.push(Failure { name: name.to_owned(), why: Vec::new() });
         }
+        if let Some((name, why)) = line.strip_prefix("FAILED ").and_then(|rest| rest.split_once(" - ")) {
+            // Of pytest.
+            self.failures.push(Failure { name: name.to_owned(), why: vec![why.to_owned()] });
+        }
+        self.note_why(line);
         let counted = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed"));
         if let Some((count, _)) = counted {
             self.tests += count.parse::<u64>().unwrap_or(0);
+        }
+    }
+    /// Notes a line of what a failed test had printed, which comes behind all of them.
+    fn note_why(&mut self, line: &str) {
+        let begun = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(name) = begun {
+            self.explains = self.failures.iter().rposition(|failure| failure.name == name);
+        } else if line == "failures:" || line.starts_with("stack backtrace:") {
+            self.explains = None;
+        } else if let Some(index) = self.explains
+            && let why = &mut self.failures[index].why
+            && why.len() < Failure::LINES_MAX
+            && !line.trim().is_empty()
+        {
+            why.push(line.to_owned());
         }
     }
     /// Whether it ran, and all is well.
@@ -69,7 +104,7 @@ pub(crate) fn in_process(name: &'static str, check: impl FnOnce() -> Result<(), 
     println!("\n== {name}");
     let started = Instant::now();
     let outcome = check().map_or_else(Outcome::Failed, |()| Outcome::Passed);
-    Report { name, outcome, took: started.elapsed(), skips: Vec::new(), tests: 0, failures: Vec::new() }
+    Report { outcome, took: started.elapsed(), ..Report::begun(name) }
 }
 
 /// Runs `command` for at most `limit`.
@@ -178,7 +213,8 @@ pub(crate) fn summarize(reports: &[Report]) -> bool {
     }
     for report in reports {
         for test in &report.failures {
-            println!("FAILED in {}: {test}", report.name);
+            println!("FAILED in {}: {}", report.name, test.name);
+            test.why.iter().for_each(|line| println!("    {line}"));
         }
     }
     let count =
@@ -189,4 +225,25 @@ pub(crate) fn summarize(reports: &[Report]) -> bool {
     let passed = count(|outcome| *outcome == Outcome::Passed);
     println!("steps: {passed} passed, {failed} failed, {skipped} skipped");
     failed == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn a_failed_test_says_why() {
+        let mut report = Report::begun("tests");
+        let printed = "test one ... ok\ntest two ... FAILED\ntest three ... FAILED\n\nfailures:\n\n---- two stdout ----\n\n\
+            thread 'two' panicked at a.rs:1:2:\nleft: 1\nstack backtrace:\n   0: main\n\n---- three stdout ----\nits line\n\n\
+            failures:\n    two\n    three\nFAILED test_a.py::test_b - OSError: no\n";
+        printed.lines().for_each(|line| report.note(line));
+        let told = report.failures.iter().map(|failure| (failure.name.as_str(), failure.why.join("; ")));
+        let wanted = [
+            ("two", "thread 'two' panicked at a.rs:1:2:; left: 1"),
+            ("three", "its line"),
+            ("test_a.py::test_b", "OSError: no"),
+        ];
+        assert!(told.eq(wanted.map(|(name, why)| (name, why.to_owned()))), "{:?}", report.failures);
+    }
 }

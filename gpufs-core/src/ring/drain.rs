@@ -237,7 +237,7 @@ impl Queue {
 
     /// Whether a completion's result outlives the device.
     const fn is_journaled(&self, cqe: Cqe) -> bool {
-        !self.parts.results.is_null() && cqe.user_data & Operation::JOURNALED != 0
+        self.keeps_results() && cqe.user_data & Operation::JOURNALED != 0
     }
 
     /// The operation that a completion names, if it may be one.

@@ -103,6 +103,12 @@ impl Queue {
         self.parts.capacity
     }
 
+    /// Whether results of operations that ask for it ([`Operation::JOURNALED`]) outlive the device.
+    #[must_use]
+    pub const fn keeps_results(&self) -> bool {
+        !self.parts.results.is_null()
+    }
+
     /// The queue's own words.
     const fn words(&self) -> &QueueWords {
         // SAFETY:

@@ -66,7 +66,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block.
+    /// Set in the `user_data` of an operation whose result must outlive the device: the write of a journaled block, the opening of a file.
     pub const JOURNALED: u64 = 1 << 63;
 
     /// The number that stands for it.

@@ -14,11 +14,11 @@ const NAP_NS: u32 = 1_000;
 /// How long an operation that was cancelled may take to end. What does not by then, never may.
 const CANCEL_NS: u64 = 1_000_000_000;
 
-/// Cancels `operation`: its result, which is `ETIMEDOUT` where the cancelling ended it, or `None` where it is still in flight. A thread of the
-/// host's.
+/// Cancels `operation`, whose entry has `user_data`: its result, which is `ETIMEDOUT` where the cancelling ended it, or `None` where it is still in
+/// flight. A thread of the host's.
 #[cold]
 #[inline(never)]
-pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation) -> Option<i32> {
+pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation, user_data: u64) -> Option<i32> {
     let claim = queue.claim(1, slot_hint(ring))?;
     // SAFETY:
     // - claimed above; the claim is released where the outcome is known
@@ -28,7 +28,7 @@ pub(super) fn cancel(ring: u32, queue: &Queue, operation: Operation) -> Option<i
     // - the slots were claimed for this batch, which is filled and committed below, with nothing between that could fail
     #[expect(unsafe_code, reason = "draws a ticket")]
     let drawn = unsafe { queue.reserve(1) };
-    let entry = Sqe::async_cancel(operation.token()).with_user_data(cancelling.token());
+    let entry = Sqe::async_cancel(user_data).with_user_data(cancelling.token());
     // SAFETY:
     // - the ticket was drawn above, after the slot was claimed, and nobody else knows it; the entry refers to no memory
     #[expect(unsafe_code, reason = "fills an entry")]

@@ -231,7 +231,8 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
         return serve(session, lanes, entry);
     }
     let (ring, journal) = (ring_of_warp(session), &session.journal);
-    let journaled = if journal.is_enabled() { Operation::JOURNALED } else { 0 };
+    let queue = &{ session.queues()[ring as usize] };
+    let journaled = if queue.keeps_results() { Operation::JOURNALED } else { 0 };
     let armed = |operation: Operation| {
         journal.note_opening(index, Token::new(ring, operation).word());
         journaled
@@ -240,7 +241,6 @@ pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option
         Ok(descriptor) => journal.note_open(index, descriptor),
         Err(_) => journal.note_close(index),
     };
-    let queue = &{ session.queues()[ring as usize] };
     transact_noting(session, (ring, queue), lanes, entry, armed, done)
 }
 
@@ -256,8 +256,7 @@ fn transact_noting(
     noted: impl Fn(Operation) -> u64,
     done: impl Fn(i32),
 ) -> i32 {
-    let mut rest = lanes.ballot(entry.is_some());
-    let mut result = 0;
+    let (mut rest, mut result) = (lanes.ballot(entry.is_some()), 0);
     let mut backoff = Backoff::new(session);
     // Ends: each round with a claim serves at least one lane, and a claim comes ([L-PROGRESS b]).
     while !rest.is_empty() {
@@ -281,16 +280,17 @@ fn transact_noting(
         // SAFETY: the slots of the claim. Each lane of the batch fills its ticket below, and the leader commits it; nothing between could fail
         let drawn = unsafe { draw(queue, lanes, claim.count()) };
         let ticket = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
-        let mut operation = None;
+        let (mut operation, mut user_data) = (None, 0);
         if let (true, Some(entry)) = (mine, entry) {
             // SAFETY:
             // - a slot of the claim, this lane's alone by its rank; nothing was in flight in it when it was claimed
             // - the leader releases the claim when every lane has seen its outcome
             let armed = unsafe { queue.arm(Slot(claim.item(rank))) };
+            user_data = armed.token() | noted(armed);
             // SAFETY:
             // - the ticket is one of the batch just drawn, and this lane's alone by its rank; the claim has a slot for each
             // - the caller keeps what the entry refers to until this function returns, which is after the completion
-            unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(armed.token() | noted(armed))) };
+            unsafe { queue.fill(ticket.plus(rank), entry.with_user_data(user_data)) };
             operation = Some(armed);
         }
         lanes.sync();
@@ -320,7 +320,7 @@ fn transact_noting(
                 operation.map_or(0, |armed| armed.token()),
             );
             if let (Err(errno), Some(armed)) = (waited, operation) {
-                match abandon::cancel(ring, queue, armed) {
+                match abandon::cancel(ring, queue, armed, user_data) {
                     Some(value) => result = value,
                     // The slot stays the operation's.
                     None => return -errno.number(),

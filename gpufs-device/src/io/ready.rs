@@ -152,7 +152,7 @@ fn operate_briefly(session: &SessionTables, ring: u32, lane: Lanes, entry: Sqe, 
             if cancel.is_none() {
                 queue.release(spare);
             }
-            return match abandon::cancel(ring, queue, operation) {
+            return match abandon::cancel(ring, queue, operation, operation.token()) {
                 Some(result) => {
                     queue.release(claim);
                     result

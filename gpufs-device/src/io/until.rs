@@ -179,7 +179,7 @@ pub(super) fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry
             backoff.wait_for_completion(drained, WaitReason::Completion, ring, operation.token())
         {
             // A thread of the host's gives up. What is still in flight keeps its slot.
-            return match abandon::cancel(ring, queue, operation) {
+            return match abandon::cancel(ring, queue, operation, operation.token()) {
                 Some(result) => {
                     queue.release(claim);
                     result

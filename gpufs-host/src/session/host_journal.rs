@@ -22,7 +22,7 @@ pub(super) struct HostJournal {
     entries: *const SharedWord64,
     entries_per_buffer: u32,
     shift: u32,
-    /// For each ring of I/O, one word for each slot, where output survives; null elsewhere.
+    /// For each ring of I/O, one word for each slot; null for the service ring.
     pub(super) results: Vec<*const SharedWord64>,
     /// Length in bytes.
     pub(super) bytes: usize,
@@ -53,11 +53,11 @@ impl HostJournal {
         if survives {
             kept.places = Some(cutter.table(buffers));
             kept.entries = cutter.table(buffers * entries_per_buffer);
-            // The service ring carries nothing that is kept ([R-SERVE-4]).
-            let io = |(_, ring): &(_, &Ring)| !ring.is_for_services();
-            for (results, ring) in kept.results.iter_mut().zip(rings).filter(io) {
-                *results = cutter.table(capacity_of(&ring.parts(), true));
-            }
+        }
+        // The service ring carries nothing that is kept ([R-SERVE-4]).
+        let io = |(_, ring): &(_, &Ring)| !ring.is_for_services();
+        for (results, ring) in kept.results.iter_mut().zip(rings).filter(io) {
+            *results = cutter.table(capacity_of(&ring.parts(), true));
         }
         kept.bytes = cutter.bytes();
         kept
@@ -80,7 +80,7 @@ impl HostJournal {
             })
         }
     }
-    /// The generation and result of the last write of a block that `slot` of ring `ring` carried. 0 for none.
+    /// The generation and result of the last write of a block, or opening of a file, that `slot` of ring `ring` carried. 0 for none.
     pub(super) fn result(&self, ring: u32, slot: u32) -> u64 {
         let Some(results) = self.results.get(ring as usize).filter(|results| !results.is_null()) else {
             return 0;
@@ -93,7 +93,7 @@ impl HostJournal {
     }
 }
 
-/// Slots of a ring. `journaled`: output survives.
+/// Slots of a ring. `journaled`: some results are kept.
 pub(super) fn capacity_of(parts: &RingParts, journaled: bool) -> u32 {
     // `Queue::new` says why half.
     parts.sq_entries.min(if journaled { parts.cq_entries / 2 } else { parts.cq_entries })

@@ -318,14 +318,10 @@ fn fate_of(host_journal: &HostJournal, rings: &[Ring], token: u64, ticket: Optio
 
 /// The result of the operation that opened a file, if it is complete (`gpufs_core::journal`, "The open in flight").
 pub(super) fn result_of(host_journal: &HostJournal, rings: &[Ring], token: u64) -> Option<i32> {
-    if host_journal.is_enabled() {
-        return match fate_of(host_journal, rings, token, None) {
-            Fate::Done(result) => Some(result),
-            Fate::Unpublished | Fate::Pending => None,
-        };
+    match fate_of(host_journal, rings, token, None) {
+        Fate::Done(result) => Some(result),
+        Fate::Unpublished | Fate::Pending => None,
     }
-    let (ring, operation) = Token::from_word(token).parts();
-    rings.get(ring as usize)?.completion_of(operation.token())
 }
 
 /// The bytes of a block that are whole and not yet in the file.
