@@ -14,7 +14,7 @@ pytest.importorskip("numpy", reason="there is no NumPy")
 ROOT = Path(__file__).parent.parent.parent
 FOUND = [
     (name, index, *sample)
-    for name in ("README.md", "python/README.md")
+    for name in ("README.md", "python/README.md", "docs/start/python.md")
     if (ROOT / name).exists()
     for index, sample in enumerate(documents.samples(ROOT / name))
 ]

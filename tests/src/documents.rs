@@ -7,7 +7,8 @@ use std::path::Path;
 use crate::Scratch;
 
 /// The pages with samples, from the project's root.
-pub const PAGES: [&str; 3] = ["README.md", "include/README.md", "docs/howto.md"];
+pub const PAGES: [&str; 5] =
+    ["README.md", "include/README.md", "docs/howto.md", "docs/start/c.md", "docs/start/cuda.md"];
 
 /// Languages whose blocks are programs: each is run and its output counted. Blocks of other languages, or of none, are commands and pictures.
 const PROGRAMS: [&str; 4] = ["c", "cpp", "cuda", "rust"];

@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/arrays_speed", "arrays_speed"),
     ("README.md", "pages/README.md"),
     ("include/README.md", "pages/include.md"),
+    ("docs/start/cuda.md", "pages/cuda.md"),
     ("tests/c/gpu.cu", "c/gpu.cu"),
     ("tests/c/check.h", "c/check.h"),
     ("tests/c/units/CMakeLists.txt", "c/units/CMakeLists.txt"),

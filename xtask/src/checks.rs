@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::book;
 use crate::device;
 use crate::dist;
 use crate::mutants;
@@ -33,6 +34,7 @@ const CHECKS: &[Check] = &[
     Check("tidy", Set::Lint, tidy),
     Check("lint", Set::Lint, lint),
     Check("tests", Set::Test, tests),
+    Check("book", Set::Test, book::check),
     Check("loom", Set::Beside, loom),
     Check("device-code", Set::Beside, device::check),
     Check("hip-runtime", Set::Test, hip_runtime),

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `book.rs` | the book: its pages, and following them to the letter |
 //! | `bundle.rs` | what runs on a GPU machine, in one folder |
 //! | `checks.rs` | every check as a named step, and the three sets of checks: `quick`, `test`, `nightly` |
 //! | `conformance` | tests of other C libraries, unchanged, under `gpufs/drop_in.h` |
@@ -18,6 +19,7 @@
 //! | `tidy` | what the compiler does not check: citations, lengths, layers, links |
 //! | `workspace.rs` | where the workspace lies, and cargo's commands in it |
 
+mod book;
 mod bundle;
 mod checks;
 mod conformance;
@@ -52,6 +54,8 @@ Checks, each alone:
                  (--shrink takes out of xtask/tidy/exceptions.txt what is no longer needed)
   lint           rustfmt, clippy and rustdoc, warnings denied
   tests          unit, property, whole-stack and documentation tests
+  book           the documents as a book, in target/book/html, where mdBook is
+                 (follow PAGE… [--with KIND]: does what pages of docs/start say, in folders of their own; KIND: root, gpu, amd)
   loom           the ring protocol under loom
   device-code    device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
   hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
@@ -86,8 +90,9 @@ What is built and run:
   programs SOURCES PREFIX [GPU]
                  C programs of other people, whose repositories lie in the folder SOURCES under their names: built natively, for CPU lanes and
                  as cubins (for sm_90, or GPU) with the prefix that dist has made; outputs compared; target/programs is for a GPU machine
-  dist DIR [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
+  dist DIR [cpu] [hip] [cuda] [gfx90a] [gfx942] [gfx1100]
                  an installable prefix: headers, libgpufs, CMake and pkg-config, and of libgpufs_hip and device code all, or what is named
+                 (cpu: neither)
   wheel [PREFIX] the Python package's wheel, in target/wheel: with the library and the device code of a prefix that dist has made, or with
                  the library alone
 ";
@@ -132,6 +137,7 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             let shrink = option(&mut parser, "shrink")?;
             Ok(if shrink { tidy::shrink() } else { checks::named("tidy").is_some_and(|check| check()) })
         }
+        "book" => book(&mut parser),
         "mutants" => mutants(&mut parser),
         "coverage" => match parser.next()? {
             None => Ok(step::summarize(&coverage::run())),
@@ -174,6 +180,23 @@ fn run(mut parser: Parser) -> Result<bool, lexopt::Error> {
             }
             Ok(check())
         }
+    }
+}
+
+/// `book`, or `book follow PAGE…`.
+fn book(parser: &mut Parser) -> Result<bool, lexopt::Error> {
+    let (mut words, mut kinds) = (Vec::new(), Vec::new());
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("with") => kinds.push(parser.value()?.string()?),
+            Arg::Value(word) => words.push(word.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    match words.split_first() {
+        None => Ok(step::summarize(&book::check())),
+        Some((word, pages)) if word == "follow" && !pages.is_empty() => Ok(book::follow(pages, &kinds)),
+        _ => Err("book takes nothing, or 'follow' and pages".into()),
     }
 }
 

@@ -25,6 +25,8 @@ const DEVICES: &[(&str, &str)] = &[
 
 /// The name that chooses `libgpufs_hip`.
 const HIP: &str = "hip";
+/// The part that every prefix has: libgpufs for CPU lanes.
+const CPU: &str = "cpu";
 
 /// The prefix of the functions that the device code exports. C functions that the compiler calls by itself stay inside.
 const EXPORTED: &str = "gpufs_raw_";
@@ -185,7 +187,7 @@ fn finds_no_gpu(program: &Path, arguments: &[&str]) -> Result<(), String> {
 
 /// Fills `prefix` with the named device code and libraries, or with all. Whether everything that was asked for is there.
 pub(crate) fn run(prefix: &str, chosen: &[String]) -> bool {
-    let known: Vec<_> = DEVICES.iter().map(|(name, _)| *name).chain([HIP]).collect();
+    let known: Vec<_> = DEVICES.iter().map(|(name, _)| *name).chain([HIP, CPU]).collect();
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!(
             "cargo xtask dist: there is no part '{unknown}'; the parts of a prefix are {}",
