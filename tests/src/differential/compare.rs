@@ -46,7 +46,7 @@ fn open(bench: &Bench, setting: Setting, seed: u64) -> Harness {
     // Every lane has its stream's buffers.
     let buffers = (setting.lanes * setting.blocks + 3) as usize * setting.stream_buffer as usize;
     let builder = Session::builder()
-        .deadline(Duration::from_secs(if bench.is_gpu() { 20 } else { 5 }))
+        .deadline(Duration::from_secs(if bench.is_gpu() { 20 } else { 60 }))
         .buffers(2 * buffers.max(1 << 20))
         .stream_buffer(setting.stream_buffer)
         .blocks_per_stream(setting.blocks)

@@ -131,7 +131,7 @@ pub fn flushing_input(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("flushing");
     let path = scratch.path().join("file");
     fs::write(&path, "abc").expect("a file");
-    let mut harness = bench.open(Session::builder().deadline(Duration::from_secs(5)));
+    let mut harness = bench.open(Session::builder().deadline(Duration::from_secs(30)));
     let answers = harness.must(vec![
         fopen(0, &c_path(&path), c"r"),
         Do::Fgetc(0),
