@@ -53,6 +53,12 @@ pub fn setting(name: &str, default: u64) -> u64 {
         .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
+/// How long a wait that must end may take: the disk of a busy machine can stand still for tens of seconds. `GPUFS_PATIENCE_S` chooses.
+#[must_use]
+pub fn patience() -> Duration {
+    Duration::from_secs(setting("GPUFS_PATIENCE_S", 240))
+}
+
 /// A session with one ring and small tables: 64 stream buffers of 4 KiB.
 #[must_use]
 pub fn small() -> Builder {
@@ -64,7 +70,7 @@ pub fn small() -> Builder {
         .buffers(512 << 10)
         .files(64)
         .streams(32)
-        .deadline(Duration::from_secs(60))
+        .deadline(patience())
 }
 
 /// A directory for one test, removed when dropped.
@@ -78,11 +84,22 @@ impl Scratch {
     /// If the system refuses.
     #[must_use]
     pub fn new(test: &str) -> Self {
-        static COUNT: DeviceWord = DeviceWord::new(0);
-        let name = format!("gpufs-{test}-{}-{}", std::process::id(), COUNT.fetch_add_relaxed(1));
-        let path = std::env::temp_dir().join(name);
+        let path = std::env::temp_dir().join(Self::name(test));
         std::fs::create_dir_all(&path).expect("a directory for the test");
         Self(path)
+    }
+    /// A new one where files are in memory, for a test whose deadline is shorter than a disk may take; where there is none such, on a disk.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    #[must_use]
+    pub fn in_memory(test: &str) -> Self {
+        let path = Path::new("/dev/shm").join(Self::name(test));
+        if std::fs::create_dir(&path).is_ok() { Self(path) } else { Self::new(test) }
+    }
+    fn name(test: &str) -> String {
+        static COUNT: DeviceWord = DeviceWord::new(0);
+        format!("gpufs-{test}-{}-{}", std::process::id(), COUNT.fetch_add_relaxed(1))
     }
     /// The directory itself.
     #[must_use]

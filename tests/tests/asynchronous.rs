@@ -230,13 +230,13 @@ fn a_deadline_ends_a_wait() {
             pending.wait_for(Duration::from_millis(5 + lane)).map(|done| done.count())
         });
         assert_eq!(results, [Err(Errno::TIMEDOUT); 8], "{name}");
-        assert!(started.elapsed() < Duration::from_secs(20), "{name}");
+        assert!(started.elapsed() < Duration::from_secs(100), "{name}");
         // In time.
         writer.write_all(b"0123456789").unwrap();
         let read = once(session, |fs| {
             let mut bytes = [0; 10];
             let pending = fs.start_read(end, 10).unwrap();
-            pending.wait_into_for(&mut bytes, Duration::from_secs(20)).map(|count| bytes[..count].to_vec())
+            pending.wait_into_for(&mut bytes, Duration::from_secs(100)).map(|count| bytes[..count].to_vec())
         });
         assert_eq!(read, Ok(b"0123456789".to_vec()), "{name}");
     });
@@ -408,7 +408,7 @@ fn a_session_closes_with_operations_in_flight() {
             assert_eq!(ends_of(&reader), before, "{mode}");
             let started = Instant::now();
             drop(session);
-            assert!(started.elapsed() < Duration::from_secs(10), "{mode}");
+            assert!(started.elapsed() < Duration::from_secs(100), "{mode}");
             assert_eq!(ends_of(&reader), 2, "{mode}: what the session had is closed");
             writer.write_all(b"mine").unwrap();
             let mut bytes = [0; 4];

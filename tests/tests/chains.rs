@@ -250,8 +250,8 @@ fn links_are_operations() {
             let [written, synced] = until_started(fs, [write, Link::Fsync(out)]);
             // It ends by itself, or is cancelled on the way.
             let asked = synced.cancel();
-            let synced = synced.wait_for(Duration::from_secs(20)).map(|done| done.count());
-            let limited = written.wait_for(Duration::from_secs(20)).map(|done| done.count());
+            let synced = synced.wait_for(Duration::from_secs(100)).map(|done| done.count());
+            let limited = written.wait_for(Duration::from_secs(100)).map(|done| done.count());
             (asked.is_ok(), limited, synced)
         });
         for (asked, written, synced) in results {

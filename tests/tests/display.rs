@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs;
-use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::{Buffering, Whence};
@@ -30,7 +29,7 @@ fn machines() -> impl Iterator<Item = CpuOptions> {
 
 /// A session in whose every stream buffer lies another file's text.
 fn session(scratch: &Scratch, options: &CpuOptions, mode: Mode) -> Session {
-    let mut session = small().mode(mode).deadline(Duration::from_secs(20)).cpu_with(options.clone()).unwrap();
+    let mut session = small().mode(mode).deadline(gpufs_tests::patience()).cpu_with(options.clone()).unwrap();
     once(&mut session, |fs| {
         let files: Vec<File> =
             (0..12).map_while(|index| fs.fopen(&scratch.c(&format!("secret{index}")), c"w").ok()).collect();

@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::fs;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use gpufs_core::session::SessionTables;
 use gpufs_core::word::DeviceWord;
@@ -250,7 +249,7 @@ fn lines_too_few_for_a_warp_are_not_waited_for() {
     let scratch = Scratch::new("fgets-few");
     let wanted: Vec<Vec<u8>> = (0..2000).map(|line| format!("{line:0299}\n").into_bytes()).collect();
     fs::write(scratch.path("text"), wanted.concat()).unwrap();
-    let builder = small().rings(2).read_ahead(16 << 10).deadline(Duration::from_secs(30));
+    let builder = small().rings(2).read_ahead(16 << 10).deadline(gpufs_tests::patience());
     let mut session = session(builder, 32, Schedule::Fast);
     let file = once(&mut session, |fs| fs.fopen(&scratch.c("text"), c"r").unwrap());
     assert_eq!(taken_by_all(&mut session, Grid { blocks: 1, threads: 32 }, file, 512), wanted);

@@ -21,7 +21,7 @@ fn in_every_mode(test: &'static str, body: fn(&mut Session, &Scratch, Mode)) {
         for launched in [false, true] {
             let (done, ended) = mpsc::channel();
             let thread = std::thread::spawn(move || {
-                let scratch = Scratch::new(test);
+                let scratch = Scratch::in_memory(test);
                 match small().mode(mode).idle(Duration::from_millis(5)).deadline(Duration::from_secs(1)).cpu()
                 {
                     Err(error) => skip(&format!("{test} in {mode}"), error),
@@ -34,7 +34,7 @@ fn in_every_mode(test: &'static str, body: fn(&mut Session, &Scratch, Mode)) {
                 }
                 done.send(()).unwrap();
             });
-            match ended.recv_timeout(Duration::from_secs(60)) {
+            match ended.recv_timeout(Duration::from_secs(120)) {
                 Err(mpsc::RecvTimeoutError::Timeout) => panic!("{mode}, launched {launched}: it hangs"),
                 _ => thread.join().unwrap_or_else(|_| panic!("{mode}, launched {launched}: it panicked")),
             }

@@ -16,7 +16,7 @@ use gpufs_tests::{Scratch, each, once, small};
 
 fn session(schedule: Schedule) -> Session {
     let options = CpuOptions { schedule, ..CpuOptions::default() };
-    small().mode(Mode::Enter).deadline(Duration::from_secs(30)).cpu_with(options).unwrap()
+    small().mode(Mode::Enter).deadline(gpufs_tests::patience()).cpu_with(options).unwrap()
 }
 
 fn schedules(seeds: u64) -> impl Iterator<Item = Schedule> {
@@ -198,7 +198,7 @@ fn a_lane_that_ends_keeps_nothing() {
 /// A lane that waits for a stream which is never let go meets the session's deadline, with a report that names the stream's lock.
 #[test]
 fn a_stream_that_is_never_let_go_is_reported() {
-    let scratch = Scratch::new("keeping-deadline");
+    let scratch = Scratch::in_memory("keeping-deadline");
     let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(2)).cpu().unwrap();
     let file = once(&mut session, |fs| fs.fopen(&scratch.c("log"), c"w").unwrap());
     let ran = session.run(Grid { blocks: 1, threads: 2 }, |_| {

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs;
-use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_RDONLY, O_RDWR};
@@ -103,7 +102,7 @@ fn builder_errors_name_what_is_wrong() {
 #[test]
 fn a_record_that_never_fits_is_not_waited_for() {
     let scratch = Scratch::new("lanes-one-block");
-    let mut session = small().blocks_per_stream(1).deadline(Duration::from_secs(30)).cpu().unwrap();
+    let mut session = small().blocks_per_stream(1).deadline(gpufs_tests::patience()).cpu().unwrap();
     let name = scratch.c("log");
     once(&mut session, |fs| {
         let file = fs.fopen(&name, c"w").unwrap();

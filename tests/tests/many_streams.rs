@@ -2,7 +2,6 @@
 //! buffers come back.
 
 use std::fs;
-use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::Buffering;
@@ -15,7 +14,7 @@ use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
 const STREAMS: u32 = 253;
 
 fn default_session() -> Builder {
-    Session::builder().mode(Mode::Enter).deadline(Duration::from_secs(60))
+    Session::builder().mode(Mode::Enter).deadline(gpufs_tests::patience())
 }
 
 /// What thread `thread` writes with its call number `call`.

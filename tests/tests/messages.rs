@@ -78,7 +78,7 @@ fn pieces_of_a_stream_arrive_in_order() {
 fn messages_have_addresses_and_say_what_was_cut() {
     everywhere("messages_have_addresses_and_say_what_was_cut", |session| {
         let host = UdpSocket::bind(LOCAL).unwrap();
-        host.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        host.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
         let peer = host.local_addr().unwrap();
         let (socket, own) = once(session, |fs| {
             let socket = fs.socket(AF_INET, SOCK_DGRAM, 0).unwrap();

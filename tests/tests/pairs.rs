@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::aio::{Link, Pending, wait_all};
@@ -47,7 +46,7 @@ fn is_made(machine: usize, first: Call, second: Call) -> bool {
 
 fn session(options: &CpuOptions) -> Session {
     let builder = small().mode(Mode::Enter).ring_entries(2048).streams(140).files(300).buffers(8 << 20);
-    builder.blocks_per_stream(1).deadline(Duration::from_secs(20)).cpu_with(options.clone()).unwrap()
+    builder.blocks_per_stream(1).deadline(gpufs_tests::patience()).cpu_with(options.clone()).unwrap()
 }
 
 /// What a lane has to make calls on.

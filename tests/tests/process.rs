@@ -71,7 +71,7 @@ fn wait_for(child: libc::pid_t) -> ExitStatus {
         if unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == child {
             return ExitStatus::from_raw(status);
         }
-        if started.elapsed() > Duration::from_secs(20) {
+        if started.elapsed() > Duration::from_secs(100) {
             // SAFETY:
             // - no memory is involved
             unsafe { libc::kill(child, libc::SIGKILL) };

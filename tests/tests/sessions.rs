@@ -74,7 +74,7 @@ impl Has {
         let started = Instant::now();
         loop {
             let now = Self::now();
-            if now.is_like(earlier) || started.elapsed() > Duration::from_secs(10) {
+            if now.is_like(earlier) || started.elapsed() > Duration::from_secs(60) {
                 return now;
             }
             std::thread::sleep(Duration::from_millis(20));

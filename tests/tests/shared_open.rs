@@ -2,7 +2,6 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::{Errno, fprintf, warp};
@@ -11,7 +10,7 @@ use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
 use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
 
 fn session() -> Builder {
-    Session::builder().mode(Mode::Enter).deadline(Duration::from_secs(60))
+    Session::builder().mode(Mode::Enter).deadline(gpufs_tests::patience())
 }
 
 /// Streams and files that are free.

@@ -14,7 +14,7 @@ use gpufs_tests::closures::assert_works;
 use gpufs_tests::{Scratch, each, lanes, once, small};
 
 fn session(options: CpuOptions) -> Session {
-    small().mode(Mode::Enter).deadline(Duration::from_secs(20)).cpu_with(options).unwrap()
+    small().mode(Mode::Enter).deadline(gpufs_tests::patience()).cpu_with(options).unwrap()
 }
 
 fn machines() -> impl Iterator<Item = CpuOptions> {
@@ -132,7 +132,7 @@ fn streams_and_files_that_others_were_using_can_be_used() {
 /// A read of a pipe that nobody writes passes the deadline: the kernel has it still, and everything but that read goes on.
 #[test]
 fn a_read_that_never_ends_holds_nothing_else() {
-    let scratch = Scratch::new("unwound-pipe");
+    let scratch = Scratch::in_memory("unwound-pipe");
     let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(4)).cpu().unwrap();
     let (from, mut to) = std::io::pipe().unwrap();
     let input = session.register_file(from).unwrap();

@@ -30,7 +30,7 @@ fn open(builder: Builder, mode: Mode, width: u32) -> Option<Session> {
 
 /// Sixteen staging buffers and few slots.
 fn tight() -> Builder {
-    small().buffers(128 << 10).ring_entries(128).files(4096).deadline(Duration::from_secs(40))
+    small().buffers(128 << 10).ring_entries(128).files(4096).deadline(gpufs_tests::patience())
 }
 
 /// Raises the process's limit of descriptors to what it may be; whether `wanted` fit.
@@ -101,7 +101,7 @@ fn more_lanes_wait_than_there_are_staging_buffers_by_default() {
         return skip("more_lanes_wait_than_there_are_staging_buffers_by_default", "too few descriptors");
     }
     for mode in MODES {
-        let builder = Session::builder().files(8192).deadline(Duration::from_secs(60));
+        let builder = Session::builder().files(8192).deadline(gpufs_tests::patience());
         let Some(mut session) = open(builder, mode, 1) else { continue };
         reads_then_writes(&mut session, 1, 5000, 20);
         println!("{mode}");
@@ -334,7 +334,7 @@ fn closing_ends_after_a_wait_for_a_fifo() {
         for reading in [false, true] {
             let builder = small().deadline(Duration::from_millis(200));
             let Some(mut session) = open(builder, mode, 1) else { continue };
-            let scratch = Scratch::new("waiting-close");
+            let scratch = Scratch::in_memory("waiting-close");
             let name = make_fifo(&scratch, "fifo");
             let ran = session.run(Grid { blocks: 1, threads: 1 }, |fs| {
                 let file = fs.open(&name, if reading { O_RDONLY } else { O_WRONLY }, 0).unwrap();

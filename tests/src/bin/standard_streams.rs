@@ -284,7 +284,8 @@ fn between(call: &Call) {
 }
 
 fn run_here(mode: Mode, calls: &[Call]) -> Vec<Came> {
-    let mut session: Session = small().mode(mode).deadline(Duration::from_secs(30)).cpu().expect("a session");
+    let mut session: Session =
+        small().mode(mode).deadline(Duration::from_secs(240)).cpu().expect("a session");
     let all = Mutex::new(Vec::new());
     for batch in calls.split_inclusive(|call| matches!(call, Call::Host | Call::HostOnly | Call::Next)) {
         once(&mut session, |fs| {

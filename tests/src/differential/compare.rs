@@ -1,6 +1,6 @@
 //! Runs sequences of calls on the system's side and, many at once, on a device, and compares.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gpufs_host::{CpuOptions, Schedule, Session};
 
@@ -46,7 +46,7 @@ fn open(bench: &Bench, setting: Setting, seed: u64) -> Harness {
     // Every lane has its stream's buffers.
     let buffers = (setting.lanes * setting.blocks + 3) as usize * setting.stream_buffer as usize;
     let builder = Session::builder()
-        .deadline(Duration::from_secs(if bench.is_gpu() { 20 } else { 60 }))
+        .deadline(crate::patience())
         .buffers(2 * buffers.max(1 << 20))
         .stream_buffer(setting.stream_buffer)
         .blocks_per_stream(setting.blocks)

@@ -32,7 +32,7 @@ impl Victim {
     fn new(way: Way) -> Self {
         let before = Scene::descriptors();
         // Others' sessions are not in a sandbox.
-        let mut session = builder(way).deadline(Duration::from_secs(60)).cpu().expect("another session");
+        let mut session = builder(way).deadline(crate::patience()).cpu().expect("another session");
         let new = Scene::descriptors()
             .into_iter()
             .find(|(number, target)| target.contains("io_uring") && before.get(number) != Some(target));
@@ -50,7 +50,7 @@ impl Victim {
         let started = Instant::now();
         // Ends: the lane submits.
         while tables.all_queues().iter().all(|queue| queue.free_slots() == queue.capacity()) {
-            assert!(started.elapsed() < Duration::from_secs(20), "the lane waits");
+            assert!(started.elapsed() < crate::patience(), "the lane waits");
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_millis(5));

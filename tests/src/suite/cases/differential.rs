@@ -3,7 +3,6 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::time::Duration;
 
 use gpufs_device::stdio::Whence;
 use gpufs_host::{Grid, Session};
@@ -131,7 +130,7 @@ pub fn flushing_input(bench: &Bench) -> Outcome {
     let scratch = Scratch::new("flushing");
     let path = scratch.path().join("file");
     fs::write(&path, "abc").expect("a file");
-    let mut harness = bench.open(Session::builder().deadline(Duration::from_secs(30)));
+    let mut harness = bench.open(Session::builder().deadline(crate::patience()));
     let answers = harness.must(vec![
         fopen(0, &c_path(&path), c"r"),
         Do::Fgetc(0),

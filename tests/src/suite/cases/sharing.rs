@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::time::Duration;
 
 use gpufs_device::file::O_RDONLY;
 use gpufs_device::kernel::{Handoff, Path};
@@ -52,7 +51,7 @@ impl Setting {
         let schedule = if self.seeded { Schedule::Seeded(self.seed) } else { Schedule::Fast };
         let builder = Session::builder()
             // The last of 64 lanes waits for all others' unbuffered writes, 20 ms each where other programs have the cores.
-            .deadline(Duration::from_secs(40))
+            .deadline(crate::patience())
             .stream_buffer(4096)
             .buffers(4 << 20)
             .blocks_per_stream(self.blocks);

@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use gpufs_device::Errno;
 use gpufs_device::file::O_WRONLY;
@@ -81,7 +80,7 @@ const BLOCK_BYTES: usize = 4096;
 /// Fills every block exactly, flushes and closes: what was accepted, and the other two results.
 fn fill_and_flush(bench: &Bench, path: &std::ffi::CStr) -> (i64, [Result<i64, Errno>; 2]) {
     let builder = Session::builder().buffers(1 << 20).blocks_per_stream(4).stream_buffer(4096);
-    let mut harness = bench.open(builder.deadline(Duration::from_secs(30)));
+    let mut harness = bench.open(builder.deadline(crate::patience()));
     let mut calls = vec![fopen(0, path, c"w")];
     calls.extend(vec![Do::Fwrite(0, vec![b'x'; BLOCK_BYTES]); BLOCKS]);
     calls.extend([Do::Fflush(0), Do::Fclose(0)]);
