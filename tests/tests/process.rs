@@ -17,6 +17,7 @@ use gpufs_host::cpu::LaunchError;
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{CpuOptions, Session};
+use gpufs_tests::closures::{is_child, run_child};
 use gpufs_tests::{MODES, Scratch, lanes, once, skip, small, tables};
 
 /// A session in a mode, unless the machine has none.
@@ -390,4 +391,44 @@ fn buffered_output_is_written_at_exit() {
             assert_eq!(found, expected(32), "{mode} {which:?}: {said}");
         }
     }
+}
+
+/// With few descriptors a session opens or is refused, wherever it runs out of them; it never waits. The standard input is a file, whose position the
+/// session shares, by descriptors of its own.
+#[test]
+fn few_descriptors_are_enough_or_named() {
+    const TEST: &str = "few_descriptors_are_enough_or_named";
+    if !is_child(TEST) {
+        return run_child(TEST);
+    }
+    let scratch = Scratch::new("few-descriptors");
+    fs::write(scratch.path("input"), "a line\n").unwrap();
+    let input = CString::new(scratch.path("input").to_str().unwrap()).unwrap();
+    // SAFETY:
+    // - a path with its NUL, alive for the call; the number 0 is opened again
+    unsafe { libc::close(0) };
+    // SAFETY:
+    // - as above
+    assert_eq!(unsafe { libc::open(input.as_ptr(), libc::O_RDONLY) }, 0);
+    // SAFETY:
+    // - a wait that does not end ends this process
+    unsafe { libc::alarm(120) };
+    let (mut opened, mut refused) = (0, 0);
+    for most in 3..32 {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: 1024 };
+        // SAFETY:
+        // - plain numbers, alive for the call
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+        match small().mode(Mode::Enter).cpu() {
+            Ok(session) => {
+                opened += 1;
+                drop(session);
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(error.to_string().contains("descriptor"), "{most}: {error}");
+            }
+        }
+    }
+    assert!(opened > 0 && refused > 0, "{opened} opened, {refused} were refused");
 }

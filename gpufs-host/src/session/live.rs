@@ -76,8 +76,8 @@ impl Gate {
     }
     /// For the code that has the session: until the result is dropped, it only waits for kernels or makes device calls.
     pub(super) fn lanes(&self) -> Lanes<'_> {
-        // The exit handler gives the session to nothing else.
-        if *self.phase() == Phase::Exit {
+        // The exit handler gives the session to nothing else, and one that is being opened, or could not be, nobody else has.
+        if matches!(*self.phase(), Phase::Exit | Phase::Idle) {
             return Lanes(None);
         }
         self.advance(Phase::Call, Phase::Lanes);

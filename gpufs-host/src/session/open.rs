@@ -257,6 +257,7 @@ impl Body {
             lease,
         };
         session.open_standard_streams(builder.standard_output.as_ref());
+        session.tables.gate.open(session.number, session.backend.is_gpu()); // dropping it closes the gate
         if session.confined.is_none() {
             session.seeker = Seeker::start(session.tables.host).map_err(OpenError::System)?;
         }
@@ -264,7 +265,6 @@ impl Body {
         if let Some(trace) = &mut session.trace {
             trace.sample(session.tables.host).map_err(OpenError::System)?;
         }
-        session.tables.gate.open(session.number, session.backend.is_gpu());
         Ok(session)
     }
 

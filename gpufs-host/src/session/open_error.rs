@@ -52,6 +52,12 @@ impl fmt::Display for OpenError {
                  or ask for fewer buffers, files and streams"
                 )
             }
+            Self::System(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                write!(
+                    f,
+                    "the session could not be made: {error}; raise the limit of descriptors (`ulimit -n`) or close files"
+                )
+            }
             Self::System(error) => write!(f, "the session's memory could not be made: {error}"),
         }
     }

@@ -139,12 +139,11 @@ GPUFS_STANDARD_PLAIN_(int, fcntl, (int descriptor, int command, ...),
     gpufs_set_errno_(22);
     return -1;)
 #if defined(GPUFS_WITH_POSIX_)
-/* The error is the result. */
-#define GPUFS_STANDARD_ERROR_(call) int before = errno, result; result = gpufs_value_(call) == 0 ? 0 : errno; errno = before; return result;
+/* The error is the result, and errno stays. */
 GPUFS_STANDARD_(int, posix_fadvise, (int descriptor, off_t offset, off_t length, int advice), (descriptor, offset, length, advice),
-                GPUFS_STANDARD_ERROR_(gpufs_posix_fadvise(gpufs_used_(), descriptor, offset, length, advice)))
+                return gpufs_error_of_(gpufs_raw_posix_fadvise(gpufs_used_(), descriptor, offset, length, advice));)
 GPUFS_STANDARD_(int, posix_fallocate, (int descriptor, off_t offset, off_t length), (descriptor, offset, length),
-                GPUFS_STANDARD_ERROR_(gpufs_fallocate(gpufs_used_(), descriptor, 0, offset, length)))
+                return gpufs_error_of_(gpufs_raw_fallocate(gpufs_used_(), descriptor, 0, offset, length));)
 #endif
 #if defined(GPUFS_WITH_GNU_)
 GPUFS_STANDARD_(int, fallocate, (int descriptor, int mode, off_t offset, off_t length),

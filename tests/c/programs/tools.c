@@ -347,6 +347,10 @@ static void streams(void) {
     printf("%d ", fputc('x', file));
     printf("%d ", fflush(file));
     printf("%d ", ftruncate(fileno(file), 5));
+    errno = ENOENT;
+    printf("%d %d ", posix_fadvise(fileno(file), 0, 0, POSIX_FADV_RANDOM), posix_fadvise(fileno(file), 0, 0, 99) == EINVAL);
+    printf("%d %d ", posix_fadvise(777, 0, 0, 0) == EBADF, posix_fallocate(777, 0, 1) == EBADF);
+    printf("%d ", errno == ENOENT);
     fseek(file, 0, SEEK_END);
     printf("%ld\n", ftell(file));
     fclose(file);

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 
 use gpufs_core::kernel::Kernel;
 use gpufs_core::session::SessionTables;
+use gpufs_host::cpu::STACK_BYTES as LANE_STACK_BYTES;
 use gpufs_host::gpu::GpuError;
 use gpufs_host::session::SyncError;
 use gpufs_host::{Grid, Session};
@@ -163,6 +164,9 @@ fn on_lanes(program: &Path, name: &Path, options: &Options) -> Result<ExitCode, 
     let mut command = Command::new(path);
     command.arg0(name).args(&options.arguments);
     if let Some(stack) = options.stack {
+        if !usize::try_from(stack).is_ok_and(|stack| LANE_STACK_BYTES.contains(&stack)) {
+            return Err(format!("--stack {stack}: a CPU lane has from 16K to 1G"));
+        }
         command.env("GPUFS_PROGRAM_STACK", stack.to_string());
     }
     let status = command.status().map_err(|error| format!("{} cannot be run: {error}", program.display()))?;

@@ -18,9 +18,9 @@ pub(super) fn build(options: &Options, output: &Path) -> Result<(), String> {
     let library = prefix.part("lib/libgpufs.so", "")?;
     let folder = library.parent().expect("a file of a folder");
     let compiler = std::env::var_os("CC").filter(|named| !named.is_empty()).unwrap_or_else(|| "cc".into());
-    let compile = || {
+    let compile = |headers: &[&str]| {
         let mut command = Command::new(&compiler);
-        let headers = ["include/gpufs/drop_in", "include"].map(|folder| prefix.path(folder));
+        let headers: Vec<_> = headers.iter().map(|folder| prefix.path(folder)).collect();
         command.arg("-O2").args(headers.iter().flat_map(|folder| ["-isystem".as_ref(), folder.as_os_str()]));
         command
     };
@@ -28,10 +28,11 @@ pub(super) fn build(options: &Options, output: &Path) -> Result<(), String> {
     let start = scratch.path("start_lanes.o");
     // Of the program's flags those with which the two must agree to link: its standard of C, its warnings and its macros are its own.
     let of_both = options.flags.iter().filter(|flag| flag.to_string_lossy().starts_with("-f"));
-    let mut starting = compile();
+    // With the C library's streams: what goes wrong before the session is there is told by them.
+    let mut starting = compile(&["include"]);
     starting.args(of_both).arg("-c").arg(prefix.libc().join("start_lanes.c")).arg("-o").arg(&start);
     run(&mut starting)?;
-    let mut command = compile();
+    let mut command = compile(&["include/gpufs/drop_in", "include"]);
     command.args(&options.flags).args(&options.files).arg(&start).arg("-o").arg(output);
     command.args(WRAPPED.map(|name| format!("-Wl,--wrap={name}")));
     command.arg("-L").arg(folder).args(["-lgpufs", "-lm", "-lpthread"]);
