@@ -157,7 +157,7 @@ fn a_session_with_a_journal_works_as_without() {
 
 #[test]
 fn what_ended_kernels_left_is_written_without_the_tables() {
-    let scratch = Scratch::in_memory("ended");
+    let scratch = Scratch::new("ended");
     let (name, again) = (scratch.c("out"), scratch.c("again"));
     let mut session = small().survives(true).cpu().unwrap();
     let out = once(&mut session, |fs| {

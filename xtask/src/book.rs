@@ -7,31 +7,31 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::step::{self, Report};
+use crate::tidy::joined;
 use crate::workspace::{minutes, root, target_directory};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// Languages of blocks that are programs.
 const PROGRAMS: [&str; 4] = ["c", "cpp", "cuda", "python"];
 
-/// Every page is in the book; the book, where mdBook is.
+/// Every page is in the book, and is laid out for mdBook; the book, where mdBook is.
 pub(crate) fn check() -> Vec<Report> {
-    vec![step::in_process("the book has all pages", has_all_pages), build()]
-}
-
-/// A path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        match part.as_os_str().to_str() {
-            Some(".") => {}
-            Some("..") => drop(plain.pop()),
-            _ => plain.push(part),
-        }
-        plain
-    })
+    let book = target_directory().join("book");
+    let laid_out = step::in_process("pages of the book", || has_all_pages().and_then(|()| lay_out(&book)));
+    let made = if !laid_out.passed() {
+        Report::skipped("book", "its pages are not laid out")
+    } else if Command::new("mdbook").arg("--version").output().is_err() {
+        Report::skipped("book", "mdbook is not here (cargo install mdbook)")
+    } else {
+        let mut build = Command::new("mdbook");
+        build.arg("build").arg(&book).arg("--dest-dir").arg(book.join("html"));
+        step::run("book", &mut build, minutes(2))
+    };
+    vec![laid_out, made]
 }
 
 /// A link in a document: where it begins, its text and where it leads, and where it ends. Images are none.
@@ -49,24 +49,27 @@ fn links(text: &str) -> Vec<(usize, &str, &str, usize)> {
 }
 
 /// The pages of the book, by their paths from the root.
-fn pages() -> Result<BTreeSet<PathBuf>, String> {
-    let text = read(Path::new(SUMMARY))?;
-    Ok(links(&text).into_iter().map(|(_, _, target, _)| plain(&Path::new("docs").join(target))).collect())
+fn pages() -> Result<BTreeSet<String>, String> {
+    Ok(links(&read(SUMMARY)?).into_iter().map(|(_, _, target, _)| joined("docs", target)).collect())
 }
 
-fn read(page: &Path) -> Result<String, String> {
-    fs::read_to_string(root().join(page)).map_err(|error| format!("{}: {error}", page.display()))
+fn read(page: &str) -> Result<String, String> {
+    fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))
+}
+
+/// The names of a folder's files.
+fn names(folder: &str) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
 }
 
 fn has_all_pages() -> Result<(), String> {
     let pages = pages()?;
     for folder in ["docs", "docs/start"] {
-        let entries = fs::read_dir(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
-        for entry in entries.filter_map(Result::ok) {
-            let path = Path::new(folder).join(entry.file_name());
-            let is_page = path.extension().is_some_and(|extension| extension == "md");
-            if is_page && path != Path::new(SUMMARY) && !pages.contains(&path) {
-                return Err(format!("{SUMMARY} does not name {}", path.display()));
+        for name in names(folder)? {
+            let page = joined(folder, &name);
+            if name.ends_with(".md") && page != SUMMARY && !pages.contains(&page) {
+                return Err(format!("{SUMMARY} does not name {page}"));
             }
         }
     }
@@ -74,61 +77,43 @@ fn has_all_pages() -> Result<(), String> {
 }
 
 /// A page as the book has it: a link to what the book does not have is its text alone.
-fn within(page: &Path, text: &str, pages: &BTreeSet<PathBuf>) -> String {
-    let folder = page.parent().unwrap_or(Path::new(""));
+fn within(page: &str, text: &str, pages: &BTreeSet<String>) -> String {
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut left = text.to_owned();
     for (begin, shown, target, end) in links(text).into_iter().rev() {
         let path = target.split('#').next().unwrap_or_default();
         let elsewhere = target.contains("://") || path.is_empty();
-        if !elsewhere && !pages.contains(&plain(&folder.join(path))) {
+        if !elsewhere && !pages.contains(&joined(folder, path)) {
             left.replace_range(begin..end, shown);
         }
     }
     left
 }
 
-/// Lays the pages out in `target/book` and has mdBook make HTML of them.
-pub(crate) fn build() -> Report {
-    const NAME: &str = "book";
-    if Command::new("mdbook").arg("--version").output().is_err() {
-        return Report::skipped(NAME, "mdbook is not here (cargo install mdbook)");
-    }
-    let book = target_directory().join("book");
-    if let Err(why) = lay_out(&book) {
-        return step::in_process(NAME, || Err(why));
-    }
-    step::run(
-        NAME,
-        Command::new("mdbook").arg("build").arg(&book).arg("--dest-dir").arg(book.join("html")),
-        minutes(2),
-    )
-}
-
+/// Lays the pages out as mdBook wants them.
 fn lay_out(book: &Path) -> Result<(), String> {
     let pages = pages()?;
-    let write = |path: PathBuf, text: &[u8]| {
-        let folder = path.parent().unwrap_or(book);
-        fs::create_dir_all(folder)
+    let write = |name: &str, text: &[u8]| {
+        let path = book.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(book))
             .and_then(|()| fs::write(&path, text))
             .map_err(|error| format!("{}: {error}", path.display()))
     };
     let _ = fs::remove_dir_all(book);
-    write(book.join("book.toml"), read(Path::new("docs/book.toml"))?.as_bytes())?;
-    // mdBook wants the summary beside the pages, and its paths from there.
-    let mut summary = read(Path::new(SUMMARY))?;
-    for (_, _, target, end) in links(&summary.clone()).into_iter().rev() {
-        let path = plain(&Path::new("docs").join(target)).display().to_string();
-        summary.replace_range(end - 1 - target.len()..end - 1, &path);
+    write("book.toml", read("docs/book.toml")?.as_bytes())?;
+    // The summary lies beside the pages, and names them from there.
+    let (text, mut summary) = (read(SUMMARY)?, read(SUMMARY)?);
+    for (_, _, target, end) in links(&text).into_iter().rev() {
+        summary.replace_range(end - 1 - target.len()..end - 1, &joined("docs", target));
     }
-    write(book.join("src/SUMMARY.md"), summary.as_bytes())?;
+    write("src/SUMMARY.md", summary.as_bytes())?;
     for page in &pages {
-        write(book.join("src").join(page), within(page, &read(page)?, &pages).as_bytes())?;
+        write(&joined("src", page), within(page, &read(page)?, &pages).as_bytes())?;
     }
-    for plot in
-        fs::read_dir(root().join("docs/plots")).map_err(|error| error.to_string())?.filter_map(Result::ok)
-    {
-        let bytes = fs::read(plot.path()).map_err(|error| error.to_string())?;
-        write(book.join("src/docs/plots").join(plot.file_name()), &bytes)?;
+    for plot in names("docs/plots")? {
+        let bytes =
+            fs::read(root().join("docs/plots").join(&plot)).map_err(|error| format!("{plot}: {error}"))?;
+        write(&joined("src/docs/plots", &plot), &bytes)?;
     }
     Ok(())
 }
@@ -175,7 +160,7 @@ pub(crate) fn follow(chosen: &[String], kinds: &[String]) -> bool {
     for page in chosen {
         let name = Path::new(page).file_stem().map(|name| name.display().to_string()).unwrap_or_default();
         let folder = std::env::temp_dir().join(format!("gpufs-page-{name}-{}", std::process::id()));
-        let made = read(Path::new(page)).and_then(|text| script(page, &text, kinds)).and_then(|script| {
+        let made = read(page).and_then(|text| script(page, &text, kinds)).and_then(|script| {
             fs::create_dir_all(&folder).map_err(|error| error.to_string()).map(|()| script)
         });
         println!("{page}");
@@ -198,10 +183,10 @@ mod tests {
 
     #[test]
     fn links_that_leave_the_book_are_text() {
-        let pages = BTreeSet::from([PathBuf::from("docs/a.md")]);
+        let pages = BTreeSet::from(["docs/a.md".to_owned()]);
         let text = "[a](a.md#x) [b](../b.rs), ![plot](plots/p.svg) [`c`](https://c.d) [e](#e)";
         let wanted = "[a](a.md#x) b, ![plot](plots/p.svg) [`c`](https://c.d) [e](#e)";
-        assert_eq!(within(Path::new("docs/f.md"), text, &pages), wanted);
+        assert_eq!(within("docs/f.md", text, &pages), wanted);
     }
 
     #[test]

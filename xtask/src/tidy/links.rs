@@ -68,7 +68,7 @@ fn links(tree: &Tree, file: &File) -> Vec<String> {
 }
 
 /// A path from a folder, without `.` and `..`.
-fn joined(folder: &str, path: &str) -> String {
+pub(crate) fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

@@ -32,6 +32,7 @@ use std::fs;
 use crate::step::{self, Report};
 use crate::workspace::root;
 use finding::Finding;
+pub(crate) use links::joined;
 use tree::Tree;
 
 const LAYERS: &str = "xtask/tidy/layers.txt";
