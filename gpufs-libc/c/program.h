@@ -17,15 +17,14 @@ struct gpufs_program {
     char **envp; /* ends with a null */
     char *heap;  /* a multiple of 16 */
     uint64_t heap_bytes;
-    uint64_t realtime_ns; /* the time of day when the program began */
-    uint32_t state;       /* GPUFS_PROGRAM_... */
-    int32_t status;       /* what exit was given */
+    uint32_t state; /* GPUFS_PROGRAM_... */
+    int32_t status; /* what exit was given */
     /* Of the process on the host: its number, its parent's, its user, its effective user, its group, its effective group. */
     int32_t process[6];
 };
 
-GPUFS_SIZE_(struct gpufs_program, 80);
-GPUFS_OFFSET_(struct gpufs_program, state, 48);
+GPUFS_SIZE_(struct gpufs_program, 72);
+GPUFS_OFFSET_(struct gpufs_program, state, 40);
 
 #define GPUFS_PROGRAM_RUNNING 1u
 #define GPUFS_PROGRAM_EXITED 2u  /* exit, or a return of main */

@@ -1,5 +1,4 @@
-/* <time.h> (C11 7.27): the time of day, which the host gives when the program begins and the GPU's clock continues, and
- * the calendar in UTC. */
+/* <time.h> (C11 7.27): the time of day, which is the host's, and the calendar in UTC. */
 #include "program.h"
 #include <errno.h>
 #include <gpufs/service.h>
@@ -18,26 +17,27 @@ static uint64_t clock_ns(void) {
 #endif
 }
 
-static uint64_t first_ns;
+/* The host's clock, which also gives files their times: one may be compared with the other. */
+time_t time(time_t *into) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0) {
+        now.tv_sec = -1;
+    }
+    if (into != NULL) {
+        *into = now.tv_sec;
+    }
+    return now.tv_sec;
+}
 
-static uint64_t since_start(void) {
+/* The time since the first call. */
+clock_t clock(void) {
+    static uint64_t first_ns;
     uint64_t now = clock_ns();
     if (first_ns == 0) {
         first_ns = now;
     }
-    return now - first_ns;
+    return (clock_t)((now - first_ns) / 1000);
 }
-
-time_t time(time_t *into) {
-    time_t now = (time_t)((gpufs_program_->realtime_ns + since_start()) / 1000000000);
-    if (into != NULL) {
-        *into = now;
-    }
-    return now;
-}
-
-/* The time since the first call of time or clock. */
-clock_t clock(void) { return (clock_t)(since_start() / 1000); }
 
 double difftime(time_t later, time_t earlier) { return (double)(later - earlier); }
 

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static void last(void) { printf("last\n"); }
 static void before_last(void) { printf("before last\n"); }
@@ -97,6 +99,17 @@ static void calendar(void) {
     char text[64];
     strftime(text, sizeof text, "%Y-%m-%d %A %j", gmtime(&day));
     printf("%s %d\n", text, time(NULL) > 1700000000);
+    /* The clock that files have their times of. */
+    FILE *made = fopen("made.time", "w");
+    struct stat about;
+    if (made == NULL || fputc('x', made) == EOF || fflush(made) != 0 || stat("made.time", &about) != 0) {
+        perror("made.time");
+        return;
+    }
+    sleep(2);
+    printf("%d seconds\n", time(NULL) - about.st_mtime >= 1);
+    fclose(made);
+    remove("made.time");
 }
 
 int main(int argc, char **argv) {

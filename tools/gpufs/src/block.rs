@@ -3,12 +3,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of the structure.
-const HEAD: usize = 80;
+const HEAD: usize = 72;
 /// Where its `state` and `status` are.
-pub(crate) const OUTCOME: usize = 48;
+pub(crate) const OUTCOME: usize = 40;
 /// The states that a program ends in.
 pub(crate) const EXITED: u32 = 2;
 pub(crate) const ABORTED: u32 = 3;
@@ -56,7 +55,6 @@ impl Block {
         let (arguments, variables) = (self.arguments.len() as u64, self.variables.len() as u64);
         let argv = address + HEAD as u64;
         let envp = argv + 8 * (arguments + 1);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut image = Vec::with_capacity(self.before_heap());
         let mut word = |value: u64| image.extend(value.to_le_bytes());
         word(arguments);
@@ -64,7 +62,6 @@ impl Block {
         word(envp);
         word(address + self.before_heap() as u64);
         word(self.heap);
-        word(u64::try_from(now.as_nanos()).unwrap_or(0));
         // State and status.
         word(0);
         for [one, other] in process() {
@@ -113,11 +110,11 @@ mod tests {
             String::from_utf8_lossy(&text[..text.iter().position(|&byte| byte == 0).expect("a NUL")])
                 .into_owned()
         };
-        assert_eq!((word(0), word(8), word(32)), (3, base + 80, 992));
-        let argv = 80;
+        assert_eq!((word(0), word(8), word(32)), (3, base + 72, 992));
+        let argv = 72;
         assert_eq!([0, 8, 16].map(|at| string(word(argv + at))), ["wc", "-l", "long name"]);
         assert_eq!(word(argv + 24), 0);
-        assert_eq!(word(16), base + 80 + 32);
+        assert_eq!(word(16), base + 72 + 32);
         assert!(word(24) % 16 == 0 && word(24) == base + image.len() as u64);
         assert_eq!(block.bytes(), Some(image.len() + 992));
     }
