@@ -77,7 +77,7 @@ fn builder_errors_name_what_is_wrong() {
         (small().stream_buffer(5000), "stream_buffer"),
         (small().stream_buffer(2048), "stream_buffer"),
         (small().blocks_per_stream(3), "blocks_per_stream"),
-        (small().blocks_per_stream(32), "blocks_per_stream"),
+        (small().blocks_per_stream(64), "blocks_per_stream"),
         (small().buffers(16 << 10), "buffers"),
         (small().files(2), "files"),
         (small().streams(1), "streams"),

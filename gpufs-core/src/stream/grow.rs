@@ -6,16 +6,25 @@ use crate::resources::Resources;
 
 /// A stream takes one of so many spare buffers, and leaves the others.
 const SHARE: u32 = 2;
+/// The same where it has, or would have, more blocks than so many: others that have fewer get more out of them.
+const LARGE_SHARE: u32 = 3;
+const LARGE: u32 = 16;
 
 /// How many blocks a stream of `count` blocks may have, of `most` at most, where `spare` buffers are free: a power of two. It takes at most half
-/// of the spare buffers, so that the streams that grow first leave some for later ones, but one if there is one.
+/// of the spare buffers, so that the streams that grow first leave some for later ones, but one if there is one; a third beyond [`LARGE`].
 const fn blocks_for(count: u32, most: u32, spare: u32) -> u32 {
-    let most_more = if spare < SHARE { if spare == 0 { 0 } else { 1 } } else { spare / SHARE };
     let mut blocks = count;
-    while blocks * 2 <= most && blocks * 2 - count <= most_more {
-        blocks *= 2;
+    // Ends: `blocks` grows.
+    loop {
+        let more = blocks * 2;
+        let share = if more > LARGE { LARGE_SHARE } else { SHARE };
+        // One, if there is one.
+        let most_more = if spare == 1 && more <= LARGE { 1 } else { spare / share };
+        if more > most || more - count > most_more {
+            return blocks;
+        }
+        blocks = more;
     }
-    blocks
 }
 
 impl Stream {
@@ -101,6 +110,10 @@ mod tests {
             (8, 16, 15, 8),
             (8, 16, 16, 16),
             (16, 16, 1000, 16),
+            (1, 32, 64, 16),
+            (16, 32, 49, 32),
+            (16, 32, 47, 16),
+            (1, 32, 93, 32),
         ] {
             assert_eq!(blocks_for(count, most, spare), blocks, "{count} {most} {spare}");
         }

@@ -86,7 +86,7 @@ pub use state::{BlockState, State, Token};
 pub use write::Committed;
 
 /// Blocks that a stream can have.
-pub const BLOCKS_MAX: usize = 16;
+pub const BLOCKS_MAX: usize = if cfg!(loom) { 16 } else { 32 };
 
 /// Bits of a stream's position in its cursor.
 const POSITION_BITS: u32 = 48;

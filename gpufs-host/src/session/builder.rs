@@ -80,7 +80,7 @@ impl Default for Builder {
             staging_bytes: 15 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
-            blocks_per_stream: 16,
+            blocks_per_stream: 32,
             files: 1024,
             streams: None,
             regions: 64,
@@ -169,8 +169,8 @@ impl Builder {
         self.stream_buffer_bytes = Some(bytes);
         self
     }
-    /// Buffers of a stream that writes much: 1, 2, 4, 8 or 16. A stream begins with one. When that is full, it takes the others from the
-    /// buffers that remain after one for each stream, at most half of those at once. Default 16.
+    /// Buffers of a stream that writes much: 1, 2, 4, 8, 16 or 32. A stream begins with one. When that is full, it takes the others from
+    /// the buffers that remain after one for each stream, at most half of those at once, and a third once it has 16. Default 32.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;
@@ -406,7 +406,7 @@ impl Builder {
         )?;
         rule(
             self.blocks_per_stream.is_power_of_two() && self.blocks_per_stream as usize <= BLOCKS_MAX,
-            format!("blocks_per_stream: {} is not 1, 2, 4, 8 or 16", self.blocks_per_stream),
+            format!("blocks_per_stream: {} is not 1, 2, 4, 8, 16 or 32", self.blocks_per_stream),
         )?;
         rule(
             plan.stream_buffers >= 3,

@@ -64,7 +64,8 @@ impl Builder {
             self.ring_entries.unwrap_or(RING_ENTRIES_MAX).saturating_sub(SLOTS_BESIDE_STREAMS) as usize;
         if let Some(streams) = self.streams {
             let streams = streams as usize;
-            let wanted = streams.saturating_add((streams / 2).min(8 * self.blocks_per_stream as usize));
+            let wanted =
+                streams.saturating_add((streams / 2).min(8 * self.blocks_per_stream.min(16) as usize));
             while self.stream_buffer_bytes.is_none()
                 && bytes / each < wanted
                 && each > STREAM_BUFFER_BYTES_MIN
