@@ -50,6 +50,7 @@
 //!
 //! Views are for lanes of the session's own kernels: threads of the host, and lanes of other sessions, get `EOPNOTSUPP`.
 
+mod flush;
 mod mapping;
 mod pages;
 mod plain;

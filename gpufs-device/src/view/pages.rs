@@ -1,12 +1,11 @@
 //! A warp's way to pages: looked for, brought as one batch, used, let go of ([R-CACHE-4]).
-#![expect(unsafe_code, reason = "copies what other lanes may store to")]
 
 use gpufs_core::Errno;
-use gpufs_core::cache::{Begun, Cache, Found, FrameIndex, Guarded, Key, Pinned, Write};
-use gpufs_core::session::{FileIndex, Resources, SessionTables, Target, WaitReason};
-use gpufs_core::word::DeviceWord64;
+use gpufs_core::cache::{Begun, Cache, Found, FrameIndex, Guarded, Key};
+use gpufs_core::session::{FileIndex, SessionTables, Target, WaitReason};
 
-use crate::io::{Backoff, Request, drain, ring_of_warp, staged, transact, transfer};
+use super::flush::write_back;
+use crate::io::{Backoff, Request, drain, ring_of_warp, transfer};
 use crate::warp::{Broadcast, LaneMask, Lanes};
 
 /// What one round came to for a lane.
@@ -252,7 +251,7 @@ fn look(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Option<Fo
 }
 
 /// The file of a key's mapping.
-fn target_of(session: &SessionTables, key: Key) -> Result<Target, Errno> {
+pub(super) fn target_of(session: &SessionTables, key: Key) -> Result<Target, Errno> {
     let mapping = session.cache.mappings().get(key.mapping() as usize).ok_or(Errno::BADF)?;
     // ORDERING: relaxed: constant while kernels run.
     let index = FileIndex(mapping.file.peek());
@@ -261,7 +260,7 @@ fn target_of(session: &SessionTables, key: Key) -> Result<Target, Errno> {
 }
 
 /// Where a page begins in its file, in bytes.
-fn offset_of(session: &SessionTables, key: Key) -> u64 {
+pub(super) fn offset_of(session: &SessionTables, key: Key) -> u64 {
     key.page() * u64::from(session.cache.page_bytes)
 }
 
@@ -303,179 +302,6 @@ fn bring(session: &SessionTables, lanes: Lanes, wanted: Option<(Key, FrameIndex)
     }
     #[expect(clippy::cast_possible_truncation, reason = "at most a page")]
     outcome.map(|_: u32| done as u32)
-}
-
-/// Writes each lane's page, which it has begun to write, as far as the file had bytes for it. Convergent; called by `lanes`.
-fn write_back(session: &SessionTables, lanes: Lanes, frame: Option<FrameIndex>) -> Result<(), Errno> {
-    let cache = &session.cache;
-    let mut outcome = Ok(());
-    let place = frame.and_then(|index| {
-        let frame = cache.frame(index);
-        let key = Key::from_word(frame.key())?;
-        match target_of(session, key) {
-            Ok(target) => {
-                Some((target, offset_of(session, key), cache.address(index), u64::from(frame.valid())))
-            }
-            Err(errno) => {
-                outcome = Err(errno);
-                None
-            }
-        }
-    });
-    let mut done = 0;
-    let mut open = place.is_some();
-    let (target, offset, address, valid) = place.unwrap_or((Target { fd: -1, fixed: false }, 0, 0, 0));
-    // Ends: each round moves bytes of some lane's page, or closes it, unless a signal interrupted it.
-    while lanes.any(open) {
-        // A short write may end anywhere, and words are copied whole.
-        let skew = done % 8;
-        let left = valid - done;
-        let waited = staged(session, lanes, open.then_some(skew + left), |area| {
-            let (staging, room) = area.map_or((0, 0), |area| (area.address, u64::from(area.bytes)));
-            let bytes = left.min(room.saturating_sub(skew));
-            copy_stored(lanes, staging, address + done - skew, if bytes > 0 { skew + bytes } else { 0 });
-            #[expect(clippy::cast_possible_truncation, reason = "at most a page")]
-            let entry = (bytes > 0).then(|| {
-                let memory = (staging + skew, bytes as u32);
-                Resources::pool_transfer(&session.staging, true, target, memory, offset + done)
-            });
-            let result = transact(session, lanes, entry);
-            if bytes > 0 {
-                match Errno::check(result) {
-                    Ok(0) => outcome = Err(Errno::IO),
-                    Ok(count) => done += u64::from(count),
-                    Err(Errno::INTR) => {}
-                    Err(errno) => outcome = Err(errno),
-                }
-            }
-        });
-        outcome = outcome.and(waited);
-        open = open && outcome.is_ok() && done < valid;
-    }
-    outcome
-}
-
-/// Copies each lane's `bytes` to staging memory from a frame that other lanes may store to: in words, each as it is at some time. Convergent; called
-/// by `lanes`; `source` and `target` are multiples of 8.
-fn copy_stored(lanes: Lanes, target: u64, source: u64, bytes: u64) {
-    for lane in lanes.ballot(bytes > 0).iter() {
-        let (target, source) = (lanes.broadcast(target, lane), lanes.broadcast(source, lane));
-        let words = lanes.broadcast(bytes, lane).div_ceil(8);
-        let mut at = u64::from(lanes.rank());
-        // Ends: `at` grows.
-        while at < words {
-            // SAFETY:
-            // - within a frame, whose bytes are whole words, aligned; it is pinned
-            // - lanes store to it by words alone
-            let word = unsafe { &*((source + 8 * at) as *const DeviceWord64) };
-            // ORDERING: relaxed: the store's mark was taken before ([R-CACHE-6]).
-            let value = word.peek();
-            // SAFETY:
-            // - within the lane's staging memory, whose size is a multiple of a page, aligned; nobody else uses it
-            unsafe { ((target + 8 * at) as *mut u64).write(value) };
-            at += u64::from(lanes.count());
-        }
-    }
-    // What all have copied is the kernel's.
-    lanes.sync();
-}
-
-/// Writes every dirty page of a mapping ([R-CACHE-7]). Convergent; called by `lanes`, with the same mapping.
-///
-/// # Errors
-/// The first that a write of the lane's met; the page is dirty still.
-pub(super) fn flush(session: &SessionTables, lanes: Lanes, mapping: u32) -> Result<(), Errno> {
-    let cache = &session.cache;
-    let frames = cache.frames().len() as u64;
-    let mut outcome = Ok(());
-    let mut base = 0;
-    // Ends: `base` grows.
-    while base < frames {
-        let index = base + u64::from(lanes.rank());
-        let mine = (index < frames).then(|| FrameIndex(u32::from_word(index)));
-        outcome = outcome.and(flush_some(session, lanes, mapping, mine));
-        base += u64::from(lanes.count());
-    }
-    outcome
-}
-
-/// [`flush`] of one frame of each lane. Convergent; called by `lanes`.
-fn flush_some(
-    session: &SessionTables,
-    lanes: Lanes,
-    mapping: u32,
-    mut mine: Option<FrameIndex>,
-) -> Result<(), Errno> {
-    let cache = &session.cache;
-    let mut outcome = Ok(());
-    let mut backoff = Backoff::new(session);
-    // Ends: each round writes what is dirty, or waits for another lane's write, which ends.
-    loop {
-        let mut begun = None;
-        if let Some(index) = mine {
-            match begin_flush(session, mapping, index) {
-                Flush::Writes => begun = Some(index),
-                Flush::Waits => {}
-                Flush::Nothing => mine = None,
-            }
-        }
-        if lanes.any(begun.is_some()) {
-            let written = write_back(session, lanes, begun);
-            if let Some(index) = begun {
-                cache.frame(index).end_write(written.is_ok());
-                cache.frame(index).unpin(1);
-                outcome = outcome.and(written);
-                mine = None;
-            }
-        }
-        if !lanes.any(mine.is_some()) {
-            return outcome;
-        }
-        let ring = ring_of_warp(session);
-        let drained = drain(session, lanes, ring);
-        backoff.wait(drained, WaitReason::CachedPage, ring, u64::from(mapping))?;
-    }
-}
-
-/// What [`flush_some`] finds in a frame.
-enum Flush {
-    /// The lane has pinned the page and begun to write it.
-    Writes,
-    /// Another lane writes it.
-    Waits,
-    /// It is not the mapping's, or clean.
-    Nothing,
-}
-
-/// Pins a frame and begins to write it, if it is the mapping's and dirty. One lane. Waits for nothing.
-fn begin_flush(session: &SessionTables, mapping: u32, index: FrameIndex) -> Flush {
-    let cache = &session.cache;
-    let frame = cache.frame(index);
-    let seen = frame.seen();
-    let Some(key) = Key::from_word(frame.key()).filter(|key| key.mapping() == mapping) else {
-        return Flush::Nothing;
-    };
-    if !seen.is_dirty() && !seen.is_writing() {
-        return Flush::Nothing;
-    }
-    if frame.pin(key, 1) != Pinned::Yes {
-        // A dirty page does not go: it was written meanwhile.
-        return Flush::Nothing;
-    }
-    match frame.begin_write() {
-        Write::Begun => {
-            cache.set_of(index).write_backs.count(1);
-            Flush::Writes
-        }
-        Write::Clean => {
-            frame.unpin(1);
-            Flush::Nothing
-        }
-        Write::Elsewhere => {
-            frame.unpin(1);
-            Flush::Waits
-        }
-    }
 }
 
 #[cfg(test)]

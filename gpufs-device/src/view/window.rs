@@ -18,6 +18,7 @@ use gpufs_core::Errno;
 use gpufs_core::cache::{Cache, FrameIndex, Key};
 use gpufs_core::session::SessionTables;
 
+use super::flush;
 use super::pages::{self, Visit, Visited};
 use super::plain::{GLANCED_MAX, Plain, observe};
 use crate::Fs;
@@ -258,11 +259,11 @@ impl Window<'_> {
     /// Writes what is dirty of the mapping. Convergent with other lanes' calls.
     ///
     /// # Errors
-    /// As [`pages::flush`].
+    /// As [`flush::flush`].
     pub(super) fn flush(&self) -> Result<(), Errno> {
         let session = self.session();
         Lanes::calling_at(&FLUSH)
-            .grouped(u64::from(self.mapping), |group| pages::flush(session, group, self.mapping))
+            .grouped(u64::from(self.mapping), |group| flush::flush(session, group, self.mapping))
     }
 }
 
