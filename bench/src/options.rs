@@ -56,7 +56,7 @@ Where:
 What:
   --sizes N,…        bytes of one request (64, 4K, 1M): each lane's up to 4 KiB, each warp's above
   --warps N,…        warps that make requests
-  --only N,…         rows of the table of targets
+  --only N,…         rows of the table of targets, or of cache
   --rings N,…        rings; print, write and fgets use the first number
   --ring-entries N   most operations in flight in a ring; default: the session's; targets and plots on a GPU: 4096
   --buffers N        pinned bytes for data, half for calls in progress, half for streams; default: the session's

@@ -100,13 +100,3 @@ impl Kernels<'_> {
         paths.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
     }
 }
-
-/// Whether nothing is left to link in the PTX, since nothing links it; `vprintf` is the driver's own.
-///
-/// # Errors
-/// What is left.
-pub fn is_whole(ptx: &str) -> Result<(), String> {
-    ptx.lines()
-        .find(|line| line.starts_with(".extern .func") && !line.trim_end().ends_with(" vprintf"))
-        .map_or(Ok(()), |line| Err(format!("unresolved: {line}")))
-}

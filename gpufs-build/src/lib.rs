@@ -20,14 +20,17 @@
 //! | `gpu.rs` | the GPUs and the flags of the compiler for each |
 //! | `toolchain.rs` | where Rust's, LLVM's and CUDA's programs are found |
 //! | `compile.rs` | one build of a package's kernels |
+//! | `ptx.rs` | what is done to PTX before it is assembled |
 //! | `script.rs` | what a build script does |
 
 mod compile;
 mod gpu;
+mod ptx;
 mod script;
 mod toolchain;
 
-pub use compile::{Emit, Kernels, is_whole};
+pub use compile::{Emit, Kernels};
 pub use gpu::{Gpu, GpuError};
+pub use ptx::{finish, is_whole};
 pub use script::{ARCHITECTURES, program};
 pub use toolchain::{Toolchain, cuda_tools, llvm_tool, ptxas};

@@ -4,8 +4,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::compile::{Emit, Kernels, is_whole};
+use crate::compile::{Emit, Kernels};
 use crate::gpu::{Gpu, GpuError};
+use crate::ptx::finish;
 use crate::toolchain::{Toolchain, ptxas};
 
 /// The environment variable that chooses what the program is built for: nothing or `nvidia`, PTX for every NVIDIA GPU; `sm_90` or the like, PTX and
@@ -103,9 +104,11 @@ fn build(out: &Path, wanted: &str) -> Result<Vec<u8>, Trouble> {
     println!("cargo::rerun-if-changed={}", folder.join("Cargo.toml").display());
     let text =
         fs::read_to_string(&ptx).map_err(|error| Trouble::Wrong(format!("{}: {error}", ptx.display())))?;
-    is_whole(&text).map_err(Trouble::Wrong)?;
+    let text = finish(&text).map_err(Trouble::Wrong)?;
     let Some(gpu) = assembled else { return Ok(text.into_bytes()) };
-    assemble(&ptx, gpu)
+    let finished = ptx.with_extension("finished.ptx");
+    fs::write(&finished, text).map_err(|error| Trouble::Wrong(format!("{}: {error}", finished.display())))?;
+    assemble(&finished, gpu)
 }
 
 /// The image of PTX for one GPU.

@@ -114,10 +114,10 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
     };
     if report.passed() {
         let checked = fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()));
-        let copied = checked.and_then(|ptx| gpufs_build::is_whole(&ptx)).and_then(|()| {
-            fs::copy(&built, output).map_err(|error| format!("{}: {error}", output.display()))
-        });
-        report.outcome = copied.map_or_else(Outcome::Failed, |_| Outcome::Passed);
+        let copied = checked
+            .and_then(|ptx| gpufs_build::finish(&ptx))
+            .and_then(|ptx| fs::write(output, ptx).map_err(|error| format!("{}: {error}", output.display())));
+        report.outcome = copied.map_or_else(Outcome::Failed, |()| Outcome::Passed);
     }
     report
 }

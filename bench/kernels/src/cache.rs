@@ -247,6 +247,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Random looks of 8 bytes a lane.
     pub fn cached_lanes(fs: Fs, job: Looks) {
         viewed::<u64>(fs, &job, |view| by_lanes(&job, |at| view.get(at)));
@@ -262,6 +263,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Random looks of 128 bytes a warp.
     pub fn cached_warps(fs: Fs, job: Looks) {
         viewed::<u32>(fs, &job, |view| by_warps(&job, |at| view.get(at).map(u64::from)));
@@ -277,6 +279,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Looks in order.
     pub fn cached_in_order(fs: Fs, job: Looks) {
         viewed::<u64>(fs, &job, |view| in_order(&job, |at| view.get(at)));
@@ -292,6 +295,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Pinned spans.
     pub fn cached_spans(fs: Fs, job: Looks) {
         viewed::<Pair>(fs, &job, |view| spans(&job, |first, count| view.pin(first, count as usize)));
@@ -307,6 +311,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Every lane looks at a number of `work` pages anywhere.
     pub fn random_misses(fs: Fs, job: Looks) {
         viewed::<u64>(fs, &job, |view| {
@@ -326,6 +331,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Each warp looks at `work` pages, all warps side by side in the file, and at all of a page: pinned, a page at a time. Where it looks
     /// `ahead`, it has the system read its next page meanwhile.
     pub fn pages_in_order(fs: Fs, job: Looks, ahead: u32) {
@@ -347,6 +353,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// As [`pages_in_order()`], a page a lane: looks at its first number.
     pub fn pages_of_lanes(fs: Fs, job: Looks) {
         viewed::<u64>(fs, &job, |view| {
@@ -365,6 +372,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Warps store to every page of their files; what is timed is that they are written: every warp's flush of its file.
     pub fn write_back(fs: Fs, job: Dirty) {
         let times = Times(job.times);

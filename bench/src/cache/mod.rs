@@ -40,14 +40,27 @@ const LEAST_PAGES: u64 = 8;
 const NUMBER: u64 = size_of::<u64>() as u64;
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
-    for page in [KIB_4, KIB_64] {
-        resident::run(bench, page)?;
+    if [1, 2, 3, 4].into_iter().any(|row| wants(bench, row)) {
+        for page in [KIB_4, KIB_64] {
+            resident::run(bench, page)?;
+        }
     }
-    moving::misses(bench, KIB_4, moving::random_pages)?;
-    moving::misses(bench, KIB_64, moving::ordered_pages)?;
-    moving::written_back(bench)?;
+    if wants(bench, 5) {
+        moving::misses(bench, KIB_4, moving::random_pages)?;
+    }
+    if wants(bench, 6) {
+        moving::misses(bench, KIB_64, moving::ordered_pages)?;
+    }
+    if wants(bench, 7) {
+        moving::written_back(bench)?;
+    }
     bench.stage = None;
     Ok(())
+}
+
+/// Whether a row is measured.
+fn wants(bench: &Bench, row: u32) -> bool {
+    bench.options.only.as_ref().is_none_or(|only| only.contains(&row))
 }
 
 /// Adds gpufs' figure and its rival's, and the line of the table that they make.

@@ -92,7 +92,7 @@ fn warp_counts(bench: &Bench) -> Vec<u32> {
         return bench.warps();
     }
     let usual = bench.warps()[0];
-    vec![usual / 2, usual, 2 * usual]
+    vec![usual / 2, usual, 2 * usual, 4 * usual]
 }
 
 /// Row 5.
@@ -197,7 +197,7 @@ pub(super) fn written_back(bench: &mut Bench) -> Result<(), Failure> {
         target.paths.iter().map(|path| Ok(session.map_mut(both_ways(path)?)?)).collect();
     let maps = maps?;
     let placed = session.place::<[MappingMut; MOST_FILES]>(std::array::from_fn(|index| maps[index]))?;
-    let ways = [1, 2, 4].map(|each| (format!("views, warps that flush a file: {each}"), each));
+    let ways = [1, 2, 4, 8, 16].map(|each| (format!("views, warps that flush a file: {each}"), each));
     let mut value = 0_u64;
     let (_, ours) = bench.best(rings, effort, &ways, |stage, effort, each| {
         let times = stage.times();

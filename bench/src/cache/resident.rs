@@ -10,7 +10,7 @@ use gpufs_core::kernel::Kernel;
 use gpufs_device::view::Mapping;
 use gpufs_host::Grid;
 
-use super::{LEAST_PAGES, NAME, NUMBER, Numbers, beside, goal, open, sum_of};
+use super::{LEAST_PAGES, NAME, NUMBER, Numbers, beside, goal, open, sum_of, wants};
 use crate::bench::Bench;
 use crate::failure::Failure;
 use crate::gpu::DeviceBytes;
@@ -75,6 +75,9 @@ impl Resident {
         ours: impl Fn(Looks) -> Ours::Arguments,
         plain: impl Fn(Looks) -> Plain::Arguments,
     ) -> Result<(), Failure> {
+        if !wants(bench, case.row) {
+            return Ok(());
+        }
         bench.step(case.what);
         let (rate, (work, sum)) = self.rate::<Ours>(bench, case.part, &ours)?;
         let (beneath, _) = self.rate::<Plain>(bench, case.part, &plain)?;

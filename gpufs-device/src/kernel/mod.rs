@@ -102,8 +102,37 @@ macro_rules! portable {
 /// }
 /// # fn main() { let _ = |log, failed| greet::Arguments { log, failed, rounds: 3 }; }
 /// ```
+///
+/// # Registers
+/// A multiprocessor of an NVIDIA GPU has 65,536 registers, shared by the threads that are there at once. Assemblers give a kernel as many as its
+/// functions can use, up to 255 a thread, and then 256 threads are all that there is room for. A kernel that waits for memory and wants more
+/// threads says so **before all else**, as CUDA C++ does by `__maxnreg__` or `__launch_bounds__`: with 64 registers there are 1,024 threads.
+/// What does not fit then goes through memory. It becomes PTX's `.maxnreg`; GPUs of AMD and CPU lanes do without.
+///
+/// ```
+/// gpufs_device::kernel! {
+///     #[maxnreg(64)]
+///     /// Adds up a file's numbers.
+///     pub fn total(fs: Fs, numbers: Mapping, sum: Shared<Handoff<u64>>) {
+///         let _ = (fs, numbers, sum);
+///     }
+/// }
+/// # use gpufs_device::{kernel::{Handoff, Shared}, view::Mapping};
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! kernel {
+    (#[maxnreg($registers:literal)] $(#[$attribute:meta])* pub fn $name:ident $($rest:tt)*) => {
+        $crate::kernel! { $(#[$attribute])* pub fn $name $($rest)* }
+
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            // Read by `gpufs_build::finish`, which writes the directive.
+            #[allow(unsafe_code, reason = "named after the kernel, whose name nothing else has")]
+            #[unsafe(export_name = ::core::concat!("gpufs_maxnreg_", ::core::stringify!($name)))]
+            pub static REGISTERS: u32 = $registers;
+        };
+    };
     ($(#[$attribute:meta])* pub fn $name:ident($fs:ident: Fs $(, $argument:ident: $type:ty)* $(,)?) $body:block) => {
         $(#[$attribute])*
         pub fn $name($fs: $crate::Fs $(, $argument: $type)*) $body

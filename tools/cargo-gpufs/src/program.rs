@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpufs_build::{Emit, Gpu, Kernels, Toolchain, is_whole, llvm_tool, ptxas};
+use gpufs_build::{Emit, Gpu, Kernels, Toolchain, finish, llvm_tool, ptxas};
 
 /// Writes the program for a GPU.
 pub(crate) fn program(gpu: &str, output: Option<&Path>) -> Result<(), String> {
@@ -38,11 +38,11 @@ pub(crate) fn program(gpu: &str, output: Option<&Path>) -> Result<(), String> {
     } else {
         let text =
             std::fs::read_to_string(&built).map_err(|error| format!("{}: {error}", built.display()))?;
-        is_whole(&text)?;
+        let finished = if assembled { built.with_extension("finished.ptx") } else { output.clone() };
+        std::fs::write(&finished, finish(&text)?)
+            .map_err(|error| format!("{}: {error}", finished.display()))?;
         if assembled {
-            run(Command::new(ptxas()?).arg(format!("-arch={gpu}")).arg("-o").args([&output, &built]))?;
-        } else {
-            std::fs::copy(&built, &output).map_err(|error| format!("{}: {error}", output.display()))?;
+            run(Command::new(ptxas()?).arg(format!("-arch={gpu}")).arg("-o").args([&output, &finished]))?;
         }
     }
     println!("{}", output.display());

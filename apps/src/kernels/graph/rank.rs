@@ -90,6 +90,7 @@ fn round(ranking: &Ranking, step: u32, walk: impl FnOnce(&Round<'_>) -> Result<(
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// Divides the rank of each vertex among its neighbours, of a mapped file. Warps draw up to `step` vertices at a time. Any grid.
     pub fn rank_cached(fs: Fs, ranking: Shared<Ranking>, map: Mapping, step: u32) {
         ranking.with(fs, |ranking| {
@@ -99,6 +100,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// As [`rank_cached()`], of the same bytes in an array.
     pub fn rank_plain(fs: Fs, ranking: Shared<Ranking>, bytes: Array, step: u32) {
         ranking.with(fs, |ranking| {

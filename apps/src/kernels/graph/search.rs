@@ -95,6 +95,7 @@ fn level(
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// One level of a search, of a mapped file: vertices `from` to `to`, without the latter, of the queue. Warps draw up to `step` of them at a time,
     /// and what they find gets this `distance`. Any grid.
     pub fn search_cached(
@@ -107,6 +108,7 @@ kernel! {
 }
 
 kernel! {
+    #[maxnreg(64)]
     /// As [`search_cached()`], of the same bytes in an array.
     pub fn search_plain(
         fs: Fs, search: Shared<Search>, bytes: Array, from: u64, to: u64, distance: u32, step: u32,
