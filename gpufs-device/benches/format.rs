@@ -1,5 +1,5 @@
 //! How long formatting takes on a CPU, beside the C library's `snprintf`.
-#![allow(unsafe_code, reason = "the C library's snprintf")]
+#![expect(unsafe_code, reason = "the C library's snprintf")]
 
 use divan::black_box;
 use gpufs_device::format::{Argument, snprintf};

@@ -29,6 +29,8 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fread`].
+    // Not by itself: its calls would be spilled around.
+    #[inline]
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
         let inside = self.enter()?;
