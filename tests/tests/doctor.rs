@@ -194,6 +194,12 @@ fn the_program_says_the_same_as_text_and_json_and_by_its_status() {
         assert_ne!(program(&["doctor", "--gpu"]).status.code(), Some(0));
     }
     assert_eq!(program(&["doctor", "--jsonn"]).status.code(), Some(125));
+    let missing = program(&["doctor", scratch.path("missing").to_str().unwrap()]);
+    assert_eq!(missing.status.code(), Some(status.max(1)), "{}", compilers::said(&missing));
+    for command in ["run", "build", "doctor", "stat"] {
+        let help = program(&[command, "--help"]);
+        assert!(help.status.success() && compilers::said(&help).contains("gpufs run"), "{command} --help");
+    }
 }
 
 /// The commands of docs/doctor.md run, and end as the page says.

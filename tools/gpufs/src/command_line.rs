@@ -30,7 +30,8 @@ gpufs --version
   --count LINES           stat: how often at most; otherwise until the process ends
   --gpu                   doctor: without a GPU that can be used the exit status is 1
 
-doctor's exit status: 0 where nothing is lacking, 1 where sessions work with less than they could, 2 where none can be opened.
+doctor's exit status: 0 where nothing is lacking, 1 where sessions work with less than they could or a FILE
+cannot be read, 2 where none can be opened.
 run's exit status is the program's: what main returned or exit was given; 134 after abort or a failed assertion, 139 after a fault; 125 if gpufs
 itself failed. GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in it.
 ";
@@ -111,6 +112,11 @@ pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
         Some(option) => return Err(option.unexpected()),
         None => return Err("there is no command: 'run', 'build', 'doctor' or 'stat'".into()),
     };
+    // Before what reads options of the compiler, too.
+    let asks = |first: &std::ffi::OsStr| first == "--help" || first == "-h";
+    if parser.try_raw_args().is_some_and(|rest| rest.as_slice().first().is_some_and(|first| asks(first))) {
+        return Ok(Command::Help);
+    }
     match command.as_str() {
         "help" => Ok(Command::Help),
         "doctor" => doctor(parser),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::command_line::Asked;
 
-/// Exit statuses: sessions work with less than they could, and none can be opened.
+/// Exit statuses: sessions work with less than they could, or a file that was named cannot be read; and none can be opened.
 const LACKS: u8 = 1;
 const STOPS: u8 = 2;
 
@@ -35,6 +35,7 @@ fn status(report: &Report, wants_gpu: bool) -> u8 {
         Some(Weight::Stop) => STOPS,
         Some(Weight::Lack) => LACKS,
         _ if wants_gpu && !report.has_gpu() => LACKS,
+        _ if report.files.iter().any(|file| file.reading.is_err()) => LACKS,
         _ => 0,
     }
 }
