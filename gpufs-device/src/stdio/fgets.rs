@@ -29,8 +29,8 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fread`].
-    // Not by itself: its calls would be spilled around.
-    #[inline]
+    // In its caller's loop, lanes of a warp would leave it one by one, and each come to the next call alone.
+    #[inline(never)]
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
         let inside = self.enter()?;
