@@ -45,8 +45,9 @@ pub fn options(data: &[u8]) {
     if choices.is_multiple_of(8) {
         words[1..].iter_mut().for_each(|word| *word &= 0x0000_0003_0000_0003);
     }
-    // Where C's text for the trace would lie.
+    // Where C's text for the trace would lie, and what is said of the sandbox: addresses are the caller's to answer for.
     words[core::mem::offset_of!(Options, trace) / 8] = 0;
+    words[core::mem::offset_of!(Options, sandbox) / 8] = 0;
     let options: *const Options = words.as_ptr().cast();
     // SAFETY:
     // - as many bytes as the size says can be read, or it is one that no header has

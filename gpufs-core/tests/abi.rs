@@ -191,6 +191,8 @@ impl Compiler {
     }
     /// Compiles a program with this body; its path, or what the compiler said.
     fn compile(&self, name: &str, body: &str) -> Result<PathBuf, String> {
+        // Other runs of this test may use the folder at the same time.
+        let name = format!("{name}_{}", std::process::id());
         let (file, program) = (self.folder.join(format!("{name}.c")), self.folder.join(name));
         let source = format!("{HEADERS}int main(void) {{\n{body}    return 0;\n}}\n");
         std::fs::write(&file, &source).expect("the target folder is writable");

@@ -120,12 +120,17 @@ fn what_was_kept_does_not_work_on_a_later_session() {
     let _alone = alone();
     let scratch = Scratch::new("sound-later");
     for (mode, builder) in modes("what_was_kept_does_not_work_on_a_later_session") {
-        let session = open(&builder);
-        let kept = Kept::of(&session, &scratch);
-        let tables = session.device_tables();
-        drop(session);
-        let mut later = open(&builder);
-        assert_eq!(later.device_tables(), tables, "{mode}: the same memory");
+        // A thread that ends late may give back, or take, what lies beside the memory: then once more.
+        let same_memory = || {
+            let session = open(&builder);
+            let kept = Kept::of(&session, &scratch);
+            let tables = session.device_tables();
+            drop(session);
+            let later = open(&builder);
+            (later.device_tables() == tables).then_some((kept, later))
+        };
+        let found = (0..20).find_map(|_| same_memory());
+        let Some((kept, mut later)) = found else { panic!("{mode}: no later session has the same memory") };
         kept.is_refused(&scratch);
         // Nor from a lane of its own, which passes no gate.
         once(&mut later, move |_| Kept { ..kept }.is_refused(&Scratch::new("sound-later-lane")));
