@@ -31,8 +31,11 @@ pub fn options(data: &[u8]) {
         2 => 8 * u64::from(choices / 8),
         _ => size_of::<Options>() as u64,
     };
+    if choices.is_multiple_of(8) {
+        words[1..].iter_mut().for_each(|word| *word &= 0x0000_0003_0000_0003);
+    }
     let options: *mut Options = words.as_mut_ptr().cast();
-    if choices % 8 > 2 {
+    if choices % 8 > 2 || choices.is_multiple_of(8) {
         // SAFETY:
         // - the memory is as long as the structure and more, and aligned; every bit pattern is a value of it
         affordable(unsafe { &mut *options }, choices);
@@ -41,9 +44,6 @@ pub fn options(data: &[u8]) {
         // Fields of a shorter structure are bounded alike.
         words[2..].fill(0);
         words[1] = u64::from(choices % 4);
-    }
-    if choices.is_multiple_of(8) {
-        words[1..].iter_mut().for_each(|word| *word &= 0x0000_0003_0000_0003);
     }
     // Where C's text for the trace would lie, and what is said of the sandbox: addresses are the caller's to answer for.
     words[core::mem::offset_of!(Options, trace) / 8] = 0;
