@@ -10,7 +10,7 @@
 //! | [`chains`] | operations that the kernel carries out in order: `[R-CHAIN-1]` to `[R-CHAIN-5]`, and their proofs |
 //! | [`channels`] | channels between host and kernel: `[R-CHANNEL-1]` to `[R-CHANNEL-8]`, and their proofs |
 //! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-9]` |
-//! | [`caching`] | pages of files in device memory: `[R-CACHE-1]` to `[R-CACHE-7]`, and their proofs |
+//! | [`caching`] | pages of files in device memory: `[R-CACHE-1]` to `[R-CACHE-8]`, and their proofs |
 //! | [`renewal`] | a ring that is made anew below its queue: `[R-RENEW-1]` to `[R-RENEW-4]`, and the proof |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!

@@ -107,7 +107,8 @@ macro_rules! portable {
 /// A multiprocessor of an NVIDIA GPU has 65,536 registers, shared by the threads that are there at once. Assemblers give a kernel as many as its
 /// functions can use, up to 255 a thread, and then 256 threads are all that there is room for. A kernel that waits for memory and wants more
 /// threads says so **before all else**, as CUDA C++ does by `__maxnreg__` or `__launch_bounds__`: with 64 registers there are 1,024 threads.
-/// What does not fit then goes through memory. It becomes PTX's `.maxnreg`; GPUs of AMD and CPU lanes do without.
+/// What does not fit then goes through memory. It becomes PTX's `.maxnreg` by `gpufs_build::finish`, which `cargo gpufs` and build scripts with
+/// `gpufs-build` call: PTX that rustc made by hand has no bound. GPUs of AMD and CPU lanes do without.
 ///
 /// ```
 /// gpufs_device::kernel! {

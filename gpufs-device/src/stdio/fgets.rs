@@ -29,7 +29,8 @@ impl File {
     ///
     /// # Errors
     /// As [`File::fread`].
-    // In its caller's loop, lanes of a warp would leave it one by one, and each come to the next call alone.
+    // Inlined into a caller's loop it had an eighth of the rate on a GPU (docs/results). Why was not looked into; it is supposed that lanes then
+    // leave the loop's round one by one, and each comes to the next call alone.
     #[inline(never)]
     pub fn fgets(self, into: &mut [u8]) -> Result<Option<&CStr>, Errno> {
         let (memory, room) = (into.as_mut_ptr(), into.len() as u64);
