@@ -257,6 +257,8 @@ enum End {
     Endless,
     /// A lane calls `exit`.
     Lane,
+    /// A lane calls `exit` while another thread makes one short call of the session after another.
+    LaneBesideCalls,
     /// A lane of `run`, for which the session is waiting.
     LaneOfRun,
     /// `exit` inside `with_tables`.
@@ -266,13 +268,14 @@ enum End {
 }
 
 const WAY: &str = "GPUFS_TESTS_WAY";
-const ENDS: [End; 9] = [
+const ENDS: [End; 10] = [
     End::Exit,
     End::Forgotten,
     End::Elsewhere,
     End::Running,
     End::Endless,
     End::Lane,
+    End::LaneBesideCalls,
     End::LaneOfRun,
     End::Inside,
     End::Panic,
@@ -335,6 +338,17 @@ fn end(end: End, mode: Mode, path: &str) {
                 })
                 .unwrap();
             let _ = session.synchronize();
+        }
+        End::LaneBesideCalls => {
+            session
+                .launch(lanes(1), move |_| {
+                    lines();
+                    std::process::exit(0);
+                })
+                .unwrap();
+            loop {
+                let _ = session.statistics();
+            }
         }
         End::LaneOfRun => {
             let _ = session.run(lanes(1), move |_| {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord;
 
-use super::live::{self, Live};
+use super::live::{self, Limits, Live};
 use crate::cpu;
 use crate::process::Process;
 
@@ -39,9 +39,9 @@ extern "C" fn at_exit() {
     // There is no session, or none of this process.
     let Some(process) = Process::if_any() else { return };
     let on_lane = cpu::is_lane();
-    // A kernel whose lane is here does not end.
-    let limit = if on_lane { Duration::ZERO } else { WAIT_MAX };
-    let flush = move || flush_all(process, limit);
+    // A kernel whose lane is here does not end. A call of another thread does, or begins to wait for kernels.
+    let for_kernels = if on_lane { Duration::ZERO } else { WAIT_MAX };
+    let flush = move || flush_all(process, for_kernels);
     if on_lane {
         // A lane's stack is small.
         let helper = thread::Builder::new().name("gpufs exit".to_owned()).spawn(flush);
@@ -54,14 +54,16 @@ extern "C" fn at_exit() {
     }
 }
 
-fn flush_all(process: &'static Process, limit: Duration) {
+fn flush_all(process: &'static Process, for_kernels: Duration) {
     /// When the waiting ends, once it has begun.
-    static UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
-    let until =
-        *UNTIL.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Instant::now() + limit);
+    static LIMITS: Mutex<Option<Limits>> = Mutex::new(None);
+    let limits = *LIMITS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| {
+        let now = Instant::now();
+        Limits { kernels: now + for_kernels, calls: now + WAIT_MAX }
+    });
     let sessions: Vec<Arc<Live>> = live::list(process).iter().map(Arc::clone).collect();
     for session in sessions {
-        if let Err(lost) = session.flush_at_exit(until) {
+        if let Err(lost) = session.flush_at_exit(limits) {
             eprintln!("gpufs: at the end of the process: {lost}");
         }
     }

@@ -18,6 +18,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,18 @@ enum Phase {
 pub(super) struct Gate {
     phase: Mutex<Phase>,
     changed: Condvar,
+    /// The exit handler waits for the session: it is next, also before a thread that makes one short call after another. Changed with the phase
+    /// locked.
+    exiting: AtomicBool,
+}
+
+/// How long the exit handler waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// For kernels.
+    pub(super) kernels: Instant,
+    /// For a call of another thread, which has the session for itself. Not before `kernels`.
+    pub(super) calls: Instant,
 }
 
 thread_local! {
@@ -59,7 +72,7 @@ thread_local! {
 
 impl Gate {
     fn new() -> Self {
-        Self { phase: Mutex::new(Phase::Idle), changed: Condvar::new() }
+        Self { phase: Mutex::new(Phase::Idle), changed: Condvar::new(), exiting: AtomicBool::new(false) }
     }
     fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
@@ -68,7 +81,7 @@ impl Gate {
     fn advance(&self, from: Phase, next: Phase) {
         let mut phase = self.phase();
         // Ends: the exit handler, which alone is waited for, has a limit.
-        while *phase != from {
+        while *phase != from || (from == Phase::Idle && self.exiting.load(Ordering::Relaxed)) {
             phase = self.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
         }
         *phase = next;
@@ -246,44 +259,55 @@ impl Live {
         list(self.owner.process()).retain(|live| !std::ptr::eq(&raw const **live, self));
     }
 
-    /// Writes what the session's streams hold, as far as possible by `until`. For the exit handler.
+    /// Writes what the session's streams hold, as far as possible within `limits`. For the exit handler.
     ///
     /// # Errors
     /// What was lost, as a text for the user.
-    pub(super) fn flush_at_exit(&self, until: Instant) -> Result<(), String> {
+    pub(super) fn flush_at_exit(&self, limits: Limits) -> Result<(), String> {
         // A call that waits for this very thread would never end.
-        let until = if INSIDE.get() > 0 { Instant::now() } else { until };
+        let now = Instant::now();
+        let limits = if INSIDE.get() > 0 { Limits { kernels: now, calls: now } } else { limits };
         let mut phase = self.gate.phase();
-        // Ends: at `until`.
+        self.gate.exiting.store(true, Ordering::Relaxed);
+        // Ends: at `limits.calls`.
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let now = Instant::now();
             match (*phase, self.lanes) {
-                (Phase::Gone, _) => return Ok(()),
+                (Phase::Gone, _) => return self.leave(phase, Ok(())),
                 (Phase::Idle, _) => {
                     *phase = Phase::Exit;
                     drop(phase);
                     let mut entered = Entered { live: self, then: Phase::Idle };
                     INSIDE.set(INSIDE.get() + 1);
-                    return entered.flush_at_exit(until);
+                    let outcome = entered.flush_at_exit(limits.kernels);
+                    drop(entered);
+                    return self.leave(self.gate.phase(), outcome);
                 }
-                (Phase::Lanes, Some(view)) if left.is_zero() => {
+                (Phase::Lanes, Some(view)) if now >= limits.kernels => {
                     *phase = Phase::LanesExit;
                     drop(phase);
                     let outcome = flush::flush_as_lane(view);
                     self.gate.advance(Phase::LanesExit, Phase::Lanes);
-                    return outcome;
+                    return self.leave(self.gate.phase(), outcome);
                 }
-                _ if left.is_zero() => {
-                    return Err(
-                        "another thread was using the session: what its streams had buffered may be lost"
-                            .to_owned(),
-                    );
+                _ if now >= limits.calls => {
+                    let lost =
+                        "another thread was using the session: what its streams had buffered may be lost";
+                    return self.leave(phase, Err(lost.to_owned()));
                 }
                 _ => {}
             }
-            let wait = left.max(Duration::from_millis(1));
+            let next = if now < limits.kernels { limits.kernels } else { limits.calls };
+            let wait = next.saturating_duration_since(now).max(Duration::from_millis(1));
             phase = self.gate.changed.wait_timeout(phase, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+    /// The exit handler waits no more.
+    fn leave(&self, phase: MutexGuard<'_, Phase>, outcome: Result<(), String>) -> Result<(), String> {
+        self.gate.exiting.store(false, Ordering::Relaxed);
+        self.gate.changed.notify_all();
+        drop(phase);
+        outcome
     }
 }
 
