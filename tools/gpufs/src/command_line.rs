@@ -1,81 +1,120 @@
-//! The command line.
+//! The command line: clap reads it, but for the options of the compiler, which are no options by the rules of getopt(3).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lexopt::{Arg, Parser, ValueExt};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::stat::Watched;
 
-pub(crate) const HELP: &str = "\
-gpufs run [options] FILE.c… [-- arguments]     build a C program and run its main on a GPU
-gpufs run [options] PROGRAM [-- arguments]     run what 'gpufs build' made
-gpufs build [options] FILE.c… -o PROGRAM       PROGRAM.cubin: for one kind of NVIDIA GPU; PROGRAM.ptx: for any; PROGRAM.hsaco: for an AMD GPU;
-                                               with --device cpu: a program for this machine
-gpufs doctor [--json] [--gpu] [FILE…]          what this machine can do for gpufs, and what to do about each lack; how each FILE is served, how fast
-gpufs stat PID [--json]                        what the sessions of a running process do, once a second: operations, in flight, processor time
-gpufs --version
+/// Build and run C programs on a GPU, and say what this machine can do for gpufs
+#[derive(Debug, Parser)]
+#[command(name = "gpufs", version, args_override_self = true, after_help = ENVIRONMENT)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
 
-  --device cuda|amd|cpu   where it runs; otherwise what the output's name says, or an NVIDIA GPU if there is one, or CPU lanes
-  --arch sm_90            the GPU to build for; otherwise this machine's NVIDIA GPU, or sm_90; AMD: gfx90a, gfx942
-  --stack BYTES           stack of the program: K, M and G count; default 32K on a GPU, 8M on CPU lanes
-  --heap BYTES            memory for malloc on a GPU; default 1G
-  -o PROGRAM              what build makes
-  -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include
-                          handed to the compiler; the default is -O2. -l, -L and -pthread have no effect
+const ENVIRONMENT: &str = "\
+GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in it.
+Exit status: 125 where gpufs itself failed, and as each command says.";
 
-  --json                  doctor: the report as one JSON object; stat: an object a line
-  --interval SECONDS      stat: how often; default 1
-  --count LINES           stat: how often at most; otherwise until the process ends
-  --gpu                   doctor: without a GPU that can be used the exit status is 1
+const OF_THE_COMPILER: &str = "\
+Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include.
+The default is -O2. -l, -L and -pthread have no effect.";
 
-doctor's exit status: 0 where nothing is lacking, 1 where sessions work with less than they could or a FILE
-cannot be read, 2 where none can be opened.
-run's exit status is the program's: what main returned or exit was given; 134 after abort or a failed assertion, 139 after a fault; 125 if gpufs
-itself failed. GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in it.
-";
+const OF_RUN: &str = "\
+Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include.
+The default is -O2. -l, -L and -pthread have no effect.
+
+The exit status is the program's: what main returned or exit was given; 134 after abort or a failed
+assertion, 139 after a fault; 125 if gpufs itself failed.";
+
+const OF_DOCTOR: &str = "\
+Exit status: 0 where nothing is lacking, 1 where sessions work with less than they could or a FILE cannot
+be read, 2 where none can be opened.";
+
+/// What was asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build a C program and run its main on a GPU, or run what 'gpufs build' made
+    #[command(after_help = OF_RUN, override_usage = "gpufs run [OPTIONS] FILE.c… [-- ARGUMENTS]\n       gpufs run [OPTIONS] PROGRAM [-- ARGUMENTS]")]
+    Run(Options),
+    /// Build a C program: PROGRAM.cubin for one kind of NVIDIA GPU, PROGRAM.ptx for any, PROGRAM.hsaco for an AMD GPU; with --device cpu, a
+    /// program for this machine
+    #[command(after_help = OF_THE_COMPILER, override_usage = "gpufs build [OPTIONS] FILE.c… -o PROGRAM")]
+    Build(Options),
+    /// Say what this machine can do for gpufs, and what to do about each lack; how each FILE is served, how fast
+    #[command(after_help = OF_DOCTOR)]
+    Doctor(Asked),
+    /// Say what the sessions of a running process do, once a second: operations, in flight, processor time
+    Stat(Watched),
+    /// Write manual pages and completions for shells below DIR/share
+    #[command(hide = true)]
+    Generate {
+        /// A prefix
+        dir: PathBuf,
+    },
+}
 
 /// Where a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Device {
+    /// An NVIDIA GPU
     Cuda,
+    /// An AMD GPU
     Amd,
+    /// CPU lanes
     Cpu,
 }
 
-/// What was asked for.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Help,
-    Version,
-    Doctor(Asked),
-    Stat(Watched),
-    Build(Options),
-    Run(Options),
-}
-
 /// What `doctor` is asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Asked {
+    /// The report as one JSON object
+    #[arg(long)]
     pub(crate) json: bool,
+    /// Without a GPU that can be used the exit status is 1
+    #[arg(long)]
     pub(crate) gpu: bool,
+    /// Files to read, to see how they are served
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 }
 
 /// The options of `build` and `run`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Options {
+    /// Where it runs [default: what the output's name says, or an NVIDIA GPU if there is one, or CPU lanes]
+    #[arg(long, value_enum)]
     pub(crate) device: Option<Device>,
+    /// The GPU to build for, such as sm_90 or gfx942 [default: this machine's NVIDIA GPU, or sm_90; AMD: gfx90a]
+    #[arg(long, value_name = "GPU")]
     pub(crate) arch: Option<String>,
+    /// Stack of the program; K, M and G count [default: 32K on a GPU, 8M on CPU lanes]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) stack: Option<u64>,
+    /// Memory for malloc on a GPU; K, M and G count [default: 1G]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) heap: Option<u64>,
+    /// What build makes
+    #[arg(short, value_name = "PROGRAM")]
     pub(crate) output: Option<PathBuf>,
-    /// For the compiler, in order.
-    pub(crate) flags: Vec<OsString>,
+    /// C sources, or for 'run' a program that 'gpufs build' made
+    #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// For the compiler, in order.
+    #[arg(skip)]
+    pub(crate) flags: Vec<OsString>,
     /// For the program, without its name.
+    #[arg(skip)]
     pub(crate) arguments: Vec<OsString>,
+}
+
+/// What clap knows of the command line.
+pub(crate) fn known() -> clap::Command {
+    <CommandLine as clap::CommandFactory>::command()
 }
 
 /// Whether a file is a source, by its name.
@@ -101,156 +140,88 @@ impl Options {
             Device::Cpu
         })
     }
-}
 
-/// Reads the command line.
-pub(crate) fn read(mut parser: Parser) -> Result<Command, lexopt::Error> {
-    let command = match parser.next()? {
-        Some(Arg::Value(command)) => command.string()?,
-        Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help),
-        Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
-        Some(option) => return Err(option.unexpected()),
-        None => return Err("there is no command: 'run', 'build', 'doctor' or 'stat'".into()),
-    };
-    // Before what reads options of the compiler, too.
-    let asks = |first: &std::ffi::OsStr| first == "--help" || first == "-h";
-    if parser.try_raw_args().is_some_and(|rest| rest.as_slice().first().is_some_and(|first| asks(first))) {
-        return Ok(Command::Help);
-    }
-    match command.as_str() {
-        "help" => Ok(Command::Help),
-        "doctor" => doctor(parser),
-        "stat" => stat(parser),
-        "build" => {
-            let options = options(parser)?;
-            if !options.arguments.is_empty() {
-                return Err("build: arguments of the program are for 'gpufs run'".into());
-            }
-            if options.output.is_none() {
-                return Err("build: -o PROGRAM is missing".into());
-            }
-            if let Some(file) = options.files.iter().find(|file| !is_source(file)) {
-                return Err(format!("build: {} is no C source (FILE.c)", file.display()).into());
-            }
-            Ok(Command::Build(options))
+    /// What is wrong with the files of `command`, or with how many there are.
+    fn check(&self, command: &str) -> Result<(), String> {
+        if command == "build" && !self.arguments.is_empty() {
+            return Err("arguments of the program are for 'gpufs run'".to_owned());
         }
-        "run" => {
-            let options = options(parser)?;
-            if options.files.len() > 1
-                && let Some(file) = options.files.iter().find(|file| !is_source(file))
-            {
-                return Err(format!(
-                    "run: {} is no C source (FILE.c); arguments of the program come after --",
-                    file.display()
-                )
-                .into());
-            }
-            Ok(Command::Run(options))
+        if command == "build" && self.output.is_none() {
+            return Err("-o PROGRAM is missing".to_owned());
         }
-        other => Err(format!("there is no command '{other}': 'run', 'build', 'doctor' or 'stat'").into()),
+        let other = self.files.iter().find(|file| !is_source(file));
+        match other.filter(|_| command == "build" || self.files.len() > 1) {
+            Some(file) if command == "build" => Err(format!("{} is no C source (FILE.c)", file.display())),
+            Some(file) => Err(format!(
+                "{} is no C source (FILE.c); arguments of the program come after --",
+                file.display()
+            )),
+            None => Ok(()),
+        }
     }
 }
 
-fn doctor(mut parser: Parser) -> Result<Command, lexopt::Error> {
-    let mut asked = Asked::default();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help),
-            Arg::Long("json") => asked.json = true,
-            Arg::Long("gpu") => asked.gpu = true,
-            Arg::Value(file) => asked.files.push(file.into()),
-            other => return Err(other.unexpected()),
-        }
+/// Reads the command line, whose first argument is the program's name.
+///
+/// # Errors
+/// What is wrong with it; help or the version is wanted.
+pub(crate) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let mut line: Vec<OsString> = line.into_iter().collect();
+    let builds = line.get(1).is_some_and(|command| command == "run" || command == "build");
+    let theirs = if builds { take_theirs(&mut line)? } else { Theirs::default() };
+    let mut command = CommandLine::try_parse_from(line)?.command;
+    let name = if matches!(command, Command::Build(_)) { "build" } else { "run" };
+    if let Command::Build(options) | Command::Run(options) = &mut command {
+        (options.flags, options.arguments) = (theirs.flags, theirs.arguments);
+        options.check(name).map_err(|wrong| error(format!("{name}: {wrong}")))?;
     }
-    Ok(Command::Doctor(asked))
+    Ok(command)
 }
 
-fn stat(mut parser: Parser) -> Result<Command, lexopt::Error> {
-    let (mut pid, mut json, mut count, mut interval) = (None, false, None, Duration::from_secs(1));
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help),
-            Arg::Long("json") => json = true,
-            Arg::Long("count") => count = Some(parser.value()?.parse()?),
-            Arg::Long("interval") => {
-                let text = parser.value()?.string()?;
-                let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                interval = seconds
-                    .filter(|interval| *interval >= Duration::from_millis(10))
-                    .ok_or_else(|| format!("--interval {text}: it is a number of seconds, 0.01 at least"))?;
-            }
-            Arg::Value(value) if pid.is_none() => {
-                let text = value.string()?;
-                pid = Some(text.parse().map_err(|_| format!("stat: {text} is no number of a process"))?);
-            }
-            other => return Err(other.unexpected()),
-        }
-    }
-    let pid = pid.ok_or("stat: the number of a process is missing, such as 'gpufs stat $(pidof PROGRAM)'")?;
-    Ok(Command::Stat(Watched { pid, interval, count, json }))
+/// An error in clap's form.
+fn error(text: String) -> clap::Error {
+    known().error(clap::error::ErrorKind::ValueValidation, text)
 }
 
-/// The options of the compiler that have a value of their own as the next argument.
-const WITH_VALUE: [&str; 2] = ["-isystem", "-include"];
+/// What is not for gpufs.
+#[derive(Debug, Default)]
+struct Theirs {
+    flags: Vec<OsString>,
+    arguments: Vec<OsString>,
+}
+
+/// The options of the compiler that have a value of their own as the next argument, or may have.
+const WITH_VALUE: [&str; 5] = ["-isystem", "-include", "-I", "-D", "-U"];
 /// How options of the compiler begin that are handed to it.
 const HANDED: [&str; 9] = ["-I", "-D", "-U", "-std=", "-pedantic", "-O", "-W", "-f", "-g"];
 /// Options that are handed to it as they stand.
 const WHOLE: [&str; 2] = ["-w", "-ansi"];
 
-fn options(mut parser: Parser) -> Result<Options, lexopt::Error> {
-    let mut options = Options::default();
-    loop {
-        // The compiler's own options first, as they are no options by getopt's rules.
-        if let Some(mut raw) = parser.try_raw_args()
-            && let Some(next) = raw.peek()
-        {
-            let text = next.to_string_lossy().into_owned();
-            if text == "--" {
-                raw.next();
-                options.arguments = raw.collect();
-                break;
-            }
-            if WITH_VALUE.contains(&text.as_str()) || ["-I", "-D", "-U"].contains(&text.as_str()) {
-                options.flags.extend(raw.next());
-                let value = raw.next().ok_or_else(|| format!("{text}: its value is missing"))?;
-                options.flags.push(value);
-                continue;
-            }
-            if WHOLE.contains(&text.as_str()) || HANDED.iter().any(|start| text.starts_with(start)) {
-                options.flags.extend(raw.next());
-                continue;
-            }
-            if text.starts_with("-l") || text.starts_with("-L") || text == "-pthread" {
-                raw.next();
-                continue;
-            }
-        }
-        match parser.next()? {
-            None => break,
-            Some(Arg::Long("device")) => {
-                options.device = Some(match parser.value()?.string()?.as_str() {
-                    "cuda" => Device::Cuda,
-                    "amd" => Device::Amd,
-                    "cpu" => Device::Cpu,
-                    other => return Err(format!("--device {other}: it is cuda, amd or cpu").into()),
-                });
-            }
-            Some(Arg::Long("arch")) => options.arch = Some(parser.value()?.string()?),
-            Some(Arg::Long("stack")) => options.stack = Some(bytes("--stack", &parser.value()?.string()?)?),
-            Some(Arg::Long("heap")) => options.heap = Some(bytes("--heap", &parser.value()?.string()?)?),
-            Some(Arg::Short('o')) => options.output = Some(parser.value()?.into()),
-            Some(Arg::Value(file)) => options.files.push(file.into()),
-            Some(other) => return Err(other.unexpected()),
+/// Takes the compiler's options and, from `--` on, the program's arguments off the line.
+fn take_theirs(line: &mut Vec<OsString>) -> Result<Theirs, clap::Error> {
+    let (mut ours, mut theirs) = (Vec::new(), Theirs::default());
+    let mut rest = std::mem::take(line).into_iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_string_lossy();
+        let begins = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+        if text == "--" {
+            theirs.arguments = rest.collect();
+            break;
+        } else if WITH_VALUE.contains(&text.as_ref()) {
+            let value = rest.next().ok_or_else(|| error(format!("{text}: its value is missing")))?;
+            theirs.flags.extend([argument, value]);
+        } else if WHOLE.contains(&text.as_ref()) || begins(&HANDED) {
+            theirs.flags.push(argument);
+        } else if !(begins(&["-l", "-L"]) || text == "-pthread") {
+            ours.push(argument);
         }
     }
-    if options.files.is_empty() {
-        return Err("there is no file: FILE.c, or a program that 'gpufs build' made".into());
-    }
-    Ok(options)
+    *line = ours;
+    Ok(theirs)
 }
 
 /// A number of bytes, with K, M or G after it.
-fn bytes(option: &str, text: &str) -> Result<u64, lexopt::Error> {
+fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
@@ -258,9 +229,22 @@ fn bytes(option: &str, text: &str) -> Result<u64, lexopt::Error> {
         _ => (text, 0),
     };
     let number: Option<u64> = digits.parse().ok().filter(|&number: &u64| number > 0);
-    number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| {
-        format!("{option} {text}: it is a number of bytes above 0, such as 65536, 64K or 1G").into()
-    })
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "it is a number of bytes above 0, such as 65536, 64K or 1G".to_owned())
+}
+
+/// A time of `stat`.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds
+        .filter(|interval| *interval >= Duration::from_millis(10))
+        .ok_or_else(|| "it is a number of seconds, 0.01 at least".to_owned())
+}
+
+/// The number of a process.
+pub(crate) fn process(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "it is the number of a process, such as $(pidof PROGRAM)".to_owned())
 }
 
 #[cfg(test)]
@@ -268,7 +252,13 @@ mod tests {
     use super::*;
 
     fn asked(arguments: &[&str]) -> Result<Command, String> {
-        read(Parser::from_args(arguments)).map_err(|error| error.to_string())
+        let line = ["gpufs"].iter().chain(arguments).map(OsString::from);
+        read(line).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_clap_knows_is_consistent() {
+        known().debug_assert();
     }
 
     #[test]
@@ -281,23 +271,36 @@ mod tests {
         assert_eq!(options.arguments, ["-x", "--"]);
         assert_eq!(options.heap, Some(2 << 20));
         assert_eq!(options.name(), Path::new("a"));
+        // The last of what is said twice holds.
+        let twice = asked(&["run", "--device", "cuda", "--device=cpu", "a.c"]);
+        let Ok(Command::Run(options)) = twice else { panic!("{twice:?}") };
+        assert_eq!(options.device, Some(Device::Cpu));
     }
 
     #[test]
     fn wrong_command_lines_are_named() {
-        assert!(asked(&[]).unwrap_err().contains("no command"));
-        assert!(asked(&["fly"]).unwrap_err().contains("'fly'"));
-        assert!(asked(&["run"]).unwrap_err().contains("no file"));
-        assert!(asked(&["build", "a.c"]).unwrap_err().contains("-o PROGRAM"));
-        assert!(asked(&["build", "a.o", "-o", "a"]).unwrap_err().contains("a.o is no C source"));
-        assert!(asked(&["run", "a.c", "x"]).unwrap_err().contains("come after --"));
-        assert!(asked(&["run", "--heap", "many", "a.c"]).unwrap_err().contains("--heap many"));
-        assert!(asked(&["run", "--stack", "0", "a.c"]).unwrap_err().contains("above 0"));
-        assert!(asked(&["run", "--device", "tpu", "a.c"]).unwrap_err().contains("cuda, amd or cpu"));
-        assert!(asked(&["stat"]).unwrap_err().contains("the number of a process"));
-        assert!(asked(&["stat", "me"]).unwrap_err().contains("me is no number"));
-        assert!(asked(&["stat", "1", "--interval", "0"]).unwrap_err().contains("0.01 at least"));
-        assert!(asked(&["stat", "1", "2"]).unwrap_err().contains("\"2\""));
-        assert!(asked(&["run", "--fast", "a.c"]).unwrap_err().contains("--fast"));
+        for (line, parts) in [
+            ("", vec!["run", "doctor", "stat"]),
+            ("fly", vec!["'fly'"]),
+            ("run", vec!["FILE"]),
+            ("build a.c", vec!["build: ", "-o PROGRAM"]),
+            ("build a.o -o a", vec!["a.o is no C source"]),
+            ("build a.c -o a -- x", vec!["for 'gpufs run'"]),
+            ("run a.c x", vec!["come after --"]),
+            ("run a.c -I", vec!["-I: its value is missing"]),
+            ("run --heap many a.c", vec!["'many'", "--heap", "64K"]),
+            ("run --stack 0 a.c", vec!["'0'", "--stack", "above 0"]),
+            ("run --device tpu a.c", vec!["'tpu'", "cuda, amd, cpu"]),
+            ("stat", vec!["<PID>"]),
+            ("stat me", vec!["'me'", "the number of a process"]),
+            ("stat 1 --interval 0", vec!["--interval", "0.01 at least"]),
+            ("stat 1 2", vec!["'2'"]),
+            ("run --fast a.c", vec!["--fast"]),
+        ] {
+            let said = asked(&line.split_whitespace().collect::<Vec<_>>()).unwrap_err();
+            for part in parts {
+                assert!(said.contains(part), "{line}: {said}");
+            }
+        }
     }
 }

@@ -10,12 +10,14 @@
 //! | `run.rs` | a built program: starting it and its exit status |
 //! | `doctor.rs` | what this machine can do: text, JSON, exit status |
 //! | `stat.rs` | what the sessions of a running process do |
+//! | `generate.rs` | manual pages, and completions for shells |
 //! | `block.rs` | the memory of a program on a GPU: its arguments, environment and heap |
 
 mod block;
 mod build;
 mod command_line;
 mod doctor;
+mod generate;
 mod prefix;
 mod run;
 mod stat;
@@ -29,22 +31,16 @@ use command_line::{Command, Options};
 const TROUBLE: u8 = 125;
 
 fn main() -> ExitCode {
-    let command = match command_line::read(lexopt::Parser::from_env()) {
+    let command = match command_line::read(std::env::args_os()) {
         Ok(command) => command,
-        Err(error) => {
-            eprintln!("gpufs: {error}\ngpufs: 'gpufs help' describes the commands");
-            return ExitCode::from(TROUBLE);
+        Err(said) => {
+            // A reader such as head(1) may have closed the pipe.
+            let _ = said.print();
+            return if said.use_stderr() { ExitCode::from(TROUBLE) } else { ExitCode::SUCCESS };
         }
     };
     let ended = match command {
-        Command::Help => {
-            print!("{}", command_line::HELP);
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Version => {
-            println!("gpufs {}", env!("CARGO_PKG_VERSION"));
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Generate { dir } => generate::write(&dir).map(|()| ExitCode::SUCCESS),
         Command::Doctor(asked) => doctor::examine(&asked),
         Command::Stat(asked) => stat::watch(&asked),
         Command::Build(options) => build::to_output(&options).map(|()| ExitCode::SUCCESS),

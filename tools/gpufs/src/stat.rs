@@ -15,13 +15,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::command_line;
+
 /// What `stat` is asked.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Watched {
+    /// The process
+    #[arg(value_parser = command_line::process)]
     pub(crate) pid: u32,
+    /// How often, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = command_line::interval)]
     pub(crate) interval: Duration,
-    /// Lines; without end if there is no number.
+    /// How often at most [default: until the process ends]
+    #[arg(long, value_name = "LINES")]
     pub(crate) count: Option<u64>,
+    /// A JSON object a line
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Manual pages: of programs, made of their help, and of the C calls, made of the headers. What stands above a function there is its description;
+//! Manual pages of the C calls, made of the headers; the program `gpufs` writes its own. What stands above a function there is its description;
 //! the order of the parts is that of man-pages(7).
 //!
 //! A function without words of its own above it, and one whose words begin with "The same" or "As", is on the page of the one before. A comment that
@@ -38,27 +38,15 @@ pub(super) fn write(headers: &Path, prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the page of a program of `bin`, to `share/man/man1`: what it says of itself when it is asked for help.
-pub(super) fn of_program(name: &str, title: &str, prefix: &Path) -> Result<(), String> {
-    let program = prefix.join("bin").join(name);
-    let output = Command::new(&program).arg("--help").output().map_err(|error| at(&program, &error))?;
-    let help = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() || help.trim().is_empty() {
-        return Err(format!("{} --help: {}", program.display(), output.status));
+/// Has the program `gpufs` write its own pages, and completions for shells, below the prefix that it lies in.
+pub(super) fn of_program(prefix: &Path) -> Result<(), String> {
+    let program = prefix.join("bin/gpufs");
+    let status =
+        Command::new(&program).arg("generate").arg(prefix).status().map_err(|error| at(&program, &error))?;
+    if !status.success() {
+        return Err(format!("{} generate: {status}", program.display()));
     }
-    put(&prefix.join(format!("share/man/man1/{name}.1")), &program_page(name, title, &help))
-}
-
-/// What comes first in the help is the synopsis.
-fn program_page(name: &str, title: &str, help: &str) -> String {
-    let (synopsis, rest) = help.trim_end().split_once("\n\n").unwrap_or((help, ""));
-    format!(
-        ".TH {name} 1 \"\" \"gpufs {}\" \"gpufs\"\n.SH NAME\n{name} \\- {title}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n\
-         .SH DESCRIPTION\n.nf\n{}\n.fi\n",
-        env!("CARGO_PKG_VERSION"),
-        escaped(synopsis),
-        escaped(rest)
-    )
+    Ok(())
 }
 
 fn put(path: &Path, text: &str) -> Result<(), String> {
@@ -297,14 +285,6 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-    }
-
-    #[test]
-    fn help_is_a_page() {
-        let page = program_page("gpufs", "runs", "gpufs run FILE\n\n  --json  as JSON\n.x\n");
-        let expected = ".SH NAME\ngpufs \\- runs\n.SH SYNOPSIS\n.nf\ngpufs run FILE\n.fi\n\
-                        .SH DESCRIPTION\n.nf\n  \\-\\-json  as JSON\n\\&.x\n.fi\n";
-        assert!(page.ends_with(expected), "{page}");
     }
 
     /// What users call has a page, and each page says in short what it is.

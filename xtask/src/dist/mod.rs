@@ -328,9 +328,7 @@ fn program(prefix: &Path) -> Report {
         return report;
     }
     let copied = copy(&target_directory().join("dist/gpufs"), &prefix.join("bin/gpufs"));
-    match copied.and_then(|()| {
-        man::of_program("gpufs", "runs C programs on GPUs, and says what a machine can do for gpufs", prefix)
-    }) {
+    match copied.and_then(|()| man::of_program(prefix)) {
         Ok(()) => report,
         Err(why) => Report { outcome: Outcome::Failed(why), ..report },
     }
