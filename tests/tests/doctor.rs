@@ -198,7 +198,10 @@ fn the_program_says_the_same_as_text_and_json_and_by_its_status() {
     assert_eq!(missing.status.code(), Some(status.max(1)), "{}", compilers::said(&missing));
     for command in ["run", "build", "doctor", "stat"] {
         let help = program(&[command, "--help"]);
-        assert!(help.status.success() && compilers::said(&help).contains(&format!("gpufs {command}")), "{command} --help");
+        assert!(
+            help.status.success() && compilers::said(&help).contains(&format!("gpufs {command}")),
+            "{command} --help"
+        );
     }
 }
 

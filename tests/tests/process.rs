@@ -281,6 +281,12 @@ const ENDS: [End; 10] = [
     End::Panic,
 ];
 
+/// The process ends after that.
+fn last(work: impl Fn()) {
+    work();
+    std::process::exit(0);
+}
+
 /// Prints 32 lines, and ends so.
 fn end(end: End, mode: Mode, path: &str) {
     static KEPT: Mutex<Option<Session>> = Mutex::new(None);
@@ -331,36 +337,20 @@ fn end(end: End, mode: Mode, path: &str) {
             std::process::exit(0);
         }
         End::Lane => {
-            session
-                .launch(lanes(1), move |_| {
-                    lines();
-                    std::process::exit(0);
-                })
-                .unwrap();
+            session.launch(lanes(1), move |_| last(lines)).unwrap();
             let _ = session.synchronize();
         }
         End::LaneBesideCalls => {
-            session
-                .launch(lanes(1), move |_| {
-                    lines();
-                    std::process::exit(0);
-                })
-                .unwrap();
+            session.launch(lanes(1), move |_| last(lines)).unwrap();
             loop {
                 let _ = session.statistics();
             }
         }
         End::LaneOfRun => {
-            let _ = session.run(lanes(1), move |_| {
-                lines();
-                std::process::exit(0);
-            });
+            let _ = session.run(lanes(1), move |_| last(lines));
         }
         End::Inside => {
-            let _ = session.with_tables(move |_| {
-                lines();
-                std::process::exit(0);
-            });
+            let _ = session.with_tables(move |_| last(lines));
         }
         End::Panic => {
             print(&mut session, log, 0..32);

@@ -18,7 +18,6 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,11 +48,15 @@ enum Phase {
 /// The phase, and waiting for it.
 #[derive(Debug)]
 pub(super) struct Gate {
-    phase: Mutex<Phase>,
+    now: Mutex<Now>,
     changed: Condvar,
-    /// The exit handler waits for the session: it is next, also before a thread that makes one short call after another. Changed with the phase
-    /// locked.
-    exiting: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Now {
+    phase: Phase,
+    /// The exit handler waits for the session: it is next, also before a thread that makes one short call after another.
+    exiting: bool,
 }
 
 /// How long the exit handler waits.
@@ -72,25 +75,25 @@ thread_local! {
 
 impl Gate {
     fn new() -> Self {
-        Self { phase: Mutex::new(Phase::Idle), changed: Condvar::new(), exiting: AtomicBool::new(false) }
+        Self { now: Mutex::new(Now { phase: Phase::Idle, exiting: false }), changed: Condvar::new() }
     }
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Waits for the phase `from`, and changes it to `next`.
     fn advance(&self, from: Phase, next: Phase) {
-        let mut phase = self.phase();
+        let mut now = self.now();
         // Ends: the exit handler, which alone is waited for, has a limit.
-        while *phase != from || (from == Phase::Idle && self.exiting.load(Ordering::Relaxed)) {
-            phase = self.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
+        while now.phase != from || (from == Phase::Idle && now.exiting) {
+            now = self.changed.wait(now).unwrap_or_else(PoisonError::into_inner);
         }
-        *phase = next;
+        now.phase = next;
         self.changed.notify_all();
     }
     /// For the code that has the session: until the result is dropped, it only waits for kernels or makes device calls.
     pub(super) fn lanes(&self) -> Lanes<'_> {
         // The exit handler gives the session to nothing else, and one that is being opened, or could not be, nobody else has.
-        if matches!(*self.phase(), Phase::Exit | Phase::Idle) {
+        if matches!(self.now().phase, Phase::Exit | Phase::Idle) {
             return Lanes(None);
         }
         self.advance(Phase::Call, Phase::Lanes);
@@ -161,7 +164,7 @@ impl std::ops::DerefMut for Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         INSIDE.set(INSIDE.get() - 1);
-        *self.live.gate.phase() = self.then;
+        self.live.gate.now().phase = self.then;
         self.live.gate.changed.notify_all();
     }
 }
@@ -265,48 +268,47 @@ impl Live {
     /// What was lost, as a text for the user.
     pub(super) fn flush_at_exit(&self, limits: Limits) -> Result<(), String> {
         // A call that waits for this very thread would never end.
-        let now = Instant::now();
-        let limits = if INSIDE.get() > 0 { Limits { kernels: now, calls: now } } else { limits };
-        let mut phase = self.gate.phase();
-        self.gate.exiting.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        let limits = if INSIDE.get() > 0 { Limits { kernels: began, calls: began } } else { limits };
+        let mut now = self.gate.now();
+        now.exiting = true;
         // Ends: at `limits.calls`.
         loop {
-            let now = Instant::now();
-            match (*phase, self.lanes) {
-                (Phase::Gone, _) => return self.leave(phase, Ok(())),
+            let time = Instant::now();
+            match (now.phase, self.lanes) {
+                (Phase::Gone, _) => return self.leave(now, Ok(())),
                 (Phase::Idle, _) => {
-                    *phase = Phase::Exit;
-                    drop(phase);
+                    now.phase = Phase::Exit;
+                    drop(now);
                     let mut entered = Entered { live: self, then: Phase::Idle };
                     INSIDE.set(INSIDE.get() + 1);
                     let outcome = entered.flush_at_exit(limits.kernels);
                     drop(entered);
-                    return self.leave(self.gate.phase(), outcome);
+                    return self.leave(self.gate.now(), outcome);
                 }
-                (Phase::Lanes, Some(view)) if now >= limits.kernels => {
-                    *phase = Phase::LanesExit;
-                    drop(phase);
+                (Phase::Lanes, Some(view)) if time >= limits.kernels => {
+                    now.phase = Phase::LanesExit;
+                    drop(now);
                     let outcome = flush::flush_as_lane(view);
                     self.gate.advance(Phase::LanesExit, Phase::Lanes);
-                    return self.leave(self.gate.phase(), outcome);
+                    return self.leave(self.gate.now(), outcome);
                 }
-                _ if now >= limits.calls => {
+                _ if time >= limits.calls => {
                     let lost =
                         "another thread was using the session: what its streams had buffered may be lost";
-                    return self.leave(phase, Err(lost.to_owned()));
+                    return self.leave(now, Err(lost.to_owned()));
                 }
                 _ => {}
             }
-            let next = if now < limits.kernels { limits.kernels } else { limits.calls };
-            let wait = next.saturating_duration_since(now).max(Duration::from_millis(1));
-            phase = self.gate.changed.wait_timeout(phase, wait).unwrap_or_else(PoisonError::into_inner).0;
+            let next = if time < limits.kernels { limits.kernels } else { limits.calls };
+            let wait = next.saturating_duration_since(time).max(Duration::from_millis(1));
+            now = self.gate.changed.wait_timeout(now, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
     /// The exit handler waits no more.
-    fn leave(&self, phase: MutexGuard<'_, Phase>, outcome: Result<(), String>) -> Result<(), String> {
-        self.gate.exiting.store(false, Ordering::Relaxed);
+    fn leave(&self, mut now: MutexGuard<'_, Now>, outcome: Result<(), String>) -> Result<(), String> {
+        now.exiting = false;
         self.gate.changed.notify_all();
-        drop(phase);
         outcome
     }
 }

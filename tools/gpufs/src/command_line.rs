@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -232,19 +231,6 @@ fn bytes(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "it is a number of bytes above 0, such as 65536, 64K or 1G".to_owned())
-}
-
-/// A time of `stat`.
-pub(crate) fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds
-        .filter(|interval| *interval >= Duration::from_millis(10))
-        .ok_or_else(|| "it is a number of seconds, 0.01 at least".to_owned())
-}
-
-/// The number of a process.
-pub(crate) fn process(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "it is the number of a process, such as $(pidof PROGRAM)".to_owned())
 }
 
 #[cfg(test)]

@@ -15,16 +15,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::command_line;
-
 /// What `stat` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Watched {
     /// The process
-    #[arg(value_parser = command_line::process)]
+    #[arg(value_parser = process)]
     pub(crate) pid: u32,
     /// How often, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = command_line::interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     pub(crate) interval: Duration,
     /// How often at most [default: until the process ends]
     #[arg(long, value_name = "LINES")]
@@ -32,6 +30,19 @@ pub(crate) struct Watched {
     /// A JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads how often to look.
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds
+        .filter(|interval| *interval >= Duration::from_millis(10))
+        .ok_or_else(|| "it is a number of seconds, 0.01 at least".to_owned())
+}
+
+/// Reads the number of a process.
+fn process(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "it is the number of a process, such as $(pidof PROGRAM)".to_owned())
 }
 
 /// Lines after which the head is said again.
