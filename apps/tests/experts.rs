@@ -154,7 +154,7 @@ fn says_what_is_wrong() {
         (&["run", "missing"], "experts: missing: No such file or directory\n"),
         (&["run", "text"], "experts: text: not a stack of experts; 'experts make' makes one\n"),
         (&["run", "other"], "experts: other: not a stack of experts; 'experts make' makes one\n"),
-        (&["s.safetensors"], "experts: make or run, and a FILE are needed; see experts --help\n"),
+        (&["run"], "experts: make or run, and a FILE are needed; see experts --help\n"),
         (&["walk", "s"], "experts: walk: not make or run; see experts --help\n"),
         (&["make", "--chosen", "17", "s"], "experts: 17 chosen experts: from 1 to 16, which there are\n"),
         (&["make", "--layers", "0", "s"], "experts: 0 layers of 16 experts: from 1 to 4096 of each\n"),

@@ -153,7 +153,7 @@ fn says_what_is_wrong() {
         (&["bfs", "missing"], "graph: missing: No such file or directory\n"),
         (&["bfs", "text"], "graph: text: not a graph; 'graph make' makes one\n"),
         (&["bfs", "."], "graph: .: not a graph; 'graph make' makes one\n"),
-        (&["g.csr"], "graph: make, bfs or rank, and a FILE are needed; see graph --help\n"),
+        (&["bfs"], "graph: make, bfs or rank, and a FILE are needed; see graph --help\n"),
         (&["walk", "g.csr"], "graph: walk: not make, bfs or rank; see graph --help\n"),
         (&["make", "--scale", "32", "g"], "graph: --scale 32: from 1 to 31\n"),
         (

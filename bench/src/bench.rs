@@ -1,14 +1,13 @@
 //! A run of the benchmark: its options, its report, and the session, the GPU and cuFile, which are opened when they are first wanted.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use crate::cpu;
 use crate::cufile::{self, CuFile};
 use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::report::{Figure, Place, Report, Role};
 use crate::sample::{Effort, Named, Spread};
 use crate::stage::Stage;
@@ -121,33 +120,7 @@ impl Bench {
         place: Option<Place>,
     ) {
         let (case, name) = (case.to_owned(), name.to_owned());
+        self.progress.figure();
         self.report.add(Figure { benchmark, case, name, role, unit, spread, place });
-    }
-}
-
-/// A line on the terminal that says how far things are.
-pub(crate) struct Progress {
-    pub(crate) shown: bool,
-    pub(crate) started: Instant,
-    /// Subcommands done and in all.
-    pub(crate) done: (usize, usize),
-}
-
-impl Progress {
-    const WIDTH: usize = 20;
-
-    pub(crate) fn step(&self, what: &str) {
-        if self.shown {
-            let filled = Self::WIDTH * self.done.0 / self.done.1.max(1);
-            let seconds = self.started.elapsed().as_secs();
-            let bar = format!("{}{}", "█".repeat(filled), "░".repeat(Self::WIDTH - filled));
-            eprint!("\r\x1b[K{bar} {seconds:>3} s  {what}");
-            let _ = std::io::stderr().flush();
-        }
-    }
-    pub(crate) fn clear(&self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
     }
 }

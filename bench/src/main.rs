@@ -2,13 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `options.rs` | the command line |
+//! | `options.rs`, `generate.rs` | the command line; its manual page and completions for shells |
 //! | `bench.rs` | a run: options, report, and what measurements share |
 //! | `stage.rs`, `gpu.rs` | a session with the memory that measurements need; the GPU beside it |
 //! | `cpu.rs` | the rivals on the CPU: threads, and plain io_uring |
 //! | `one_core.rs` | the rival of a single stream: one core that writes one file |
 //! | `sample.rs` | repeating, medians |
 //! | `report.rs`, `svg.rs` | the table, JSON, plots |
+//! | `progress.rs` | how far a run is |
 //! | `cufile.rs` | a rival on the GPU: NVIDIA's cuFile, where it is |
 //! | `targets`, `plots.rs` | the project's thirteen targets, and plots over sizes, from the measurements of the others |
 //! | the others | one for each subcommand |
@@ -24,6 +25,7 @@ mod cufile;
 mod failure;
 mod fgets;
 mod fscanf;
+mod generate;
 mod gpu;
 mod iops;
 mod latency;
@@ -34,6 +36,7 @@ mod paths;
 mod pending;
 mod plots;
 mod print;
+mod progress;
 mod read;
 mod report;
 mod sample;
@@ -43,70 +46,79 @@ mod svg;
 mod targets;
 mod write;
 
-use std::io::IsTerminal as _;
+use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Instant;
 
+use clap::ValueEnum as _;
 use serde_json::json;
 
-use bench::{Bench, Progress};
+use bench::Bench;
 use failure::Failure;
 use gpu::Gpu;
-use options::{Asked, Options};
+use options::{Asked, Options, Subcommand};
+use progress::Progress;
 use report::Report;
 use scratch::Scratch;
 
-/// A subcommand: its name, and what it does.
-type Subcommand = (&'static str, fn(&mut Bench) -> Result<(), Failure>);
+/// A subcommand, and what it does.
+type Part = (Subcommand, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
-const OTHERS: [Subcommand; 2] = [(targets::NAME, targets::run), (plots::NAME, plots::run)];
-const SUBCOMMANDS: [Subcommand; 12] = [
-    ("latency", latency::run),
-    ("iops", iops::run),
-    ("print", print::run),
-    ("write", write::run),
-    ("read", read::run),
-    ("fgets", fgets::run),
-    ("fscanf", fscanf::run),
-    ("paths", paths::run),
-    ("async", pending::run),
-    ("overlap", overlap::run),
-    ("cache", cache::run),
-    ("cpu-cost", cost::run),
+const OTHERS: [Part; 2] = [(Subcommand::Targets, targets::run), (Subcommand::Plots, plots::run)];
+const PARTS: [Part; 12] = [
+    (Subcommand::Latency, latency::run),
+    (Subcommand::Iops, iops::run),
+    (Subcommand::Print, print::run),
+    (Subcommand::Write, write::run),
+    (Subcommand::Read, read::run),
+    (Subcommand::Fgets, fgets::run),
+    (Subcommand::Fscanf, fscanf::run),
+    (Subcommand::Paths, paths::run),
+    (Subcommand::Async, pending::run),
+    (Subcommand::Overlap, overlap::run),
+    (Subcommand::Cache, cache::run),
+    (Subcommand::CpuCost, cost::run),
 ];
 
+/// The exit status where nothing could begin.
+const TROUBLE: u8 = 2;
+
 fn main() -> ExitCode {
-    match run() {
+    let asked = match options::read(std::env::args_os()) {
+        Ok(asked) => asked,
+        Err(said) => {
+            // A reader such as head(1) may have closed the pipe.
+            let _ = said.print();
+            return if said.use_stderr() { ExitCode::from(TROUBLE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let ended = match asked {
+        Asked::ManualPage => print(&generate::manual_page()),
+        Asked::Completions(shell) => print(&generate::completions(shell)),
+        Asked::Work(subcommand, options) => run(subcommand, *options),
+    };
+    match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("gpufs-bench: {error}");
-            ExitCode::from(2)
+            ExitCode::from(TROUBLE)
         }
     }
 }
 
-/// Runs the wanted subcommands. Returns whether each ended well.
-fn run() -> Result<bool, Failure> {
-    let options = match Options::read().map_err(|error| format!("{error}; see gpufs-bench --help"))? {
-        Asked::Work(options) => *options,
-        Asked::Version => {
-            println!("gpufs-bench (gpufs) {}", env!("CARGO_PKG_VERSION"));
-            return Ok(true);
-        }
-        Asked::Help => {
-            print!("{}", options::HELP);
-            if let Some(warning) = options::BUILD {
-                println!("\n{warning}");
-            }
-            return Ok(true);
-        }
-    };
+/// Prints what takes no run.
+fn print(text: &[u8]) -> Result<bool, Failure> {
+    std::io::stdout().write_all(text)?;
+    Ok(true)
+}
+
+/// Runs the wanted subcommand. Returns whether all of it ended well.
+fn run(subcommand: Subcommand, options: Options) -> Result<bool, Failure> {
     if let Some(warning) = options::BUILD {
         eprintln!("gpufs-bench: {warning}");
     }
-    let wanted = wanted(&options)?;
+    let wanted = wanted(subcommand);
     // Removed last, when nothing uses cuFile any more.
     let _settings = settings(&options)?;
     let mut bench = open(options, wanted.len())?;
@@ -121,18 +133,11 @@ fn run() -> Result<bool, Failure> {
     Ok(is_whole)
 }
 
-/// The subcommands that the options name.
-fn wanted(options: &Options) -> Result<Vec<Subcommand>, Failure> {
-    let is_named = |name: &str| options.subcommand == name;
-    let wanted: Vec<Subcommand> = SUBCOMMANDS
-        .into_iter()
-        .filter(|(name, _)| is_named(name) || is_named("all"))
-        .chain(OTHERS.into_iter().filter(|(name, _)| is_named(name)))
-        .collect();
-    if wanted.is_empty() {
-        return Err(format!("there is no subcommand '{}'; see gpufs-bench --help", options.subcommand).into());
-    }
-    Ok(wanted)
+/// What a subcommand consists of.
+fn wanted(subcommand: Subcommand) -> Vec<Part> {
+    let is_part = |(name, _): &Part| subcommand == *name || subcommand == Subcommand::All;
+    let others = OTHERS.into_iter().filter(|(name, _)| subcommand == *name);
+    PARTS.into_iter().filter(is_part).chain(others).collect()
 }
 
 /// The folder of cuFile's settings and log, on a GPU. Called while the process has one thread.
@@ -145,8 +150,6 @@ fn settings(options: &Options) -> Result<Option<Scratch>, Failure> {
 
 fn open(options: Options, count: usize) -> Result<Bench, Failure> {
     let gpu = if options.cuda { Some(Gpu::open(options.ordinal)?) } else { None };
-    let progress =
-        Progress { shown: std::io::stderr().is_terminal(), started: Instant::now(), done: (0, count) };
     Ok(Bench {
         options,
         report: Report::default(),
@@ -154,7 +157,7 @@ fn open(options: Options, count: usize) -> Result<Bench, Failure> {
         cufile: None,
         cufile_place: None,
         gpu,
-        progress,
+        progress: Progress::of(count),
     })
 }
 
@@ -174,28 +177,29 @@ fn machine(bench: &mut Bench) -> Result<serde_json::Value, Failure> {
     }))
 }
 
-/// Runs each subcommand. Returns whether each ended well.
-fn measure(bench: &mut Bench, wanted: &[Subcommand]) -> bool {
+/// Measures each part. Returns whether each ended well.
+fn measure(bench: &mut Bench, wanted: &[Part]) -> bool {
     let mut is_whole = true;
-    for (number, (name, body)) in wanted.iter().enumerate() {
-        bench.progress.done.0 = number;
-        let outcome = body(bench);
-        bench.progress.clear();
-        if let Err(error) = outcome {
-            eprintln!("gpufs-bench: {name}: {error}");
+    for (subcommand, body) in wanted {
+        if let Err(error) = body(bench) {
+            let name = subcommand.to_possible_value().expect("each has a name");
+            let name = name.get_name();
+            bench.progress.above(|| eprintln!("gpufs-bench: {name}: {error}"));
             bench.report.skip(name, "the rest of it", format!("failed: {error}"));
             is_whole = false;
-            // The next subcommand opens a session of its own.
+            // The next part opens a session of its own.
             bench.stage = None;
         }
+        bench.progress.part_done();
     }
+    bench.progress.clear();
     is_whole
 }
 
 /// Prints the tables, and writes the JSON and the plots that the options ask for.
 fn tell(bench: &Bench, machine: &serde_json::Value) -> Result<(), Failure> {
     print!("{}{}", bench.report.table(), bench.report.goals());
-    println!("{:.1} s", bench.progress.started.elapsed().as_secs_f64());
+    println!("{:.1} s", bench.progress.elapsed().as_secs_f64());
     if let Some(path) = &bench.options.json {
         std::fs::write(path, serde_json::to_string_pretty(&bench.report.json(machine))?)?;
     }

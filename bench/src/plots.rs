@@ -18,9 +18,9 @@ use crate::report::{Place, Role, size};
 use crate::sample::Spread;
 use crate::scratch::{Access, Scratch, in_memory};
 use crate::write::Target;
-use crate::{iops, latency, options, print, read, write};
+use crate::{iops, latency, print, read, write};
 
-pub(crate) const NAME: &str = options::PLOTS;
+const NAME: &str = "plots";
 
 const UNIT: &str = "GB/s";
 const BYTES: &str = "bytes of a request: up to 4K each lane's own, above each warp's";
@@ -45,8 +45,11 @@ impl Plot {
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let rings = bench.most_rings();
+    bench.progress.parts(6);
     reading(bench, rings)?;
+    bench.progress.part_done();
     writing(bench, rings, Target::null(1, bench.options.file_bytes), "write-nowhere")?;
+    bench.progress.part_done();
     match in_memory() {
         Some(memory) => {
             let scratch = Scratch::new(memory, NAME)?;
@@ -55,8 +58,11 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
         }
         None => bench.report.skip(NAME, "write-tmpfs", "there is no /dev/shm"),
     }
+    bench.progress.part_done();
     printing(bench, rings)?;
+    bench.progress.part_done();
     waiting(bench)?;
+    bench.progress.part_done();
     operating(bench)
 }
 

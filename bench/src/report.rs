@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use comfy_table::{CellAlignment, ColumnConstraint, Table, Width, presets};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -52,7 +53,7 @@ pub(crate) struct Figure {
 /// What was not measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Skip {
-    benchmark: &'static str,
+    benchmark: String,
     name: String,
     reason: String,
 }
@@ -147,13 +148,8 @@ impl Report {
         self.goals.push(goal);
     }
     /// Notes that something was not measured, once.
-    pub(crate) fn skip(
-        &mut self,
-        benchmark: &'static str,
-        name: impl Into<String>,
-        reason: impl Into<String>,
-    ) {
-        let skip = Skip { benchmark, name: name.into(), reason: reason.into() };
+    pub(crate) fn skip(&mut self, benchmark: &str, name: impl Into<String>, reason: impl Into<String>) {
+        let skip = Skip { benchmark: benchmark.to_owned(), name: name.into(), reason: reason.into() };
         if !self.skips.contains(&skip) {
             self.skips.push(skip);
         }
@@ -174,26 +170,37 @@ impl Report {
         cases
     }
 
-    /// The table.
+    /// The table: for each case its figures, with their medians, units, and the lowest and highest of their samples.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for case in self.cases() {
             let _ = writeln!(text, "\n{}: {}", case[0].benchmark, case[0].case);
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING);
             for figure in &case {
                 let spread = &figure.spread;
-                let numbers = format!(
-                    "{:>9} {:<8} {:>9} … {:<9}",
-                    short(spread.median()),
-                    figure.unit,
-                    short(spread.lowest()),
-                    short(spread.highest())
-                );
-                let ratio = ratio_to_best(&case, figure);
                 let ratio =
-                    ratio.map_or_else(String::new, |ratio| format!("  gpufs ÷ this: {}", short(ratio)));
-                let line = format!("  {:<44} {numbers}{ratio}", figure.name);
-                let _ = writeln!(text, "{}", line.trim_end());
+                    ratio_to_best(&case, figure).map(|ratio| format!("gpufs ÷ this: {}", short(ratio)));
+                table.add_row([
+                    figure.name.clone(),
+                    short(spread.median()),
+                    figure.unit.to_owned(),
+                    short(spread.lowest()),
+                    "…".to_owned(),
+                    short(spread.highest()),
+                    ratio.unwrap_or_default(),
+                ]);
             }
+            // Columns of different cases stand below each other, where names are not longer.
+            let least = [46, 9, 8, 9, 1, 9, 0];
+            for ((number, column), least) in table.column_iter_mut().enumerate().zip(least) {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+                column.set_padding((u16::from(number == 0) * 2, 1));
+                if number == 1 || number == 3 {
+                    column.set_cell_alignment(CellAlignment::Right);
+                }
+            }
+            let _ = writeln!(text, "{}", table.trim_fmt());
         }
         text.push('\n');
         for skip in &self.skips {
@@ -203,32 +210,19 @@ impl Report {
         text
     }
 
-    /// The table of targets, in the order of their rows; empty where none was measured.
+    /// The table of targets, as Markdown, in the order of their rows; empty where none was measured.
     pub(crate) fn goals(&self) -> String {
-        const HEADS: [&str; 7] = ["#", "what", "figure", "rival", "ratio", "target", ""];
         if self.goals.is_empty() {
             return String::new();
         }
         let mut goals: Vec<&Goal> = self.goals.iter().collect();
         goals.sort_by_key(|goal| goal.row);
-        let lines: Vec<[String; 7]> = goals.iter().map(|goal| goal.cells()).collect();
-        let heads = HEADS.map(str::to_owned);
-        let widths: [usize; 7] = std::array::from_fn(|column| {
-            let cells = lines.iter().chain([&heads]).map(|line| line[column].chars().count());
-            cells.max().unwrap_or(0)
-        });
-        let rule = widths.map(|width| "-".repeat(width));
-        let mut text = String::from("\n");
-        for line in [&heads, &rule].into_iter().chain(&lines) {
-            text.push('|');
-            for (cell, width) in line.iter().zip(widths) {
-                let _ = write!(text, " {cell:<width$} |");
-            }
-            text.push('\n');
-        }
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(["#", "what", "figure", "rival", "ratio", "target", ""]);
+        table.add_rows(goals.iter().map(|goal| goal.cells()));
         let count = |met| goals.iter().filter(|goal| goal.is_met() == Some(met)).count();
-        let _ = writeln!(text, "targets: {} met, {} missed", count(true), count(false));
-        text
+        format!("\n{table}\ntargets: {} met, {} missed\n", count(true), count(false))
     }
 
     /// The same as JSON: `machine` as it is, `targets`, `figures`, `skips`.
@@ -304,7 +298,7 @@ impl Report {
                 let letters =
                     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' });
                 let file = directory.join(letters.collect::<String>()).with_extension("svg");
-                fs::write(file, plot.draw())?;
+                fs::write(file, plot.draw()?)?;
             }
         }
         Ok(())

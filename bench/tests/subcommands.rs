@@ -161,32 +161,3 @@ fn plots() {
     check(&report, "plots", &["gpufs", "rival"]);
     assert!(report["skips"].to_string().contains("cuFile"));
 }
-
-#[test]
-fn a_wrong_command_line_is_named() {
-    for (arguments, wanted) in [
-        (&["speed"][..], "no subcommand 'speed'"),
-        (&["--device", "cuda", "iops"], "--program"),
-        (&["--sizes", "100", "read"], "powers of two"),
-        (&["--only", "14", "targets"], "rows are 1 to 13"),
-        (&["--files", "0", "paths"], "--files: 1 to"),
-        (&["plots"], "--svg DIR"),
-        (&[], "which subcommand?"),
-    ] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_gpufs-bench")).args(arguments).output().expect("the benchmark");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(wanted), "{arguments:?}: {said}");
-    }
-}
-
-#[test]
-fn the_version_is_told() {
-    for option in ["--version", "-V"] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_gpufs-bench")).arg(option).output().expect("the benchmark");
-        assert!(output.status.success());
-        let version = concat!("gpufs-bench (gpufs) ", env!("CARGO_PKG_VERSION"), "\n");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), version);
-    }
-}

@@ -7,94 +7,86 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use clap::Parser;
+use clap::builder::TypedValueParser;
+use gpufs_apps::cli::values::{number, path, size};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Program, Progress};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::copy::{self, copy_pieces};
 use gpufs_core::word::DeviceWord64;
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
-const HELP: &str = "\
-Usage: copy [--piece BYTES] [--check] [--beside-cp [--rounds N]] SOURCE TARGET
+const PROGRAM: Program = Program { name: "copy", needs: "a SOURCE and a TARGET are needed", trouble: 1 };
+const DEFAULTS: Defaults =
+    Defaults { width: 8, ..Defaults::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 16, threads: 32 }) };
 
-Copies the file SOURCE to TARGET, or into TARGET if that is a directory.
-
-  --piece BYTES  what a lane reads and writes at once, such as 256K (default 512K; on a GPU, which has many more lanes, 128K)
-  --check        read both files afterwards and compare their checksums (CRC-32)
-  --beside-cp    let cp copy SOURCE, too, to TARGET.beside-cp, which is then removed, and print both speeds; SOURCE is read once
-                 before, so that it is in memory for both
-  --rounds N     with --beside-cp: do this N times (default 3)
-";
-
-const PROGRAM: Program = Program { name: "copy", help: &[HELP, cli::HELP], trouble: 1 };
-
-/// What the command line says.
+/// Copy the file SOURCE to TARGET, or into TARGET if that is a directory
+#[derive(Debug, Parser)]
 struct Task {
-    options: Options,
-    /// `None`: the default of the device.
+    /// What a lane reads and writes at once, such as 256K [default: 512K on CPU lanes; 128K on a GPU,
+    /// which has many more lanes]
+    #[arg(long, verbatim_doc_comment, value_name = "BYTES", value_parser = piece())]
     piece: Option<usize>,
+    /// Read both files afterwards and compare their checksums (CRC-32)
+    #[arg(long)]
     check: bool,
-    /// Rounds with `cp` for comparison; `None`: one copy without it.
-    rounds: Option<u32>,
+    /// Let cp copy SOURCE, too, to TARGET.beside-cp, which is then removed, and print both speeds;
+    /// SOURCE is read once before, so that it is in memory for both
+    #[arg(long, verbatim_doc_comment)]
+    beside_cp: bool,
+    /// With --beside-cp: do this N times
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = number::<u32>())]
+    rounds: u32,
+    /// The file to copy
+    #[arg(value_parser = path())]
     source: PathBuf,
+    /// Where to: a file, which is replaced, or a directory
+    #[arg(value_parser = path())]
     target: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn piece() -> impl TypedValueParser<Value = usize> {
+    size().try_map(|bytes| if bytes == 0 { Err("a piece has at least 1 byte") } else { Ok(bytes) })
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |task| work(&task))
-}
-
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 16, threads: 32 });
-    options.cpu.width = 8;
-    let (mut piece, mut check, mut beside_cp, mut rounds) = (None, false, false, 3);
-    let mut operands = Vec::new();
-    line.read(|given, line| {
-        match given {
-            Given::Long(name @ "piece") => piece = Some(line.size(name)?),
-            Given::Long("check") => check = true,
-            Given::Long("beside-cp") => beside_cp = true,
-            Given::Long(name @ "rounds") => rounds = line.number(name)?,
-            Given::Operand(value) if operands.len() < 2 => operands.push(PathBuf::from(value)),
-            other => return options.take(&other, line),
+    PROGRAM.main(|mut task: Task| {
+        if task.target.is_dir() {
+            let name = task.source.file_name();
+            let name = name.ok_or_else(|| cli::about(&task.source, "does not end in the name of a file"))?;
+            task.target.push(name);
         }
-        Ok(true)
-    })?;
-    if piece == Some(0) {
-        return Err("--piece 0: a piece has at least 1 byte".into());
-    }
-    let Ok([source, mut target]) = <[PathBuf; 2]>::try_from(operands) else {
-        return Err(line.see_help("a SOURCE and a TARGET are needed"));
-    };
-    if target.is_dir() {
-        let name =
-            source.file_name().ok_or_else(|| cli::about(&source, "does not end in the name of a file"))?;
-        target.push(name);
-    }
-    let rounds = beside_cp.then_some(rounds);
-    Ok(Task { options, piece, check, rounds, source, target })
+        work(&task)
+    })
 }
 
 fn work(task: &Task) -> Result<ExitCode, Failure> {
-    let Some(rounds) = task.rounds else {
-        let (bytes, elapsed) = copy_file(task)?;
-        println!("{}", speed("copied", bytes, elapsed));
-        check(task)?;
-        return Ok(ExitCode::SUCCESS);
-    };
+    if task.beside_cp {
+        return compete(task);
+    }
+    let (bytes, elapsed) = copy_file(task)?;
+    println!("{}", speed("copied", bytes, elapsed));
+    check(task, bytes)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Copies beside `cp`, in turns.
+fn compete(task: &Task) -> Result<ExitCode, Failure> {
     let mut beside = task.target.clone().into_os_string();
     beside.push(".beside-cp");
     let beside = PathBuf::from(beside);
-    checksum(&task.source)?;
-    for _ in 0..rounds {
+    let length = fs::metadata(&task.source).map_or(0, |status| status.len());
+    checksum(&task.source, &Progress::of_bytes("reading", length))?;
+    for _ in 0..task.rounds {
         remove(&task.target)?;
         remove(&beside)?;
         let (bytes, elapsed) = copy_file(task)?;
         println!("{}", speed("copied", bytes, elapsed));
         // For cp as for the kernel, the target does not exist yet, and the page cache holds no other new pages.
-        if task.check {
-            check(task)?;
-        }
+        check(task, bytes)?;
         let started = Instant::now();
         let status = Command::new("cp").arg("--").arg(&task.source).arg(&beside).status();
         let elapsed = started.elapsed();
@@ -157,7 +149,8 @@ fn open(task: &Task) -> Result<(File, File, u64), Failure> {
 /// Copies the file: its length in bytes, and how long that took, from opening the files until the kernel ended.
 fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
     let Task { options, source, target, .. } = task;
-    let (mut session, plan) = options.open(|_| Session::builder().buffers(1 << 20).stream_buffer(4096))?;
+    let (mut session, plan) =
+        options.open(&DEFAULTS, |_| Session::builder().buffers(1 << 20).stream_buffer(4096))?;
     let piece = task.piece.unwrap_or(if plan.is_gpu { 128 << 10 } else { 512 << 10 });
     let memory = session.register_buffer(piece * plan.all_lanes() as usize)?;
     let started = Instant::now();
@@ -175,8 +168,15 @@ fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
         failure: Handoff::default(),
     };
     let job = session.place(job)?;
-    cli::run::<copy_pieces::Entry>(&mut session, plan.grid, copy_pieces::Arguments { job: job.handle() })?;
-    let elapsed = started.elapsed();
+    // Beside cp, lanes and host do nothing but copy.
+    let progress = if task.beside_cp { Progress::NONE } else { Progress::of_bytes("copying", bytes) };
+    // The target had no block before: what it has is written. A file system that compresses has fewer, for which the bar is late.
+    let copied = || fs::metadata(target).map_or(0, |status| 512 * status.blocks()).min(bytes);
+    let elapsed = progress.during(copied, || {
+        let arguments = copy_pieces::Arguments { job: job.handle() };
+        cli::run::<copy_pieces::Entry>(&mut session, plan.grid, arguments).map(|_| started.elapsed())
+    })?;
+    drop(progress);
     options.report(&session, &plan, elapsed);
     if let Some(trouble) = session.fetch(&job)?.failure.get() {
         let (path, verb) = if trouble.is_of_target() { (target, "write") } else { (source, "read") };
@@ -188,12 +188,14 @@ fn copy_file(task: &Task) -> Result<(u64, Duration), Failure> {
     Ok((bytes, elapsed))
 }
 
-/// Compares the two files, if `--check` was given.
-fn check(task: &Task) -> Result<(), Failure> {
+/// Compares the two files, of which the source has so many bytes, if `--check` was given.
+fn check(task: &Task, bytes: u64) -> Result<(), Failure> {
     if !task.check {
         return Ok(());
     }
-    let (source, target) = (checksum(&task.source)?, checksum(&task.target)?);
+    let progress = Progress::of_bytes("checking", 2 * bytes);
+    let (source, target) = (checksum(&task.source, &progress)?, checksum(&task.target, &progress)?);
+    drop(progress);
     if source != target {
         let text =
             format!("differs from the source: {target:08x?} instead of {source:08x?} (CRC-32, length)");
@@ -204,7 +206,7 @@ fn check(task: &Task) -> Result<(), Failure> {
 }
 
 /// A file's CRC-32 and length.
-fn checksum(path: &Path) -> Result<(u32, u64), Failure> {
+fn checksum(path: &Path, progress: &Progress) -> Result<(u32, u64), Failure> {
     let failed = |error: std::io::Error| cli::about(path, cli::reason(&error));
     let mut file = File::open(path).map_err(failed)?;
     let mut hasher = crc32fast::Hasher::new();
@@ -217,5 +219,6 @@ fn checksum(path: &Path) -> Result<(u32, u64), Failure> {
         }
         hasher.update(&buffer[..count]);
         length += count as u64;
+        progress.add(count as u64);
     }
 }

@@ -8,28 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Program};
-
-const HELP: &str = "\
-Usage: demo [--work DIRECTORY] [--made N] [--copy-size BYTES] [--rounds N] [--limit SECONDS]
-            [--device D] [--gpu N] [--program FILE] [--rings N] [--mode M]
-
-Runs greet, grep, copy and follow, which lie in this program's folder, compares their results with those of the system's tools, and prints
-a table last. grep searches at least 10,000 files: texts of this machine, and generated ones if those are too few.
-
-  --work DIRECTORY
-                 where to make files; they are removed at the end (default: here)
-  --made N       let grep search N generated texts, and none of this machine's
-  --copy-size BYTES
-                 size of the file that copy copies, such as 8G (default 1G); DIRECTORY must have room for three of them
-  --rounds N     how often copy and cp copy it (default 3)
-  --limit SECONDS
-                 kill a program after this time (default 300); a program's first run on a GPU includes the driver's compilation
-                 of the device program, which can take a minute or two
-  --help         print this
-
-The other options are passed to the programs; see greet --help.
-";
+use clap::{Args, Parser};
+use gpufs_apps::cli::values::{number, path, size};
+use gpufs_apps::cli::{self, Program, Progress};
 
 /// The least number of files that `grep` searches.
 const FILES: usize = 10_000;
@@ -38,7 +19,70 @@ const FILES_MAX: usize = 20_000;
 /// What it searches for.
 const PATTERN: &str = "Result";
 
-const PROGRAM: Program = Program { name: "demo", help: &[HELP], trouble: 2 };
+const PROGRAM: Program = Program { name: "demo", needs: "", trouble: 2 };
+/// What [`Demo::run`] does, one after the other.
+const STEPS: u64 = 7;
+
+/// Run greet, grep, copy and follow, and compare their results with those of the system's tools
+#[derive(Debug, Parser)]
+#[command(after_help = MORE)]
+struct Task {
+    /// Where to make files; they are removed at the end
+    #[arg(long, value_name = "DIRECTORY", default_value = ".", value_parser = path())]
+    work: PathBuf,
+    /// Let grep search N generated texts, and none of this machine's
+    #[arg(long, value_name = "N", value_parser = number::<usize>())]
+    made: Option<usize>,
+    /// Size of the file that copy copies, such as 8G; there must be room for three of them
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = size())]
+    copy_size: usize,
+    /// How often copy and cp copy it
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = number::<u32>())]
+    rounds: u32,
+    /// Kill a program after this time; its first run on a GPU includes the driver's compilation of the
+    /// device program, which can take a minute or two
+    #[arg(long, verbatim_doc_comment, value_name = "SECONDS", default_value_t = 300, value_parser = number::<u32>())]
+    limit: u32,
+    #[command(flatten)]
+    passed_on: PassedOn,
+}
+
+const MORE: &str = "\
+The programs lie in the folder of this one. grep searches at least 10,000 files: texts of this machine,
+and generated ones if those are too few. A table comes last.";
+
+/// What the programs understand.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Passed to the programs; see greet --help")]
+struct PassedOn {
+    /// Where the kernels run
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<OsString>,
+    /// The number of the GPU
+    #[arg(long, value_name = "N")]
+    gpu: Option<OsString>,
+    /// The device program
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    program: Option<OsString>,
+    /// Number of io_uring rings
+    #[arg(long, value_name = "N")]
+    rings: Option<OsString>,
+    /// How the rings are served
+    #[arg(long, value_name = "MODE")]
+    mode: Option<OsString>,
+}
+
+impl PassedOn {
+    /// As arguments.
+    fn arguments(self) -> Vec<OsString> {
+        let Self { device, gpu, program, rings, mode } = self;
+        let options =
+            [("device", device), ("gpu", gpu), ("program", program), ("rings", rings), ("mode", mode)];
+        let given =
+            options.into_iter().filter_map(|(name, value)| Some([format!("--{name}").into(), value?]));
+        given.flatten().collect()
+    }
+}
 
 /// What the command line says, and where the programs are.
 struct Demo {
@@ -54,6 +98,7 @@ struct Demo {
     limit: u32,
     /// The programs' folder.
     programs: PathBuf,
+    progress: Progress,
 }
 
 /// A line of the table.
@@ -67,43 +112,32 @@ struct Verdict {
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |demo| {
+    PROGRAM.main(|task: Task| {
+        let demo = Demo::new(task)?;
         fs::create_dir_all(&demo.work).map_err(|error| cli::about(&demo.work, cli::reason(&error)))?;
         let demonstrated = demo.run();
         // Gigabytes are not left there.
         fs::remove_dir_all(&demo.work).map_err(|error| cli::about(&demo.work, cli::reason(&error)))?;
+        drop(demo);
         Ok(if print_table(&demonstrated?) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-fn command(line: &mut CommandLine) -> Result<Demo, Failure> {
-    let (mut work, mut made, mut copy_bytes) = (PathBuf::from("."), None, 1 << 30);
-    let (mut rounds, mut limit) = (3, 300);
-    let mut passed_on = Vec::<OsString>::new();
-    line.read(|given, line| {
-        match given {
-            Given::Long("work") => work = line.path()?,
-            Given::Long(name @ "made") => made = Some(line.number(name)?),
-            Given::Long(name @ "copy-size") => copy_bytes = line.size(name)? as u64,
-            Given::Long(name @ "limit") => limit = line.number(name)?,
-            Given::Long(name @ "rounds") => rounds = line.number(name)?,
-            Given::Long(name @ ("device" | "gpu" | "program" | "rings" | "mode")) => {
-                passed_on.extend([format!("--{name}").into(), line.value()?]);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let work = std::path::absolute(work)?.join(format!("gpufs-demo-{}", std::process::id()));
-    let programs = std::env::current_exe()?.with_file_name("");
-    Ok(Demo { passed_on, work, made, copy_bytes, rounds, limit, programs })
-}
-
 impl Demo {
+    fn new(task: Task) -> io::Result<Self> {
+        let work = std::path::absolute(task.work)?.join(format!("gpufs-demo-{}", std::process::id()));
+        let programs = std::env::current_exe()?.with_file_name("");
+        let Task { made, copy_size, rounds, limit, passed_on, .. } = task;
+        let (passed_on, copy_bytes) = (passed_on.arguments(), copy_size as u64);
+        let progress = Progress::of_steps(STEPS);
+        Ok(Self { passed_on, work, made, copy_bytes, rounds, limit, programs, progress })
+    }
+
     fn run(&self) -> io::Result<[Verdict; 4]> {
         // Printed at once: a later program may hang.
         let said = |verdict: Verdict| {
-            println!("{}: {}", verdict.program, if verdict.is_right { "ok" } else { "WRONG" });
+            let result = if verdict.is_right { "ok" } else { "WRONG" };
+            self.progress.above(|| println!("{}: {result}", verdict.program));
             verdict
         };
         Ok([said(self.greet()?), said(self.grep()?), said(self.copy()?), said(self.follow()?)])
@@ -118,6 +152,7 @@ impl Demo {
     }
 
     fn greet(&self) -> io::Result<Verdict> {
+        self.progress.step("greet prints");
         let file = self.work.join("greet.txt");
         let output = self.program("greet").args(["--check", "--lines", "10"]).arg(&file).output()?;
         let printed = sorted(&output.stdout);
@@ -135,6 +170,7 @@ impl Demo {
     }
 
     fn grep(&self) -> io::Result<Verdict> {
+        self.progress.step("texts are found and made");
         let mut files = if self.made.is_some() { Vec::new() } else { find_files() };
         let found = files.len();
         let wanted = self.made.unwrap_or(FILES);
@@ -149,9 +185,11 @@ impl Demo {
         writer.flush()?;
         drop(writer);
         let (ours, theirs) = (self.work.join("ours"), self.work.join("theirs"));
+        self.progress.step("the system's grep searches");
         // The first run reads the files into the page cache, for both programs.
         system_grep(&files, &theirs)?;
         let there = system_grep(&files, &theirs)?;
+        self.progress.step("grep searches");
         let started = Instant::now();
         let output = self
             .program("grep")
@@ -181,7 +219,9 @@ impl Demo {
 
     fn copy(&self) -> io::Result<Verdict> {
         let source = self.work.join("source");
+        self.progress.step("a file is made");
         fill(&source, self.copy_bytes)?;
+        self.progress.step("copy and cp copy it");
         let output = self
             .program("copy")
             .args(["--check", "--beside-cp", "--rounds", &self.rounds.to_string()])
@@ -198,6 +238,7 @@ impl Demo {
     }
 
     fn follow(&self) -> io::Result<Verdict> {
+        self.progress.step("follow reads a log");
         let output = self.program("follow").arg(self.work.join("log")).output()?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let last = printed.lines().last().unwrap_or_default();

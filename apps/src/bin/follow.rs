@@ -6,35 +6,40 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use clap::Parser;
+use gpufs_apps::cli::values::{number, path};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Program};
 use gpufs_apps::kernels::follow::keep_log;
 use gpufs_apps::records::Checker;
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
-const HELP: &str = "\
-Usage: follow [--lines N] [--pause MICROSECONDS] [--flush-every N] FILE
+const PROGRAM: Program = Program { name: "follow", needs: "no FILE to log to was named", trouble: 1 };
+const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 4, threads: 32 }, Grid { blocks: 33, threads: 32 });
 
-A kernel appends lines to FILE while it runs. The host reads them as they arrive, and checks that no line is torn, that the lines of each
-lane are in order, and that none is missing at the end. An existing FILE is replaced.
-
-  --lines N      lines that each lane logs (default 200)
-  --pause MICROSECONDS
-                 work before each line (default 5000)
-  --flush-every N
-                 a lane flushes after N of its lines; 0, the default: the stream is line buffered
-";
-
-const PROGRAM: Program = Program { name: "follow", help: &[HELP, cli::HELP], trouble: 1 };
-
-/// What the command line says.
+/// Let a kernel append lines to FILE while it runs, and read them as they arrive
+#[derive(Debug, Parser)]
+#[command(after_help = MORE)]
 struct Task {
-    options: Options,
+    /// Lines that each lane logs
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = number::<u32>())]
     lines: u32,
-    pause_ns: u64,
+    /// Work before each line
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 5_000, value_parser = number::<u64>())]
+    pause: u64,
+    /// A lane flushes after N of its lines; 0: the stream is line buffered
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u32>())]
     flush_every: u32,
+    /// The log: it is replaced
+    #[arg(value_name = "FILE", value_parser = path())]
     path: PathBuf,
+    #[command(flatten)]
+    options: Options,
 }
+
+const MORE: &str = "\
+The host checks that no line is torn, that the lines of each lane are in order, and that none is
+missing at the end.";
 
 /// How often the host looks at the log.
 const LOOK: Duration = Duration::from_millis(1);
@@ -64,24 +69,7 @@ impl Reader {
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |task| follow(&task))
-}
-
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 4, threads: 32 }, Grid { blocks: 33, threads: 32 });
-    let (mut lines, mut pause_us, mut flush_every, mut path) = (200, 5_000_u64, 0, None);
-    line.read(|given, line| {
-        match given {
-            Given::Long(name @ "lines") => lines = line.number(name)?,
-            Given::Long(name @ "pause") => pause_us = line.number(name)?,
-            Given::Long(name @ "flush-every") => flush_every = line.number(name)?,
-            Given::Operand(value) if path.is_none() => path = Some(PathBuf::from(value)),
-            other => return options.take(&other, line),
-        }
-        Ok(true)
-    })?;
-    let path = path.ok_or_else(|| line.see_help("no FILE to log to was named"))?;
-    Ok(Task { options, lines, pause_ns: pause_us.saturating_mul(1_000), flush_every, path })
+    PROGRAM.main(|task| follow(&task))
 }
 
 fn follow(task: &Task) -> Result<ExitCode, Failure> {
@@ -92,7 +80,7 @@ fn follow(task: &Task) -> Result<ExitCode, Failure> {
         }
         _ => {}
     }
-    let (mut session, plan) = options.open(|_| Session::builder())?;
+    let (mut session, plan) = options.open(&DEFAULTS, |_| Session::builder())?;
     // Appending: the reader never sees a gap.
     let log = session.fopen(path, "a").map_err(|error| cli::about(path, error.errno().text()))?;
     let file = File::open(path).map_err(|error| cli::about(path, cli::reason(&error)))?;
@@ -101,7 +89,7 @@ fn follow(task: &Task) -> Result<ExitCode, Failure> {
     let failed = session.place(Handoff::default())?;
     let arguments = keep_log::Arguments {
         log,
-        pause_ns: task.pause_ns,
+        pause_ns: task.pause.saturating_mul(1_000),
         lines: task.lines,
         flush_every: task.flush_every,
         failed: failed.handle(),

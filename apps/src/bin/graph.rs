@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Plan, Program};
+use clap::{Args, Parser};
+use gpufs_apps::cli::values::{Choice, at_least_1, from_to, number, path, size};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Plan, Program};
 use gpufs_apps::graph::{Csr, DEGREE_MAX, Kind, Loaded, Recipe, SCALE_MAX};
 use gpufs_apps::kernels::graph::{
     COUNTERS, Ranking, Search, Trouble, UNSEEN, part_of_one, rank_cached, rank_plain, search_cached,
@@ -20,56 +22,103 @@ use gpufs_device::view::Mapping;
 use gpufs_host::session::{CacheStatistics, DeviceBuffer};
 use gpufs_host::{Grid, Session};
 
-const HELP: &str = "\
-Usage: graph make [--kind K] [--scale N] [--degree N] [--graph-seed S] [--wide] FILE
-       graph bfs  [--start V] [options] FILE
-       graph rank [--iterations N] [options] FILE
+const PROGRAM: Program =
+    Program { name: "graph", needs: "make, bfs or rank, and a FILE are needed", trouble: 1 };
+const DEFAULTS: Defaults = Defaults {
+    width: 8,
+    ..Defaults::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 1056, threads: 128 })
+};
+const USAGE: &str = "\
+graph make [OPTIONS] FILE
+       graph bfs [OPTIONS] FILE
+       graph rank [OPTIONS] FILE";
+const MORE: &str = "\
+bfs finds the distance of each vertex from one of them; the damping of rank is 0.85. Kernels look at the
+file through a cache of pages in the device's memory, which may be much smaller than the file.";
 
-Makes a graph in compressed sparse rows; finds the distance of each vertex from one of them by breadth-first search; ranks vertices by PageRank
-(damping 0.85). Kernels look at the file through a cache of pages in the device's memory, which may be much smaller than the file.
-
-make:
-  --kind K       uniform, the default, or kronecker: few vertices have many neighbours
-  --scale N      2 to the power of N vertices (default 12)
-  --degree N     neighbours of a vertex, on average (default 16)
-  --graph-seed S which of the graphs of this kind and size (default 1)
-  --wide         neighbours are numbers of 8 bytes; else of 4
-
-bfs and rank:
-  --start V      bfs: the vertex where it begins (default: the first that has neighbours)
-  --iterations N rank: how many rounds (default 10)
-  --cache BYTES  of device memory for pages, such as 64M (default: a quarter of the file)
-  --page BYTES   of a page: a power of two from 4K to 1M (default 64K)
-  --plain        on plain arrays in the device's memory, which hold the whole file, in place of the cache
-  --both         on both: compares the results and the times
-  --rounds N     do it N times; the first begins with an empty cache (default 2)
-  --check        compare with what one thread of the host computes
-  --output FILE  write the results: a distance of 4 bytes for each vertex (4294967295: not reached), or a rank of 8 bytes (a double)
-";
-
-const PROGRAM: Program = Program { name: "graph", help: &[HELP, cli::HELP], trouble: 1 };
-
-/// What the command line says.
+/// Make a graph in compressed sparse rows, search it breadth-first, or rank its vertices by PageRank
+#[derive(Debug, Parser)]
+#[command(override_usage = USAGE, after_help = MORE)]
 struct Task {
-    options: Options,
+    /// What to do with FILE
+    #[arg(value_name = "VERB", value_parser = Verb::CHOICE)]
     verb: Verb,
-    recipe: Recipe,
-    start: Option<u64>,
-    iterations: u32,
-    cache: Option<usize>,
-    page: usize,
-    ways: &'static [Way],
-    rounds: u32,
-    check: bool,
-    output: Option<PathBuf>,
+    /// The graph
+    #[arg(value_name = "FILE", value_parser = path())]
     path: PathBuf,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    walking: Walking,
+    #[command(flatten)]
+    options: Options,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "make")]
+struct Making {
+    /// kronecker: few vertices have many neighbours
+    #[arg(long, value_name = "KIND", default_value = "uniform", value_parser = Kind::CHOICE)]
+    kind: Kind,
+    /// 2 to the power of N vertices
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = from_to::<u32>(1, SCALE_MAX.into(), ""))]
+    scale: u32,
+    /// Neighbours of a vertex, on average
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = from_to::<u64>(0, DEGREE_MAX, ""))]
+    degree: u64,
+    /// Which of the graphs of this kind and size
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = number::<u64>())]
+    graph_seed: u64,
+    /// Neighbours are numbers of 8 bytes; else of 4
+    #[arg(long)]
+    wide: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "bfs and rank")]
+struct Walking {
+    /// bfs: the vertex where it begins [default: the first that has neighbours]
+    #[arg(long, value_name = "VERTEX", value_parser = number::<u64>())]
+    start: Option<u64>,
+    /// rank: how many rounds
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = number::<u32>())]
+    iterations: u32,
+    /// Device memory for pages, such as 64M [default: a quarter of the file]
+    #[arg(long, value_name = "BYTES", value_parser = size())]
+    cache: Option<usize>,
+    /// Bytes of a page: a power of two from 4K to 1M
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = size())]
+    page: usize,
+    /// On plain arrays in the device's memory, which hold the whole file, in place of the cache
+    #[arg(long, overrides_with = "both")]
+    plain: bool,
+    /// On both: compares the results and the times
+    #[arg(long, overrides_with = "plain")]
+    both: bool,
+    /// Do it N times; the first begins with an empty cache
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = at_least_1::<u32>("at least 1"))]
+    rounds: u32,
+    /// Compare with what one thread of the host computes
+    #[arg(long)]
+    check: bool,
+    /// Write the results: a distance of 4 bytes for each vertex (4294967295: not reached), or a rank
+    /// of 8 bytes (a double)
+    #[arg(long, verbatim_doc_comment, value_name = "FILE", value_parser = path())]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Make,
     Search,
     Rank,
+}
+
+impl Verb {
+    const CHOICE: Choice<Self> = Choice {
+        wrong: "not make, bfs or rank",
+        names: &[("make", Self::Make), ("bfs", Self::Search), ("rank", Self::Rank)],
+    };
 }
 
 /// Where a kernel finds the graph.
@@ -87,77 +136,31 @@ enum Found {
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |task| match task.verb {
+    PROGRAM.main(|task: Task| match task.verb {
         Verb::Make => make(&task),
         Verb::Search | Verb::Rank => walk(&task),
     })
 }
 
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 4, threads: 8 }, Grid { blocks: 1056, threads: 128 });
-    options.cpu.width = 8;
-    let recipe = Recipe { kind: Kind::Uniform, scale: 12, degree: 16, seed: 1, edge_bytes: 4 };
-    let mut task = Task {
-        options,
-        verb: Verb::Make,
-        recipe,
-        start: None,
-        iterations: 10,
-        cache: None,
-        page: 64 << 10,
-        ways: &[Way::Cached],
-        rounds: 2,
-        check: false,
-        output: None,
-        path: PathBuf::new(),
-    };
-    let mut operands = Vec::new();
-    line.read(|given, line| {
-        match given {
-            Given::Long("kind") => task.recipe.kind = line.text()?.parse()?,
-            Given::Long(name @ "scale") => task.recipe.scale = line.number(name)?,
-            Given::Long(name @ "degree") => task.recipe.degree = line.number(name)?,
-            Given::Long(name @ "graph-seed") => task.recipe.seed = line.number(name)?,
-            Given::Long("wide") => task.recipe.edge_bytes = 8,
-            Given::Long(name @ "start") => task.start = Some(line.number(name)?),
-            Given::Long(name @ "iterations") => task.iterations = line.number(name)?,
-            Given::Long(name @ "cache") => task.cache = Some(line.size(name)?),
-            Given::Long(name @ "page") => task.page = line.size(name)?,
-            Given::Long("plain") => task.ways = &[Way::Plain],
-            Given::Long("both") => task.ways = &[Way::Cached, Way::Plain],
-            Given::Long(name @ "rounds") => task.rounds = line.number(name)?,
-            Given::Long("check") => task.check = true,
-            Given::Long("output") => task.output = Some(line.path()?),
-            Given::Operand(value) if operands.len() < 2 => operands.push(value),
-            other => return task.options.take(&other, line),
+impl Making {
+    const fn recipe(&self) -> Recipe {
+        let edge_bytes = if self.wide { 8 } else { 4 };
+        Recipe { kind: self.kind, scale: self.scale, degree: self.degree, seed: self.graph_seed, edge_bytes }
+    }
+}
+
+impl Walking {
+    const fn ways(&self) -> &'static [Way] {
+        match (self.plain, self.both) {
+            (true, _) => &[Way::Plain],
+            (_, true) => &[Way::Cached, Way::Plain],
+            _ => &[Way::Cached],
         }
-        Ok(true)
-    })?;
-    let Ok([verb, path]) = <[_; 2]>::try_from(operands) else {
-        return Err(line.see_help("make, bfs or rank, and a FILE are needed"));
-    };
-    task.path = path.into();
-    task.verb = match verb.to_str() {
-        Some("make") => Verb::Make,
-        Some("bfs") => Verb::Search,
-        Some("rank") => Verb::Rank,
-        _ => return Err(line.see_help(format!("{}: not make, bfs or rank", verb.to_string_lossy()))),
-    };
-    let recipe = &task.recipe;
-    if !(1..=SCALE_MAX).contains(&recipe.scale) {
-        return Err(format!("--scale {}: from 1 to {SCALE_MAX}", recipe.scale).into());
     }
-    if recipe.degree > DEGREE_MAX {
-        return Err(format!("--degree {}: at most {DEGREE_MAX}", recipe.degree).into());
-    }
-    if task.rounds == 0 {
-        return Err("--rounds 0: at least 1".into());
-    }
-    Ok(task)
 }
 
 fn make(task: &Task) -> Result<ExitCode, Failure> {
-    let rows = task.recipe.make(&task.path)?;
+    let rows = task.making.recipe().make(&task.path)?;
     let bytes = rows.edges_at + rows.edges * rows.edge_bytes;
     println!("{}: {} vertices, {} edges, {bytes} bytes", cli::show(&task.path), rows.vertices, rows.edges);
     Ok(ExitCode::SUCCESS)
@@ -188,16 +191,17 @@ struct Outcome {
 
 fn walk(task: &Task) -> Result<ExitCode, Failure> {
     let csr = Csr::open(&task.path)?;
-    let start = match task.start {
+    let start = match task.walking.start {
         Some(start) if start >= csr.rows.vertices => {
             return Err(format!("--start {start}: the graph has {} vertices", csr.rows.vertices).into());
         }
         Some(start) => start,
         None => csr.first_with_neighbours()?,
     };
-    let least = task.page.saturating_mul(WAYS as usize);
-    let cache = task.cache.unwrap_or((csr.bytes / 4) as usize / least.max(1) * least).max(least);
-    let page = u32::try_from(task.page).map_err(|_| format!("--page {}: at most 1M", task.page))?;
+    let least = task.walking.page.saturating_mul(WAYS as usize);
+    let cache = task.walking.cache.unwrap_or((csr.bytes / 4) as usize / least.max(1) * least).max(least);
+    let page =
+        u32::try_from(task.walking.page).map_err(|_| format!("--page {}: at most 1M", task.walking.page))?;
     let mut stage = Stage::open(task, &csr, (cache, page))?;
     println!(
         "{}: {} vertices, {} edges, {} bytes; {cache} bytes of cache in pages of {page}",
@@ -209,9 +213,9 @@ fn walk(task: &Task) -> Result<ExitCode, Failure> {
     println!("{:<8}{:>6}{:>12}{:>12}{:>12}{:>12}", "way", "round", "ms", "hits", "misses", "evictions");
     let (mut found, mut ran) = (None, Duration::ZERO);
     let mut fastest = Vec::new();
-    for way in task.ways {
+    for way in task.walking.ways() {
         let mut best = Duration::MAX;
-        for round in 1..=task.rounds {
+        for round in 1..=task.walking.rounds {
             let outcome = stage.outcome(task, *way, start)?;
             let (name, ms, cache) = (way.name(), outcome.took.as_secs_f64() * 1e3, outcome.cache);
             println!(
@@ -233,7 +237,7 @@ fn walk(task: &Task) -> Result<ExitCode, Failure> {
     println!("{}", found.summary(start));
     stage.options_report(task, ran);
     check(task, &csr, start, &found)?;
-    if let Some(output) = &task.output {
+    if let Some(output) = &task.walking.output {
         found.write(output).map_err(|error| cli::about(output, cli::reason(&error)))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -241,13 +245,13 @@ fn walk(task: &Task) -> Result<ExitCode, Failure> {
 
 /// Compares with what the host computes, if `--check` was given.
 fn check(task: &Task, csr: &Csr, start: u64, found: &Found) -> Result<(), Failure> {
-    if !task.check {
+    if !task.walking.check {
         return Ok(());
     }
     let loaded = Loaded::of(csr).map_err(|error| cli::about(&task.path, error))?;
     let wanted = match found {
         Found::Distances(_) => Found::Distances(loaded.distances(start)),
-        Found::Ranks(_) => Found::Ranks(loaded.ranks(task.iterations)),
+        Found::Ranks(_) => Found::Ranks(loaded.ranks(task.walking.iterations)),
     };
     if *found != wanted {
         return Err(cli::about(&task.path, "the host computes something else"));
@@ -301,8 +305,8 @@ const PIECE: usize = 1 << 20;
 
 impl<'a> Stage<'a> {
     fn open(task: &Task, csr: &'a Csr, (cache, page): (usize, u32)) -> Result<Self, Failure> {
-        let is_cached = task.ways.contains(&Way::Cached);
-        let (mut session, plan) = task.options.open(|_| {
+        let is_cached = task.walking.ways().contains(&Way::Cached);
+        let (mut session, plan) = task.options.open(&DEFAULTS, |_| {
             let builder = Session::builder();
             if is_cached { builder.cache(cache).cache_page(page) } else { builder }
         })?;
@@ -314,7 +318,7 @@ impl<'a> Stage<'a> {
         if is_cached {
             stage.map = Some(stage.session.map(csr.file.try_clone()?)?);
         }
-        if task.ways.contains(&Way::Plain) {
+        if task.walking.ways().contains(&Way::Plain) {
             let read = memory::array_of_file(&mut stage.session, &csr.file, (0, csr.bytes));
             stage.array = Some(read.map_err(|error| cli::about(&task.path, cli::reason(&error)))?);
         }
@@ -395,7 +399,7 @@ impl<'a> Stage<'a> {
         let (ranking, step) = (placed.handle(), self.step(rows.vertices));
         let arguments = settle::Arguments { ranking, is_first: 1 };
         let mut took = cli::run::<settle::Entry>(&mut self.session, grid, arguments)?;
-        for _ in 0..task.iterations {
+        for _ in 0..task.walking.iterations {
             self.count_from([0; COUNTERS])?;
             took += match (way, self.map, self.array) {
                 (Way::Cached, Some(map), _) => {

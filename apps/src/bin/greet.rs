@@ -3,54 +3,41 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use clap::Parser;
+use gpufs_apps::cli::values::{number, path};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Program};
 use gpufs_apps::kernels::greet::say_hello;
 use gpufs_apps::records::Checker;
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
-const HELP: &str = "\
-Usage: greet [--lines N] [--check] FILE
+const PROGRAM: Program = Program { name: "greet", needs: "no FILE to print to was named", trouble: 1 };
+const DEFAULTS: Defaults =
+    Defaults::new(Grid { blocks: 16, threads: 256 }, Grid { blocks: 132, threads: 256 });
 
-Thousands of lanes each print a few lines to the standard output and to FILE.
-
-  --lines N      lines that each lane prints to each of the two (default 4)
-  --check        read FILE afterwards, and check that no record is torn or missing, and that those of each lane are in order
-";
-
-const PROGRAM: Program = Program { name: "greet", help: &[HELP, cli::HELP], trouble: 1 };
-
-/// What the command line says.
+/// Let thousands of lanes each print a few lines to the standard output and to FILE
+#[derive(Debug, Parser)]
 struct Task {
-    options: Options,
+    /// Lines that each lane prints to each of the two
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = number::<u32>())]
     lines: u32,
+    /// Read FILE afterwards: no record is torn or missing, and those of each lane are in order
+    #[arg(long)]
     check: bool,
+    /// Where to print: it is replaced
+    #[arg(value_name = "FILE", value_parser = path())]
     path: PathBuf,
+    #[command(flatten)]
+    options: Options,
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |task| greet(&task))
-}
-
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 16, threads: 256 }, Grid { blocks: 132, threads: 256 });
-    let (mut lines, mut check, mut path) = (4, false, None);
-    line.read(|given, line| {
-        match given {
-            Given::Long(name @ "lines") => lines = line.number(name)?,
-            Given::Long("check") => check = true,
-            Given::Operand(value) if path.is_none() => path = Some(PathBuf::from(value)),
-            other => return options.take(&other, line),
-        }
-        Ok(true)
-    })?;
-    let path = path.ok_or_else(|| line.see_help("no FILE to print to was named"))?;
-    Ok(Task { options, lines, check, path })
+    PROGRAM.main(|task| greet(&task))
 }
 
 fn greet(task: &Task) -> Result<ExitCode, Failure> {
     let Task { options, lines, check, path } = task;
-    let (mut session, plan) = options.open(|_| Session::builder())?;
+    let (mut session, plan) = options.open(&DEFAULTS, |_| Session::builder())?;
     let file = session.fopen(path, "w").map_err(|error| cli::about(path, error.errno().text()))?;
     let failed = session.place(Handoff::default())?;
     let arguments = say_hello::Arguments { file, lines: *lines, failed: failed.handle() };

@@ -3,37 +3,19 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Plan, Program};
+use clap::builder::TypedValueParser;
+use clap::{ArgAction, Parser};
+use gpufs_apps::cli::values::{path, size};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Plan, Program};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::grep::units::{Long, Record, Shape, Unit, Units, divide, piece_for};
 use gpufs_apps::kernels::grep::{self, NEEDLE_BYTES_MAX, Names, Needle, Show};
 use gpufs_core::Errno;
 use gpufs_core::word::DeviceWord;
 use gpufs_host::{Grid, Session};
-
-const HELP: &str = "\
-Usage: grep [-c|-l] [-n] [-H|-h] [-F|--class] PATTERN [FILE...] [--files-from LIST]
-
-Prints the lines of the files that contain PATTERN, in the order of the files, as LC_ALL=C grep -F does.
-
-  -c             print, for each file, the number of lines that match
-  -l             print the names of the files that have a match
-  -n             print the number of each line
-  -H, -h         print file names, or do not (default: if there is more than one file)
-  -F             PATTERN is a string (the default)
-  --class        PATTERN is a class of bytes, such as [a-z0-9] or [^a]
-  --files-from LIST
-                 also search the files named in LIST, one on each line; - is the standard input
-  --piece BYTES  bytes of a long file that a warp searches at a time (default on CPU lanes 288K; on a GPU 96K to 1152K, more for longer
-                 files)
-  --output BYTES bytes of output that a warp buffers until the output of the files before is printed (default on CPU lanes 64K; on a GPU
-                 at least as much as a piece)
-
-Exit status: 0 if a line matched, 1 if none did, 2 after an error.
-";
 
 /// Entries of the file table, and descriptors, besides those of the files that warps search.
 const OTHER_FILES: u32 = 64;
@@ -65,85 +47,101 @@ const PIECE_MAX: u32 = 16 << 20;
 /// The smallest output buffer.
 const OUTPUT_MIN: u32 = 4096;
 
-const PROGRAM: Program = Program { name: "grep", help: &[HELP, cli::HELP], trouble: 2 };
+const PROGRAM: Program = Program { name: "grep", needs: "no PATTERN was given", trouble: 2 };
+/// Eight warps of CPU lanes: their texts stay in the caches, and one of them always has something to do. A warp of a GPU waits for each of its
+/// operations: only many warps keep the bus busy.
+const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
 
-/// What the command line says.
-struct Command {
-    options: Options,
-    show: Show,
+/// Print the lines of the files that contain PATTERN, in the order of the files, as LC_ALL=C grep -F does
+#[derive(Debug, Parser)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Exit status: 0 if a line matched, 1 if none did, 2 after an error."
+)]
+struct Task {
+    /// Print, for each file, the number of lines that match
+    #[arg(short = 'c')]
+    counted: bool,
+    /// Print the names of the files that have a match
+    #[arg(short = 'l')]
+    listed: bool,
+    /// Print the number of each line
+    #[arg(short = 'n')]
     numbered: bool,
-    named: Option<bool>,
-    is_class: bool,
-    /// Bytes of a piece of a long file, if `--piece` gives them.
+    /// Print file names [default: if there is more than one file]
+    #[arg(short = 'H', overrides_with = "unnamed")]
+    named: bool,
+    /// Print no file names
+    #[arg(short = 'h', overrides_with = "named")]
+    unnamed: bool,
+    /// PATTERN is a string (the default)
+    #[arg(short = 'F', overrides_with = "class")]
+    fixed: bool,
+    /// PATTERN is a class of bytes, such as [a-z0-9] or [^a]
+    #[arg(long, overrides_with = "fixed")]
+    class: bool,
+    /// Also search the files named in LIST, one on each line; - is the standard input
+    #[arg(long, value_name = "LIST", value_parser = path())]
+    files_from: Vec<PathBuf>,
+    /// Bytes of a long file that a warp searches at a time [default: 288K on CPU lanes; on a GPU 96K to
+    /// 1152K, more for longer files]
+    #[arg(long, verbatim_doc_comment, value_name = "BYTES", value_parser = bytes(1))]
     piece: Option<u32>,
-    /// Bytes of output that a warp buffers, if `--output` gives them.
+    /// Bytes of output that a warp buffers until the output of the files before is printed [default: 64K
+    /// on CPU lanes; on a GPU at least as much as a piece]
+    #[arg(long, verbatim_doc_comment, value_name = "BYTES", value_parser = bytes(OUTPUT_MIN))]
     output: Option<u32>,
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// What to search for
     pattern: OsString,
+    /// Where
+    #[arg(value_name = "FILE")]
     files: Vec<OsString>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// A size in bytes from `least` to [`PIECE_MAX`].
+fn bytes(least: u32) -> impl TypedValueParser<Value = u32> {
+    size().try_map(move |bytes| {
+        let bytes = u32::try_from(bytes).ok().filter(|bytes| (least..=PIECE_MAX).contains(bytes));
+        bytes.ok_or_else(|| format!("choose {least} to {PIECE_MAX} bytes"))
+    })
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |command| search(&command))
+    PROGRAM.main(|mut task: Task| {
+        for list in &task.files_from {
+            task.files.extend(read_list(list)?);
+        }
+        if task.files.is_empty() && task.files_from.is_empty() {
+            return Err("no FILE was named; name some, or a list of them with --files-from".into());
+        }
+        search(&task)
+    })
 }
 
-fn command(line: &mut CommandLine) -> Result<Command, Failure> {
-    // Eight warps of CPU lanes: their texts stay in the caches, and one of them always has something to do.
-    // A warp of a GPU waits for each of its operations: only many warps keep the bus busy.
-    let mut options = Options::new(Grid { blocks: 8, threads: 32 }, Grid { blocks: 132, threads: 128 });
-    let (mut piece, mut output) = (None, None);
-    let (mut counts, mut names) = (false, false);
-    let (mut numbered, mut named, mut is_class) = (false, None, false);
-    let (mut operands, mut lists) = (Vec::new(), Vec::new());
-    line.read(|given, line| {
-        match given {
-            Given::Short('c') => counts = true,
-            Given::Short('l') => names = true,
-            Given::Short('n') => numbered = true,
-            Given::Short('H') => named = Some(true),
-            Given::Short('h') => named = Some(false),
-            Given::Short('F') => is_class = false,
-            Given::Long("class") => is_class = true,
-            Given::Long("files-from") => lists.push(line.value()?),
-            Given::Long(name @ "piece") => {
-                piece = Some(u32::try_from(line.size(name)?).unwrap_or(u32::MAX));
-            }
-            Given::Long(name @ "output") => {
-                output = Some(u32::try_from(line.size(name)?).unwrap_or(u32::MAX));
-            }
-            Given::Operand(value) => operands.push(value),
-            other => return options.take(&other, line),
-        }
-        Ok(true)
-    })?;
-    if operands.is_empty() {
-        return Err(line.see_help("no PATTERN was given"));
-    }
-    let pattern = operands.remove(0);
-    let mut files = operands;
-    for list in &lists {
-        files.extend(read_list(list)?);
-    }
-    if files.is_empty() && lists.is_empty() {
-        return Err("no FILE was named; name some, or a list of them with --files-from".into());
-    }
-    for (name, value, least) in [("piece", piece, 1), ("output", output, OUTPUT_MIN)] {
-        if let Some(value) = value.filter(|value| !(least..=PIECE_MAX).contains(value)) {
-            return Err(format!("--{name} {value}: choose {least} to {PIECE_MAX} bytes").into());
+impl Task {
+    /// What to print.
+    fn show(&self) -> Show {
+        match (self.listed, self.counted) {
+            (true, _) => Show::Names,
+            (_, true) => Show::Counts,
+            _ => Show::Lines,
         }
     }
-    let show = match (names, counts) {
-        (true, _) => Show::Names,
-        (_, true) => Show::Counts,
-        _ => Show::Lines,
-    };
-    Ok(Command { options, show, numbered, named, is_class, piece, output, pattern, files })
+    /// Whether with file names.
+    fn is_named(&self) -> bool {
+        self.named || !self.unnamed && self.files.len() > 1
+    }
 }
 
 /// The file names in a list.
-fn read_list(list: &OsString) -> Result<Vec<OsString>, Failure> {
-    let path = Path::new(list);
+fn read_list(path: &Path) -> Result<Vec<OsString>, Failure> {
     let mut bytes = Vec::new();
-    let read = if list == "-" {
+    let read = if path == Path::new("-") {
         std::io::stdin().read_to_end(&mut bytes).map(|_| ())
     } else {
         std::fs::read(path).map(|read| bytes = read)
@@ -154,9 +152,9 @@ fn read_list(list: &OsString) -> Result<Vec<OsString>, Failure> {
 }
 
 /// The needle that PATTERN describes.
-fn needle(command: &Command) -> Result<Needle, Failure> {
-    let bytes = command.pattern.as_bytes();
-    if command.is_class {
+fn needle(task: &Task) -> Result<Needle, Failure> {
+    let bytes = task.pattern.as_bytes();
+    if task.class {
         return class(bytes);
     }
     if bytes.contains(&b'\n') {
@@ -286,7 +284,7 @@ fn units(session: &mut Session, lengths: &[u64], shape: Shape) -> Result<Units, 
 
 /// Opens a session. Its grid has as many warps as the limit of open files allows.
 fn open(options: &Options) -> Result<(Session, Plan), Failure> {
-    options.open(|plan| {
+    options.open(&DEFAULTS, |plan| {
         // Each warp has a few short files and a long one open.
         let allowed = cli::allow_files(files_wanted(plan)).saturating_sub(OTHER_FILES);
         plan.limit_lanes(allowed / WARP_FILES_MIN * plan.width.min(plan.grid.threads));
@@ -322,11 +320,11 @@ struct Sizes {
 }
 
 /// Sizes for `total` bytes of text: if possible, the memory of all warps fits into `most` bytes.
-fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize) -> Sizes {
+fn sizes(task: &Task, plan: &Plan, (total, reach): (u64, u32), most: usize) -> Sizes {
     let of = |piece: u32| {
-        let is_prefixed = command.numbered || command.named.unwrap_or(command.files.len() > 1);
+        let is_prefixed = task.numbered || task.is_named();
         let wanted = piece + if is_prefixed { piece / 2 } else { OUTPUT_EXTRA };
-        let output = match (command.output, plan.is_gpu, command.show) {
+        let output = match (task.output, plan.is_gpu, task.show()) {
             (Some(output), ..) => output,
             (None, true, Show::Lines) => wanted.clamp(GPU_OUTPUT_MIN, GPU_OUTPUT_MAX),
             // There is little output at a time, or at most a line for each file.
@@ -334,7 +332,7 @@ fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize
         };
         Sizes { piece, output, part: grep::part_bytes(piece, reach, output) }
     };
-    if let Some(piece) = command.piece {
+    if let Some(piece) = task.piece {
         return of(piece);
     }
     if !plan.is_gpu {
@@ -351,7 +349,7 @@ fn sizes(command: &Command, plan: &Plan, (total, reach): (u64, u32), most: usize
 /// Divides the files, and allocates memory for as many warps as there is work for: the tables, the memory of the warps, and its sizes.
 fn divided(
     session: &mut Session,
-    command: &Command,
+    task: &Task,
     plan: &Plan,
     (lengths, reach): (&[u64], u32),
 ) -> Result<(Units, Parts, Sizes), Failure> {
@@ -361,7 +359,7 @@ fn divided(
     let mut most = if plan.is_gpu { GPU_MEMORY_MAX } else { usize::MAX };
     // Ends: `most` shrinks, down to `GPU_MEMORY_MIN`.
     loop {
-        let sizes = sizes(command, plan, (total, reach), most);
+        let sizes = sizes(task, plan, (total, reach), most);
         let piece = u64::from(sizes.piece);
         let shape = Shape {
             piece,
@@ -392,23 +390,23 @@ fn divided(
     }
 }
 
-fn search(command: &Command) -> Result<ExitCode, Failure> {
-    let options = &command.options;
-    let needle = needle(command)?;
-    let lengths = lengths(&command.files);
+fn search(task: &Task) -> Result<ExitCode, Failure> {
+    let options = &task.options;
+    let needle = needle(task)?;
+    let lengths = lengths(&task.files);
     let (mut session, plan) = open(options)?;
     let reach = needle.reach();
-    let (units, memory, sizes) = divided(&mut session, command, &plan, (&lengths, reach))?;
+    let (units, memory, sizes) = divided(&mut session, task, &plan, (&lengths, reach))?;
     let gather = plan.scratch(&mut session, grep::Gather::BYTES)?;
     #[expect(unsafe_code, reason = "memory that the kernel uses")]
     // SAFETY:
     // - the session's, and nobody touches it here
     let gather = unsafe { grep::Gather::new(gather) };
     let job = grep::Job {
-        names: names(&mut session, &command.files, &lengths)?,
-        show: command.show,
-        numbered: u32::from(command.numbered),
-        named: u32::from(command.named.unwrap_or(command.files.len() > 1)),
+        names: names(&mut session, &task.files, &lengths)?,
+        show: task.show(),
+        numbered: u32::from(task.numbered),
+        named: u32::from(task.is_named()),
         units,
         piece: sizes.piece,
         reach,

@@ -5,28 +5,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use clap::Parser;
+use clap::builder::TypedValueParser;
+use gpufs_apps::cli::values::{from_to, number, text};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Program};
 use gpufs_apps::kernels::Parts;
 use gpufs_apps::kernels::serve::{Job, PLACE_BYTES, SCRATCH_BYTES, SPARE_BYTES, Table, serve_clients};
 use gpufs_core::word::{DeviceWord, DeviceWord64};
 use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
-const HELP: &str = "\
-Usage: serve [--bind ADDRESS] [--clients N] [--memory MiB] [--buffer KiB]
-
-A kernel serves keys and values to clients of Redis's protocol (RESP2) over TCP: PING GET SET MSET MGET DEL EXISTS INCR DBSIZE FLUSHALL
-CONFIG GET COMMAND QUIT SHUTDOWN. Each lane serves some clients; where there are more than N, others wait until one leaves. Keys and values are in
-the device's memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have gone out. One ring serves all, and takes a core of the
-host's; --rings 2 or 4 serve more requests a second, with as many cores.
-
-  --bind ADDRESS where to listen (default 127.0.0.1:6379; port 0: any that is free)
-  --clients N    at a time (default 256 on CPU lanes, 1024 on a GPU)
-  --memory MiB   for keys and values (default 64)
-  --buffer KiB   for what a client sends, and again for what it gets; a value has 1 KiB less at most (default 64)
-";
-
-const PROGRAM: Program = Program { name: "serve", help: &[HELP, cli::HELP], trouble: 1 };
+const PROGRAM: Program = Program { name: "serve", needs: "", trouble: 1 };
+const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 2, threads: 1 }, Grid { blocks: 128, threads: 32 });
 
 /// How often the host looks whether the kernel has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,58 +32,62 @@ const WIRE_BYTES_MAX: usize = 16 << 10;
 /// A shard of the table has room for some values of the largest size.
 const VALUES_OF_A_SHARD: usize = 16;
 
-/// What the command line says.
+/// Serve keys and values from a running kernel to clients of Redis's protocol (RESP2) over TCP
+#[derive(Debug, Parser)]
+#[command(after_help = MORE)]
 struct Task {
-    options: Options,
+    /// Where to listen; port 0: any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379", value_parser = address())]
     bind: SocketAddr,
+    /// Clients at a time [default: 256 on CPU lanes, 1024 on a GPU]
+    #[arg(long, value_name = "N", value_parser = from_to::<u32>(1, CLIENTS_MAX.into(), ""))]
     clients: Option<u32>,
+    /// For keys and values
+    #[arg(long, value_name = "MiB", default_value_t = 64, value_parser = number::<usize>())]
     memory: usize,
+    /// For what a client sends, and again for what it gets; a value has 1 KiB less at most
+    #[arg(long, value_name = "KiB", default_value_t = 64, value_parser = from_to::<usize>(4, 1 << 20, "KiB"))]
     buffer: usize,
+    #[command(flatten)]
+    options: Options,
+}
+
+const MORE: &str = "\
+Commands: PING GET SET MSET MGET DEL EXISTS INCR DBSIZE FLUSHALL CONFIG GET COMMAND QUIT SHUTDOWN.
+
+Each lane serves some clients; where there are more than N, others wait until one leaves. Keys and
+values are in the device's memory alone. It ends on SIGINT, SIGTERM and SHUTDOWN, when the replies have
+gone out. One ring serves all, and takes a core of the host's; --rings 2 or 4 serve more requests a
+second, with as many cores.";
+
+fn address() -> impl TypedValueParser<Value = SocketAddr> {
+    text(|text| text.parse().map_err(|_| "no address; say 127.0.0.1:6379".to_owned()))
 }
 
 fn main() -> ExitCode {
     // Before there is any other thread, which would get them.
     block_signals();
-    PROGRAM.main(command, |task| serve(&task))
+    PROGRAM.main(|task| serve(&task))
 }
 
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 2, threads: 1 }, Grid { blocks: 128, threads: 32 });
-    let (mut bind, mut memory, mut buffer) = (SocketAddr::from(([127, 0, 0, 1], 6379)), 64_usize, 64_usize);
-    let mut clients = None;
-    line.read(|given, line| {
-        match given {
-            Given::Long(name @ "bind") => {
-                let text = line.text()?;
-                bind =
-                    text.parse().map_err(|_| format!("--{name} {text}: no address; say 127.0.0.1:6379"))?;
-            }
-            Given::Long(name @ "clients") => clients = Some(line.number(name)?),
-            Given::Long(name @ "memory") => memory = line.number(name)?,
-            Given::Long(name @ "buffer") => buffer = line.number(name)?,
-            other => return options.take(&other, line),
+impl Task {
+    /// Bytes for keys and values, and of a client's buffer.
+    ///
+    /// # Errors
+    /// The memory is too small for the buffers, or too large.
+    fn sizes(&self) -> Result<(usize, usize), Failure> {
+        let Self { memory, buffer, .. } = *self;
+        let least = (2 * VALUES_OF_A_SHARD * buffer / 1024).max(1);
+        if memory < least || memory > 1 << 20 {
+            return Err(format!("--memory {memory}: from {least} to 1048576 MiB with such a --buffer").into());
         }
-        Ok(true)
-    })?;
-    if !(4..=1 << 20).contains(&buffer) {
-        return Err(format!("--buffer {buffer}: from 4 to 1048576 KiB").into());
+        Ok((memory << 20, buffer << 10))
     }
-    if let Some(clients) = clients
-        && !(1..=CLIENTS_MAX).contains(&clients)
-    {
-        return Err(format!("--clients {clients}: from 1 to {CLIENTS_MAX}").into());
-    }
-    let least = 2 * VALUES_OF_A_SHARD * buffer / 1024;
-    if memory < least.max(1) || memory > 1 << 20 {
-        return Err(
-            format!("--memory {memory}: from {} to 1048576 MiB with such a --buffer", least.max(1)).into()
-        );
-    }
-    Ok(Task { options, bind, clients, memory: memory << 20, buffer: buffer << 10 })
 }
 
 fn serve(task: &Task) -> Result<ExitCode, Failure> {
-    let Task { options, bind, clients, memory, buffer } = task;
+    let Task { options, bind, clients, .. } = task;
+    let (memory, buffer) = task.sizes()?;
     let listener =
         TcpListener::bind(bind).map_err(|error| format!("--bind {bind}: {}", cli::reason(&error)))?;
     listener.set_nonblocking(true)?;
@@ -102,7 +96,7 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     let listening = listener.as_raw_fd();
     let wanted = |plan: &cli::Plan| clients.unwrap_or(if plan.is_gpu { CLIENTS.1 } else { CLIENTS.0 });
     // A descriptor for each client, the listening socket, and what the process has.
-    let (mut session, plan) = options.open(|plan| {
+    let (mut session, plan) = options.open(&DEFAULTS, |plan| {
         let clients = wanted(plan);
         let _ = cli::allow_files(clients.saturating_add(64));
         let rings = options.rings.unwrap_or(RINGS).clamp(1, plan.warps().max(1));
@@ -111,7 +105,7 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     })?;
     let clients = wanted(&plan);
     let socket = session.register_file(OwnedFd::from(listener))?;
-    let job = prepare(&mut session, &plan, socket, clients, *memory, *buffer)?;
+    let job = prepare(&mut session, &plan, socket, clients, memory, buffer)?;
     let job = session.place(job)?;
     let started = Instant::now();
     session.start::<serve_clients::Entry>(plan.grid, serve_clients::Arguments { job: job.handle() })?;

@@ -2,13 +2,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `command_line.rs` | a program's name and help, the loop over its arguments, and their values |
+//! | `program.rs` | the command line: messages, help, manual page, completions |
 //! | `options.rs` | the options that every program takes: where and how its kernel runs |
+//! | `values.rs` | values of options, and what is said of wrong ones |
+//! | `statistics.rs` | what `--statistics` prints |
+//! | `progress.rs` | progress of long work, on a terminal |
 //!
 //! What one program alone does is in `src/bin`.
 
-mod command_line;
 mod options;
+mod program;
+mod progress;
+mod statistics;
+pub mod values;
 
 use std::error::Error;
 use std::ffi::{CString, OsString};
@@ -20,8 +26,10 @@ use std::time::{Duration, Instant};
 use gpufs_core::kernel::Kernel;
 use gpufs_host::{Grid, Session};
 
-pub use command_line::{CommandLine, Given, Program};
-pub use options::{Device, HELP, Options, Plan};
+pub use options::{Defaults, Device, Options, Plan};
+pub use program::Program;
+pub use progress::Progress;
+pub use statistics::Format;
 
 /// Anything that ends a program; its text is the message.
 pub type Failure = Box<dyn Error>;

@@ -1,34 +1,19 @@
 //! The options that every program takes: where and how its kernel runs. Opens the session that they describe.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use gpufs_host::ring::Mode;
 use gpufs_host::session::OpenError;
 use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
 
-use super::{CommandLine, Failure, Given, about, reason};
+use super::statistics::{self, Format};
+use super::values::{self, Choice};
+use super::{Failure, about, reason};
 
-/// What to say about [`Options`] in a program's help.
-pub const HELP: &str = "\
-Where the kernel runs:
-  --device D     cpu: CPU lanes; cuda: an NVIDIA GPU; hip: an AMD GPU;
-                 auto, the default: an NVIDIA GPU if there is one and the device program is found, otherwise CPU lanes
-  --gpu N        the number of the GPU, from 0 (default 0)
-  --program FILE the device program, which --device hip always needs. Default: apps.ptx, in the folder that the environment variable
-                 GPUFS_PROGRAMS names, otherwise in the folder of this program; 'cargo xtask bundle' builds it
-
-How it runs:
-  --blocks N     blocks in the grid
-  --lanes N      lanes (threads) in a block; on a GPU at most 256
-  --width N      CPU lanes in a warp: a power of two up to 64
-  --cores N      threads of the CPU that run CPU lanes
-  --seed S       schedule CPU lanes at random from this seed: the lanes of a warp then diverge as they may on a GPU
-  --rings N      number of io_uring rings
-  --mode M       how the rings are served: sqpoll, enter or threads
-  --statistics   print at the end, to the standard error, where the kernel ran, for how long, and what the rings did
-  --help         print this";
+const WHERE: &str = "Where the kernel runs";
+const HOW: &str = "How it runs";
 
 /// Names the folder that holds device programs.
 const PROGRAMS: &str = "GPUFS_PROGRAMS";
@@ -50,45 +35,82 @@ pub enum Device {
     Hip,
 }
 
-impl FromStr for Device {
-    type Err = Failure;
+impl Device {
+    const CHOICE: Choice<Self> = Choice {
+        wrong: "unknown device; use cpu, cuda, hip or auto",
+        names: &[("cpu", Self::Cpu), ("cuda", Self::Cuda), ("hip", Self::Hip), ("auto", Self::Auto)],
+    };
+}
 
-    fn from_str(text: &str) -> Result<Self, Failure> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda),
-            "hip" => Ok(Self::Hip),
-            other => Err(format!("--device {other}: unknown device; use cpu, cuda, hip or auto").into()),
-        }
+const MODES: Choice<Mode> = Choice {
+    wrong: "unknown mode; use sqpoll, enter or threads",
+    names: &[("sqpoll", Mode::Sqpoll), ("enter", Mode::Enter), ("threads", Mode::Threads)],
+};
+
+/// What a program takes where the command line says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// Its grid on CPU lanes.
+    pub cpu_grid: Grid,
+    /// Its grid on a GPU.
+    pub gpu_grid: Grid,
+    /// CPU lanes in a warp.
+    pub width: u32,
+    /// Whether all warps wait for each other: then all are started at once.
+    pub all_at_once: bool,
+}
+
+impl Defaults {
+    /// These grids on CPU lanes and on a GPU, with warps as wide as those of a GPU.
+    #[must_use]
+    pub const fn new(cpu_grid: Grid, gpu_grid: Grid) -> Self {
+        Self { cpu_grid, gpu_grid, width: 32, all_at_once: false }
     }
 }
 
 /// Where and how a kernel runs: what the command line says of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Where.
+    /// CPU lanes, an NVIDIA GPU or an AMD GPU; auto: an NVIDIA GPU if there is one and the device
+    /// program is found, else CPU lanes
+    #[arg(long, verbatim_doc_comment, value_name = "DEVICE", default_value = "auto", value_parser = Device::CHOICE, help_heading = WHERE)]
     pub device: Device,
-    /// The GPU's number.
+    /// The number of the GPU, from 0
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = values::number::<u32>(), help_heading = WHERE)]
     pub gpu: u32,
-    /// The device program; `None`: where it usually lies.
+    /// The device program, which 'cargo xtask bundle' builds; --device hip always needs one
+    /// [default: apps.ptx, in the folder that the environment variable GPUFS_PROGRAMS names, otherwise
+    /// in the folder of this program]
+    #[arg(long, verbatim_doc_comment, value_name = "FILE", value_parser = values::path(), help_heading = WHERE)]
     pub program: Option<PathBuf>,
-    /// Blocks in the grid; `None`: the program's default.
+    /// Blocks in the grid
+    #[arg(long, value_name = "N", value_parser = values::at_least_1::<u32>("a grid has at least 1 block"), help_heading = HOW)]
     pub blocks: Option<u32>,
-    /// Lanes in a block, likewise.
+    /// Lanes (threads) in a block; on a GPU at most 256
+    #[arg(long, value_name = "N", value_parser = values::at_least_1::<u32>("a block has at least 1 lane"), help_heading = HOW)]
     pub lanes: Option<u32>,
-    /// The program's grid on CPU lanes.
-    pub cpu_grid: Grid,
-    /// The program's grid on a GPU.
-    pub gpu_grid: Grid,
-    /// How lanes use the CPU.
-    pub cpu: CpuOptions,
-    /// Rings; `None`: the session's default.
+    /// CPU lanes in a warp: a power of two up to 64
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>(), help_heading = HOW)]
+    pub width: Option<u32>,
+    /// Threads of the CPU that run CPU lanes
+    #[arg(long, value_name = "N", value_parser = values::number::<usize>(), help_heading = HOW)]
+    pub cores: Option<usize>,
+    /// Schedule CPU lanes at random from this seed: those of a warp then diverge as they may on a GPU
+    #[arg(long, value_name = "SEED", value_parser = values::number::<u64>(), help_heading = HOW)]
+    pub seed: Option<u64>,
+    /// Number of io_uring rings
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>(), help_heading = HOW)]
     pub rings: Option<u32>,
-    /// How they are served; `None`: the best mode that works.
+    /// How the rings are served [default: the best way that works]
+    #[arg(long, value_name = "MODE", value_parser = MODES, help_heading = HOW)]
     pub mode: Option<Mode>,
-    /// Whether to print what the rings did.
-    pub statistics: bool,
+    /// Print at the end, to the standard error, where the kernel ran, for how long, and what the
+    /// rings did: for people, or as one JSON object on one line
+    #[arg(
+        long, verbatim_doc_comment, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text",
+        value_parser = Format::CHOICE, help_heading = HOW
+    )]
+    pub statistics: Option<Format>,
 }
 
 /// Where a session's kernels run, and on what grid.
@@ -135,72 +157,24 @@ impl Plan {
 }
 
 impl Options {
-    /// The defaults: these grids on CPU lanes and on a GPU.
-    #[must_use]
-    pub fn new(cpu_grid: Grid, gpu_grid: Grid) -> Self {
-        Self {
-            device: Device::Auto,
-            gpu: 0,
-            program: None,
-            blocks: None,
-            lanes: None,
-            cpu_grid,
-            gpu_grid,
-            cpu: CpuOptions::default(),
-            rings: None,
-            mode: None,
-            statistics: false,
-        }
-    }
-
-    /// Takes one of the options in [`HELP`], and its value; `false` if `given` is none of them.
-    ///
-    /// # Errors
-    /// The value is missing or wrong.
-    pub fn take(&mut self, given: &Given<'_>, line: &mut CommandLine) -> Result<bool, Failure> {
-        let Given::Long(name) = *given else { return Ok(false) };
-        match name {
-            "device" => self.device = line.text()?.parse()?,
-            "gpu" => self.gpu = line.number(name)?,
-            "program" => self.program = Some(line.path()?),
-            "blocks" => self.blocks = Some(line.number(name)?),
-            "lanes" => self.lanes = Some(line.number(name)?),
-            "width" => self.cpu.width = line.number(name)?,
-            "cores" => self.cpu.threads = line.number(name)?,
-            "seed" => self.cpu.schedule = Schedule::Seeded(line.number(name)?),
-            "rings" => self.rings = Some(line.number(name)?),
-            "mode" => {
-                let mode = line.text()?;
-                let known = Mode::BEST_FIRST.into_iter().find(|known| known.to_string() == mode);
-                let known = known
-                    .ok_or_else(|| format!("--mode {mode}: unknown mode; use sqpoll, enter or threads"))?;
-                self.mode = Some(known);
-            }
-            "statistics" => self.statistics = true,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Opens a session where the options say. `prepare` gets the plan, whose grid it may lower, and returns a builder with the session's
-    /// sizes; if the first choice of a device does not work, it is called again for the next.
+    /// Opens a session where the options say, and where they say nothing as `defaults` does. `prepare` gets the plan, whose grid it may lower, and
+    /// returns a builder with the session's sizes; if the first choice of a device does not work, it is called again for the next.
     ///
     /// # Errors
     /// A value is out of range; the machine lacks something.
-    pub fn open(&self, prepare: impl Fn(&mut Plan) -> Builder) -> Result<(Session, Plan), Failure> {
-        if self.blocks == Some(0) {
-            return Err("--blocks 0: a grid has at least 1 block".into());
-        }
-        if self.lanes == Some(0) {
-            return Err("--lanes 0: a block has at least 1 lane".into());
-        }
+    pub fn open(
+        &self,
+        defaults: &Defaults,
+        prepare: impl Fn(&mut Plan) -> Builder,
+    ) -> Result<(Session, Plan), Failure> {
         let mut plan = match self.device {
-            Device::Cpu => self.plan(false),
-            Device::Cuda => return self.open_gpu(&prepare, self.program()?, Builder::cuda),
+            Device::Cpu => self.plan(defaults, false),
+            Device::Cuda => return self.open_gpu(defaults, &prepare, self.program()?, Builder::cuda),
             #[cfg(feature = "hip")]
             Device::Hip => {
                 let wanted = "--device hip needs --program FILE: the device program as a code object for that GPU, which 'cargo xtask bundle' builds";
-                return self.open_gpu(&prepare, self.program.clone().ok_or(wanted)?, Builder::hip);
+                let program = self.program.clone().ok_or(wanted)?;
+                return self.open_gpu(defaults, &prepare, program, Builder::hip);
             }
             #[cfg(not(feature = "hip"))]
             Device::Hip => {
@@ -209,29 +183,43 @@ impl Options {
                 );
             }
             Device::Auto => {
-                match self.program().and_then(|program| self.open_gpu(&prepare, program, Builder::cuda)) {
+                let program = self.program();
+                match program.and_then(|program| self.open_gpu(defaults, &prepare, program, Builder::cuda)) {
                     Ok(opened) => return Ok(opened),
                     Err(reason) => {
                         if std::env::var_os("GPUFS_QUIET").is_none_or(|value| value.is_empty()) {
                             eprintln!("runs on CPU lanes, not on a GPU: {reason}");
                         }
-                        Plan { passed_over: Some(reason.to_string()), ..self.plan(false) }
+                        Plan { passed_over: Some(reason.to_string()), ..self.plan(defaults, false) }
                     }
                 }
             }
         };
         let builder = self.with_rings(prepare(&mut plan));
-        Ok((builder.cpu_with(self.cpu.clone())?, plan))
+        Ok((builder.cpu_with(self.cpu(defaults, &plan))?, plan))
+    }
+
+    /// How lanes use the CPU.
+    fn cpu(&self, defaults: &Defaults, plan: &Plan) -> CpuOptions {
+        let mut options = CpuOptions { width: self.width.unwrap_or(defaults.width), ..CpuOptions::default() };
+        options.threads = self.cores.unwrap_or(options.threads);
+        options.schedule = self.seed.map_or(options.schedule, Schedule::Seeded);
+        if defaults.all_at_once {
+            // There are no more warps than lanes.
+            options.resident_warps = options.resident_warps.max(plan.all_lanes() as usize);
+        }
+        options
     }
 
     /// Opens a session on a GPU, with the device program at `path`.
     fn open_gpu(
         &self,
+        defaults: &Defaults,
         prepare: &impl Fn(&mut Plan) -> Builder,
         path: PathBuf,
         open: impl Fn(Builder, u32, &[u8]) -> Result<Session, OpenError>,
     ) -> Result<(Session, Plan), Failure> {
-        let mut plan = self.plan(true);
+        let mut plan = self.plan(defaults, true);
         if plan.grid.threads > GPU_LANES_MAX {
             let text =
                 format!("--lanes {}: a block has at most {GPU_LANES_MAX} lanes on a GPU", plan.grid.threads);
@@ -244,10 +232,10 @@ impl Options {
         Ok((open(builder, self.gpu, &program)?, plan))
     }
 
-    fn plan(&self, is_gpu: bool) -> Plan {
-        let grid = if is_gpu { self.gpu_grid } else { self.cpu_grid };
+    fn plan(&self, defaults: &Defaults, is_gpu: bool) -> Plan {
+        let grid = if is_gpu { defaults.gpu_grid } else { defaults.cpu_grid };
         let (blocks, threads) = (self.blocks.unwrap_or(grid.blocks), self.lanes.unwrap_or(grid.threads));
-        let width = if is_gpu { 32 } else { self.cpu.width.min(threads) };
+        let width = if is_gpu { 32 } else { self.width.unwrap_or(defaults.width).min(threads) };
         Plan { is_gpu, grid: Grid { blocks, threads }, width, passed_over: None }
     }
 
@@ -274,26 +262,10 @@ impl Options {
         Ok(std::env::current_exe()?.with_file_name(PTX))
     }
 
-    /// Prints where the kernel ran, for how long, and what the rings did, if `--statistics` was given.
+    /// Prints where the kernel ran, for how long, and what the rings did, if `--statistics` was given. While no kernel runs.
     pub fn report(&self, session: &Session, plan: &Plan, ran: Duration) {
-        if self.statistics {
-            eprintln!(
-                "ran on {}, {} blocks of {} lanes, for {ran:.2?}",
-                session.device_name(),
-                plan.grid.blocks,
-                plan.grid.threads
-            );
-            if let Some(reason) = &plan.passed_over {
-                eprintln!("not on a GPU: {reason}");
-            }
-            eprintln!("served by {}, in memory of the {}", session.mode(), session.ring_memory());
-            for (mode, reason) in session.refused() {
-                eprintln!("not by {mode}: {reason}");
-            }
-            for (memory, reason) in session.refused_memory() {
-                eprintln!("not of the {memory}: {reason}");
-            }
-            eprintln!("{:?}", session.statistics().total());
+        if let Some(format) = self.statistics {
+            eprint!("{}", statistics::of(format, session, plan, ran));
         }
     }
 }

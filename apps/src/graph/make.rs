@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::str::FromStr;
 
 use super::{ALIGNMENT, MAGIC, rows_of};
+use crate::cli::values::Choice;
 use crate::cli::{Failure, about, reason};
 use crate::kernels::graph::Rows;
 use crate::kernels::mixed;
@@ -39,16 +39,12 @@ pub enum Kind {
     Kronecker,
 }
 
-impl FromStr for Kind {
-    type Err = Failure;
-
-    fn from_str(text: &str) -> Result<Self, Failure> {
-        match text {
-            "uniform" => Ok(Self::Uniform),
-            "kronecker" => Ok(Self::Kronecker),
-            other => Err(format!("--kind {other}: unknown kind of graph; use uniform or kronecker").into()),
-        }
-    }
+impl Kind {
+    /// Its names.
+    pub const CHOICE: Choice<Self> = Choice {
+        wrong: "unknown kind of graph; use uniform or kronecker",
+        names: &[("uniform", Self::Uniform), ("kronecker", Self::Kronecker)],
+    };
 }
 
 /// What to make.

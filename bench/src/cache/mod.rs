@@ -82,8 +82,7 @@ fn beside(
 
 /// A line of the table, printed now.
 fn goal(bench: &mut Bench, goal: Goal) {
-    bench.progress.clear();
-    println!("{}", goal.line());
+    bench.progress.above(|| println!("{}", goal.line()));
     bench.report.add_goal(goal);
 }
 

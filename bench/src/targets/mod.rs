@@ -19,7 +19,6 @@ mod writes;
 
 use crate::bench::Bench;
 use crate::failure::Failure;
-use crate::options;
 use crate::read::{Piece, Source, choices};
 use crate::report::{Goal, Limit, Role, size};
 use crate::sample::{Effort, Named, Spread};
@@ -27,7 +26,7 @@ use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::write::LARGE_BLOCK;
 
-pub(crate) const NAME: &str = options::TARGETS;
+const NAME: &str = "targets";
 
 const KIB_4: u64 = 4 << 10;
 const KIB_64: u64 = 64 << 10;
@@ -74,19 +73,20 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let only = bench.options.only.clone();
     let mut run = Run { bench, effort, source: None, found: Vec::new() };
     let mut failed = Vec::new();
-    for Part { rows, measure } in PARTS {
-        if !rows.iter().any(|row| only.as_ref().is_none_or(|only| only.contains(row))) {
-            continue;
-        }
+    let is_wanted =
+        |part: &Part| part.rows.iter().any(|row| only.as_ref().is_none_or(|only| only.contains(row)));
+    run.bench.progress.parts(PARTS.iter().filter(|part| is_wanted(part)).count());
+    for part in PARTS.iter().filter(|part| is_wanted(part)) {
+        let Part { rows, measure } = part;
         let name = format!("rows {rows:?}");
         if let Err(error) = measure(&mut run) {
-            run.bench.progress.clear();
-            eprintln!("gpufs-bench: {NAME}: {name}: {error}");
+            run.bench.progress.above(|| eprintln!("gpufs-bench: {NAME}: {name}: {error}"));
             run.bench.report.skip(NAME, &name, format!("failed: {error}"));
             failed.push(name);
             // Whatever the session is left with.
             run.bench.stage = None;
         }
+        run.bench.progress.part_done();
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("{} failed", failed.join(", ")).into()) }
 }
@@ -113,8 +113,7 @@ impl Run<'_> {
 
     /// A line of the table, printed now.
     fn goal(&mut self, goal: Goal) {
-        self.bench.progress.clear();
-        println!("{}", goal.line());
+        self.bench.progress.above(|| println!("{}", goal.line()));
         self.bench.report.add_goal(goal);
     }
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use gpufs_apps::cli::{self, CommandLine, Failure, Given, Options, Program};
+use clap::{Args, Parser};
+use gpufs_apps::cli::values::{Choice, from_to, number, path, size};
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Program};
 use gpufs_apps::experts::{Stack, check, make};
 use gpufs_apps::kernels::experts::{Shape, Tokens};
 use gpufs_core::cache::WAYS;
@@ -15,140 +17,130 @@ use gpufs_host::Grid;
 
 use stage::{Stage, Wants, Way};
 
-const HELP: &str = "\
-Usage: experts make [--layers N] [--experts N] [--chosen N] [--hidden N] [--expert BYTES] [--weights-seed S] FILE
-       experts run  [--tokens N] [--hit-rate P | --cache BYTES] [--page BYTES] [--ways W] [--rounds N] [--check] FILE
+const PROGRAM: Program = Program { name: "experts", needs: "make or run, and a FILE are needed", trouble: 1 };
+const DEFAULTS: Defaults = Defaults {
+    width: 8,
+    all_at_once: true,
+    ..Defaults::new(Grid { blocks: 2, threads: 16 }, Grid { blocks: 4096, threads: 256 })
+};
+const USAGE: &str = "\
+experts make [OPTIONS] FILE
+       experts run [OPTIONS] FILE";
+const MORE: &str = "\
+A router chooses some experts of a layer for each token, whose weights alone are needed. Tokens go
+through the stack in up to three ways, whose results are compared; the time that a layer took is printed.
 
-A stack of mixture-of-experts layers: a router chooses some experts of a layer for each token, whose weights alone are needed. Takes tokens through
-the stack in up to three ways, compares the results, and prints the time that a layer took.
+  cached    one kernel does it all; it looks at the file through a cache of pages, and the host knows
+            nothing
+  host      the numbers of the chosen experts go back to the host, which reads those that the device does
+            not have, and copies them there
+  resident  one kernel does it all; all weights are in the device's memory";
+/// The most tokens of a round, and rounds.
+const MOST: u64 = 1 << 20;
 
-  cached    one kernel does it all; it looks at the file through a cache of pages, and the host knows nothing
-  host      the numbers of the chosen experts go back to the host, which reads those that the device does not have, and copies them there
-  resident  one kernel does it all; all weights are in the device's memory
-
-make: a safetensors file of made-up weights of 8 bits
-  --layers N     (default 4)
-  --experts N    of a layer (default 16)
-  --chosen N     experts that a token needs of a layer (default 2)
-  --hidden N     numbers of a state: a multiple of 16 (default 64)
-  --expert BYTES of an expert: a multiple of 48 times --hidden (default 24K)
-  --weights-seed S which of the stacks of this size (default 1)
-
-run:
-  --tokens N     in a round (default 16)
-  --hit-rate P   of 100: so much of the experts' weights fits the cache, and as much the device's memory where the host is in the loop (default 50)
-  --cache BYTES  as much fits, such as 512M
-  --page BYTES   of a page of the cache: a power of two from 4K to 1M (default 64K)
-  --ways W       those of the three that are wanted, such as cached,host (default cached,host,resident)
-  --rounds N     do it N times, each with other tokens; the first begins with an empty cache (default 2)
-  --check        compare with what one thread of the host computes
-";
-
-const PROGRAM: Program = Program { name: "experts", help: &[HELP, cli::HELP], trouble: 1 };
-
-/// How much of the weights fits.
-#[derive(Clone, Copy)]
-enum Fits {
-    Percent(u64),
-    Bytes(usize),
+/// Make a stack of mixture-of-experts layers in a file, or take tokens through it
+#[derive(Debug, Parser)]
+#[command(override_usage = USAGE, after_help = MORE)]
+struct Task {
+    /// What to do with FILE
+    #[arg(value_name = "VERB", value_parser = Verb::CHOICE)]
+    verb: Verb,
+    /// The stack: a safetensors file of made-up weights of 8 bits
+    #[arg(value_name = "FILE", value_parser = path())]
+    path: PathBuf,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    options: Options,
 }
 
-/// What the command line says.
-struct Task {
-    options: Options,
-    makes: bool,
-    shape: Shape,
-    expert_bytes: usize,
-    seed: u64,
+#[derive(Debug, Args)]
+#[command(next_help_heading = "make")]
+struct Making {
+    /// Layers of the stack
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = number::<u64>())]
+    layers: u64,
+    /// Experts of a layer
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = number::<u64>())]
+    experts: u64,
+    /// Experts that a token needs of a layer
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = number::<u64>())]
+    chosen: u64,
+    /// Numbers of a state: a multiple of 16
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::<u64>())]
+    hidden: u64,
+    /// Bytes of an expert: a multiple of 48 times --hidden
+    #[arg(long, value_name = "BYTES", default_value = "24K", value_parser = size())]
+    expert: usize,
+    /// Which of the stacks of this size
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = number::<u64>())]
+    weights_seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "run")]
+struct Running {
+    /// Tokens in a round
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = from_to::<u64>(1, MOST, ""))]
     tokens: u64,
-    fits: Fits,
+    /// So much of the experts' weights, of 100, fits the cache, and as much the device's memory where
+    /// the host is in the loop
+    #[arg(
+        long, verbatim_doc_comment, value_name = "PERCENT", default_value_t = 50, value_parser = from_to::<u64>(0, 100, ""), overrides_with = "cache"
+    )]
+    hit_rate: u64,
+    /// As much fits, such as 512M, in place of --hit-rate
+    #[arg(long, value_name = "BYTES", value_parser = size(), overrides_with = "hit_rate")]
+    cache: Option<usize>,
+    /// Bytes of a page of the cache: a power of two from 4K to 1M
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = size())]
     page: usize,
+    /// Those of the three that are wanted, with commas
+    #[arg(
+        long, value_name = "WAYS", default_value = "cached,host,resident", value_parser = Way::CHOICE, value_delimiter = ',',
+        action = clap::ArgAction::Set, num_args = 1
+    )]
     ways: Vec<Way>,
+    /// Do it N times, each with other tokens; the first begins with an empty cache
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = from_to::<u64>(1, MOST, ""))]
     rounds: u64,
+    /// Compare with what one thread of the host computes
+    #[arg(long)]
     check: bool,
-    path: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Make,
+    Run,
+}
+
+impl Verb {
+    const CHOICE: Choice<Self> =
+        Choice { wrong: "not make or run", names: &[("make", Self::Make), ("run", Self::Run)] };
 }
 
 fn main() -> ExitCode {
-    PROGRAM.main(command, |task| if task.makes { made(&task) } else { run(&task) })
-}
-
-fn command(line: &mut CommandLine) -> Result<Task, Failure> {
-    let mut options = Options::new(Grid { blocks: 2, threads: 16 }, Grid { blocks: 4096, threads: 256 });
-    options.cpu.width = 8;
-    let mut task = Task {
-        options,
-        makes: false,
-        shape: Shape { layers: 4, experts: 16, chosen: 2, hidden: 64, inner: 0 },
-        expert_bytes: 24 << 10,
-        seed: 1,
-        tokens: 16,
-        fits: Fits::Percent(50),
-        page: 64 << 10,
-        ways: Way::ALL.to_vec(),
-        rounds: 2,
-        check: false,
-        path: PathBuf::new(),
-    };
-    let mut operands = Vec::new();
-    line.read(|given, line| {
-        match given {
-            Given::Long(name @ "layers") => task.shape.layers = line.number(name)?,
-            Given::Long(name @ "experts") => task.shape.experts = line.number(name)?,
-            Given::Long(name @ "chosen") => task.shape.chosen = line.number(name)?,
-            Given::Long(name @ "hidden") => task.shape.hidden = line.number(name)?,
-            Given::Long(name @ "expert") => task.expert_bytes = line.size(name)?,
-            Given::Long(name @ "weights-seed") => task.seed = line.number(name)?,
-            Given::Long(name @ "tokens") => task.tokens = line.number(name)?,
-            Given::Long(name @ "hit-rate") => task.fits = Fits::Percent(line.number(name)?),
-            Given::Long(name @ "cache") => task.fits = Fits::Bytes(line.size(name)?),
-            Given::Long(name @ "page") => task.page = line.size(name)?,
-            Given::Long("ways") => task.ways = Way::of_list(&line.text()?)?,
-            Given::Long(name @ "rounds") => task.rounds = line.number(name)?,
-            Given::Long("check") => task.check = true,
-            Given::Operand(value) if operands.len() < 2 => operands.push(value),
-            other => return task.options.take(&other, line),
-        }
-        Ok(true)
-    })?;
-    let Ok([verb, path]) = <[_; 2]>::try_from(operands) else {
-        return Err(line.see_help("make or run, and a FILE are needed"));
-    };
-    task.path = path.into();
-    task.makes = match verb.to_str() {
-        Some("make") => true,
-        Some("run") => false,
-        _ => return Err(line.see_help(format!("{}: not make or run", verb.to_string_lossy()))),
-    };
-    for (name, number) in [("tokens", task.tokens), ("rounds", task.rounds)] {
-        if !(1..=1 << 20).contains(&number) {
-            return Err(format!("--{name} {number}: from 1 to 1048576").into());
-        }
-    }
-    if let Fits::Percent(percent) = task.fits
-        && percent > 100
-    {
-        return Err(format!("--hit-rate {percent}: from 0 to 100").into());
-    }
-    Ok(task)
+    PROGRAM.main(|task: Task| match task.verb {
+        Verb::Make => made(&task),
+        Verb::Run => run(&task),
+    })
 }
 
 fn made(task: &Task) -> Result<ExitCode, Failure> {
-    let row = task.shape.hidden.saturating_mul(3);
-    let bytes = task.expert_bytes as u64;
+    let Making { layers, experts, chosen, hidden, expert, weights_seed } = task.making;
+    let (row, bytes) = (hidden.saturating_mul(3), expert as u64);
     if row == 0 || !bytes.is_multiple_of(row) {
-        return Err(
-            format!("--expert {bytes}: not a multiple of 3 times --hidden {}", task.shape.hidden).into()
-        );
+        return Err(format!("--expert {bytes}: not a multiple of 3 times --hidden {hidden}").into());
     }
-    let shape = Shape { inner: bytes / row, ..task.shape };
+    let shape = Shape { layers, experts, chosen, hidden, inner: bytes / row };
     check(&shape)?;
-    let bytes = make(&task.path, &shape, task.seed)?;
+    let bytes = make(&task.path, &shape, weights_seed)?;
     println!(
-        "{}: {} layers of {} experts of {} bytes, {bytes} bytes",
+        "{}: {layers} layers of {experts} experts of {} bytes, {bytes} bytes",
         cli::show(&task.path),
-        shape.layers,
-        shape.experts,
         shape.expert_bytes()
     );
     Ok(ExitCode::SUCCESS)
@@ -157,16 +149,19 @@ fn made(task: &Task) -> Result<ExitCode, Failure> {
 fn run(task: &Task) -> Result<ExitCode, Failure> {
     let stack = Stack::open(&task.path)?;
     let shape = stack.shape;
-    let set = task.page.saturating_mul(WAYS as usize).max(1);
-    let wanted = match task.fits {
-        Fits::Percent(percent) => usize::try_from(stack.bytes() * percent / 100)?,
-        Fits::Bytes(bytes) => bytes,
+    let Running { tokens, rounds, .. } = task.running;
+    let ways = &task.running.ways;
+    let set = task.running.page.saturating_mul(WAYS as usize).max(1);
+    let wanted = match task.running.cache {
+        Some(bytes) => bytes,
+        None => usize::try_from(stack.bytes() * task.running.hit_rate / 100)?,
     };
     let fits = wanted.div_ceil(set).max(1).saturating_mul(set);
-    let page = u32::try_from(task.page).map_err(|_| format!("--page {}: at most 1M", task.page))?;
-    let wants = Wants { cache: fits, page, experts: wanted, tokens: task.tokens, ways: &task.ways };
+    let page = task.running.page;
+    let page = u32::try_from(page).map_err(|_| format!("--page {page}: at most 1M"))?;
+    let wants = Wants { cache: fits, page, experts: wanted, tokens, ways };
     let failed = |error| cli::about(&task.path, error);
-    let mut stage = Stage::open(&task.options, &stack, &wants)?;
+    let mut stage = Stage::open(&task.options, &DEFAULTS, &stack, &wants)?;
     println!(
         "{}: {} layers of {} experts of {} bytes, {} chosen; {fits} of {} bytes fit",
         cli::show(&task.path),
@@ -180,14 +175,14 @@ fn run(task: &Task) -> Result<ExitCode, Failure> {
         "{:<9}{:>6}{:>12}{:>8}{:>12}{:>10}{:>14}",
         "way", "round", "us/layer", "hit %", "hits", "misses", "bytes read"
     );
-    let layers = (task.tokens * shape.layers) as f64;
+    let layers = (tokens * shape.layers) as f64;
     let needed = layers * (shape.chosen * shape.expert_bytes()) as f64;
     let mut states: Vec<Vec<u8>> = Vec::new();
     let mut ran = Duration::ZERO;
-    for way in &task.ways {
-        for round in 0..task.rounds {
-            let tokens = Tokens { first: round * task.tokens, count: task.tokens };
-            let outcome = stage.round(*way, tokens).map_err(failed)?;
+    for way in ways {
+        for round in 0..rounds {
+            let taken = Tokens { first: round * tokens, count: tokens };
+            let outcome = stage.round(*way, taken).map_err(failed)?;
             ran += outcome.took;
             println!(
                 "{:<9}{:>6}{:>12.2}{:>8.1}{:>12}{:>10}{:>14}",
@@ -207,14 +202,14 @@ fn run(task: &Task) -> Result<ExitCode, Failure> {
                         "{}, round {}: other states than {}",
                         way.name(),
                         round + 1,
-                        task.ways[0].name()
+                        ways[0].name()
                     )
                     .into());
                 }
             }
         }
     }
-    println!("states of {} tokens, in {} ways: equal", task.tokens * task.rounds, task.ways.len());
+    println!("states of {} tokens, in {} ways: equal", tokens * rounds, ways.len());
     stage.report(&task.options, ran);
     compare(task, &stack, &states.concat())?;
     Ok(ExitCode::SUCCESS)
@@ -222,10 +217,10 @@ fn run(task: &Task) -> Result<ExitCode, Failure> {
 
 /// Compares with what the host computes, if `--check` was given.
 fn compare(task: &Task, stack: &Stack, states: &[u8]) -> Result<(), Failure> {
-    if !task.check {
+    if !task.running.check {
         return Ok(());
     }
-    let wanted = stack.states(0, task.tokens * task.rounds);
+    let wanted = stack.states(0, task.running.tokens * task.running.rounds);
     let wanted = wanted.map_err(|error| cli::about(&task.path, cli::reason(&error)))?;
     if !states.iter().copied().eq(wanted.into_iter().map(i8::cast_unsigned)) {
         return Err(cli::about(&task.path, "the host computes something else"));

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gpufs_apps::cli::{self, Failure, Options, Plan};
+use gpufs_apps::cli::values::Choice;
+use gpufs_apps::cli::{self, Defaults, Failure, Options, Plan};
 use gpufs_apps::experts::Stack;
 use gpufs_apps::kernels::Array;
 use gpufs_apps::kernels::experts::{
@@ -24,7 +25,10 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 3] = [Self::Cached, Self::Host, Self::Resident];
+    pub(crate) const CHOICE: Choice<Self> = Choice {
+        wrong: "some of cached,host,resident, with commas",
+        names: &[("cached", Self::Cached), ("host", Self::Host), ("resident", Self::Resident)],
+    };
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -32,12 +36,6 @@ impl Way {
             Self::Host => "host",
             Self::Resident => "resident",
         }
-    }
-    /// Those of a list.
-    pub(crate) fn of_list(list: &str) -> Result<Vec<Self>, Failure> {
-        let known = |name| Self::ALL.into_iter().find(|way| way.name() == name);
-        let ways: Option<Vec<Self>> = list.split(',').map(known).collect();
-        Ok(ways.ok_or_else(|| format!("--ways {list}: some of cached,host,resident, with commas"))?)
     }
 }
 
@@ -89,15 +87,14 @@ pub(crate) struct Outcome {
 
 impl<'a> Stage<'a> {
     /// Opens it.
-    pub(crate) fn open(options: &Options, stack: &'a Stack, wants: &Wants<'_>) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        options: &Options,
+        defaults: &Defaults,
+        stack: &'a Stack,
+        wants: &Wants<'_>,
+    ) -> Result<Self, Failure> {
         let is_wanted = |way| wants.ways.contains(&way);
-        let mut options = options.clone();
-        // All warps wait for each other.
-        let (blocks, threads) = (options.blocks, options.lanes);
-        let blocks = blocks.unwrap_or(options.cpu_grid.blocks);
-        let lanes = blocks.saturating_mul(threads.unwrap_or(options.cpu_grid.threads));
-        options.cpu.resident_warps = options.cpu.resident_warps.max(lanes as usize);
-        let (mut session, mut plan) = options.open(|_| {
+        let (mut session, mut plan) = options.open(defaults, |_| {
             let builder = Session::builder();
             if is_wanted(Way::Cached) { builder.cache(wants.cache).cache_page(wants.page) } else { builder }
         })?;
