@@ -83,13 +83,43 @@ impl Process {
     }
 }
 
+/// Sees that a ring or an event of gpufs's gets no number of a standard stream (0, 1, 2) that the process was started without: what is meant for
+/// that stream would go there. Such a number becomes a descriptor that can be neither read nor written (`O_PATH`, open(2): `EBADF`, as of a
+/// closed one), and stays that until the process or a program in its place ends.
+fn keep_standard_numbers() {
+    for number in 0..3 {
+        // SAFETY:
+        // - no memory is involved
+        if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
+            continue;
+        }
+        // SAFETY:
+        // - a path with its NUL
+        let kept = unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+        if kept > 2 {
+            // SAFETY:
+            // - opened above; another thread has taken the number meanwhile
+            unsafe { libc::close(kept) };
+        }
+    }
+}
+
+/// Whether a number stands for a closed descriptor (`O_PATH`).
+pub(crate) fn is_kept(number: i32) -> bool {
+    // SAFETY:
+    // - no memory is involved
+    let status = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    status >= 0 && status & libc::O_PATH != 0
+}
+
 /// Which process something belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner(&'static Process);
 
 impl Owner {
-    /// This process.
+    /// This process, which is about to open something.
     pub(crate) fn this() -> io::Result<Self> {
+        keep_standard_numbers();
         Process::this().map(Self)
     }
     /// What the process has.

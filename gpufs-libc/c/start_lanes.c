@@ -10,7 +10,6 @@
 #include <gpufs/stdio.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,8 +121,33 @@ static void lane(gpufs_session *session, void *argument) {
     sigaltstack(&stack, NULL);
 }
 
+/* Writes to the standard error without streams: the names of C's belong to the session, which may not be there. */
+static void put(const char *text) {
+    size_t bytes = strlen(text);
+#if defined(__x86_64__)
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(1L), "D"(2L), "S"(text), "d"(bytes) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long number __asm__("x8") = 64;
+    register long descriptor __asm__("x0") = 2;
+    register const char *from __asm__("x1") = text;
+    register size_t count __asm__("x2") = bytes;
+    __asm__ volatile("svc 0" : "+r"(descriptor) : "r"(number), "r"(from), "r"(count) : "memory");
+#else
+    (void)!write(2, text, bytes);
+#endif
+}
+
+static void tell(const char *what) {
+    put("gpufs: ");
+    put(what);
+    put(": ");
+    put(gpufs_last_error());
+    put("\n");
+}
+
 static int trouble(const char *what) {
-    fprintf(stderr, "gpufs: %s: %s\n", what, gpufs_last_error());
+    tell(what);
     return 125;
 }
 
@@ -147,7 +171,7 @@ int __wrap_main(int argc, char **argv, char **envp) {
         return trouble("starting the program");
     }
     if (gpufs_host_synchronize(host) != 0) {
-        fprintf(stderr, "gpufs: %s: %s\n", argv[0], gpufs_last_error());
+        tell(argv[0]);
         program.status = program.status != 0 ? program.status : 1;
     }
     gpufs_host_close(host);

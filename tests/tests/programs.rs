@@ -204,6 +204,61 @@ fn each_compiler_prints_each_text() {
     }
 }
 
+/// A name is gpufs's also where a source declares it by hand, and the program's own where it defines it: neither reaches the other's.
+#[test]
+fn names_are_gpufss_or_the_programs_own() {
+    if !compiler("names_are_gpufss_or_the_programs_own") {
+        return;
+    }
+    let folder = Scratch::new("names");
+    let programs = [
+        (&["own_names.c"][..], "-std=c99", "21\n"),
+        (&["by_hand.c", "by_hand_more.c"], "-std=c11", ""),
+        (&["by_hand.c", "by_hand_more.c"], "-std=gnu17", ""),
+    ];
+    for (sources, standard, input) in programs {
+        let sources: Vec<_> = sources.iter().map(|name| source(name)).collect();
+        let native = folder.path("native");
+        let built = Command::new("cc").args([standard, "-w"]).args(&sources).arg("-o").arg(&native).status();
+        assert!(built.expect("cc runs").success());
+        let expected = with_input(Command::new(&native).current_dir(folder.dir()), input);
+        assert!(text(&expected.stdout).lines().count() > 3, "the program prints");
+        for name in compilers::c_compilers() {
+            let mut command = gpufs();
+            command.args(["run", "--device", "cpu", standard, "-w"]).args(&sources).env("CC", name);
+            let got = with_input(command.current_dir(folder.dir()), input);
+            assert_eq!(text(&got.stdout), text(&expected.stdout), "{name}: {}", text(&got.stderr));
+            assert_eq!(text(&got.stderr), text(&expected.stderr), "{name}");
+            assert_eq!(got.status.code(), expected.status.code(), "{name}");
+        }
+    }
+}
+
+/// A standard stream that the process was started without is none: no call waits, and nothing goes to what gpufs has opened itself.
+#[test]
+fn closed_standard_streams_stay_closed() {
+    if !compiler("closed_standard_streams_stay_closed") {
+        return;
+    }
+    let folder = Scratch::new("closed");
+    let (native, lanes) = (folder.path("native"), folder.path("lanes"));
+    let built = Command::new("cc").arg("-w").arg(source("closed.c")).arg("-o").arg(&native).status();
+    assert!(built.expect("cc runs").success());
+    let mut build = gpufs();
+    build.args(["build", "--device", "cpu", "-w"]).arg(source("closed.c")).arg("-o").arg(&lanes);
+    assert!(build.status().expect("gpufs runs").success());
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        let run = |program: &Path| {
+            let line =
+                format!("exec timeout -s KILL 30 {} </dev/null >out 2>err {closed}", program.display());
+            let _ = Command::new("sh").args(["-c", &line]).current_dir(folder.dir()).status();
+            (text(&folder.read("closed.txt")), text(&folder.read("out")))
+        };
+        let (expected, got) = (run(&native), run(&lanes));
+        assert_eq!(got, expected, "{closed}");
+    }
+}
+
 /// Whatever ends a program, what it printed before is there, and the status is what a shell shows.
 #[test]
 fn what_was_printed_survives_each_end() {

@@ -4,13 +4,14 @@ use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use gpufs_core::Claim;
 use gpufs_core::session::OpenFile;
 use gpufs_core::stream::Buffering;
+use gpufs_core::{Claim, Errno};
 
 use super::builder::Builder;
 use super::open_error::OpenError;
 use super::{Body, files};
+use crate::process::is_kept;
 
 /// What stands in for the standard output. Open as long as the builder and its sessions.
 #[derive(Clone)]
@@ -81,7 +82,8 @@ impl Body {
                 stream.set_up(tables, index, flags, Buffering::Full);
                 continue;
             }
-            let mut flags = files::flags_of(descriptor).unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
+            let found = if is_kept(descriptor) { Err(Errno::BADF) } else { files::flags_of(descriptor) };
+            let mut flags = found.unwrap_or(OpenFile::OPEN | OpenFile::HOST_OWNED);
             // The position is shared with the program, its children and its shell, so the system's own counts. With a position of
             // the session's, each of them would overwrite what the others wrote.
             if flags & OpenFile::SEEKABLE != 0 {

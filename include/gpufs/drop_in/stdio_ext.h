@@ -13,4 +13,12 @@
 GPUFS_STANDARD_(int, __fsetlocking, (FILE *file, int type), (file, type), (void)file; (void)type;
                 return FSETLOCKING_INTERNAL;)
 GPUFS_STANDARD_(void, _flushlbf, (void), (), (void)fflush(0);)
+GPUFS_MISSING_(size_t, __fbufsize)
+GPUFS_MISSING_(size_t, __fpending)
+GPUFS_MISSING_(int, __flbf)
+GPUFS_MISSING_(int, __freadable)
+GPUFS_MISSING_(int, __fwritable)
+GPUFS_MISSING_(int, __freading)
+GPUFS_MISSING_(int, __fwriting)
+GPUFS_MISSING_(void, __fpurge)
 #endif

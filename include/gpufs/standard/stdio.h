@@ -99,7 +99,9 @@ GPUFS_STANDARD_(int, ungetc, (int byte, FILE *file), (byte, file),
 GPUFS_STANDARD_(int, fseek, (FILE *file, long offset, int whence), (file, offset, whence),
                 return gpufs_value_(gpufs_fseek(GPUFS_HANDLE_(file), offset, whence));)
 GPUFS_STANDARD_(long, ftell, (FILE *file), (file), return gpufs_value_(gpufs_ftell(GPUFS_HANDLE_(file)));)
-GPUFS_STANDARD_(void, rewind, (FILE *file), (file), gpufs_rewind(GPUFS_HANDLE_(file));)
+/* errno says whether it could (POSIX). */
+GPUFS_STANDARD_(void, rewind, (FILE *file), (file), (void)gpufs_value_(gpufs_fseek(GPUFS_HANDLE_(file), 0, SEEK_SET));
+                gpufs_clearerr(GPUFS_HANDLE_(file));)
 GPUFS_STANDARD_(int, fgetpos, (FILE *file, fpos_t *position), (file, position),
                 int64_t offset = gpufs_value_(gpufs_ftello(GPUFS_HANDLE_(file))); if (offset < 0) { return -1; }
                 __builtin_memcpy(position, &offset, sizeof offset); return 0;)
@@ -133,6 +135,8 @@ GPUFS_STANDARD_(FILE *, tmpfile, (void), (), return GPUFS_FILE_(gpufs_tmpfile(gp
 
 /* POSIX, where the source asks for it or no standard is asked for. */
 #if defined(GPUFS_WITH_POSIX_)
+GPUFS_STANDARD_(char *, ctermid, (char *into), (into), static char own[L_ctermid]; into = into != 0 ? into : own;
+                __builtin_memcpy(into, "/dev/tty", sizeof "/dev/tty"); return into;)
 GPUFS_STANDARD_(int, fseeko, (FILE *file, off_t offset, int whence), (file, offset, whence),
                 return gpufs_value_(gpufs_fseeko(GPUFS_HANDLE_(file), offset, whence));)
 GPUFS_STANDARD_(off_t, ftello, (FILE *file), (file), return gpufs_value_(gpufs_ftello(GPUFS_HANDLE_(file)));)

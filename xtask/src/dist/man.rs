@@ -257,7 +257,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{all, begins_function, function, pages_of, program_page};
+    use super::{all, begins_function, function, pages_of};
     use crate::workspace::root;
 
     const HEADER: &str = "/* A header. */\n#define X 1\n\n/* Opens it (open(2)). -1: `EINVAL`.\n *\n *     gpufs_x(\"a\\n\");\n *\n \

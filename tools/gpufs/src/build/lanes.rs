@@ -1,5 +1,5 @@
 //! Programs for CPU lanes: the machine's own compiler, the C library's own headers but for streams and files, and `libgpufs`.
-//! `start_lanes.c` says what becomes of `main` and `exit`.
+//! `start_lanes.c` says what becomes of `main` and `exit`, `names_lanes.c` of names that a program declares by hand.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,12 +28,20 @@ pub(super) fn build(options: &Options, output: &Path) -> Result<(), String> {
     let start = scratch.path("start_lanes.o");
     // Of the program's flags those with which the two must agree to link: its standard of C, its warnings and its macros are its own.
     let of_both = options.flags.iter().filter(|flag| flag.to_string_lossy().starts_with("-f"));
-    // With the C library's streams: what goes wrong before the session is there is told by them.
     let mut starting = compile(&["include"]);
     starting.args(of_both).arg("-c").arg(prefix.libc().join("start_lanes.c")).arg("-o").arg(&start);
     run(&mut starting)?;
-    let mut command = compile(&["include/gpufs/drop_in", "include"]);
-    command.args(&options.flags).args(&options.files).arg(&start).arg("-o").arg(output);
+    let drop_in = ["include/gpufs/drop_in", "include"];
+    let names = scratch.path("names_lanes.o");
+    // Few programs call them, and each waits for this.
+    run(compile(&drop_in)
+        .args(["-O0", "-c"])
+        .arg(prefix.libc().join("names_lanes.c"))
+        .arg("-o")
+        .arg(&names))?;
+    let mut command = compile(&drop_in);
+    command.arg("-fvisibility=hidden").arg("-include").arg(prefix.libc().join("shown_lanes.h"));
+    command.args(&options.flags).args(&options.files).args([&start, &names]).arg("-o").arg(output);
     command.args(WRAPPED.map(|name| format!("-Wl,--wrap={name}")));
     command.arg("-L").arg(folder).args(["-lgpufs", "-lm", "-lpthread"]);
     command.arg(format!("-Wl,-rpath,{}", folder.display()));
