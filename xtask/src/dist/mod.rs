@@ -295,7 +295,7 @@ fn device_code(prefix: &Path, name: &str, step: &'static str) -> Report {
         device::bitcode_of("gpufs-device-c", name, &output)
     };
     let report = match command {
-        Ok(mut command) => step::run(step, &mut command, Duration::from_secs(15 * 60)),
+        Ok(mut command) => step::run(step, &mut command, Duration::from_secs(45 * 60)),
         Err(reason) => return Report::skipped(step, reason),
     };
     if report.outcome != Outcome::Passed {
