@@ -151,32 +151,14 @@ static int trouble(const char *what) {
     return 125;
 }
 
-/* The session. It is open before constructors of the program run, and until its destructors have. */
-static gpufs_host *host;
-
-__attribute__((constructor(101))) static void begin(void) {
-    gpufs_options options = {.size = sizeof options, .rings = 1, .threads = 1, .warp_width = 1, .quiet = 1};
-    const char *bytes = getenv("GPUFS_PROGRAM_STACK");
-    options.stack_bytes = bytes != NULL ? strtoull(bytes, NULL, 10) : 8 << 20;
-    host = gpufs_host_open(GPUFS_CPU, 0, &options);
-    if (host != NULL && gpufs_host_use(host) != 0) {
-        gpufs_host_close(host);
-        host = NULL;
-    }
-}
-
-/* Where the C library has called exit by itself on the lane (err), the session is the lane's still, and was flushed by its exit handler. */
-__attribute__((destructor(101))) static void end(void) {
-    if (host != NULL && !program.is_running) {
-        gpufs_host_close(host);
-        host = NULL;
-    }
-}
-
 int __wrap_main(int argc, char **argv, char **envp) {
     program.argc = argc;
     program.argv = argv;
     program.envp = envp;
+    gpufs_options options = {.size = sizeof options, .rings = 1, .threads = 1, .warp_width = 1, .quiet = 1};
+    const char *bytes = getenv("GPUFS_PROGRAM_STACK");
+    options.stack_bytes = bytes != NULL ? strtoull(bytes, NULL, 10) : 8 << 20;
+    gpufs_host *host = gpufs_host_open(GPUFS_CPU, 0, &options);
     if (host == NULL) {
         return trouble("opening a session");
     }
@@ -185,15 +167,15 @@ int __wrap_main(int argc, char **argv, char **envp) {
     for (size_t at = 0; at < sizeof faults / sizeof faults[0]; ++at) {
         sigaction(faults[at], &action, NULL);
     }
-    if (gpufs_host_launch(host, 1, 1, lane, NULL) != 0) {
+    if (gpufs_host_use(host) != 0 || gpufs_host_launch(host, 1, 1, lane, NULL) != 0) {
         return trouble("starting the program");
     }
     if (gpufs_host_synchronize(host) != 0) {
         tell(argv[0]);
         program.status = program.status != 0 ? program.status : 1;
     }
+    gpufs_host_close(host);
     if (program.signal != 0) {
-        end();
         signal(program.signal, SIG_DFL);
         raise(program.signal);
     }
