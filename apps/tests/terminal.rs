@@ -59,23 +59,23 @@ const CLEARED: &str = "\x1b[2K";
 #[test]
 fn a_copy_shows_how_far_it_is() {
     let tree = Tree::new("terminal-copy");
-    tree.file("source", vec![7; 32 << 20]);
+    tree.file("source", vec![7; 64 << 20]);
     // Slow enough to be seen.
-    let slow = ["--device", "cpu", "--piece", "1K", "--blocks", "1", "--lanes", "2"];
+    let slow = ["--device", "cpu", "--piece", "1K", "--blocks", "1", "--lanes", "1"];
     let Shown { stdout, terminal, code } =
         shown(&tree, env!("CARGO_BIN_EXE_copy"), &[&slow[..], &["--check", "source", "target"]].concat());
     assert_eq!(code, Some(0), "{terminal}");
-    assert!(stdout.starts_with("copied 33554432 bytes in ") && stdout.contains("\nchecked: "), "{stdout}");
+    assert!(stdout.starts_with("copied 67108864 bytes in ") && stdout.contains("\nchecked: "), "{stdout}");
     // Each drawing is of more bytes than the one before, and of no more than all.
     let drawn: Vec<_> = terminal.split("copying [").skip(1).collect();
     let done = drawn.iter().map(|bar| {
-        let (done, _) = bar.split_once("] ").unwrap().1.split_once(" of 32.00 MiB, ").unwrap();
+        let (done, _) = bar.split_once("] ").unwrap().1.split_once(" of 64.00 MiB, ").unwrap();
         let (number, unit) = done.split_once(' ').unwrap();
         let unit = ["B", "KiB", "MiB"].iter().position(|known| *known == unit).unwrap();
         number.parse::<f64>().unwrap() * 1024_f64.powi(unit as i32)
     });
     let done: Vec<f64> = done.collect();
-    assert!(done.len() > 1 && done.is_sorted() && done[done.len() - 1] <= f64::from(32 << 20), "{done:?}");
+    assert!(done.len() > 1 && done.is_sorted() && done[done.len() - 1] <= f64::from(64 << 20), "{done:?}");
     assert!(done.iter().any(|done| *done > 0.0), "{done:?}");
     assert!(terminal.ends_with(CLEARED), "{terminal:?}");
 }

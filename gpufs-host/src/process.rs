@@ -85,7 +85,7 @@ impl Process {
 
 /// Sees that a ring or an event of gpufs's gets no number of a standard stream (0, 1, 2) that the process was started without: what is meant for
 /// that stream would go there. Such a number becomes a descriptor that can be neither read nor written (`O_PATH`, open(2): `EBADF`, as of a
-/// closed one), and stays that until the process or a program in its place ends.
+/// closed one), and stays that as long as the process runs this program: another in its place finds it closed (`O_CLOEXEC`).
 fn keep_standard_numbers() {
     for number in 0..3 {
         // SAFETY:
