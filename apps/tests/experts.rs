@@ -114,7 +114,6 @@ fn a_failure_ends_the_waits_of_all() {
     let job = Job {
         shape,
         experts_at: stack.experts_at,
-        page: 4096,
         routers: memory::array_of_file(&mut session, &stack.file, routers).unwrap(),
         states: memory::cells(&mut session, 2 * shape.hidden).unwrap().1,
         activations: memory::cells(&mut session, shape.chosen * shape.inner).unwrap().1,

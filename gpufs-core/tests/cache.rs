@@ -94,7 +94,7 @@ impl World {
                         frame.stored();
                         Warp::Pins(index, page)
                     }
-                    1 => match cache.guard(index) {
+                    1 => match cache.guard(index, 1) {
                         Guarded::Yes => Warp::Guards(index, page),
                         Guarded::Full => Warp::Pins(index, page),
                         Guarded::Later => panic!("nobody has the lock between two steps"),
@@ -162,8 +162,14 @@ impl World {
         keys.sort_unstable();
         assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "[R-CACHE-1]");
         for set in self.frames.chunks(WAYS as usize) {
-            let guarded = set.iter().filter(|frame| frame.seen().guards() > 0).count();
-            assert!(guarded < WAYS as usize, "[R-CACHE-5]");
+            let seen: Vec<_> = set.iter().map(Frame::seen).collect();
+            assert!(seen.iter().all(|seen| seen.guards() == 0 || seen.is_keepable()), "[R-CACHE-5]");
+            assert!(
+                seen.iter().all(|seen| !seen.is_keepable() || seen.phase() == Phase::Ready),
+                "[R-CACHE-5]"
+            );
+            let keepable = seen.iter().filter(|seen| seen.is_keepable()).count();
+            assert!(keepable < WAYS as usize, "[R-CACHE-5]");
         }
         for (index, frame) in (0..).zip(&self.frames) {
             let count = |of: fn(&Warp) -> Option<FrameIndex>| {
@@ -231,7 +237,7 @@ fn any_seven_pages_may_be_kept() {
             other => panic!("one frame of a set is free, or clean: {other:?}"),
         };
         cache.frame(frame).filled(4096, 1);
-        match cache.guard(frame) {
+        match cache.guard(frame, 1) {
             Guarded::Yes => kept.push((frame, page)),
             Guarded::Full => {
                 refused += 1;

@@ -16,7 +16,10 @@
 //! | the mark is set before the store | `store_and_write` |
 //! | the mark is taken after the copy | `store_and_write` |
 //! | guarded without a look at the others | `guards_leave_room` |
-//! | kept without a look at the key under the lock | `kept_or_evicted` |
+//! | a frame that is not READY may be kept | `two_keep_what_one_brought` |
+//! | the mark that a frame may be kept outlives its page | `kept_again_or_evicted` |
+//! | a frame that is kept loses the mark | `what_is_kept_stays` |
+//! | a guard is added relaxed | `two_keep_what_one_brought` |
 //! | the edition does not end | `glance_or_evict` |
 //! | no fence behind its end | `glance_or_evict` |
 //! | no second look at the edition | `glance_or_evict` |
@@ -222,24 +225,85 @@ fn kept_or_evicted() {
 }
 
 #[test]
+fn kept_again_or_evicted() {
+    explore(
+        2,
+        || {
+            let world = World::of(&[1, 2]);
+            let frame = world.cache.keep(key(1), 1).expect("nobody has the lock");
+            world.cache.frame(frame).unguard(1);
+            world
+        },
+        |world| {
+            // The second has to take the frame of page 1, unless that is kept.
+            let other = spawn(world, |world| {
+                world.read(3);
+                world.read(4);
+                world.read(5);
+            });
+            if let Some(frame) = world.cache.keep(key(1), 1) {
+                // SAFETY:
+                // - guarded, or loom says so
+                let found = world.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
+                assert_eq!(found, key(1).word(), "another page's bytes");
+                world.cache.frame(frame).unguard(1);
+            }
+            other.join().unwrap();
+            let marked = |frame: &&Frame| frame.seen().is_keepable() && frame.key() != key(1).word();
+            assert!(!world.cache.frames().iter().any(|frame| marked(&frame)), "a mark of a page that went");
+        },
+    );
+}
+
+#[test]
+fn two_keep_what_one_brought() {
+    explore(
+        2,
+        || World::of(&[]),
+        |world| {
+            let look = |world: &World| {
+                let frame = loop {
+                    match world.cache.keep(key(1), 1) {
+                        Some(frame) => break frame,
+                        None => thread::yield_now(),
+                    }
+                };
+                // SAFETY:
+                // - guarded, or loom says so
+                let found = world.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
+                assert_eq!(found, key(1).word(), "another page's bytes");
+                world.cache.frame(frame).unguard(1);
+            };
+            let other = spawn(world, move |world| {
+                world.read(1);
+                look(world);
+            });
+            look(world);
+            other.join().unwrap();
+            assert!(world.cache.frames().iter().all(|frame| frame.seen().guards() == 0));
+        },
+    );
+}
+
+#[test]
 fn what_is_kept_stays() {
     explore(
         2,
         || World::of(&[1, 2]),
         |world| {
-            let other = spawn(world, |world| {
-                world.read(3);
-                world.cache.keep(key(2), 1)
-            });
+            let other = spawn(world, |world| world.cache.keep(key(2), 1));
             let mine = world.cache.keep(key(1), 1);
-            if let Some(frame) = mine {
+            let theirs = other.join().unwrap();
+            assert!(mine.is_none() || theirs.is_none(), "every frame of a set is guarded");
+            // Whoever keeps a page may ask for any other.
+            world.read(3);
+            let kept = [(mine, 1), (theirs, 2)];
+            for (frame, page) in kept.into_iter().filter_map(|(frame, page)| Some((frame?, page))) {
                 // SAFETY:
                 // - guarded, or loom says so
                 let found = world.bytes[frame.0 as usize].with(|bytes| unsafe { *bytes });
-                assert_eq!(found, key(1).word(), "another page's bytes");
+                assert_eq!(found, key(page).word(), "another page's bytes");
             }
-            let theirs = other.join().unwrap();
-            assert!(mine.is_none() || theirs.is_none(), "every frame of a set is guarded");
             for frame in mine.into_iter().chain(theirs) {
                 world.cache.frame(frame).unguard(1);
             }
@@ -292,7 +356,7 @@ fn guards_leave_room() {
             let guard = |world: &World, page| {
                 let frame = world.reach(page);
                 let guarded = loop {
-                    match world.cache.guard(frame) {
+                    match world.cache.guard(frame, 1) {
                         Guarded::Later => thread::yield_now(),
                         guarded => break guarded,
                     }
@@ -308,14 +372,14 @@ fn guards_leave_room() {
             // Both hold theirs at once, unless one is refused.
             let other = spawn(world, |world| {
                 let frame = world.reach(2);
-                let guarded = world.cache.guard(frame);
+                let guarded = world.cache.guard(frame, 1);
                 if guarded != Guarded::Yes {
                     world.cache.frame(frame).unpin(1);
                 }
                 guarded
             });
             let frame = world.reach(1);
-            let mine = world.cache.guard(frame);
+            let mine = world.cache.guard(frame, 1);
             if mine != Guarded::Yes {
                 world.cache.frame(frame).unpin(1);
             }

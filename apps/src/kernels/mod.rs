@@ -15,6 +15,7 @@ pub mod greet;
 pub mod grep;
 mod parts;
 pub mod serve;
+mod span;
 
 pub use array::{Array, Cells, Words, Words64};
 pub use parts::{Part, Parts};

@@ -16,8 +16,8 @@ use super::Key;
 /// The word:
 ///
 /// ```text
-/// 52 51   50           49        48      47 … 24   23 … 0
-/// phase   REFERENCED   WRITING   DIRTY   guards    pins
+/// 53         52 51   50           49        48      47 … 24   23 … 0
+/// KEEPABLE   phase   REFERENCED   WRITING   DIRTY   guards    pins
 /// ```
 const PIN: u64 = 1;
 const GUARD: u64 = 1 << 24;
@@ -25,6 +25,7 @@ const DIRTY: u64 = 1 << 48;
 const WRITING: u64 = 1 << 49;
 const REFERENCED: u64 = 1 << 50;
 const PHASE: u64 = 1 << 51;
+const KEEPABLE: u64 = 1 << 53;
 /// Pins or guards.
 const COUNT: u64 = GUARD - 1;
 /// No guard joins so many of a frame: those of slices that a lane forgets stay until its kernel has ended, and must not reach the bits above. What is
@@ -81,6 +82,11 @@ impl Seen {
     pub const fn is_writing(self) -> bool {
         self.0 & WRITING != 0
     }
+    /// Whether it may have guards: then it is READY.
+    #[must_use]
+    pub const fn is_keepable(self) -> bool {
+        self.0 & KEEPABLE != 0
+    }
     /// Whether it was used since the clock's hand passed.
     const fn is_referenced(self) -> bool {
         self.0 & REFERENCED != 0
@@ -125,8 +131,8 @@ pub enum Write {
 pub(super) enum Joined {
     /// It was added.
     Yes,
-    /// There is none: the caller's would be the first.
-    First,
+    /// The frame is not KEEPABLE.
+    No,
     /// There are as many as there may be.
     Full,
 }
@@ -213,9 +219,9 @@ impl Frame {
     }
     /// Pins the frame for `lanes` lanes if it holds the page of `key`. One lane. Waits for nothing.
     pub fn pin(&self, key: Key, lanes: u32) -> Pinned {
-        // ORDERING: acquire and release, device, partner `filled`: key and bytes are seen if it is READY. The evictor sees the pin, or this
-        // sees its FILLING.
-        let before = Seen(self.state.fetch_add(PIN * u64::from(lanes)));
+        // ORDERING: acquire, device, partner `filled`: key and bytes are seen if it is READY. The evictor sees the pin, or this sees its
+        // FILLING, since both change one word.
+        let before = Seen(self.state.fetch_add_acquire(PIN * u64::from(lanes)));
         if before.phase() != Phase::Ready {
             self.unpin(lanes);
             return Pinned::InTransit;
@@ -241,29 +247,44 @@ impl Frame {
         // ORDERING: release, device, partner `consider`: what the lanes read and stored comes before the page goes.
         self.state.take_off(PIN * u64::from(lanes));
     }
-    /// Adds guards of so many lanes if there is one already, and not too many. One lane, which has a pin, or looks at the key afterwards
-    /// ([R-CACHE-5]).
+    /// Adds guards of so many lanes if the frame is KEEPABLE, and not too many. One lane, which has a pin, or looks at the key afterwards
+    /// ([R-CACHE-5]). Waits for nothing.
     pub(super) fn join_guards(&self, lanes: u32) -> Joined {
+        // ORDERING: acquire, device, partner `filled`, as `pin`. The evictor sees the guard, or this sees that the mark is gone.
+        let before = Seen(self.state.fetch_add_acquire(GUARD * u64::from(lanes)));
+        let joined = if !before.is_keepable() {
+            Joined::No
+        } else if before.guards() + u64::from(lanes) > GUARDS_MAX {
+            Joined::Full
+        } else {
+            if !before.is_referenced() {
+                self.state.set_bits(REFERENCED);
+            }
+            return Joined::Yes;
+        };
+        self.unguard(lanes);
+        joined
+    }
+    /// Makes the frame KEEPABLE. One lane, which has the set's lock, has seen there that the frame is READY, and that the set has room for the mark
+    /// ([R-CACHE-5]).
+    pub(super) fn make_keepable(&self) {
+        // ORDERING: relaxed: who has the mark's value has all that was done to the word before. The lock's release orders it before the next
+        // holder's look.
+        self.state.count(KEEPABLE);
+    }
+    /// Takes the mark KEEPABLE from the frame, if it has no guard; whether it could. One lane, which has the set's lock.
+    pub(super) fn end_keepable(&self) -> bool {
         // ORDERING: relaxed: confirmed by the exchange.
         let mut seen = Seen(self.state.peek());
         // Ends: a round that fails is another lane's success.
-        while seen.guards() > 0 {
-            if seen.guards() + u64::from(lanes) > GUARDS_MAX {
-                return Joined::Full;
-            }
+        while seen.guards() == 0 {
             // ORDERING: acquire and release, device: as the others' changes.
-            match self.state.compare_exchange(seen.0, seen.0 + GUARD * u64::from(lanes)) {
-                Ok(_) => return Joined::Yes,
+            match self.state.compare_exchange(seen.0, seen.0 & !KEEPABLE) {
+                Ok(_) => return true,
                 Err(other) => seen = Seen(other),
             }
         }
-        Joined::First
-    }
-    /// Adds guards of so many lanes. One lane, which has the set's lock, has seen there that the set has room ([R-CACHE-5]), and has a pin or has
-    /// seen there that the frame is READY.
-    pub(super) fn add_guard(&self, lanes: u32) {
-        // ORDERING: relaxed: the lock's release orders it before the next evictor's look.
-        self.state.count(GUARD * u64::from(lanes));
+        false
     }
     /// Ends guards of so many lanes. One lane.
     pub fn unguard(&self, lanes: u32) {
@@ -336,8 +357,8 @@ impl Frame {
                 if seen.is_dirty() {
                     return Victim::Dirty;
                 }
-                // ORDERING: acquire and release, device, partner `unpin` and `pin`: exactly what was seen, without a pin or a mark.
-                if self.state.compare_exchange(seen.0, (seen.0 - PHASE) & !REFERENCED).is_err() {
+                // ORDERING: acquire and release, device, partner `unpin` and `pin`: exactly what was seen, without a pin, a guard or a mark.
+                if self.state.compare_exchange(seen.0, (seen.0 - PHASE) & !(REFERENCED | KEEPABLE)).is_err() {
                     return Victim::No;
                 }
                 self.end_edition();
@@ -383,17 +404,17 @@ impl Frame {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{DIRTY, Frame, GUARD, GUARDS_MAX, Joined, PHASE, PIN};
+    use super::{DIRTY, Frame, GUARD, GUARDS_MAX, Joined, KEEPABLE, PHASE, PIN};
 
     /// Guards that lanes have forgotten come to an end before they reach the bits above them.
     #[test]
     fn guards_are_bounded() {
         let frame = Frame::default();
         frame.state.set(2 * PHASE + PIN);
-        assert_eq!(frame.join_guards(1), Joined::First);
-        frame.add_guard(1);
-        assert_eq!((frame.join_guards(1), frame.seen().guards()), (Joined::Yes, 2));
-        frame.state.set(2 * PHASE + PIN + (GUARDS_MAX - 1) * GUARD);
+        assert_eq!((frame.join_guards(1), frame.seen().guards()), (Joined::No, 0));
+        frame.make_keepable();
+        assert_eq!((frame.join_guards(2), frame.seen().guards()), (Joined::Yes, 2));
+        frame.state.set(KEEPABLE + 2 * PHASE + PIN + (GUARDS_MAX - 1) * GUARD);
         assert_eq!(frame.join_guards(1), Joined::Yes);
         for _ in 0..3 {
             assert_eq!((frame.join_guards(1), frame.seen().guards()), (Joined::Full, GUARDS_MAX));

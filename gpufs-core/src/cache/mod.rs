@@ -29,6 +29,9 @@ pub const PAGE_BYTES: (u32, u32) = (4 << 10, 1 << 20);
 /// Files that a session may have mapped at a time.
 pub const MAPPINGS: u32 = 256;
 
+/// How often a lane looks whether it may guard a frame. After a look in vain it tries to mark the frame KEEPABLE.
+const LOCK_TRIES: u32 = if cfg!(loom) { 2 } else { 8 };
+
 /// Bits of a page's number.
 const PAGE_BITS: u32 = 40;
 
@@ -107,7 +110,7 @@ pub enum Begun {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Set {
-    /// Under which a frame is given to another page, and the first guard of a frame is added. Only tried for, never waited for.
+    /// Under which a frame is given to another page, or becomes KEEPABLE. Only tried for, never waited for.
     lock: TicketLock,
     /// Where the clock's hand stands. Under the lock.
     hand: DeviceWord,
@@ -273,40 +276,55 @@ impl Cache {
     /// [`Cache::guard`] do, or `None`. One lane. Waits for nothing ([R-CACHE-5]).
     pub fn keep(&self, key: Key, lanes: u32) -> Option<FrameIndex> {
         let (index, frame) = self.likely(key)?;
-        match frame.join_guards(lanes) {
-            Joined::Full => return None,
-            // With a guard it cannot go: it is still the page, or had gone before.
-            Joined::Yes if frame.key() == key.word() => {}
-            Joined::Yes => {
-                frame.unguard(lanes);
-                return None;
-            }
-            Joined::First => {
-                let set = self.set_of(index);
-                if !set.lock.try_take() {
+        // Ends: a count. Who has the lock is marking a frame, this one perhaps.
+        for _ in 0..LOCK_TRIES {
+            match frame.join_guards(lanes) {
+                Joined::Full => return None,
+                // With a guard it cannot go: it is still the page, or had gone before.
+                Joined::Yes if frame.key() == key.word() => {
+                    self.count_hits(key, lanes.into());
+                    return Some(index);
+                }
+                Joined::Yes => {
+                    frame.unguard(lanes);
                     return None;
                 }
-                // What is READY here stays so until the lock is released.
-                let is_there = frame.seen().phase() == Phase::Ready && frame.key() == key.word();
-                let fits = is_there && self.may_guard(index);
-                if fits {
-                    frame.add_guard(lanes);
-                }
-                set.lock.release();
-                if !fits {
-                    return None;
-                }
+                Joined::No => match self.mark(index, key) {
+                    Some(true) | None => {}
+                    Some(false) => return None,
+                },
             }
         }
-        frame.refer();
-        self.count_hits(key, lanes.into());
-        Some(index)
+        None
     }
-    /// Whether a frame's first guard is within what its set may have. The holder of the set's lock.
-    fn may_guard(&self, index: FrameIndex) -> bool {
-        let others = self.frames_of(index.0 / WAYS).filter(|(other, _)| *other != index);
-        let guarded = others.map(|(_, other)| u32::from(other.glimpse().guards() > 0)).sum::<u32>();
-        guarded + 1 < WAYS
+    /// Makes a page's frame KEEPABLE, if it is still the page's: whether it is; `None` where the set's lock is busy.
+    fn mark(&self, index: FrameIndex, key: Key) -> Option<bool> {
+        let (set, frame) = (self.set_of(index), self.frame(index));
+        if !set.lock.try_take() {
+            return None;
+        }
+        // What is READY here stays so until the lock is released.
+        let is_there = frame.seen().phase() == Phase::Ready && frame.key() == key.word();
+        let marked = is_there && self.mark_locked(index);
+        set.lock.release();
+        Some(marked)
+    }
+    /// [`Cache::mark`] of a frame that is READY, with the set's lock. As many frames of a set as may be are KEEPABLE; then one that nobody keeps
+    /// loses the mark first.
+    fn mark_locked(&self, index: FrameIndex) -> bool {
+        let frame = self.frame(index);
+        if frame.glimpse().is_keepable() {
+            return true;
+        }
+        let first = index.0 / WAYS * WAYS;
+        let others = || (1..WAYS).map(|step| self.frame(FrameIndex(first + (index.0 + step) % WAYS)));
+        let marked = others().map(|other| u32::from(other.glimpse().is_keepable())).sum::<u32>();
+        let has_room =
+            marked + 1 < WAYS || others().any(|other| other.glimpse().is_keepable() && other.end_keepable());
+        if has_room {
+            frame.make_keepable();
+        }
+        has_room
     }
     /// Notes that a page is in use that was glanced at, for the clock; a hint.
     #[inline]
@@ -387,30 +405,27 @@ impl Cache {
         Begun::Later
     }
 
-    /// Makes a pin of the caller's a guard, which it may keep whatever it waits for; whether it is one now, or the set's lock was busy. One
+    /// Makes pins of `lanes` lanes guards, which they may keep whatever they wait for; whether they are now, or the set's lock was busy. One
     /// lane. Waits for nothing ([R-CACHE-5]).
-    pub fn guard(&self, index: FrameIndex) -> Guarded {
+    pub fn guard(&self, index: FrameIndex, lanes: u32) -> Guarded {
         let frame = self.frame(index);
-        let joined = frame.join_guards(1);
-        if joined == Joined::Full {
-            return Guarded::Full;
-        }
-        if joined == Joined::First {
-            let set = self.set_of(index);
-            if !set.lock.try_take() {
-                return Guarded::Later;
-            }
-            let fits = self.may_guard(index);
-            if fits {
-                frame.add_guard(1);
-            }
-            set.lock.release();
-            if !fits {
-                return Guarded::Full;
+        let Some(key) = Key::from_word(frame.key()) else { return Guarded::Full };
+        // Ends: a count, as in `keep`.
+        for _ in 0..LOCK_TRIES {
+            match frame.join_guards(lanes) {
+                Joined::Full => return Guarded::Full,
+                Joined::Yes => {
+                    frame.unpin(lanes);
+                    return Guarded::Yes;
+                }
+                Joined::No => {
+                    if self.mark(index, key) == Some(false) {
+                        return Guarded::Full;
+                    }
+                }
             }
         }
-        frame.unpin(1);
-        Guarded::Yes
+        Guarded::Later
     }
 
     /// Ends what lanes that are gone had begun. No kernel runs.
@@ -436,10 +451,10 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a guard that is dropped keeps the page for ever"]
 pub enum Guarded {
-    /// The pin is a guard now.
+    /// The pins are guards now.
     Yes,
-    /// The set has as many guarded frames as it may have, or the frame as many guards. The pin is still one.
+    /// The set has as many guarded frames as it may have, or the frame as many guards. The pins are still there.
     Full,
-    /// The set's lock was busy. The pin is still one.
+    /// The set's lock was busy. The pins are still there.
     Later,
 }

@@ -16,9 +16,11 @@
 //! together go through these steps together.
 //!
 //! **R-CACHE-5** *A guard may be kept over a wait, and a set has one frame without.* A guard is a pin that its lane keeps: of a slice, or of the page
-//! that a view remembers. The first guard of a frame is added under the set's lock, where fewer than `WAYS − 1` other frames of the set have
-//! any, of a frame that the lane has pinned, or has found READY there; a further one by an exchange that finds one, and where there is no pin a
-//! look at the key behind it. Ending one needs no lock. So at most `WAYS − 1` frames of a set are guarded.
+//! that a view remembers. Only frames that are KEEPABLE have guards, and at most `WAYS − 1` of a set are. The mark is set under the set's lock,
+//! of a frame that is READY there. Where as many others have it, one that has no guard loses it first, by one exchange of the very word that was
+//! seen. It goes with the page, by the exchange of [R-CACHE-2]. A lane adds its guard and looks afterwards: it finds the mark in what it added to,
+//! and, where it has no pin, the page's key behind it. Otherwise it takes the guard back and touches nothing. Such a stray guard delays an
+//! exchange, and changes nothing else. Ending one needs no lock, and the mark stays, for the next.
 //! One more is refused, never waited for: `EBUSY` for a slice; a view that cannot remember a page looks for it at each access.
 //! So is one more of a frame that has 2²³ − 1 of them, which a kernel that forgets its slices reaches.
 //! Whatever its pages, a session may have `WAYS − 1` distinct ones guarded.
@@ -60,9 +62,9 @@
 //!
 //! - The page in transit, or a frame that is FILLING or WRITING. Its lane waits for the kernel alone ([R-CACHE-4]), and the page is READY or the
 //!   frame EMPTY soon, whether or not any other warp runs.
-//! - Every frame of the set pinned or guarded. One at least is not guarded ([R-CACHE-5]). Its pins are of lanes that wait for no page, or are
-//!   stray, so they end. Then the frame is EMPTY, clean, or dirty: the lane takes it, or writes it and begins again. Where that write fails, its
-//!   error is the lane's: no room can be had.
+//! - Every frame of the set pinned or guarded. One at least is not KEEPABLE ([R-CACHE-5]): its guards are stray. So they end, and so do its
+//!   pins, which are of lanes that wait for no page, or stray. Then the frame is EMPTY, clean, or dirty: the lane takes it, or writes it and
+//!   begins again. Where that write fails, its error is the lane's: no room can be had.
 //! - The set's lock busy: its holder waits for nothing.
 //!
 //! No lane of this list waits for another that waits for a page. So in every schedule some lane of those that wait goes on. A lane may be

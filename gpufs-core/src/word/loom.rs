@@ -92,6 +92,11 @@ macro_rules! device_word {
             pub fn fetch_add_relaxed(&self, value: $int) -> $int {
                 self.0.fetch_add(value, Ordering::Relaxed)
             }
+            /// Adds `value`, acquire; the value before.
+            #[inline]
+            pub fn fetch_add_acquire(&self, value: $int) -> $int {
+                self.0.fetch_add(value, Ordering::Acquire)
+            }
             /// Adds `value`, acquire and release; the value before.
             #[inline]
             pub fn fetch_add(&self, value: $int) -> $int {

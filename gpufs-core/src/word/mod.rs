@@ -14,7 +14,7 @@
 //! | `publish` | release | system | device |
 //! | `fetch_add_relaxed`, `count` (no answer) | relaxed read-modify-write | none | device |
 //! | `try_acquire` | acquire compare-and-exchange | none | device |
-//! | `claim_bits` | acquire read-modify-write | none | device |
+//! | `claim_bits`, `fetch_add_acquire` | acquire read-modify-write | none | device |
 //! | `fetch_set_bits`, `set_bits` (no answer) | release read-modify-write | none | device |
 //! | `fetch_add`, `fetch_sub`, `compare_exchange` | acquire and release | none | device |
 //! | `compare_exchange_fenced` | release, behind `release_fence` | none | device |

@@ -204,6 +204,20 @@ macro_rules! device_word {
                 }
                 before
             }
+            /// Adds `value`, acquire; the value before.
+            #[inline]
+            pub fn fetch_add_acquire(&self, value: $int) -> $int {
+                let before;
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("atom.acquire.gpu.global.add.u", $bits, " {}, [{}], {};"),
+                        out($reg) before, in(reg64) self.0.get(), in($reg) value, options(nostack)
+                    );
+                }
+                before
+            }
             /// Adds `value`, acquire and release; the value before.
             #[inline]
             pub fn fetch_add(&self, value: $int) -> $int {

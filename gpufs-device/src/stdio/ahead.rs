@@ -260,6 +260,8 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
 
 /// Makes progress on the places of a stream that has no lines now: each lane on some, and the warp then indexes or publishes one of them.
 /// Convergent. Waits for nothing.
+// Apart from its callers, whose barriers would else be saved in its loops (docs/notes/reading-lines.md).
+#[inline(never)]
 pub(super) fn progress(session: &SessionTables, stream: &Stream, lanes: Lanes) -> Drained {
     let lines = &stream.lines;
     if !lanes.any(lanes.is_leader() && lines.enter_progress()) {

@@ -15,7 +15,7 @@ use memchr::memchr;
 use super::File;
 use super::ahead::{self, Taken};
 use super::lines::NEWLINE;
-use super::lock::{LockedStream, with_lock, with_lock_unless};
+use super::lock::{LockedStream, with_lock_unless};
 use super::newlines::Window;
 use crate::io::{DeviceRange, copy_lanes};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
@@ -57,26 +57,43 @@ const FAST_TRIES: u32 = 3;
 /// Every lane's line into its `memory` of `room` bytes: its length, or `None` for no line. Convergent; called by `group`, of which it leaves
 /// the part that returns together.
 fn take(file: File, group: &mut Lanes, memory: *mut u8, room: u64) -> Result<Option<usize>, Errno> {
-    if !ahead::is_possible(file.session) {
-        *group = file.part_of(*group);
-        return with_lock(file, *group, |held| take_held(held, memory, room));
+    if ahead::is_possible(file.session)
+        && let Taken::Lines(length) = ahead::take(file, *group, memory, room)
+    {
+        return Ok(length);
     }
-    let mut tries = 0;
+    let (part, outcome) = take_slowly(file, *group, memory, room);
+    *group = part;
+    outcome
+}
+
+/// [`take`] where no lines were found: the part that returns together, and the outcome.
+// Apart from `take`, whose callers' barriers would else be saved in each loop below (docs/notes/reading-lines.md).
+#[inline(never)]
+fn take_slowly(
+    file: File,
+    mut group: Lanes,
+    memory: *mut u8,
+    room: u64,
+) -> (Lanes, Result<Option<usize>, Errno>) {
+    let is_possible = ahead::is_possible(file.session);
+    let mut tries = 1;
+    let mut looks_again = is_possible && ahead::await_opening(file, group);
     // Ends: a count, the last of which does not look whether lines are open.
     loop {
-        if let Taken::Lines(length) = ahead::take(file, *group, memory, room) {
-            return Ok(length);
+        if looks_again {
+            if let Taken::Lines(length) = ahead::take(file, group, memory, room) {
+                return (group, Ok(length));
+            }
+            tries += 1;
         }
-        tries += 1;
-        if tries == 1 && ahead::await_opening(file, *group) {
-            continue;
-        }
-        *group = file.part_of(*group);
-        let needless = |stream: &Stream| tries < FAST_TRIES && stream.lines.is_flowing();
-        let held = with_lock_unless(file, *group, needless, |held| take_held(held, memory, room));
+        group = file.part_of(group);
+        let needless = |stream: &Stream| is_possible && tries < FAST_TRIES && stream.lines.is_flowing();
+        let held = with_lock_unless(file, group, needless, |held| take_held(held, memory, room));
         if let Some(outcome) = held {
-            return outcome;
+            return (group, outcome);
         }
+        looks_again = true;
     }
 }
 

@@ -8,6 +8,21 @@ use super::flush::write_back;
 use crate::io::{Backoff, Request, drain, ring_of_warp, transfer};
 use crate::warp::{Broadcast, LaneMask, Lanes};
 
+impl Broadcast for Guarded {
+    #[inline]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        match word {
+            0 => Self::Yes,
+            1 => Self::Full,
+            _ => Self::Later,
+        }
+    }
+}
+
 /// What one round came to for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -74,42 +89,40 @@ pub(super) fn visit(
     let cache = &session.cache;
     let mut backoff = Backoff::of_many(session);
     let mut wanted = key;
-    let (mut outcome, mut decided) = (Ok(Visited::Left), None);
+    let (mut outcome, mut decided) = (Ok(Visited::Left), None::<Visit>);
     // Ends: [P-CACHE-PROGRESS].
     loop {
         let step = round(session, lanes, wanted);
-        match step {
-            Step::Pinned(frame) => {
-                // Called once, also where the guard has to be tried for again.
-                let decision = *decided.get_or_insert_with(|| body(frame));
-                let guarded = match decision {
-                    Visit::Ends => Guarded::Full,
-                    Visit::Keeps { .. } => cache.guard(frame),
-                };
-                if guarded == Guarded::Yes {
-                    outcome = Ok(Visited::Guards(frame));
-                } else {
-                    cache.frame(frame).unpin(1);
-                }
-                match (guarded, decision) {
-                    (Guarded::Later, Visit::Keeps { must: true }) => {}
-                    (Guarded::Full, Visit::Keeps { must: true }) => {
-                        outcome = Err(Errno::BUSY);
-                        wanted = None;
-                    }
-                    _ => wanted = None,
-                }
-            }
+        let pinned = match step {
+            // Called once, also where the guard has to be tried for again.
+            Step::Pinned(frame) => Some((frame, *decided.get_or_insert_with(|| body(frame)))),
             Step::Failed(errno) => {
                 outcome = Err(errno);
                 wanted = None;
+                None
             }
-            Step::Again => {}
+            Step::Again => None,
+        };
+        let keeps = |visit| matches!(visit, Visit::Keeps { .. });
+        let guarded = ends_pin(cache, lanes, pinned.map(|(frame, visit)| (frame, keeps(visit))));
+        if let Some((frame, visit)) = pinned {
+            match (guarded, visit) {
+                (Guarded::Yes, _) => {
+                    outcome = Ok(Visited::Guards(frame));
+                    wanted = None;
+                }
+                (Guarded::Later, Visit::Keeps { must: true }) => {}
+                (Guarded::Full, Visit::Keeps { must: true }) => {
+                    outcome = Err(Errno::BUSY);
+                    wanted = None;
+                }
+                _ => wanted = None,
+            }
         }
         if !lanes.any(wanted.is_some()) {
             return outcome;
         }
-        if lanes.any(matches!(step, Step::Pinned(_))) {
+        if lanes.any(pinned.is_some()) {
             continue;
         }
         // Nothing of the cache is held here ([R-CACHE-4]), but for guards that views have.
@@ -119,7 +132,7 @@ pub(super) fn visit(
 }
 
 /// In the place of a frame, where there is none.
-const NO_FRAME: u64 = 1 << 32;
+const NO_FRAME: u64 = 1 << 34;
 
 /// The frame of a word that is not [`NO_FRAME`].
 fn frame_of(word: u64) -> Option<FrameIndex> {
@@ -138,21 +151,48 @@ pub(super) fn keep(cache: &Cache, lanes: Lanes, wanted: Option<Key>) -> Option<F
     frame_of(lanes.on_leader(|| cache.keep(key, lanes.count()).map_or(NO_FRAME, |frame| frame.0.into())))
 }
 
-/// Ends each lane's guard, if it has one: where all have the same frame's, the leader does it for all. Convergent; called by `lanes`.
-pub(super) fn end(cache: &Cache, lanes: Lanes, frame: Option<FrameIndex>) {
-    let word = frame.map_or(NO_FRAME, |frame| frame.0.into());
+/// How many lanes' share a lane takes of what each is to do with a frame: where all have the same `word`, all of them if it is the leader, and
+/// none if not; otherwise its own. What the lanes have read comes before. Convergent; called by `lanes`.
+fn share(lanes: Lanes, word: u64) -> u32 {
     let first = lanes.from_leader(word);
-    // What the lanes have read comes before the vote.
-    let share = if !lanes.all(word == first) {
+    if !lanes.all(word == first) {
         1
     } else if lanes.is_leader() {
         lanes.count()
     } else {
-        return;
-    };
-    if let Some(frame) = frame {
+        0
+    }
+}
+
+/// Ends each lane's guard, if it has one: where all have the same frame's, the leader does it for all. Convergent; called by `lanes`.
+pub(super) fn end(cache: &Cache, lanes: Lanes, frame: Option<FrameIndex>) {
+    let share = share(lanes, frame.map_or(NO_FRAME, |frame| frame.0.into()));
+    if let Some(frame) = frame
+        && share > 0
+    {
         cache.frame(frame).unguard(share);
     }
+}
+
+/// Ends each lane's pin, if it has one, or makes it a guard where it is to stay: whether it is one. Where all want the same, the leader does it for
+/// all: lanes that each did it would change the word one after the other. Convergent; called by `lanes`.
+fn ends_pin(cache: &Cache, lanes: Lanes, pin: Option<(FrameIndex, bool)>) -> Guarded {
+    let word = pin.map_or(NO_FRAME, |(frame, stays)| u64::from(frame.0) << 1 | u64::from(stays));
+    let share = share(lanes, word);
+    let mut guarded = Guarded::Full;
+    if let Some((frame, stays)) = pin
+        && share > 0
+    {
+        if stays {
+            guarded = cache.guard(frame, share);
+        }
+        if guarded != Guarded::Yes {
+            cache.frame(frame).unpin(share);
+        }
+    }
+    // Where each did it for itself, each has its own answer.
+    let from = if share == 1 { lanes.lane() } else { lanes.leader() };
+    lanes.shuffle(guarded, from)
 }
 
 /// One look for the pages of those lanes that want one, and, where none of them is there, one try to bring those that are absent, as one batch.
@@ -322,5 +362,8 @@ mod tests {
         assert_comes_back(Step::Again);
         assert_comes_back(Step::Failed(Errno::NXIO));
         assert_comes_back(Step::Failed(Errno::IO));
+        for guarded in [Guarded::Yes, Guarded::Full, Guarded::Later] {
+            assert_comes_back(guarded);
+        }
     }
 }

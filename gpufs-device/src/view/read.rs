@@ -63,6 +63,11 @@ impl<T: Plain> View<'_, T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// How many elements from `index` on, within the view, lie in the page of that one: so many can be pinned from there. 0 beyond the view.
+    #[must_use]
+    pub fn rest_of_page(&self, index: u64) -> u64 {
+        self.window.rest_of_page(index, size_of::<T>() as u64)
+    }
     /// The element at `index`. Any lane; brings its page where it has to.
     ///
     /// # Errors

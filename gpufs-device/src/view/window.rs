@@ -137,6 +137,12 @@ impl Window<'_> {
     fn session(&self) -> &'static SessionTables {
         self.fs.session()
     }
+    /// How many elements of `size` bytes from `index` on, within the range, lie in the page of that one.
+    pub(super) fn rest_of_page(&self, index: u64, size: u64) -> u64 {
+        let Some(at) = index.checked_mul(size).filter(|at| *at < self.bytes) else { return 0 };
+        let page = self.page_mask + 1 - ((self.offset + at) & self.page_mask);
+        (self.bytes - at).min(page) / size
+    }
     /// The `size` bytes at `at` of the range.
     ///
     /// # Errors

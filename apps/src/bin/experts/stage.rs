@@ -207,7 +207,6 @@ fn job_of(session: &mut Session, stack: &Stack, wants: &Wants<'_>) -> Result<(Jo
     let job = Job {
         shape,
         experts_at: stack.experts_at,
-        page: wants.page.into(),
         routers: memory::array_of_file(session, &stack.file, routers)?,
         states: memory::cells(session, 2 * shape.hidden)?.1,
         activations: memory::cells(session, shape.chosen * shape.inner)?.1,

@@ -27,14 +27,18 @@ pub(super) struct Pass<'a> {
     team: Team<'a>,
 }
 
+/// The sum of all lanes' parts. Convergent; called by `lanes`.
+#[inline]
+fn sum(lanes: Lanes, part: i64) -> i64 {
+    let part = part.cast_unsigned();
+    let sum = lanes.scan(part).wrapping_add(part);
+    lanes.broadcast(sum, lanes.mask().last()).cast_signed()
+}
+
 /// The sum of all lanes' parts, for each row. Convergent; called by `lanes`.
 #[inline]
 fn summed(lanes: Lanes, parts: Parts) -> Parts {
-    parts.map(|part| {
-        let part = part.cast_unsigned();
-        let sum = lanes.scan(part).wrapping_add(part);
-        lanes.broadcast(sum, lanes.mask().last()).cast_signed()
-    })
+    parts.map(|part| sum(lanes, part))
 }
 
 impl<'a> Pass<'a> {
@@ -60,14 +64,14 @@ impl<'a> Pass<'a> {
         let state = state_of(job, at.layer);
         self.team.each(shape.experts, |expert| {
             let first = (at.layer * shape.experts + expert) * words;
-            let (mut sum, mut word) = (0, u64::from(lanes.rank()));
+            let (mut part, mut word) = (0, u64::from(lanes.rank()));
             // Ends: `word` grows.
             while word < words {
                 let row = job.meeting.note(job.routers.get::<u128>(first + word)).unwrap_or(0);
-                sum += i64::from(dot(row, vector(&job.states, state / WORD + word)));
+                part += i64::from(dot(row, vector(&job.states, state / WORD + word)));
                 word += u64::from(lanes.count());
             }
-            let [score, ..] = summed(lanes, [sum, 0, 0, 0]);
+            let score = sum(lanes, part);
             // ORDERING: relaxed, here and below: the meetings order steps.
             job.scores.at(expert).set((score as i32).cast_unsigned());
         });

@@ -29,7 +29,7 @@ use gpufs_device::view::Mapping;
 use gpufs_device::{Errno, calling, kernel, portable};
 
 use self::layers::{Pass, Through};
-use self::weights::{Cached, Weights};
+use self::weights::Weights;
 use crate::kernels::{Array, Cells, Words, Words64};
 
 pub use shape::{Shape, activation, dot, token, weight_of_place};
@@ -42,8 +42,6 @@ portable! {
         pub shape: Shape,
         /// Where the experts begin in the file, in bytes.
         pub experts_at: u64,
-        /// Bytes of a page of the cache.
-        pub page: u64,
         /// The routers of all layers.
         pub routers: Array,
         /// Two states: `2 × hidden` numbers. A layer reads one and makes the other.
@@ -95,7 +93,7 @@ kernel! {
         job.with(fs, |job| {
             let words = job.shape.layers * job.shape.experts * job.shape.expert_bytes() / 16;
             let looked = fs.view::<u128, _>(map, job.experts_at, words, |view| {
-                think(job, tokens, &Cached::new(view, job.experts_at, job.page));
+                think(job, tokens, view);
             });
             job.meeting.note(looked);
         });

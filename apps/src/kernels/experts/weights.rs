@@ -6,6 +6,7 @@ use gpufs_device::warp::Lanes;
 
 use super::shape::dot;
 use crate::kernels::Array;
+use crate::kernels::span::{Span, element};
 
 /// Rows that a warp takes at a time. Sizes of matrices are multiples of it.
 pub(super) const ROWS: u64 = 4;
@@ -31,72 +32,47 @@ pub(super) trait Weights {
     fn times(&self, lanes: Lanes, block: Block, vector: impl Fn(u64) -> u128) -> Result<Parts, Errno>;
 }
 
-/// The same of words that `word` gives, from one on up to another, as a part of the block.
+/// The same of words that `word` gives, from one on up to another, as a part of the block. Lanes stay together, whatever `word` says.
 #[inline]
 fn times(
     lanes: Lanes,
     block: Block,
-    parts: &mut Parts,
     word: impl Fn(u64) -> Result<u128, Errno>,
     vector: &impl Fn(u64) -> u128,
-) -> Result<(), Errno> {
+) -> Result<Parts, Errno> {
     let width = u64::from(lanes.count());
-    let mut at = u64::from(lanes.rank());
+    let (mut at, mut parts, mut failed) = (u64::from(lanes.rank()), Parts::default(), None);
     // Ends: `at` grows.
     while at < block.words {
         let factor = vector(at);
         for (row, part) in (0..).zip(parts.iter_mut()) {
-            *part += i64::from(dot(word(row * block.words + at)?, factor));
+            let loaded = word(row * block.words + at);
+            failed = failed.or(loaded.err());
+            *part += i64::from(dot(loaded.unwrap_or(0), factor));
         }
         at += width;
     }
-    Ok(())
+    failed.map_or(Ok(parts), Err)
 }
 
 impl Weights for Array {
     #[inline]
     fn times(&self, lanes: Lanes, block: Block, vector: impl Fn(u64) -> u128) -> Result<Parts, Errno> {
-        let mut parts = Parts::default();
-        times(lanes, block, &mut parts, |at| self.get::<u128>(block.first + at), &vector)?;
-        Ok(parts)
+        times(lanes, block, |at| self.get::<u128>(block.first + at), &vector)
     }
 }
 
 /// Weights of a file, through the cache.
-pub(super) struct Cached<'a, 'v> {
-    view: &'a View<'v, u128>,
-    /// Words before the view in its first page.
-    before: u64,
-    /// Words of a page.
-    page: u64,
-}
-
-impl<'a, 'v> Cached<'a, 'v> {
-    /// Those that begin at so many bytes of the file, in pages of so many.
-    pub(super) const fn new(view: &'a View<'v, u128>, at: u64, page: u64) -> Self {
-        Self { view, before: at % page / 16, page: page / 16 }
-    }
-}
-
-impl Weights for Cached<'_, '_> {
+impl Weights for View<'_, u128> {
     #[inline]
     fn times(&self, lanes: Lanes, block: Block, vector: impl Fn(u64) -> u128) -> Result<Parts, Errno> {
-        let mut parts = Parts::default();
-        let count = ROWS * block.words;
-        // Rows that lie in one page are loaded as from memory, while it is kept.
-        let is_together = (self.before + block.first) % self.page + count <= self.page;
-        let pin = if is_together { self.view.pin(block.first, count as usize) } else { Err(Errno::BUSY) };
-        match pin {
-            Ok(pin) => {
-                let word = |at: u64| pin.get(at as usize).copied().ok_or(Errno::INVAL);
-                times(lanes, block, &mut parts, word, &vector)?;
+        match Span::of(self, block.first, ROWS * block.words)? {
+            // Loaded as from memory, while the pages are kept.
+            Some(span) => {
+                let slices = span.slices();
+                times(lanes, block, |at| element(slices, at), &vector)
             }
-            // In two pages, or too many are kept as it is: word by word.
-            Err(Errno::BUSY) => {
-                times(lanes, block, &mut parts, |at| self.view.get(block.first + at), &vector)?;
-            }
-            Err(errno) => return Err(errno),
+            None => times(lanes, block, |at| self.get(block.first + at), &vector),
         }
-        Ok(parts)
     }
 }

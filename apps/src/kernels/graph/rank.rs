@@ -56,6 +56,7 @@ impl Walk for Round<'_> {
             drawn: ranking.counters.at(0),
             count: ranking.rows.vertices,
             step,
+            are_near: true,
             failure: &ranking.failure,
         };
         let begin = |row: Option<(u64, u64)>| {

@@ -7,6 +7,7 @@ use gpufs_device::warp::Lanes;
 use gpufs_device::{Errno, Fs, portable};
 
 use crate::kernels::Array;
+use crate::kernels::span::{Span, element};
 
 /// Words of a launch that all lanes share: where the next vertices are drawn, and what the algorithm counts.
 pub const COUNTERS: usize = 2;
@@ -64,10 +65,16 @@ impl Trouble {
 
 /// A graph that lanes can read.
 pub(super) trait Graph {
+    /// What is looked at together.
+    type Near<'n>
+    where
+        Self: 'n;
     /// Offset `index`.
     fn offset(&self, index: u64) -> Result<u64, Errno>;
-    /// Neighbour `index`.
-    fn edge(&self, index: u64) -> Result<u64, Errno>;
+    /// Neighbours `from` to `to`, without the latter, at which lanes that call together will look; `None`: each by itself.
+    fn near(&self, range: (u64, u64)) -> Result<Option<Self::Near<'_>>, Errno>;
+    /// Neighbour `index`, of those that are near, if there are any.
+    fn edge<'n>(&'n self, near: Option<&Self::Near<'n>>, index: u64) -> Result<u64, Errno>;
 }
 
 /// What is done with a graph, wherever that lies.
@@ -83,13 +90,26 @@ struct Cached<'a, 'v, E> {
 }
 
 impl<E: Plain + Into<u64>> Graph for Cached<'_, '_, E> {
+    /// The first, and they, while their pages are kept.
+    type Near<'n>
+        = (u64, Span<'n, E>)
+    where
+        Self: 'n;
+
     #[inline]
     fn offset(&self, index: u64) -> Result<u64, Errno> {
         self.offsets.get(index)
     }
+    fn near(&self, (from, to): (u64, u64)) -> Result<Option<Self::Near<'_>>, Errno> {
+        Ok(Span::of(self.edges, from, to - from)?.map(|span| (from, span)))
+    }
     #[inline]
-    fn edge(&self, index: u64) -> Result<u64, Errno> {
-        self.edges.get(index).map(E::into)
+    fn edge<'n>(&'n self, near: Option<&Self::Near<'n>>, index: u64) -> Result<u64, Errno> {
+        let edge = match near {
+            Some((first, span)) => element(span.slices(), index - first),
+            None => self.edges.get(index),
+        };
+        edge.map(E::into)
     }
 }
 
@@ -101,12 +121,21 @@ struct Arrays<E> {
 }
 
 impl<E: Plain + Into<u64>> Graph for Arrays<E> {
+    type Near<'n>
+        = ()
+    where
+        Self: 'n;
+
     #[inline]
     fn offset(&self, index: u64) -> Result<u64, Errno> {
         self.offsets.get(index)
     }
     #[inline]
-    fn edge(&self, index: u64) -> Result<u64, Errno> {
+    fn near(&self, _: (u64, u64)) -> Result<Option<()>, Errno> {
+        Ok(None)
+    }
+    #[inline]
+    fn edge<'n>(&'n self, _: Option<&()>, index: u64) -> Result<u64, Errno> {
         self.edges.get::<E>(index).map(E::into)
     }
 }
@@ -149,6 +178,8 @@ pub(super) struct Vertices<'a> {
     pub(super) count: u64,
     /// The most that a warp draws at a time.
     pub(super) step: u64,
+    /// Whether vertices that are drawn together follow each other, and so do their neighbours in the graph.
+    pub(super) are_near: bool,
     pub(super) failure: &'a Handoff<Trouble>,
 }
 
@@ -178,6 +209,7 @@ impl Vertices<'_> {
             let row = mine.and_then(|vertex| Some((vertex, self.row(graph, vertex)?)));
             let (from, to) = row.map_or((0, 0), |(_, row)| row);
             let word = begin(row.map(|(vertex, (from, to))| (vertex, to - from)));
+            let near = if self.are_near { self.near(graph, lanes, count, (from, to)) } else { None };
             for which in 0..count {
                 let lane = lanes.mask().nth(which as u32);
                 let (from, to) = (lanes.broadcast(from, lane), lanes.broadcast(to, lane));
@@ -186,7 +218,12 @@ impl Vertices<'_> {
                 // Ends: `at` grows.
                 while at < to {
                     let mine = at + rank;
-                    edge(word, (mine < to).then_some(mine).and_then(|index| self.neighbour(graph, index)));
+                    edge(
+                        word,
+                        (mine < to)
+                            .then_some(mine)
+                            .and_then(|index| self.neighbour(graph, near.as_ref(), index)),
+                    );
                     at += width;
                 }
             }
@@ -202,10 +239,24 @@ impl Vertices<'_> {
         }
         Some((from, to))
     }
+    /// The neighbours of `count` vertices that the first lanes have, one after the other. Convergent; called by `lanes`.
+    #[inline]
+    fn near<'g, G: Graph>(
+        &self,
+        graph: &'g G,
+        lanes: Lanes,
+        count: u64,
+        (from, to): (u64, u64),
+    ) -> Option<G::Near<'g>> {
+        let first = lanes.broadcast(from, lanes.leader());
+        let last = lanes.broadcast(to, lanes.mask().nth(count as u32 - 1));
+        // Where it could not be read, no lane looks for it.
+        if first < last { self.noted(graph.near((first, last)), true, first).flatten() } else { None }
+    }
     /// A neighbour; `None`: that is noted as a failure.
     #[inline]
-    fn neighbour(&self, graph: &impl Graph, index: u64) -> Option<u64> {
-        let vertex = self.noted(graph.edge(index), true, index)?;
+    fn neighbour<'g, G: Graph>(&self, graph: &'g G, near: Option<&G::Near<'g>>, index: u64) -> Option<u64> {
+        let vertex = self.noted(graph.edge(near, index), true, index)?;
         if vertex >= self.rows.vertices {
             self.failure.put(Trouble::new(true, None, index));
             return None;
@@ -213,7 +264,7 @@ impl Vertices<'_> {
         Some(vertex)
     }
     #[inline]
-    fn noted(&self, number: Result<u64, Errno>, of_edge: bool, index: u64) -> Option<u64> {
+    fn noted<T>(&self, number: Result<T, Errno>, of_edge: bool, index: u64) -> Option<T> {
         match number {
             Ok(number) => Some(number),
             Err(errno) => {

@@ -47,6 +47,7 @@ impl Walk for Level<'_> {
             drawn: search.counters.at(0),
             count: self.to - self.from,
             step: self.step,
+            are_near: false,
             failure: &search.failure,
         };
         // ORDERING: relaxed: an earlier launch stored it.
