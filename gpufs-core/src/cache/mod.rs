@@ -29,8 +29,8 @@ pub const PAGE_BYTES: (u32, u32) = (4 << 10, 1 << 20);
 /// Files that a session may have mapped at a time.
 pub const MAPPINGS: u32 = 256;
 
-/// How often a lane looks whether it may guard a frame. After a look in vain it tries to mark the frame KEEPABLE.
-const LOCK_TRIES: u32 = if cfg!(loom) { 2 } else { 8 };
+/// How often a lane that may not guard a frame tries to mark it KEEPABLE.
+const LOCK_TRIES: u32 = if cfg!(loom) { 1 } else { 8 };
 
 /// Bits of a page's number.
 const PAGE_BITS: u32 = 40;
@@ -275,27 +275,49 @@ impl Cache {
     /// Guards a page for `lanes` lanes, if it is there and may be kept, without a pin before: a short way to what [`Cache::find`] and
     /// [`Cache::guard`] do, or `None`. One lane. Waits for nothing ([R-CACHE-5]).
     pub fn keep(&self, key: Key, lanes: u32) -> Option<FrameIndex> {
-        let (index, frame) = self.likely(key)?;
+        let (index, _) = self.likely(key)?;
+        if self.join(index, key, lanes) != Guarded::Yes {
+            return None;
+        }
+        self.count_hits(key, lanes.into());
+        Some(index)
+    }
+    /// Guards a page that is in this frame, or was.
+    fn join(&self, index: FrameIndex, key: Key, lanes: u32) -> Guarded {
+        let frame = self.frame(index);
+        match frame.join_guards(lanes) {
+            // With a guard it cannot go: it is still the page, or had gone before.
+            Joined::Yes if frame.key() == key.word() => Guarded::Yes,
+            Joined::Yes => {
+                frame.unguard(lanes);
+                Guarded::Full
+            }
+            Joined::Full => Guarded::Full,
+            Joined::No => self.mark_and_join(index, key, lanes),
+        }
+    }
+    /// [`Cache::join`], where the frame was not KEEPABLE.
+    // Once for a page that stays: apart from what each guard takes.
+    #[cold]
+    #[inline(never)]
+    fn mark_and_join(&self, index: FrameIndex, key: Key, lanes: u32) -> Guarded {
+        let frame = self.frame(index);
         // Ends: a count. Who has the lock is marking a frame, this one perhaps.
         for _ in 0..LOCK_TRIES {
+            if self.mark(index, key) == Some(false) {
+                return Guarded::Full;
+            }
             match frame.join_guards(lanes) {
-                Joined::Full => return None,
-                // With a guard it cannot go: it is still the page, or had gone before.
-                Joined::Yes if frame.key() == key.word() => {
-                    self.count_hits(key, lanes.into());
-                    return Some(index);
-                }
+                Joined::Yes if frame.key() == key.word() => return Guarded::Yes,
                 Joined::Yes => {
                     frame.unguard(lanes);
-                    return None;
+                    return Guarded::Full;
                 }
-                Joined::No => match self.mark(index, key) {
-                    Some(true) | None => {}
-                    Some(false) => return None,
-                },
+                Joined::Full => return Guarded::Full,
+                Joined::No => {}
             }
         }
-        None
+        Guarded::Later
     }
     /// Makes a page's frame KEEPABLE, if it is still the page's: whether it is; `None` where the set's lock is busy.
     fn mark(&self, index: FrameIndex, key: Key) -> Option<bool> {
@@ -410,22 +432,11 @@ impl Cache {
     pub fn guard(&self, index: FrameIndex, lanes: u32) -> Guarded {
         let frame = self.frame(index);
         let Some(key) = Key::from_word(frame.key()) else { return Guarded::Full };
-        // Ends: a count, as in `keep`.
-        for _ in 0..LOCK_TRIES {
-            match frame.join_guards(lanes) {
-                Joined::Full => return Guarded::Full,
-                Joined::Yes => {
-                    frame.unpin(lanes);
-                    return Guarded::Yes;
-                }
-                Joined::No => {
-                    if self.mark(index, key) == Some(false) {
-                        return Guarded::Full;
-                    }
-                }
-            }
+        let guarded = self.join(index, key, lanes);
+        if guarded == Guarded::Yes {
+            frame.unpin(lanes);
         }
-        Guarded::Later
+        guarded
     }
 
     /// Ends what lanes that are gone had begun. No kernel runs.

@@ -139,28 +139,25 @@ fn frame_of(word: u64) -> Option<FrameIndex> {
     (word < NO_FRAME).then(|| FrameIndex(u32::from_word(word)))
 }
 
-/// Guards the page that each lane wants, if it wants one, that is there, and may be kept ([`Cache::keep`]): where all want the same, the leader
-/// does it for all. Convergent; called by `lanes`.
-pub(super) fn keep(cache: &Cache, lanes: Lanes, wanted: Option<Key>) -> Option<FrameIndex> {
-    let word = wanted.map_or(0, Key::word);
-    let first = lanes.from_leader(word);
-    if !lanes.all(word == first) {
-        return wanted.and_then(|key| cache.keep(key, 1));
+/// Guards the page that each lane wants, if it wants one, that is there, and may be kept ([`Cache::keep`]); whether all have the same answer: where
+/// all want the same, the leader does it for all. Convergent; called by `lanes`.
+pub(super) fn keep(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> (Option<FrameIndex>, bool) {
+    if !lanes.same(wanted.map_or(0, Key::word)) {
+        return (wanted.and_then(|key| session.cache.keep(key, 1)), false);
     }
-    let key = wanted?;
-    frame_of(lanes.on_leader(|| cache.keep(key, lanes.count()).map_or(NO_FRAME, |frame| frame.0.into())))
+    let Some(key) = wanted else { return (None, true) };
+    let found =
+        lanes.on_leader(|| session.cache.keep(key, lanes.count()).map_or(NO_FRAME, |frame| frame.0.into()));
+    (frame_of(found), true)
 }
 
 /// How many lanes' share a lane takes of what each is to do with a frame: where all have the same `word`, all of them if it is the leader, and
 /// none if not; otherwise its own. What the lanes have read comes before. Convergent; called by `lanes`.
 fn share(lanes: Lanes, word: u64) -> u32 {
-    let first = lanes.from_leader(word);
-    if !lanes.all(word == first) {
-        1
-    } else if lanes.is_leader() {
-        lanes.count()
-    } else {
-        0
+    match lanes.same(word) {
+        false => 1,
+        true if lanes.is_leader() => lanes.count(),
+        true => 0,
     }
 }
 
@@ -272,9 +269,7 @@ fn look(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Option<Fo
     const TRANSIT: u64 = 1 << 32;
     const ABSENT: u64 = 1 << 33;
     let cache = &session.cache;
-    let word = wanted.map_or(0, Key::word);
-    let first = lanes.from_leader(word);
-    if !lanes.all(word == first) {
+    if !lanes.same(wanted.map_or(0, Key::word)) {
         return wanted.map(|key| cache.find(key, 1));
     }
     let key = wanted?;

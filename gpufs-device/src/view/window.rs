@@ -300,6 +300,25 @@ fn never_glances<R>(_: u64) -> R {
     unreachable!("`reach` was told so")
 }
 
+/// What `body` makes of the address of a place in the frame that holds its page. A lane that keeps the page.
+#[inline]
+fn touch<R, const STORES: bool>(
+    session: &SessionTables,
+    place: Place,
+    index: FrameIndex,
+    body: impl FnOnce(u64) -> R,
+) -> Result<R, Errno> {
+    let frame = session.cache.frame(index);
+    if !place.fits(frame.valid()) {
+        return Err(Errno::NXIO);
+    }
+    let made = body(session.cache.address(index) + place.within);
+    if STORES {
+        frame.stored();
+    }
+    Ok(made)
+}
+
 /// An access to a page that is not guarded for the view: calls `body` with its address while it stays, or `glance` without, once. What the view
 /// remembers afterwards, and what was returned. Convergent.
 ///
@@ -314,7 +333,7 @@ fn reach<R, const STORES: bool, const GLANCES: bool>(
     glance: impl FnOnce(u64) -> R,
 ) -> (Kept, Result<R, Errno>) {
     let session = fs.session();
-    let cache = session.cache;
+    let cache = &session.cache;
     let kept = Kept { key: kept_key, frame: FrameIndex(kept_frame), guarded, glances, ..Kept::NONE };
     let Some(key) = Key::from_word(word) else { return (kept, Err(Errno::INVAL)) };
     let place = Place { key, within, size };
@@ -324,41 +343,56 @@ fn reach<R, const STORES: bool, const GLANCES: bool>(
     }
     // Whoever scans uses a page again and again, and then the next: it is kept.
     let scans = kept.key == key.word() || (kept.is_guarded() && kept.key + 1 == key.word());
-    pages::end(&cache, lanes, kept.guard());
-    let mut kept = Kept::seen(key);
-    let (mut body, mut result) = (Some(body), None);
-    let mut touch = |index: FrameIndex| {
-        let frame = cache.frame(index);
-        if place.fits(frame.valid())
-            && let Some(body) = body.take()
-        {
-            let made = body(cache.address(index) + place.within);
-            if STORES {
-                frame.stored();
-            }
-            return Ok(made);
-        }
-        Err(Errno::NXIO)
-    };
-    if let Some(frame) = pages::keep(&cache, lanes, scans.then_some(key)) {
-        kept = Kept::guarded(&cache, key, frame);
-        result = Some(touch(frame));
-    } else if GLANCES {
-        result = cache.glance(key, |index, valid| {
+    pages::end(cache, lanes, kept.guard());
+    let (found, is_shared) = pages::keep(session, lanes, scans.then_some(key));
+    let mut kept = found.map_or(Kept::seen(key), |frame| Kept::guarded(cache, key, frame));
+    if is_shared && let Some(frame) = found {
+        return (kept, touch::<_, STORES>(session, place, frame, body));
+    }
+    let glanced = if GLANCES && found.is_none() {
+        cache.glance(key, |index, valid| {
             if place.fits(valid) { Ok(glance(cache.address(index) + place.within)) } else { Err(Errno::NXIO) }
-        });
-        kept.glances = u32::from(result.is_some());
+        })
+    } else {
+        None
+    };
+    if glanced.is_some() {
+        kept.glances = 1;
     }
-    let wanted = result.is_none().then_some(key);
-    if !lanes.any(wanted.is_some()) {
-        return (kept, result.unwrap_or(Err(Errno::NXIO)));
+    let is_done = found.is_some() || glanced.is_some();
+    if lanes.all(is_done) {
+        let result = match (found, glanced) {
+            (Some(frame), _) => touch::<_, STORES>(session, place, frame, body),
+            (None, glanced) => glanced.unwrap_or(Err(Errno::NXIO)),
+        };
+        return (kept, result);
     }
+    bring::<_, STORES>(session, lanes, (place, scans), kept, (found, glanced), body)
+}
+
+/// [`reach`], where the pages of some lanes are not there: the others have `found` or `glanced` at theirs. Convergent; called by `lanes`.
+#[inline(never)]
+fn bring<R, const STORES: bool>(
+    session: &SessionTables,
+    lanes: Lanes,
+    (place, scans): (Place, bool),
+    mut kept: Kept,
+    (found, glanced): (Option<FrameIndex>, Option<Result<R, Errno>>),
+    body: impl FnOnce(u64) -> R,
+) -> (Kept, Result<R, Errno>) {
+    let (mut body, mut result) = (Some(body), glanced);
+    let mut touch =
+        |index| body.take().map_or(Err(Errno::NXIO), |body| touch::<_, STORES>(session, place, index, body));
+    if let Some(frame) = found {
+        result = Some(touch(frame));
+    }
+    let wanted = result.is_none().then_some(place.key);
     let visited = pages::visit(session, lanes, wanted, |index| {
         result = Some(touch(index));
         if scans { Visit::Keeps { must: false } } else { Visit::Ends }
     });
     match visited {
-        Ok(Visited::Guards(frame)) => kept = Kept::guarded(&cache, key, frame),
+        Ok(Visited::Guards(frame)) => kept = Kept::guarded(&session.cache, place.key, frame),
         Ok(Visited::Left) => {}
         Err(errno) => {
             // Of a lane that is done it is not.
@@ -371,28 +405,41 @@ fn reach<R, const STORES: bool, const GLANCES: bool>(
 }
 
 /// Guards the page of a place that lies in one: the frame, and where its bytes are. Convergent.
+///
+/// What finds the page is a small function, and what brings it another: the code of both together would put the words of the first into memory.
 #[inline(never)]
 fn guard(fs: Fs, place: Place) -> Result<(FrameIndex, u64), Errno> {
     let session = fs.session();
-    let cache = session.cache;
     let lanes = Lanes::calling_at(&PINS);
-    let mut found = pages::keep(&cache, lanes, Some(place.key));
-    let wanted = found.is_none().then_some(place.key);
-    if lanes.any(wanted.is_some()) {
-        let visited = pages::visit(session, lanes, wanted, |frame| {
-            if place.fits(cache.frame(frame).valid()) { Visit::Keeps { must: true } } else { Visit::Ends }
-        });
-        if wanted.is_some() {
-            match visited? {
-                Visited::Guards(frame) => found = Some(frame),
-                Visited::Left => return Err(Errno::NXIO),
-            }
-        }
-    }
+    let (found, is_shared) = pages::keep(session, lanes, Some(place.key));
+    let is_there = if is_shared { found.is_some() } else { lanes.all(found.is_some()) };
+    let found = if is_there { found } else { Some(bring_guarded(session, lanes, place, found)?) };
     let frame = found.ok_or(Errno::NXIO)?;
-    if !place.fits(cache.frame(frame).valid()) {
-        cache.frame(frame).unguard(1);
+    if !place.fits(session.cache.frame(frame).valid()) {
+        session.cache.frame(frame).unguard(1);
         return Err(Errno::NXIO);
     }
-    Ok((frame, cache.address(frame)))
+    Ok((frame, session.cache.address(frame)))
+}
+
+/// [`guard`], where the pages of some lanes could not be kept at once: those have no frame yet. Convergent; called by `lanes`.
+#[inline(never)]
+fn bring_guarded(
+    session: &SessionTables,
+    lanes: Lanes,
+    place: Place,
+    found: Option<FrameIndex>,
+) -> Result<FrameIndex, Errno> {
+    let wanted = found.is_none().then_some(place.key);
+    let visited = pages::visit(session, lanes, wanted, |frame| {
+        let fits = place.fits(session.cache.frame(frame).valid());
+        if fits { Visit::Keeps { must: true } } else { Visit::Ends }
+    });
+    match found {
+        Some(frame) => Ok(frame),
+        None => match visited? {
+            Visited::Guards(frame) => Ok(frame),
+            Visited::Left => Err(Errno::NXIO),
+        },
+    }
 }

@@ -177,6 +177,12 @@ pub(crate) trait Collectives: Warp {
     fn shuffle(lanes: Met, value: u64, from: u32) -> u64;
     /// The `value` of lane `from`, which is in `lanes` and the same in all.
     fn broadcast(lanes: Met, value: u64, from: u32) -> u64;
+    /// Whether `value` is the same in all.
+    #[inline]
+    fn same(lanes: Met, value: u64) -> bool {
+        let first = Self::broadcast(lanes, value, lanes.first());
+        Self::ballot(lanes, value != first).is_empty()
+    }
     /// The wrapping sum of `value` over the lanes of the mask below the caller.
     fn scan(lanes: Met, value: u64) -> u64;
     /// Waits until all have called.
@@ -278,6 +284,12 @@ impl Lanes {
     #[must_use]
     pub fn any(self, predicate: bool) -> bool {
         !self.ballot(predicate).is_empty()
+    }
+    /// Whether `value` is the same in every lane.
+    #[inline]
+    #[must_use]
+    pub fn same<T: Broadcast>(self, value: T) -> bool {
+        Machine::same(self.met, value.to_word())
     }
     /// The `value` of lane `from`, each lane naming its own.
     #[inline]

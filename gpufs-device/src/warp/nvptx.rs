@@ -217,6 +217,25 @@ fn shuffle_of(mask: u32, value: u64, from: u32) -> u64 {
     result
 }
 
+/// [`Collectives::same`].
+#[inline(never)]
+fn same_of(mask: u32, value: u64) -> bool {
+    if mask.is_power_of_two() {
+        return true;
+    }
+    if !is_whole_warp(mask) {
+        let first = shuffle_of(mask, value, mask.trailing_zeros());
+        return ballot_of(mask, value != first) == 0;
+    }
+    // SAFETY:
+    // - all lanes of the warp are here
+    unsafe { bar_warp_sync(WHOLE_WARP) };
+    let first = shuffle_halves(WHOLE_WARP, value, 0);
+    // SAFETY:
+    // - as above
+    unsafe { vote_ballot_sync(WHOLE_WARP, value != first) == 0 }
+}
+
 /// [`Collectives::scan`].
 #[inline(never)]
 fn scan_of(mask: u32, value: u64) -> u64 {
@@ -303,6 +322,10 @@ impl Collectives for Machine {
     #[inline]
     fn broadcast(lanes: LaneMask, value: u64, from: u32) -> u64 {
         Self::shuffle(lanes, value, from)
+    }
+    #[inline]
+    fn same(lanes: LaneMask, value: u64) -> bool {
+        same_of(hardware(lanes), value)
     }
     #[inline]
     fn scan(lanes: LaneMask, value: u64) -> u64 {

@@ -135,7 +135,7 @@ impl<E: Plain + Into<u64>> Graph for Arrays<E> {
         Ok(None)
     }
     #[inline]
-    fn edge<'n>(&'n self, _: Option<&()>, index: u64) -> Result<u64, Errno> {
+    fn edge(&self, _: Option<&()>, index: u64) -> Result<u64, Errno> {
         self.edges.get::<E>(index).map(E::into)
     }
 }
