@@ -329,9 +329,9 @@ impl<'a> Stage<'a> {
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         Ok(self.session.write_device(&self.counters, 0, &bytes)?)
     }
-    /// How many vertices a warp draws at a time, of so many: all warps get some.
-    fn step(&self, count: u64) -> u32 {
-        (count / (8 * u64::from(self.plan.warps()))).clamp(1, 32) as u32
+    /// How many vertices a warp draws at a time, of so many, to draw about so often.
+    fn step(&self, count: u64, draws: u64) -> u32 {
+        (count / (draws * u64::from(self.plan.warps()))).clamp(1, 32) as u32
     }
     fn outcome(&mut self, task: &Task, way: Way, start: u64) -> Result<Outcome, Failure> {
         let before = self.session.cache_statistics();
@@ -367,7 +367,7 @@ impl<'a> Stage<'a> {
         // Ends: each level finds vertices that were not found before.
         while from < to {
             self.count_from([0, to])?;
-            let step = self.step(to - from);
+            let step = self.step(to - from, 8);
             took += match (way, self.map, self.array) {
                 (Way::Cached, Some(map), _) => {
                     let arguments = search_cached::Arguments { search, map, from, to, distance, step };
@@ -396,7 +396,7 @@ impl<'a> Stage<'a> {
             (words64(&self.results), words64(&self.second), words64(&self.counters));
         let ranking = Ranking { rows, ranks, sums, counters, failure: Handoff::default() };
         let placed = self.session.place(ranking)?;
-        let (ranking, step) = (placed.handle(), self.step(rows.vertices));
+        let (ranking, step) = (placed.handle(), self.step(rows.vertices, 3));
         let arguments = settle::Arguments { ranking, is_first: 1 };
         let mut took = cli::run::<settle::Entry>(&mut self.session, grid, arguments)?;
         for _ in 0..task.walking.iterations {
