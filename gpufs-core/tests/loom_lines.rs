@@ -88,8 +88,7 @@ fn free_publish() {
     explore(4, |world| {
         world.indexed();
         let place = world.stream.lines.claim_next().unwrap();
-        let carried = world.stream.lines.carry(&world.session, &world.stream, place).unwrap();
-        world.stream.lines.publish(&world.session, &world.stream, place, &carried);
+        world.stream.lines.publish(&world.session, &world.stream, place, 0);
         let taker = spawn(world, |world| {
             let taken = world.take(None, 4, 1);
             // The next block is read there, if it may be.

@@ -67,8 +67,7 @@ fn free_publish() {
     explore(4, INTEGERS, |world| {
         world.indexed();
         let place = world.stream.lines.claim_next().unwrap();
-        let carried = world.stream.lines.carry(&world.session, &world.stream, place).unwrap();
-        world.stream.lines.publish(&world.session, &world.stream, place, &carried);
+        world.stream.lines.publish(&world.session, &world.stream, place, 0);
         let taker = spawn(world, |world| {
             let taken = world.take(INTEGERS, 3, 1);
             world.look_after();

@@ -155,25 +155,22 @@ impl World {
         let lines = &self.stream.lines;
         while let Some(place) = lines.claim_next() {
             match lines.carry(&self.session, &self.stream, place) {
-                Some(carried) => {
+                Some((bytes, _)) => {
                     let is_first = lines.places[place as usize].block_number.peek() == 0;
                     let begun = if is_first || lines.tokens().is_none() { 0 } else { UNIT };
-                    assert_eq!(
-                        carried.bytes, begun,
-                        "a block ends with a line, or with a token that is begun"
-                    );
+                    assert_eq!(bytes, begun, "a block ends with a line, or with a token that is begun");
                     // As if a line were begun there, too.
                     if !is_first {
                         let before = self.text((place + 1) % PLACES, ENDS - 1);
                         // SAFETY:
                         // - the block before stays until its begun line is carried over: what is tested
-                        let last = unsafe { before.read() };
+                        let carried = unsafe { before.read() };
                         // SAFETY:
                         // - the place is claimed: what is tested
                         let first = unsafe { self.text(place, 0).read() };
-                        assert_eq!(last.0 + 1, first.0);
+                        assert_eq!(carried.0 + 1, first.0);
                     }
-                    lines.publish(&self.session, &self.stream, place, &carried);
+                    lines.publish(&self.session, &self.stream, place, bytes);
                 }
                 None => lines.stop_at(place),
             }

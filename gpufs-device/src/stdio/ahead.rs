@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "moves text between buffers and the caller's memory")]
 
 use gpufs_core::session::{OpenFile, SessionTables, WaitReason};
-use gpufs_core::stream::readahead::{Carried, Lines, Work};
+use gpufs_core::stream::readahead::{Lines, Work};
 use gpufs_core::stream::{Buffering, Direction, Reservation, Stream};
 
 use super::File;
@@ -340,7 +340,7 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
     loop {
         let Some(place) = lanes.on_leader(|| lines.claim_next()) else { return worked };
         let carried = lines.carry(session, stream, place);
-        if let Some(Carried { bytes, from, .. }) = carried {
+        if let Some((bytes, from)) = carried {
             let (_, text, _) = lines.memory(session, place);
             // SAFETY:
             // - in front of the text there is room for `most` bytes, and no more are carried
@@ -349,10 +349,8 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
         }
         lanes.sync();
         if lanes.is_leader() {
-            match carried
-                .filter(|carried| carried.tokens.is_none() || begins_well(session, lines, place, carried))
-            {
-                Some(carried) => lines.publish(session, stream, place, &carried),
+            match carried.filter(|(bytes, _)| begins_well(session, lines, place, *bytes)) {
+                Some((bytes, _)) => lines.publish(session, stream, place, bytes),
                 None => lines.stop_at(place),
             }
         }
@@ -362,11 +360,11 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
 
 /// Whether the first token of a claimed block is a number, where its bytes were carried over. One lane.
 #[inline(never)]
-fn begins_well(session: &SessionTables, lines: &Lines, place: u32, carried: &Carried) -> bool {
-    let Some(kind) = carried.tokens else { return true };
+fn begins_well(session: &SessionTables, lines: &Lines, place: u32, carried_bytes: u64) -> bool {
+    let Some(kind) = lines.tokens() else { return true };
     // SAFETY:
     // - the text in front of the first end was read or carried over, and the place is the calling warp's
-    unsafe { is_number(lines.first_token(session, place, carried), kind) }
+    unsafe { is_number(lines.first_token(session, place, carried_bytes), kind) }
 }
 
 /// After a call of whole lines under the lock: opens the stream's lines where such calls have become many. Convergent.

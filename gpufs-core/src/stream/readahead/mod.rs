@@ -68,7 +68,6 @@ use crate::resources::Resources;
 use crate::ring::CacheAligned;
 use crate::word::{DeviceWord, DeviceWord64};
 
-pub use publish::Carried;
 pub use tokens::Tokens;
 
 /// Blocks that are under way at most.

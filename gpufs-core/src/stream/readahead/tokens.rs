@@ -12,7 +12,7 @@
 #![expect(unsafe_code, reason = "reads the byte before a block")]
 
 use super::super::reservation::Reservation;
-use super::{Carried, Lines, Stream};
+use super::{Lines, Place, Stream};
 use crate::resources::Resources;
 
 /// In `line_bytes_max`: units are tokens.
@@ -38,14 +38,6 @@ impl Tokens {
             Self::Reals => TOKENS | REALS,
         }
     }
-    /// What the word for units says.
-    pub(super) const fn of(units: u32) -> Option<Self> {
-        match (units & TOKENS, units & REALS) {
-            (0, _) => None,
-            (_, 0) => Some(Self::Integers),
-            _ => Some(Self::Reals),
-        }
-    }
     /// Whether the byte is white space.
     #[must_use]
     #[inline]
@@ -59,17 +51,15 @@ impl Lines {
     #[must_use]
     pub fn tokens(&self) -> Option<Tokens> {
         // ORDERING: relaxed: a hint, or constant.
-        Tokens::of(self.line_bytes_max.peek())
+        let units = self.line_bytes_max.peek();
+        let kind = if units & REALS == 0 { Tokens::Integers } else { Tokens::Reals };
+        (units & TOKENS != 0).then_some(kind)
     }
     /// The longest unit that is published, in bytes: a line with its newline, or a token with the white space before it. Present.
     #[must_use]
     pub fn unit_bytes_max(&self) -> u32 {
         // ORDERING: relaxed: constant.
-        Self::unit_bytes_of(self.line_bytes_max.peek())
-    }
-    /// [`Lines::unit_bytes_max`] of its word.
-    pub(super) const fn unit_bytes_of(units: u32) -> u32 {
-        units & !(TOKENS | REALS)
+        self.line_bytes_max.peek() & !(TOKENS | REALS)
     }
     /// Whether tokens are open that conversions of this kind take. A hint.
     #[must_use]
@@ -104,19 +94,28 @@ impl Lines {
         words.take(count, admits, || self.without_available(count))
     }
 
-    /// Whether a token was begun in the block before: the carried bytes are its, and not white space alone.
-    pub(super) fn begins(carried: &Carried) -> bool {
-        let Carried { from, bytes, .. } = *carried;
+    /// How many ends of a claimed block end nothing: 1 where its first byte is white space and no token was begun before it, else 0. `carried`:
+    /// where the bytes lie that are carried over into it, and how many.
+    pub(super) fn skipped(&self, resources: &Resources, place: &Place, carried: (u64, u64)) -> u32 {
+        if self.tokens().is_none() || place.count.peek() == 0 || self.end_of(resources, place, 0) != 0 {
+            return 0;
+        }
+        let (from, bytes) = carried;
         // SAFETY:
-        // - they are the end of the block before, which stays until they are carried over
-        bytes != 0 && !Tokens::is_space(unsafe { ((from + bytes - 1) as *const u8).read() })
+        // - they are the end of the block before, which stays until they are carried over, or the copy of it in front of this one, which its
+        //   publisher made
+        let is_begun = bytes != 0 && !Tokens::is_space(unsafe { ((from + bytes - 1) as *const u8).read() });
+        u32::from(!is_begun)
     }
 
-    /// Where the first token of a claimed block lies, an address and a length, once what it begins with was carried over. The warp that claimed
-    /// the place.
+    /// Where the first token of a claimed block lies, an address and a length, once `carried_bytes` were carried over into it. The warp that
+    /// claimed the place.
     #[must_use]
-    pub fn first_token(&self, resources: &Resources, index: u32, carried: &Carried) -> (u64, u64) {
-        let text = self.text(resources, &self.places[index as usize]);
-        (text - carried.bytes, carried.bytes + carried.first_end)
+    pub fn first_token(&self, resources: &Resources, index: u32, carried_bytes: u64) -> (u64, u64) {
+        let place = &self.places[index as usize];
+        let begin = self.text(resources, place) - carried_bytes;
+        let skipped = self.skipped(resources, place, (begin, carried_bytes));
+        let end = self.end_of(resources, place, skipped.into()).cast_unsigned();
+        (begin, carried_bytes + end)
     }
 }
