@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use gpufs_device::view::{Mapping, MappingMut, ViewMut};
+use gpufs_device::view::{Mapping, MappingMut, View, ViewMut};
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
@@ -218,6 +218,16 @@ fn pins_keep_their_pages_and_leave_room() {
                 assert_eq!(view.pin(3 * 512 + 5, 2).map(|pin| pin.to_vec()), Ok(pins[3][5..7].to_vec()));
                 drop(pins);
                 assert_eq!(view.pin(500, 20).map(|pin| pin[0]), Err(Errno::INVAL), "in two pages");
+                // As far as its page goes, and no farther.
+                for (first, rest) in [(0, 512), (500, 12), (511, 1), (512, 512)] {
+                    assert_eq!(view.rest_of_page(first), rest);
+                    assert_eq!(view.pin(first, rest as usize).map(|pin| pin[0]), Ok(first * 3 + 1));
+                    assert_eq!(view.pin(first, rest as usize + 1).map(|pin| pin[0]), Err(Errno::INVAL));
+                }
+                let part = |view: &View<'_, u64>| [0, 11, 12, 29, 30].map(|first| view.rest_of_page(first));
+                // A view that begins and ends within a page.
+                assert_eq!(fs.view::<u64, _>(map, 8 * 500, 30, part), Ok([12, 1, 18, 1, 0]));
+                assert_eq!(view.rest_of_page(u64::MAX), 0);
                 assert_eq!(view.pin(30 * 512, 1).map(|pin| pin[0]), Err(Errno::INVAL));
             })
             .unwrap();
