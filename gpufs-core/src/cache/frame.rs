@@ -179,7 +179,7 @@ impl Frame {
     }
     /// [`Frame::seen`], and acquires nothing: for the holder of the set's lock, or a hint.
     pub(super) fn glimpse(&self) -> Seen {
-        // ORDERING: relaxed: first guards are added under the lock, which acquires them.
+        // ORDERING: relaxed: the mark KEEPABLE changes under the lock, which acquires it; all else is a hint.
         Seen(self.state.peek())
     }
     /// The page's key, if there is one: a hint, but for a lane that has pinned it or has the set's lock.
@@ -268,8 +268,8 @@ impl Frame {
     /// Makes the frame KEEPABLE. One lane, which has the set's lock, has seen there that the frame is READY, and that the set has room for the mark
     /// ([R-CACHE-5]).
     pub(super) fn make_keepable(&self) {
-        // ORDERING: relaxed: who has the mark's value has all that was done to the word before. The lock's release orders it before the next
-        // holder's look.
+        // ORDERING: relaxed: an addition goes on with the release sequence of `filled`, so that `join_guards`, which finds the mark, acquires the
+        // page. The lock's release orders it before the next holder's look.
         self.state.count(KEEPABLE);
     }
     /// Takes the mark KEEPABLE from the frame, if it has no guard; whether it could. One lane, which has the set's lock.
