@@ -1,5 +1,6 @@
 //! Running one command: shown as it runs, killed when it overstays, and searched for what it skipped.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,14 +32,16 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<Failure>,
     /// Lines come that say why one of those failed.
     pub(crate) explains: Option<usize>,
+    /// They are those of a backtrace.
+    pub(crate) in_backtrace: bool,
 }
 
 /// A test that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     name: String,
-    /// The first lines that it printed, without a backtrace.
-    why: Vec<String>,
+    /// The last lines that it printed, without backtraces.
+    why: VecDeque<String>,
 }
 
 impl Failure {
@@ -50,7 +53,16 @@ impl Report {
     /// A step that cannot run here.
     pub(crate) fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
         let (outcome, took) = (Outcome::Skipped(reason.into()), Duration::ZERO);
-        Self { name, outcome, took, skips: Vec::new(), tests: 0, failures: Vec::new(), explains: None }
+        Self {
+            name,
+            outcome,
+            took,
+            skips: Vec::new(),
+            tests: 0,
+            failures: Vec::new(),
+            explains: None,
+            in_backtrace: false,
+        }
     }
     /// A step before its first line of output.
     fn begun(name: &'static str) -> Self {
@@ -62,11 +74,11 @@ impl Report {
             self.skips.push(skip.to_owned());
         }
         if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... FAILED")) {
-            self.failures.push(Failure { name: name.to_owned(), why: Vec::new() });
+            self.failures.push(Failure { name: name.to_owned(), why: VecDeque::new() });
         }
         if let Some((name, why)) = line.strip_prefix("FAILED ").and_then(|rest| rest.split_once(" - ")) {
             // Of pytest.
-            self.failures.push(Failure { name: name.to_owned(), why: vec![why.to_owned()] });
+            self.failures.push(Failure { name: name.to_owned(), why: VecDeque::from([why.to_owned()]) });
         }
         self.note_why(line);
         let counted = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split_once(" passed"));
@@ -77,16 +89,21 @@ impl Report {
     /// Notes a line of what a failed test had printed, which comes behind all of them.
     fn note_why(&mut self, line: &str) {
         let begun = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        // What follows of a backtrace is indented, but for its closing note.
+        self.in_backtrace =
+            line.starts_with("stack backtrace:") || self.in_backtrace && line.starts_with(' ');
         if let Some(name) = begun {
             self.explains = self.failures.iter().rposition(|failure| failure.name == name);
-        } else if line == "failures:" || line.starts_with("stack backtrace:") {
+        } else if line == "failures:" {
             self.explains = None;
         } else if let Some(index) = self.explains
-            && let why = &mut self.failures[index].why
-            && why.len() < Failure::LINES_MAX
-            && !line.trim().is_empty()
+            && !(self.in_backtrace || line.trim().is_empty() || line.starts_with("note: "))
         {
-            why.push(line.to_owned());
+            let why = &mut self.failures[index].why;
+            if why.len() == Failure::LINES_MAX {
+                why.pop_front();
+            }
+            why.push_back(line.to_owned());
         }
     }
     /// Whether it ran, and all is well.
@@ -235,12 +252,18 @@ mod tests {
     fn a_failed_test_says_why() {
         let mut report = Report::begun("tests");
         let printed = "test one ... ok\ntest two ... FAILED\ntest three ... FAILED\n\nfailures:\n\n---- two stdout ----\n\n\
-            thread 'two' panicked at a.rs:1:2:\nleft: 1\nstack backtrace:\n   0: main\n\n---- three stdout ----\nits line\n\n\
+            thread 'lane' panicked at b.rs:3:4:\non purpose\nstack backtrace:\n   0: main\nnote: Some details are omitted\n\
+            thread 'two' panicked at a.rs:1:2:\n  left: 1\nstack backtrace:\n   0: main\n\n---- three stdout ----\nits line\n\n\
             failures:\n    two\n    three\nFAILED test_a.py::test_b - OSError: no\n";
         printed.lines().for_each(|line| report.note(line));
-        let told = report.failures.iter().map(|failure| (failure.name.as_str(), failure.why.join("; ")));
+        let told = report.failures.iter().map(|failure| {
+            (failure.name.as_str(), failure.why.iter().map(String::as_str).collect::<Vec<_>>().join("; "))
+        });
         let wanted = [
-            ("two", "thread 'two' panicked at a.rs:1:2:; left: 1"),
+            (
+                "two",
+                "thread 'lane' panicked at b.rs:3:4:; on purpose; thread 'two' panicked at a.rs:1:2:;   left: 1",
+            ),
             ("three", "its line"),
             ("test_a.py::test_b", "OSError: no"),
         ];
