@@ -9,7 +9,7 @@
 //!
 //! | mutation | models that catch it |
 //! |---|---|
-//! | room is taken relaxed; a block's lines are noted behind its room | `publish_take`, `close_progress`, `reopen_take` |
+//! | room is taken relaxed; room is granted relaxed | `publish_take`, `close_progress`, `reopen_take` |
 //! | what was taken in vain is kept | `take_take`, `close_take`, `reopen_take` |
 //! | no look at CLOSED behind the cursor's addition; the room is then kept | `close_take`, `reopen_take` |
 //! | the cursor is closed by a store; `is_quiet` without its look at the cursor | `close_take`, `close_progress`, `reopen_take` |
@@ -87,8 +87,7 @@ fn progress_progress() {
 fn free_publish() {
     explore(4, |world| {
         world.indexed();
-        let place = world.stream.lines.claim_next().unwrap();
-        world.stream.lines.publish(&world.session, &world.stream, place, 0);
+        assert!(world.publish_run(1));
         let taker = spawn(world, |world| {
             let taken = world.take(None, 4, 1);
             // The next block is read there, if it may be.

@@ -66,8 +66,7 @@ fn publish_take() {
 fn free_publish() {
     explore(4, INTEGERS, |world| {
         world.indexed();
-        let place = world.stream.lines.claim_next().unwrap();
-        world.stream.lines.publish(&world.session, &world.stream, place, 0);
+        assert!(world.publish_run(1));
         let taker = spawn(world, |world| {
             let taken = world.take(INTEGERS, 3, 1);
             world.look_after();

@@ -243,6 +243,30 @@ fn a_grid_takes_every_line_once() {
     }
 }
 
+/// Blocks end within lines of up to a quarter of their length: some are carried over by the lanes of a run of blocks, one each, some by the warp.
+#[test]
+fn lines_of_all_lengths_are_carried_over() {
+    let scratch = Scratch::new("fgets-carried");
+    let name = scratch.c("text");
+    let first = setting("GPUFS_SEED", 0);
+    for seed in first..first + setting("GPUFS_SEQUENCES", 10) {
+        let random = Random::new(seed);
+        let most = random.pick(&[60, 300, 1000]);
+        let line = |number| format!("{number:06} {}\n", "x".repeat(random.below(most)));
+        let text: String = (0..400_000 / (8 + most / 2)).map(line).collect();
+        fs::write(scratch.path("text"), &text).unwrap();
+        let mut wanted: Vec<&[u8]> = text.split_inclusive('\n').map(str::as_bytes).collect();
+        wanted.sort();
+        let builder = small().rings(2).ring_entries(512).buffers(2 << 20).read_ahead(128 << 10);
+        let schedule = if random.one_in(3) { Schedule::Fast } else { Schedule::Seeded(seed) };
+        let mut session = session(builder, random.pick(&[4, 32, 64]), schedule);
+        let file = once(&mut session, |fs| fs.fopen(&name, c"r").unwrap());
+        let taken = taken_by_all(&mut session, Grid { blocks: 4, threads: 64 }, file, 1024);
+        assert!(taken == wanted, "seed {seed}, {schedule:?}");
+        once(&mut session, |_| file.fclose()).unwrap();
+    }
+}
+
 /// Two places of blocks with 13 lines each: a warp of 32 never finds lines enough, and must not wait for more.
 #[test]
 fn lines_too_few_for_a_warp_are_not_waited_for() {

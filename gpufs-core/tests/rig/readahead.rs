@@ -152,29 +152,61 @@ impl World {
 
     /// Publishes what is next.
     pub(crate) fn publish(&self) {
-        let lines = &self.stream.lines;
-        while let Some(place) = lines.claim_next() {
-            match lines.carry(&self.session, &self.stream, place) {
-                Some((bytes, _)) => {
-                    let is_first = lines.places[place as usize].block_number.peek() == 0;
-                    let begun = if is_first || lines.tokens().is_none() { 0 } else { UNIT };
-                    assert_eq!(bytes, begun, "a block ends with a line, or with a token that is begun");
-                    // As if a line were begun there, too.
-                    if !is_first {
-                        let before = self.text((place + 1) % PLACES, ENDS - 1);
-                        // SAFETY:
-                        // - the block before stays until its begun line is carried over: what is tested
-                        let carried = unsafe { before.read() };
-                        // SAFETY:
-                        // - the place is claimed: what is tested
-                        let first = unsafe { self.text(place, 0).read() };
-                        assert_eq!(carried.0 + 1, first.0);
-                    }
-                    lines.publish(&self.session, &self.stream, place, bytes);
-                }
-                None => lines.stop_at(place),
+        while self.publish_run(PLACES) {}
+    }
+
+    /// Publishes a run of at most so many blocks; whether there was one.
+    pub(crate) fn publish_run(&self, blocks_max: u32) -> bool {
+        let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
+        let Some(first) = lines.claim_next() else { return false };
+        let behind = (1..blocks_max).map_while(|ahead| lines.claim_behind(first, ahead));
+        let run: Vec<u32> = std::iter::once(first).chain(behind).collect();
+        let mut carried = Vec::new();
+        for &place in &run {
+            let Some((bytes, _)) = lines.carry(session, stream, place) else { break };
+            self.check_carried(place, bytes);
+            let before = lines.block_before(place);
+            carried.push((place, before, lines.note_carried(session, place, bytes)));
+            if !lines.is_whole(stream, place) {
+                break;
             }
         }
+        run[carried.len().max(1)..].iter().for_each(|place| lines.put_back(*place));
+        let Some(&(last, ..)) = carried.last() else {
+            lines.stop_at(first);
+            return true;
+        };
+        let base = lines.published();
+        let mut granted = 0;
+        for &(place, _, count) in &carried {
+            lines.note_lines(place, base + granted, count);
+            granted += count;
+        }
+        lines.grant_up_to(stream, last, base, granted);
+        for before in carried.iter().filter_map(|(_, before, _)| *before) {
+            lines.count_carried(session, stream, before);
+        }
+        true
+    }
+
+    /// What is carried over into a claimed place is what was begun in the block before.
+    fn check_carried(&self, place: u32, bytes: u64) {
+        let lines = &self.stream.lines;
+        let is_first = lines.places[place as usize].block_number.peek() == 0;
+        let begun = if is_first || lines.tokens().is_none() { 0 } else { UNIT };
+        assert_eq!(bytes, begun, "a block ends with a line, or with a token that is begun");
+        // As if a line were begun there, too.
+        if is_first {
+            return;
+        }
+        let before = self.text((place + 1) % PLACES, ENDS - 1);
+        // SAFETY:
+        // - the block before stays until its begun line is carried over: what is tested
+        let carried = unsafe { before.read() };
+        // SAFETY:
+        // - the place is claimed: what is tested
+        let first = unsafe { self.text(place, 0).read() };
+        assert_eq!(carried.0 + 1, first.0);
     }
 
     /// As a warp that found no lines.

@@ -329,6 +329,9 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     true
 }
 
+/// Bytes of a begun line that a lane carries over by itself, while its neighbours do so for the blocks behind.
+const CARRIED_ALONE_MAX: u64 = 256;
+
 /// Publishes the lines of the blocks that are next, as far as they are indexed and unless another warp does; whether it did. Convergent;
 /// active.
 #[inline(never)]
@@ -338,27 +341,75 @@ fn publish_ready(session: &SessionTables, stream: &Stream, lanes: Lanes) -> bool
     // Ends: blocks that are published come to no other turn before their lines are taken, so at most a round for each place, but for what
     // others take meanwhile; and with the file.
     loop {
-        let Some(place) = lanes.on_leader(|| lines.claim_next()) else { return worked };
-        let carried = lines.carry(session, stream, place);
-        if let Some((bytes, from)) = carried {
-            let (_, text, _) = lines.memory(session, place);
-            // SAFETY:
-            // - in front of the text there is room for `most` bytes, and no more are carried
-            // - the block before stays until they were
-            unsafe { copy_together(lanes, text - bytes, from, bytes) };
-        }
-        lanes.sync();
-        if lanes.is_leader() {
-            match carried.filter(|(bytes, _)| begins_well(session, lines, place, *bytes)) {
-                Some((bytes, _)) => lines.publish(session, stream, place, bytes),
-                None => lines.stop_at(place),
-            }
-        }
+        let Some(first) = lanes.on_leader(|| lines.claim_next()) else { return worked };
+        publish_run(session, stream, lanes, first);
         worked = true;
     }
 }
 
-/// Whether the first token of a claimed block is a number, where its bytes were carried over. One lane.
+/// Publishes the block whose place `first` the leader has claimed, and those behind it that are indexed, each lane one. Convergent; active.
+///
+/// Published one after the other, they were the limit of a whole grid (docs/notes/reading-lines.md).
+#[inline]
+fn publish_run(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u32) {
+    let (lines, rank) = (&stream.lines, lanes.rank());
+    let claimed = if rank == 0 { Some(first) } else { lines.claim_behind(first, rank) };
+    let place = claimed.unwrap_or(first);
+    // What a lane has acquired with its place, the lane of the block behind sees from here on.
+    let claims = leading(lanes, claimed.is_some());
+    let carried = if rank < claims { lines.carry(session, stream, place) } else { None };
+    let (bytes, from) = carried.unwrap_or((0, 0));
+    let is_short = bytes <= CARRIED_ALONE_MAX;
+    // A block that is begun by a long line goes by itself, and nothing goes behind the file's last.
+    let goes = carried.is_some() && (rank == 0 || is_short);
+    let ends = rank < claims && !(is_short && lines.is_whole(stream, place));
+    let mut run = leading(lanes, goes).min(leading(lanes, !ends) + 1);
+    let (_, text, _) = lines.memory(session, place);
+    if run == 1 {
+        let [bytes, from] = [bytes, from].map(|word| lanes.from_leader(word));
+        // SAFETY:
+        // - as below
+        unsafe { copy_together(lanes, lanes.from_leader(text) - bytes, from, bytes) };
+    } else if rank < run {
+        // SAFETY:
+        // - in front of the text there is room for `most` bytes, and no more are carried
+        // - the block before stays until they were
+        unsafe { copy_raw(text - bytes, from, bytes) };
+    }
+    lanes.sync();
+    if lines.tokens().is_some() {
+        run = run.min(leading(lanes, rank >= run || begins_well(session, lines, place, bytes)));
+    }
+    let is_mine = rank < run;
+    let before = if is_mine { lines.block_before(place) } else { None };
+    let count = if is_mine { lines.note_carried(session, place, bytes) } else { 0 };
+    let base = lines.published();
+    let number = base + lanes.scan(count);
+    if is_mine {
+        lines.note_lines(place, number, count);
+    } else if rank == 0 {
+        lines.stop_at(place);
+    } else if claimed.is_some() {
+        lines.put_back(place);
+    }
+    lanes.sync();
+    if rank + 1 == run {
+        lines.grant_up_to(stream, place, base, number + count - base);
+    }
+    lanes.sync();
+    if let Some(before) = before {
+        lines.count_carried(session, stream, before);
+    }
+    lanes.sync();
+}
+
+/// How many lanes, from the leader on, hold a condition. Convergent.
+fn leading(lanes: Lanes, holds: bool) -> u32 {
+    let others = lanes.ballot(!holds);
+    if others.is_empty() { lanes.count() } else { lanes.mask().rank(others.first()) }
+}
+
+/// Whether the first token of a claimed block is a number, once its bytes were carried over. One lane.
 #[inline(never)]
 fn begins_well(session: &SessionTables, lines: &Lines, place: u32, carried_bytes: u64) -> bool {
     let Some(kind) = lines.tokens() else { return true };

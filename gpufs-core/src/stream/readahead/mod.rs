@@ -38,7 +38,8 @@
 //! Invariants:
 //!
 //! 1. `available + taken, not yet added to the cursor = published − lines taken`: as in [`super::reservation`], both are additions.
-//! 2. Blocks are published in order of their numbers, each by one warp: only block `next` may be, and its state is left by an exchange.
+//! 2. Blocks are published in order of their numbers, a *run* at a time, each run by one warp: it begins with block `next`, whose state is left by an
+//!    exchange, and so are those of the blocks behind. Who has one of those alone puts it back, since `next` does not pass a block that is claimed.
 //!    So `base` of block *b* is the sum of the counts of the blocks before it.
 //! 3. A published block stays as it is until its last line is counted as taken *and* the begun line after its last newline is carried
 //!    over to the next block. So a caller that has taken lines finds them where they were published.
@@ -171,7 +172,7 @@ pub enum Work {
     Nothing,
     /// The block was read: index it, then say so by [`Lines::indexed`].
     Index,
-    /// The block is next: carry over the begun line, then [`Lines::publish`] or [`Lines::stop_at`].
+    /// The block is next: publish it and those behind it that are indexed (`publish.rs`), or [`Lines::stop_at`] it.
     Publish,
 }
 

@@ -82,6 +82,26 @@ impl Lines {
         (is_indexed && self.claim(index, Work::Publish)).then_some(index)
     }
 
+    /// Claims the place of the block that is `ahead` (at least 1) behind the one that is next, if it is indexed. One lane of the warp that has
+    /// claimed the next one's place, `first`.
+    #[must_use]
+    pub fn claim_behind(&self, first: u32, ahead: u32) -> Option<u32> {
+        // ORDERING: relaxed: constant while lines are open.
+        let count = self.count.peek();
+        if ahead >= count {
+            return None;
+        }
+        let index = first.wrapping_add(ahead) & (count - 1);
+        let place = &self.places[index as usize & (PLACES_MAX - 1)];
+        let is_claimed = place.state.seems(State::Indexed) && place.state.claim_indexed();
+        // An indexed block is not published, so it is none of those before the next one.
+        debug_assert!(
+            !is_claimed || place.block_number.peek() == self.next.peek() + u64::from(ahead),
+            "each place has a block of its own"
+        );
+        is_claimed.then_some(index)
+    }
+
     /// Starts the read of a place that is FILLING; the ring that it is under way on. Present. Waits for nothing: without a free slot the next
     /// caller of `progress` starts it.
     pub(super) fn start(&self, resources: &Resources, stream: &Stream, index: u32) -> Option<u32> {
