@@ -1,6 +1,6 @@
 //! Device builds: the golden crate (and with it all device code) for each GPU target, and a look at what the compiler emitted.
 //!
-//! Beside it the kernels of the tests, as code objects for AMD GPUs: they link, and hold what a loader looks for.
+//! At night the other AMD GPUs, too, and the kernels of the tests as code objects for them: they link, and hold what a loader looks for.
 //!
 //! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`, `ld.lld`) it names in its SKIP.
 //!
@@ -41,19 +41,31 @@ const TARGETS: &[Target] = &[
 /// GPUs that the PTX is assembled for.
 const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "sm_90")];
 
-/// GPUs whose kernels are linked, and whose C and HIP programs are built, at night only, for time: by day gfx942 stands for them. Their golden
-/// functions are looked at in any case.
+/// GPUs that are built for at night only, for time: by day gfx942 stands for them.
 pub(crate) const AT_NIGHT: &[&str] = &["gfx90a", "gfx1100"];
 
-/// What is left to the night.
+fn targets(at_night: bool) -> Vec<&'static Target> {
+    TARGETS.iter().filter(|target| AT_NIGHT.contains(&target.cpu) == at_night).collect()
+}
+
+/// What is left to the night: the other GPUs, and the kernels of the tests as code objects.
 pub(crate) fn check_at_night() -> Vec<Report> {
-    TARGETS.iter().filter(|target| AT_NIGHT.contains(&target.cpu)).flat_map(code_objects).collect()
+    let mut reports = check_each(&targets(true));
+    reports.extend(CODE_OBJECTS.iter().flat_map(|object| {
+        let target = target_of(object.2).expect("one of the targets");
+        code_object(object, "gpufs-test-kernels", "kernels", &target_directory(target))
+    }));
+    reports
 }
 
 /// Builds and looks.
 pub(crate) fn check() -> Vec<Report> {
+    check_each(&targets(false))
+}
+
+fn check_each(targets: &[&Target]) -> Vec<Report> {
     let toolchain = Toolchain::find();
-    step::two_at_a_time(TARGETS, |target| check_target(&toolchain, target))
+    step::two_at_a_time(targets, |target| check_target(&toolchain, target))
 }
 
 /// All that is looked at for one target.
@@ -70,19 +82,11 @@ fn check_target(toolchain: &Result<Toolchain, String>, target: &Target) -> Vec<R
     if passed && target.gpu().is_nvidia() {
         reports.extend(ASSEMBLED.iter().map(|(name, cpu)| assemble(name, cpu, target)));
     }
-    if !AT_NIGHT.contains(&target.cpu) {
-        reports.extend(code_objects(target));
-    }
     reports
 }
 
-/// The code objects of the tests' kernels for a target, if it is one of those that have them.
-fn code_objects(target: &Target) -> Vec<Report> {
-    CODE_OBJECTS
-        .iter()
-        .filter(|object| object.2 == target.cpu)
-        .flat_map(|object| code_object(object, "gpufs-test-kernels", "kernels", &target_directory(target)))
-        .collect()
+fn target_of(cpu: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.cpu == cpu)
 }
 
 fn target_directory(target: &Target) -> PathBuf {
@@ -105,7 +109,7 @@ pub(crate) fn ptx_of(package: &str, output: &Path) -> Result<Command, String> {
 
 /// The LLVM bitcode of a package for an AMD GPU, likewise.
 pub(crate) fn bitcode_of(package: &str, cpu: &str, output: &Path) -> Result<Command, String> {
-    let target = TARGETS.iter().find(|target| target.cpu == cpu).ok_or_else(|| format!("no target {cpu}"))?;
+    let target = target_of(cpu).ok_or_else(|| format!("no target {cpu}"))?;
     Ok(build_package(&Toolchain::find()?, target, (package, "runtime"), (Emit::Bitcode, output)))
 }
 
@@ -128,7 +132,7 @@ fn code_object(
     name: &str,
     directory: &Path,
 ) -> Vec<Report> {
-    let target = TARGETS.iter().find(|target| target.cpu == cpu).expect("one of the targets");
+    let target = target_of(cpu).expect("one of the targets");
     let tools = Toolchain::find()
         .and_then(|toolchain| Ok((toolchain, llvm_tool("ld.lld")?, llvm_tool("llvm-readelf")?)));
     let (toolchain, linker, reader) = match tools {
