@@ -33,6 +33,7 @@ pub extern "C-unwind" fn gpufs_raw_used_session() -> *const SessionTables {
 static TOLD: DeviceWord64 = DeviceWord64::new(0);
 
 /// What is told.
+#[cfg(not(target_arch = "amdgpu"))]
 const NONE_IN_USE: &core::ffi::CStr =
     c"gpufs: a call of <gpufs/drop_in.h> found no session in use, and failed: gpufs_host_use(host) comes first\n";
 

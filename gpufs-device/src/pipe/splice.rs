@@ -39,7 +39,11 @@ impl Fs {
         let asked = Asked { ends: [from, to], offsets, bytes, flags, tees: false };
         let moved = self.pass(lanes, asked);
         if let Ok(count) = moved {
-            for offset in [from_offset, to_offset].into_iter().flatten() {
+            // No loop over the two: LLVM 22 copies from vector to scalar registers for it, which gfx11 cannot.
+            if let Some(offset) = from_offset {
+                *offset += count as u64;
+            }
+            if let Some(offset) = to_offset {
                 *offset += count as u64;
             }
         }
