@@ -189,6 +189,11 @@ fn are_lines_open(tables: &SessionTables) -> bool {
 
 /// Every thread of the grid takes lines until there is none left: what all took, sorted.
 fn taken_by_all(session: &mut Session, grid: Grid, file: File, room: usize) -> Vec<Vec<u8>> {
+    taken_ahead(session, grid, file, room).0
+}
+
+/// [`taken_by_all`], and how many of the calls saw lines that are read ahead.
+fn taken_ahead(session: &mut Session, grid: Grid, file: File, room: usize) -> (Vec<Vec<u8>>, u32) {
     let taken = Mutex::new(Vec::new());
     let opened = &DeviceWord::new(0);
     session
@@ -204,7 +209,7 @@ fn taken_by_all(session: &mut Session, grid: Grid, file: File, room: usize) -> V
     println!("{} of {} calls saw lines open", opened.peek(), taken.lock().unwrap().len());
     let mut taken = taken.into_inner().unwrap();
     taken.sort();
-    taken
+    (taken, opened.peek())
 }
 
 #[test]
@@ -249,6 +254,7 @@ fn lines_of_all_lengths_are_carried_over() {
     let scratch = Scratch::new("fgets-carried");
     let name = scratch.c("text");
     let first = setting("GPUFS_SEED", 0);
+    let mut ahead = 0;
     for seed in first..first + setting("GPUFS_SEQUENCES", 10) {
         let random = Random::new(seed);
         let most = random.pick(&[60, 300, 1000]);
@@ -261,10 +267,12 @@ fn lines_of_all_lengths_are_carried_over() {
         let schedule = if random.one_in(3) { Schedule::Fast } else { Schedule::Seeded(seed) };
         let mut session = session(builder, random.pick(&[4, 32, 64]), schedule);
         let file = once(&mut session, |fs| fs.fopen(&name, c"r").unwrap());
-        let taken = taken_by_all(&mut session, Grid { blocks: 4, threads: 64 }, file, 1024);
+        let (taken, open) = taken_ahead(&mut session, Grid { blocks: 4, threads: 64 }, file, 1024);
         assert!(taken == wanted, "seed {seed}, {schedule:?}");
+        ahead += open;
         once(&mut session, |_| file.fclose()).unwrap();
     }
+    assert!(ahead > 1000, "lines were hardly ever read ahead");
 }
 
 /// Two places of blocks with 13 lines each: a warp of 32 never finds lines enough, and must not wait for more.

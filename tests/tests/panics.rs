@@ -41,18 +41,26 @@ fn cpu_lanes() -> &'static LaneRuntime {
 /// locked, or hold up what is submitted behind, so the next operation is taken.
 fn holds_up_the_ring() -> bool {
     let calls = Backtrace::force_capture().to_string();
-    // `12: path::name<of::types>`; the lines between say where.
-    let name = |line| -> Option<&str> {
-        let (_, path) = str::split_once(line, ": ")?;
-        path.split('<').next()?.rsplit("::").next()
+    // `12: name<of::types>` or `12: <of::a::Type>::name::<types>`; the lines between say where.
+    let name = |line: &str| -> Option<String> {
+        let (_, path) = line.split_once(": ")?;
+        let mut depth = 0_i32;
+        let mut bare = String::new();
+        for letter in path.replace("->", "").chars() {
+            depth += i32::from(letter == '<') - i32::from(letter == '>');
+            if depth == 0 && letter != '>' {
+                bare.push(letter);
+            }
+        }
+        bare.rsplit("::").find(|part| !part.is_empty()).map(str::to_owned)
     };
-    let names: Vec<&str> = calls.lines().filter_map(name).collect();
+    let names: Vec<String> = calls.lines().filter_map(name).collect();
     // From the ticket, which the leader tells, to the barrier in front of the commit.
-    let is_submitting = |pair: &[&str]| {
-        ["from_leader", "sync"].contains(&pair[0])
-            && ["transact_noting", "start", "start_chain"].contains(&pair[1])
+    let is_submitting = |pair: &[String]| {
+        ["from_leader", "sync"].contains(&&*pair[0])
+            && ["transact_noting", "start", "start_chain"].contains(&&*pair[1])
     };
-    names.contains(&"drain_after") || names.windows(2).any(is_submitting)
+    names.iter().any(|name| name == "drain_after") || names.windows(2).any(is_submitting)
 }
 
 /// Counts an operation of the calling lane, and panics before or after it if it is the chosen one.
