@@ -368,7 +368,8 @@ fn publish_run(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u3
     if run == 1 {
         let [bytes, from] = [bytes, from].map(|word| lanes.from_leader(word));
         // SAFETY:
-        // - as below
+        // - in front of the first block's text there is room for `most` bytes, and no more are carried; the leader's lane has said where they lie
+        // - the block before stays until they were
         unsafe { copy_together(lanes, lanes.from_leader(text) - bytes, from, bytes) };
     } else if rank < run {
         // SAFETY:

@@ -94,7 +94,8 @@ impl Lines {
         let index = first.wrapping_add(ahead) & (count - 1);
         let place = &self.places[index as usize & (PLACES_MAX - 1)];
         let is_claimed = place.state.seems(State::Indexed) && place.state.claim_indexed();
-        // An indexed block is not published, so it is none of those before the next one.
+        // An indexed block is not published, so it is none of those before the next one. Nor has `stopped` changed since `first` was claimed: who
+        // stops is the publisher of the block that is next.
         debug_assert!(
             !is_claimed || place.block_number.peek() == self.next.peek() + u64::from(ahead),
             "each place has a block of its own"

@@ -44,7 +44,7 @@ impl Lines {
         fits.then_some((bytes, from))
     }
 
-    /// Whether a claimed place's block was read as a whole: if not, it is the file's last. Its owner.
+    /// Whether a claimed place's block was read as a whole: if not, nothing comes behind it, as it is the file's last or its read failed. Its owner.
     #[must_use]
     pub fn is_whole(&self, stream: &Stream, index: u32) -> bool {
         // ORDERING: relaxed: the owner's word.
