@@ -21,14 +21,17 @@
 //! | `toolchain.rs` | where Rust's, LLVM's and CUDA's programs are found |
 //! | `compile.rs` | one build of a package's kernels |
 //! | `ptx.rs` | what is done to PTX before it is assembled |
+//! | `assemble.rs` | PTX assembled for one GPU |
 //! | `script.rs` | what a build script does |
 
+mod assemble;
 mod compile;
 mod gpu;
 mod ptx;
 mod script;
 mod toolchain;
 
+pub use assemble::assemble;
 pub use compile::{Emit, Kernels};
 pub use gpu::{Gpu, GpuError};
 pub use ptx::{finish, is_whole};

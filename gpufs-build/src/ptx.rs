@@ -61,9 +61,79 @@ fn entry(line: &str) -> Option<&str> {
     name.split(['(', ' ']).next()?.strip_prefix(ENTRY)
 }
 
+/// A part of a program, which is linked with the others.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// How many registers a thread of its kernels may have, if they say so.
+    pub(crate) registers: Option<u32>,
+    pub(crate) ptx: String,
+}
+
+/// Variables that the compiler makes of constants: each part has its own. All others are the program's, and one for all parts.
+const CONSTANTS: [&str; 2] = ["anon_$_", "switch_$_table_$_"];
+const REGISTERS: &str = ".maxnreg ";
+
+/// The parts of a finished program: kernels without a limit of registers, and those of each limit, whose functions keep it, too. One at least.
+pub(crate) fn parts(finished: &str) -> Vec<Part> {
+    let limit = |line: &str| line.strip_prefix(REGISTERS)?.trim().parse().ok();
+    let mut limits: Vec<u32> = finished.lines().filter_map(limit).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let all = core::iter::once(None).chain(limits.into_iter().map(Some));
+    all.map(|registers| Part { registers, ptx: part(finished, registers) }).collect()
+}
+
+/// The part of the kernels of a limit.
+fn part(finished: &str, registers: Option<u32>) -> String {
+    let mut part = String::with_capacity(finished.len());
+    let mut lines = finished.lines();
+    // Ends: with the lines.
+    while let Some(line) = lines.next() {
+        if !line.contains(".entry ") {
+            part.push_str(&statement(line, registers.is_none()));
+            part.push('\n');
+            continue;
+        }
+        let (mut kernel, mut own) = (format!("{line}\n"), None);
+        for line in lines.by_ref() {
+            match line.strip_prefix(REGISTERS) {
+                Some(number) => own = number.trim().parse().ok(),
+                None => {
+                    kernel.push_str(line);
+                    kernel.push('\n');
+                }
+            }
+            if line == "}" {
+                break;
+            }
+        }
+        if own == registers {
+            part.push_str(&kernel);
+        }
+    }
+    part
+}
+
+/// A line of a part, of which the first defines what is one for all.
+fn statement(line: &str, is_first: bool) -> String {
+    let bare = ["visible", "weak"].iter().find_map(|kind| line.strip_prefix(&format!(".{kind} ")));
+    if bare.is_some_and(|bare| bare.starts_with(".func")) {
+        // Nobody else calls it.
+        return bare.unwrap_or(line).to_owned();
+    }
+    let variable = bare.unwrap_or(line);
+    let is_variable = variable.starts_with(".global ") || variable.starts_with(".const ");
+    let (declared, _) = variable.split_once(" = ").unwrap_or((variable.trim_end_matches(';'), ""));
+    let name = declared.split_whitespace().last().unwrap_or_default();
+    if !is_variable || CONSTANTS.iter().any(|kind| name.starts_with(kind)) {
+        return line.to_owned();
+    }
+    if is_first { format!(".visible {variable}") } else { format!(".extern {declared};") }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{finish, limit};
+    use super::{finish, limit, parts};
 
     /// A program of two kernels, of which one is limited, and a function.
     const PROGRAM: &str = "\
@@ -104,6 +174,25 @@ mod tests {
             Some(("b", 256))
         );
         assert_eq!(limit(".global .align 4 .u32 other = 64;"), None);
+    }
+
+    #[test]
+    fn kernels_of_a_limit_are_a_part_of_their_own() {
+        const VARIABLES: &str = ".global .align 1 .b8 anon_$_1[2] = {1, 2};\n.global .align 4 .u32 COUNT = 7;\n.visible .func seen()\n{\n}\n";
+        let all = parts(&finish(&format!("{VARIABLES}{PROGRAM}")).expect("whole"));
+        let [free, limited] = all.as_slice() else { panic!("two parts: {all:?}") };
+        assert_eq!((free.registers, limited.registers), (None, Some(64)));
+        for (part, here, there, count) in [
+            (free, "gpufs_kernel_fewer(", "gpufs_kernel_few(", ".visible .global .align 4 .u32 COUNT = 7;\n"),
+            (limited, "gpufs_kernel_few(", "gpufs_kernel_fewer(", ".extern .global .align 4 .u32 COUNT;\n"),
+        ] {
+            assert!(part.ptx.contains(here) && !part.ptx.contains(there), "{part:?}");
+            assert!(part.ptx.contains(count) && !part.ptx.contains(".maxnreg"), "{part:?}");
+            assert_eq!(part.ptx.matches(".func other()\n{\n\tret;\n}\n").count(), 1, "{part:?}");
+            assert_eq!(part.ptx.matches("\n.func seen()").count(), 1, "{part:?}");
+            assert_eq!(part.ptx.matches("\n}").count(), 3, "{part:?}");
+            assert!(part.ptx.starts_with(".global .align 1 .b8 anon_$_1[2] = {1, 2};\n"), "{part:?}");
+        }
     }
 
     #[test]

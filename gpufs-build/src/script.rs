@@ -4,10 +4,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::assemble::assemble;
 use crate::compile::{Emit, Kernels};
 use crate::gpu::{Gpu, GpuError};
 use crate::ptx::finish;
-use crate::toolchain::{Toolchain, ptxas};
+use crate::toolchain::Toolchain;
 
 /// The environment variable that chooses what the program is built for: nothing or `nvidia`, PTX for every NVIDIA GPU; `sm_90` or the like, PTX and
 /// then an image for that GPU, which is loaded without being translated; `none`, no program: kernels run on CPU lanes alone.
@@ -108,25 +109,8 @@ fn build(out: &Path, wanted: &str) -> Result<Vec<u8>, Trouble> {
     let Some(gpu) = assembled else { return Ok(text.into_bytes()) };
     let finished = ptx.with_extension("finished.ptx");
     fs::write(&finished, text).map_err(|error| Trouble::Wrong(format!("{}: {error}", finished.display())))?;
-    assemble(&finished, gpu)
-}
-
-/// The image of PTX for one GPU.
-fn assemble(ptx: &Path, gpu: &str) -> Result<Vec<u8>, Trouble> {
-    let image = ptx.with_extension(format!("{gpu}.cubin"));
-    let ptxas = ptxas().map_err(|why| Trouble::Wrong(format!("{ARCHITECTURES}={gpu}: {why}")))?;
-    let said = std::process::Command::new(&ptxas)
-        .arg(format!("-arch={gpu}"))
-        .arg("-o")
-        .args([&image, &ptx.to_owned()])
-        .output()
-        .map_err(|error| Trouble::Wrong(format!("{}: {error}", ptxas.display())))?;
-    if !said.status.success() {
-        return Err(Trouble::Wrong(format!(
-            "{}: {}",
-            ptxas.display(),
-            String::from_utf8_lossy(&said.stderr)
-        )));
-    }
+    let image = finished.with_extension(format!("{gpu}.cubin"));
+    assemble(&finished, gpu, &image, None)
+        .map_err(|why| Trouble::Wrong(format!("{ARCHITECTURES}={gpu}: {why}")))?;
     fs::read(&image).map_err(|error| Trouble::Wrong(format!("{}: {error}", image.display())))
 }

@@ -125,15 +125,17 @@ pub(crate) fn device_program(package: &'static str, output: &Path) -> Report {
 /// Assembles a device program, if that is wanted; that of the tests also with so few registers that threads fill a GPU.
 fn assemble(program: &Path) -> Vec<Report> {
     let Ok(cpu) = std::env::var(ASSEMBLE) else { return Vec::new() };
+    if let Err(reason) = gpufs_build::ptxas() {
+        return vec![Report::skipped("assembled", reason)];
+    }
     let mut variants = vec![("cubin", None)];
     if program.ends_with("kernels.ptx") {
-        variants.push(("32.cubin", Some("-maxrregcount=32")));
+        variants.push(("32.cubin", Some(32)));
     }
-    let assembled =
-        |(extension, option)| match device::assembly_of(program, &cpu, &program.with_extension(extension)) {
-            Ok(mut command) => step::run("assembled", command.args(option), LIMIT),
-            Err(reason) => Report::skipped("assembled", reason),
-        };
+    let assembled = |(extension, registers)| {
+        let output = program.with_extension(extension);
+        step::in_process("assembled", || gpufs_build::assemble(program, &cpu, &output, registers))
+    };
     variants.into_iter().map(assembled).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpufs_build::{Emit, Gpu, Kernels, Toolchain, finish, llvm_tool, ptxas};
+use gpufs_build::{Emit, Gpu, Kernels, Toolchain, assemble, finish, llvm_tool};
 
 /// Writes the program for a GPU.
 pub(crate) fn program(gpu: &str, output: Option<&Path>) -> Result<(), String> {
@@ -42,7 +42,7 @@ pub(crate) fn program(gpu: &str, output: Option<&Path>) -> Result<(), String> {
         std::fs::write(&finished, finish(&text)?)
             .map_err(|error| format!("{}: {error}", finished.display()))?;
         if assembled {
-            run(Command::new(ptxas()?).arg(format!("-arch={gpu}")).arg("-o").args([&output, &finished]))?;
+            assemble(&finished, gpu, &output, None)?;
         }
     }
     println!("{}", output.display());

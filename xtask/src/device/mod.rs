@@ -209,13 +209,6 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Assembles PTX for one GPU; why not, where there is no assembler.
-pub(crate) fn assembly_of(program: &Path, cpu: &str, output: &Path) -> Result<Command, String> {
-    let mut command = Command::new(ptxas()?);
-    command.arg(format!("-arch={cpu}")).arg("-o").arg(output).arg(program);
-    Ok(command)
-}
-
 /// Assembles the PTX and prints what each kernel takes.
 fn assemble(name: &'static str, cpu: &str, target: &Target) -> Report {
     let ptxas = match ptxas() {
