@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::ptx::{Part, parts};
+use crate::stack::{deepest, frames};
 use crate::toolchain::{cuda_tools, ptxas};
+
+/// Bytes of stack that a session gives each thread, unless it is told another number (`Builder::gpu_stack`). What takes more is assembled whole: then
+/// the driver knows how much.
+const STACK_BYTES: u64 = 8 << 10;
 
 /// Assembles the file `ptx`, which [`finish`](crate::finish) has finished, for a GPU such as `sm_90`, to `output`. With at most so many `registers` a
 /// thread, if that is said; a kernel's own limit counts where it is lower.
@@ -19,7 +24,7 @@ use crate::toolchain::{cuda_tools, ptxas};
 /// # Errors
 /// There is no ptxas; what it does not take, in its words.
 pub fn assemble(ptx: &Path, gpu: &str, output: &Path, registers: Option<u32>) -> Result<(), String> {
-    // Without nvlink, or where a kernel's limit is not kept by what it calls through a pointer, as a whole.
+    // Without nvlink, or where a kernel's limit is not kept by what it calls through a pointer, or much stack is taken, as a whole.
     if let Ok(tools) = cuda_tools()
         && linked(&tools, ptx, gpu, output, registers).is_ok()
     {
@@ -41,27 +46,26 @@ fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<
     let (mut objects, mut running) = (Vec::new(), Vec::new());
     for (number, Part { registers: own, ptx }) in parts(&text).into_iter().enumerate() {
         let [source, object] = ["ptx", "o"].map(|ending| output.with_extension(format!("{number}.{ending}")));
-        fs::write(&source, ptx).map_err(|error| format!("{}: {error}", source.display()))?;
+        fs::write(&source, &ptx).map_err(|error| format!("{}: {error}", source.display()))?;
         let mut command = Command::new(tools.join("ptxas"));
         let least = registers.into_iter().chain(own).min();
         // As nvcc has it, nothing is said of the stack of functions that call themselves.
         command
-            .args(["-c", "-w", &format!("-arch={gpu}")])
+            .args(["-c", "-v", "-w", &format!("-arch={gpu}")])
             .args(limited(least))
             .arg("-o")
             .args([&object, &source]);
-        running.push(
-            command
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .map_err(|error| format!("ptxas: {error}"))?,
-        );
+        let process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        running.push((process.map_err(|error| format!("ptxas: {error}"))?, ptx));
         objects.push(object);
     }
     let mut all = true;
-    for mut process in running {
-        all &= process.wait().is_ok_and(|status| status.success());
+    for (process, ptx) in running {
+        let said = process.wait_with_output();
+        all &= said.is_ok_and(|said| {
+            said.status.success()
+                && deepest(&ptx, &frames(&String::from_utf8_lossy(&said.stderr))) <= STACK_BYTES
+        });
     }
     let linked = if all { link(tools, gpu, &objects, output) } else { Err("ptxas -c".to_owned()) };
     for object in &objects {

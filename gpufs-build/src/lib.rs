@@ -21,6 +21,7 @@
 //! | `toolchain.rs` | where Rust's, LLVM's and CUDA's programs are found |
 //! | `compile.rs` | one build of a package's kernels |
 //! | `ptx.rs` | what is done to PTX before it is assembled |
+//! | `stack.rs` | how much stack kernels take |
 //! | `assemble.rs` | PTX assembled for one GPU |
 //! | `script.rs` | what a build script does |
 
@@ -29,6 +30,7 @@ mod compile;
 mod gpu;
 mod ptx;
 mod script;
+mod stack;
 mod toolchain;
 
 pub use assemble::assemble;

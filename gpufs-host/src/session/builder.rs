@@ -337,8 +337,8 @@ impl Builder {
     }
 
     /// Bytes of stack for each thread of a GPU kernel: 1 KiB to 512 KiB. Default 8 KiB. A kernel that calls through pointers, as one that
-    /// scans into allocated memory, needs this for them beyond its own frame (which the compiler reports); with too little it ends with an
-    /// illegal address.
+    /// scans into allocated memory, needs this for them beyond its own frame (which the compiler reports), and one that `cargo gpufs` has assembled
+    /// for all that it calls; with too little it ends with an illegal address.
     #[must_use]
     pub fn gpu_stack(mut self, bytes: usize) -> Self {
         self.gpu_stack_bytes = bytes;
