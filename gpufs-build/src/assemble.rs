@@ -19,7 +19,7 @@ const STACK_BYTES: u64 = 8 << 10;
 /// Assembles the file `ptx`, which [`finish`](crate::finish) has finished, for a GPU such as `sm_90`, to `output`. With at most so many `registers` a
 /// thread, if that is said; a kernel's own limit counts where it is lower.
 ///
-/// Files whose names begin as `output`'s are left beside it.
+/// Its parts lie beside `output` meanwhile, in files whose names begin as its does.
 ///
 /// # Errors
 /// There is no ptxas; what it does not take, in its words.
@@ -69,8 +69,10 @@ fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<
     }
     let linked = if all { link(tools, gpu, &objects, output) } else { Err("ptxas -c".to_owned()) };
     for object in &objects {
-        // Left over where it fails: in the way of nobody.
-        let _ = fs::remove_file(object).and_then(|()| fs::remove_file(object.with_extension("ptx")));
+        // An object that was not made is not there, and a file that stays is in the way of nobody.
+        for file in [object.clone(), object.with_extension("ptx")] {
+            let _ = fs::remove_file(file);
+        }
     }
     linked
 }
@@ -143,6 +145,7 @@ mod tests {
         std::fs::write(&ptx, PROGRAM.replace("atom.global", "atom.nowhere")).expect("written");
         let why = assemble(&ptx, "sm_90", &image, None).expect_err("not PTX");
         assert!(why.contains("nowhere"), "{why}");
+        assert_eq!(std::fs::read_dir(&folder).expect("read").count(), 2, "a part was left");
         std::fs::remove_dir_all(&folder).expect("removed");
     }
 }
