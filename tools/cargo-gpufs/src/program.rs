@@ -51,10 +51,16 @@ pub(crate) fn program(gpu: &str, output: Option<&Path>) -> Result<(), String> {
 
 /// The name of the package in this folder.
 fn package() -> Result<String, String> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .arg("pkgid")
-        .output()
-        .map_err(|error| format!("cargo: {error}"))?;
+    let cargo = |command| {
+        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Command::new(program).arg(command).output().map_err(|error| format!("cargo: {error}"))
+    };
+    let mut output = cargo("pkgid")?;
+    if !output.status.success() {
+        // It wants a Cargo.lock, which a new package has not.
+        cargo("generate-lockfile")?;
+        output = cargo("pkgid")?;
+    }
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
