@@ -148,7 +148,7 @@ fn targets() {
     if !report["skips"].to_string().contains("io_uring refuses") {
         for row in [1, 5] {
             let rival =
-                |line: &Value| line["rival_measured"].to_string().contains("io_uring, SQPOLL: 16 writes");
+                |line: &Value| line["rival_measured"].to_string().contains("io_uring, SQPOLL: 32 writes");
             assert!(lines.iter().any(|line| line["row"] == row && line["met"].is_null() && rival(line)));
         }
     }

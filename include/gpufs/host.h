@@ -165,7 +165,7 @@ typedef struct gpufs_options {
                                    * 40 MiB for streams */
     uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less with many
                                    * streams */
-    uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8, 16 or 32; default 16 */
+    uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8, 16 or 32; default 32 */
     uint32_t files;               /* open files, the three standard ones included; default 1024 */
     uint32_t streams;             /* open streams, the three standard ones included, each with a buffer of its own;
                                    * default 256, or as many as there are buffers for */

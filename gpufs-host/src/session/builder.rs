@@ -80,7 +80,7 @@ impl Default for Builder {
             staging_bytes: 15 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
-            blocks_per_stream: 16,
+            blocks_per_stream: 32,
             files: 1024,
             streams: None,
             regions: 64,
@@ -170,8 +170,7 @@ impl Builder {
         self
     }
     /// Buffers of a stream that writes much: 1, 2, 4, 8, 16 or 32. A stream begins with one. When that is full, it takes the others from
-    /// the buffers that remain after one for each stream, at most half of those at once, and a third once it has 16. Default 16: with 32, one
-    /// stream that all warps write for long is faster by a fifth, and begins tens of milliseconds later (docs/notes/stream-blocks.md).
+    /// the buffers that remain after one for each stream, at most half of those at once, and a third once it has 16. Default 32.
     #[must_use]
     pub fn blocks_per_stream(mut self, blocks: u32) -> Self {
         self.blocks_per_stream = blocks;

@@ -112,7 +112,8 @@ pub(crate) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
                     return Transfer { bytes: 0, error: None };
                 }
             }
-            match write_slowly(file, group, &part, &mut accepted, tries >= FAST_TRIES) {
+            let wanted = to - accepted;
+            match write_slowly(file, group, &part, &mut accepted, (wanted, tries >= FAST_TRIES)) {
                 None => {}
                 // Not in `write_slowly`: on a GPU, each level of calls takes registers from all of them.
                 Some(Err(STEP_BACK_FIRST)) => match leave_reading(file, group) {
@@ -131,7 +132,9 @@ pub(crate) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
 }
 
 /// Writes the group's remaining bytes under the lock. Returns `None`, having written nothing, if the fast path has reopened by the time
-/// the lock is held; `at_last` disables this. Convergent.
+/// the lock is held with room for the `wanted` bytes of the next piece; `at_last` disables this. Convergent.
+///
+/// Room for less is not enough: who waits for more without the lock leaves the blocks to the one that lets the stream grow, under it.
 ///
 /// Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
@@ -140,10 +143,10 @@ fn write_slowly<R: Record>(
     lanes: Lanes,
     part: &LaneRecord<'_, R>,
     accepted: &mut u64,
-    at_last: bool,
+    (wanted, at_last): (u64, bool),
 ) -> Option<Result<(), Errno>> {
     let needless = |stream: &Stream| {
-        !at_last && stream.is_open() && (stream.has_available(1) || !stream.may_grow(file.session))
+        !at_last && stream.is_open() && (stream.has_available(wanted) || !stream.may_grow(file.session))
     };
     with_lock_unless(file, lanes, needless, |held| write_held(held, part, accepted))
 }
