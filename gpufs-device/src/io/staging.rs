@@ -81,8 +81,22 @@ pub(crate) fn transfer(
 ) -> Result<u64, Errno> {
     let requests = lanes.ballot(request.is_some());
     if requests.count() <= 1 {
-        return transfer_of_one(session, lanes, writing, request, requests);
+        transfer_of_one(session, lanes, writing, request, requests)
+    } else {
+        transfer_of_many(session, lanes, writing, request)
     }
+}
+
+/// [`transfer`] where more than one lane has a request. Convergent; called by `lanes`.
+///
+/// Not inlined, as [`transfer_of_one`]: what one saves, a call of the other does not pay for.
+#[inline(never)]
+fn transfer_of_many(
+    session: &SessionTables,
+    lanes: Lanes,
+    writing: bool,
+    request: Option<Request>,
+) -> Result<u64, Errno> {
     let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
     let mut state = TransferState::of(request.map(|request| request.bytes));
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
