@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::preserve::{is_known, lightened};
 use crate::ptx::{Part, parts};
 use crate::stack::{deepest, frames};
 use crate::toolchain::{cuda_tools, ptxas};
@@ -43,6 +44,7 @@ fn limited(registers: Option<u32>) -> Option<String> {
 /// Each part assembled at the same time, and then linked.
 fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<u32>) -> Result<(), String> {
     let text = fs::read_to_string(ptx).map_err(|error| format!("{}: {error}", ptx.display()))?;
+    let text = if is_known(tools, gpu) { lightened(&text, gpu) } else { text };
     let (mut objects, mut running) = (Vec::new(), Vec::new());
     for (number, Part { registers: own, ptx }) in parts(&text).into_iter().enumerate() {
         let [source, object] = ["ptx", "o"].map(|ending| output.with_extension(format!("{number}.{ending}")));

@@ -21,6 +21,7 @@
 //! | `toolchain.rs` | where Rust's, LLVM's and CUDA's programs are found |
 //! | `compile.rs` | one build of a package's kernels |
 //! | `ptx.rs` | what is done to PTX before it is assembled |
+//! | `preserve.rs` | which functions leave registers to their callers |
 //! | `stack.rs` | how much stack kernels take |
 //! | `assemble.rs` | PTX assembled for one GPU |
 //! | `script.rs` | what a build script does |
@@ -28,6 +29,7 @@
 mod assemble;
 mod compile;
 mod gpu;
+mod preserve;
 mod ptx;
 mod script;
 mod stack;
@@ -36,6 +38,7 @@ mod toolchain;
 pub use assemble::assemble;
 pub use compile::{Emit, Kernels};
 pub use gpu::{Gpu, GpuError};
+pub use preserve::has_light_functions;
 pub use ptx::{finish, is_whole};
 pub use script::{ARCHITECTURES, program};
 pub use toolchain::{Toolchain, cuda_tools, llvm_tool, ptxas};

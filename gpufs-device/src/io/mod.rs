@@ -217,6 +217,8 @@ pub(crate) fn transact(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>
 
 /// Like [`transact`], on a ring that the caller has already computed ([`ring_of_warp`]). Computed before the caller's first shared store,
 /// it stays in a register.
+///
+/// In programs that are assembled in parts it saves few registers (`preserve.rs` of gpufs-build names it).
 #[inline(never)]
 pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     let queue = &{ session.queues()[ring as usize] };

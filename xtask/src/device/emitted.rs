@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
 
-use gpufs_build::is_whole;
+use gpufs_build::{has_light_functions, is_whole};
 
 use super::{Target, emitted, read};
 use crate::workspace::root;
@@ -15,6 +15,9 @@ pub(super) fn golden(target: &Target) -> Result<(), String> {
     let nvptx = target.gpu().is_nvidia();
     if nvptx {
         is_whole(&code)?;
+        if !has_light_functions(&code) {
+            return Err("gpufs-build/src/preserve.rs names a function that is not there".to_owned());
+        }
     }
     let functions = if nvptx { ptx_functions(&code) } else { amdgcn_functions(&code) };
     let mut shown = String::new();
