@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::preserve::{is_known, lightened};
 use crate::ptx::{Part, parts};
@@ -26,11 +26,11 @@ const STACK_BYTES: u64 = 8 << 10;
 /// There is no ptxas; what it does not take, in its words.
 pub fn assemble(ptx: &Path, gpu: &str, output: &Path, registers: Option<u32>) -> Result<(), String> {
     // Without nvlink, or where a kernel's limit is not kept by what it calls through a pointer, or much stack is taken, as a whole.
-    if let Ok(tools) = cuda_tools()
-        && linked(&tools, ptx, gpu, output, registers).is_ok()
-    {
-        return Ok(());
-    }
+    let why = match cuda_tools().and_then(|tools| linked(&tools, ptx, gpu, output, registers)) {
+        Ok(()) => return Ok(()),
+        Err(why) => why,
+    };
+    eprintln!("gpufs: {} is assembled as a whole, which takes longer: {why}", ptx.display());
     let mut whole = Command::new(ptxas()?);
     whole.arg(format!("-arch={gpu}")).args(limited(registers)).arg("-o").args([output, ptx]);
     run(&mut whole)
@@ -44,13 +44,15 @@ fn limited(registers: Option<u32>) -> Option<String> {
 /// Each part assembled at the same time, and then linked.
 fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<u32>) -> Result<(), String> {
     let text = fs::read_to_string(ptx).map_err(|error| format!("{}: {error}", ptx.display()))?;
-    let text = if is_known(tools, gpu) { lightened(&text, gpu) } else { text };
+    let may_preserve = is_known(tools, gpu);
     let (mut objects, mut running) = (Vec::new(), Vec::new());
     for (number, Part { registers: own, ptx }) in parts(&text).into_iter().enumerate() {
         let [source, object] = ["ptx", "o"].map(|ending| output.with_extension(format!("{number}.{ending}")));
+        let least = registers.into_iter().chain(own).min();
+        // With few registers there are none to leave to others.
+        let ptx = if may_preserve && least.is_none() { lightened(&ptx, gpu) } else { ptx };
         fs::write(&source, &ptx).map_err(|error| format!("{}: {error}", source.display()))?;
         let mut command = Command::new(tools.join("ptxas"));
-        let least = registers.into_iter().chain(own).min();
         // As nvcc has it, nothing is said of the stack of functions that call themselves.
         command
             .args(["-c", "-v", "-w", &format!("-arch={gpu}")])
@@ -61,15 +63,12 @@ fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<
         running.push((process.map_err(|error| format!("ptxas: {error}"))?, ptx));
         objects.push(object);
     }
-    let mut all = true;
+    let mut all = Ok(());
     for (process, ptx) in running {
         let said = process.wait_with_output();
-        all &= said.is_ok_and(|said| {
-            said.status.success()
-                && deepest(&ptx, &frames(&String::from_utf8_lossy(&said.stderr))) <= STACK_BYTES
-        });
+        all = all.and(said.map_err(|error| format!("ptxas: {error}")).and_then(|said| fits(&said, &ptx)));
     }
-    let linked = if all { link(tools, gpu, &objects, output) } else { Err("ptxas -c".to_owned()) };
+    let linked = all.and_then(|()| link(tools, gpu, &objects, output));
     for object in &objects {
         // An object that was not made is not there, and a file that stays is in the way of nobody.
         for file in [object.clone(), object.with_extension("ptx")] {
@@ -77,6 +76,19 @@ fn linked(tools: &Path, ptx: &Path, gpu: &str, output: &Path, registers: Option<
         }
     }
     linked
+}
+
+/// Whether ptxas took a part, and its kernels do with the stack that there is.
+fn fits(said: &Output, ptx: &str) -> Result<(), String> {
+    let words = String::from_utf8_lossy(&said.stderr);
+    if !said.status.success() {
+        let wrong = words.lines().find(|line| line.contains("error") || line.contains("fatal"));
+        return Err(format!("ptxas -c: {}", wrong.unwrap_or("no reason given")));
+    }
+    match deepest(ptx, &frames(&words)) {
+        deep if deep <= STACK_BYTES => Ok(()),
+        deep => Err(format!("a kernel takes {deep} bytes of stack, more than {STACK_BYTES}")),
+    }
 }
 
 fn link(tools: &Path, gpu: &str, objects: &[PathBuf], output: &Path) -> Result<(), String> {
