@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Ends of the mangled names of such functions, of `gpufs-device`.
-const LIGHT: [&str; 1] = ["_12gpufs_device2io11transact_on"];
+const LIGHT: [&str; 1] = ["_12gpufs_device2io8transact"];
 /// How many registers they save.
 const PRESERVED: u32 = 16;
 /// The version of PTX that has the directive, and the first GPU and the first release of `ptxas` that take it.
@@ -81,18 +81,18 @@ mod tests {
 .version 7.0
 .target sm_70
 .address_size 64
-.func  (.param .b32 func_retval0) _RNvNtCs1_12gpufs_device2io11transact_on
+.func  (.param .b32 func_retval0) _RNvNtCs1_12gpufs_device2io8transact
 (
-\t.param .b64 _RNvNtCs1_12gpufs_device2io11transact_on_param_0
+\t.param .b64 _RNvNtCs1_12gpufs_device2io8transact_param_0
 )
 ;
 .func other()
 {
-\tcall.uni (retval0), _RNvNtCs1_12gpufs_device2io11transact_on, (param0);
+\tcall.uni (retval0), _RNvNtCs1_12gpufs_device2io8transact, (param0);
 \tret;
 }
-.func  (.param .b32 func_retval0) _RNvNtCs1_12gpufs_device2io11transact_on(
-\t.param .b64 _RNvNtCs1_12gpufs_device2io11transact_on_param_0
+.func  (.param .b32 func_retval0) _RNvNtCs1_12gpufs_device2io8transact(
+\t.param .b64 _RNvNtCs1_12gpufs_device2io8transact_param_0
 )
 {
 \t{ // a block
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_program_without_them_has_none() {
-        let other = PROGRAM.replace("transact_on", "transact_in");
+        let other = PROGRAM.replace("8transact", "8transfer");
         assert!(!has_light_functions(&other) && !lightened(&other, "sm_90").contains("abi_preserve"));
     }
 }

@@ -210,15 +210,17 @@ fn deliver<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [
 /// (0 for a lane without). Convergent; called by `lanes`.
 ///
 /// What an entry refers to must stay valid until the return.
-#[inline]
+///
+/// In programs that are assembled in parts it saves few registers (`preserve.rs` of gpufs-build names it): for callers that keep little meanwhile.
+#[inline(never)]
 pub(crate) fn transact(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>) -> i32 {
-    transact_on(session, ring_of_warp(session), lanes, entry)
+    let ring = ring_of_warp(session);
+    let queue = &{ session.queues()[ring as usize] };
+    transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
 }
 
-/// Like [`transact`], on a ring that the caller has already computed ([`ring_of_warp`]). Computed before the caller's first shared store,
-/// it stays in a register.
-///
-/// In programs that are assembled in parts it saves few registers (`preserve.rs` of gpufs-build names it).
+/// Like [`transact`], for callers that keep much, and have computed the ring ([`ring_of_warp`]), which stays in a register if that is before the
+/// first shared store.
 #[inline(never)]
 pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     let queue = &{ session.queues()[ring as usize] };

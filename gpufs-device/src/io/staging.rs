@@ -9,8 +9,7 @@ use static_assertions::const_assert;
 
 use super::runs::runs;
 use super::{
-    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact,
-    transact_on,
+    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_on,
 };
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
 
@@ -97,6 +96,7 @@ fn transfer_of_many(
     writing: bool,
     request: Option<Request>,
 ) -> Result<u64, Errno> {
+    let ring = ring_of_warp(session);
     let bytes = request.map_or(0, |request| request.bytes.min(TRANSFER_BYTES_MAX));
     let mut state = TransferState::of(request.map(|request| request.bytes));
     let region = request.and_then(|request| session.region_of(request.memory, bytes));
@@ -112,7 +112,7 @@ fn transfer_of_many(
         if lanes.any(state.open && !in_place) {
             pass(session, lanes, writing, request, entry, &mut state);
         } else {
-            let result = transact(session, lanes, entry.filter(|_| state.open));
+            let result = transact_on(session, ring, lanes, entry.filter(|_| state.open));
             if state.open {
                 state.settle(bytes, result);
             }
@@ -120,7 +120,7 @@ fn transfer_of_many(
     }
     let whole = lanes.scan(state.done) + state.done;
     if lanes.lane() == lanes.mask().last() {
-        count(session.queues()[ring_of_warp(session) as usize].counters(), writing, whole);
+        count(session.queues()[ring as usize].counters(), writing, whole);
     }
     state.outcome
 }
@@ -336,7 +336,7 @@ fn pass(
             Resources::transfer(index, writing, target, (address, asked as u32), offset)
         });
         let own = entry.filter(|_| state.open);
-        let result = transact(session, lanes, own.or(sqe));
+        let result = transact_on(session, ring_of_warp(session), lanes, own.or(sqe));
         let mut moved = if own.is_some() { state.settle(state.bytes, result) } else { 0 };
         let result = lanes.shuffle(result, run.first);
         // Where the run ended before a lane's bytes, or failed in its first lane's name, the lane asks for itself in the next round.

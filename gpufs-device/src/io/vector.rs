@@ -12,7 +12,7 @@ use gpufs_core::session::{Resources, SessionTables, Target};
 
 use super::area::StagingArea;
 use super::staging::{TransferState, count};
-use super::{copy_lanes, ring_of_warp, staged, transact};
+use super::{copy_lanes, ring_of_warp, staged, transact_on};
 use crate::warp::Lanes;
 
 /// Bytes of a vector: an address and a length.
@@ -123,7 +123,7 @@ pub(crate) fn transfer_vectors(
                 };
                 entry.with_transfer_flags(request.rw_flags)
             });
-            let result = transact(session, lanes, sqe);
+            let result = transact_on(session, ring_of_warp(session), lanes, sqe);
             let before = state.done;
             let moved = if turn.is_some() { state.settle(asked, result) } else { 0 };
             if !writing {
