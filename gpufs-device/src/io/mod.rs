@@ -227,6 +227,14 @@ pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entr
     transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
 }
 
+/// As [`transact_on`], in line, for one that is itself a function apart.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "what it saves would be saved twice")]
+pub(crate) fn transact_here(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
+    let queue = &{ session.queues()[ring as usize] };
+    transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})
+}
+
 /// [`transact`] of `openat`s, each for the entry `index` of the file table: the journal has each from before it is submitted, but in a sandbox.
 #[inline(never)]
 pub(crate) fn transact_open(session: &SessionTables, lanes: Lanes, entry: Option<Sqe>, index: u32) -> i32 {

@@ -9,7 +9,8 @@ use static_assertions::const_assert;
 
 use super::runs::runs;
 use super::{
-    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_on,
+    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_here,
+    transact_on,
 };
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
 
@@ -72,6 +73,7 @@ const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// `pread`/`pwrite` of every lane that has a request: the count, or the errno if nothing was transferred. Stops at a short
 /// transfer, as the system call does. Convergent; called by `lanes`.
+#[inline(never)]
 pub(crate) fn transfer(
     session: &SessionTables,
     lanes: Lanes,
@@ -152,16 +154,6 @@ fn transfer_of_one(
     let counters = session.queues()[ring as usize].counters();
     let mut state = TransferState::of(request.map(|request| request.bytes));
     let region = request.and_then(|request| session.region_of(request.memory, state.bytes));
-    let operate =
-        |state: &mut TransferState, request: Request, index: Option<u32>, (address, bytes): (u64, u64)| {
-            let offset = match request.offset {
-                CURRENT_POSITION => CURRENT_POSITION,
-                offset => offset + state.done,
-            };
-            #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
-            let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
-            state.settle(bytes, transact_on(session, ring, lanes.subset(requests), Some(entry)))
-        };
     let staging = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
     loop {
@@ -170,40 +162,57 @@ fn transfer_of_one(
         let memory = request.map_or(0, |request| request.memory + state.done);
         let left = state.bytes - state.done;
         let before = abandoned(session, ring);
-        if let Some(request) = request {
-            if region.is_some() || left == 0 {
-                operate(&mut state, request, region, (memory, left));
-            } else {
-                match claim_alone(session, ring, pool, lanes.subset(requests), left) {
-                    Ok(buffers) => {
-                        order.buffer = buffers.claim.item(0);
-                        order.bytes = left.min(u64::from(buffers.bytes));
-                        if !writing {
-                            order.bytes =
-                                operate(&mut state, request, staging, (buffers.address, order.bytes));
-                        }
-                        staged = Some(buffers);
-                    }
-                    Err(errno) => _ = state.settle(0, -errno.number()),
+        // What the operation moves: the caller's memory, or a staging buffer.
+        let mut place = request.map(|_| (region, memory, left));
+        if request.is_some() && region.is_none() && left != 0 {
+            match claim_alone(session, ring, pool, lanes.subset(requests), left) {
+                Ok(buffers) => {
+                    order.buffer = buffers.claim.item(0);
+                    order.bytes = left.min(u64::from(buffers.bytes));
+                    place = Some((staging, buffers.address, order.bytes));
+                    staged = Some(buffers);
+                }
+                Err(errno) => {
+                    place = None;
+                    state.settle(0, -errno.number());
                 }
             }
-            order.more = state.open;
         }
-        order = lanes.broadcast(order, lane);
-        if order.bytes > 0 {
-            let address = pool.address(order.buffer);
-            copy_of_one(together, lanes, lane, (memory, address, order.bytes), writing);
-        }
-        if let (Some(request), Some(buffers)) = (request, staged) {
-            if writing {
-                operate(&mut state, request, staging, (buffers.address, order.bytes));
-            }
-            if abandoned(session, ring) == before {
-                pool.free.release(buffers.claim);
+        if writing {
+            order = lanes.broadcast(order, lane);
+            if order.bytes > 0 {
+                let address = pool.address(order.buffer);
+                copy_of_one(together, lanes, lane, (memory, address, order.bytes), true);
             }
         }
-        if writing && order.bytes > 0 {
+        // In one place, since it is long.
+        if let (Some(request), Some((index, address, bytes))) = (request, place) {
+            let offset = match request.offset {
+                CURRENT_POSITION => CURRENT_POSITION,
+                offset => offset + state.done,
+            };
+            #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
+            let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
+            let moved =
+                state.settle(bytes, transact_here(session, ring, lanes.subset(requests), Some(entry)));
+            if staged.is_some() && !writing {
+                order.bytes = moved;
+            }
+        }
+        if writing {
             order.more = lanes.ballot(state.open) != LaneMask::NONE;
+        } else {
+            order.more = state.open;
+            order = lanes.broadcast(order, lane);
+            if order.bytes > 0 {
+                let address = pool.address(order.buffer);
+                copy_of_one(together, lanes, lane, (memory, address, order.bytes), false);
+            }
+        }
+        if let Some(buffers) = staged
+            && abandoned(session, ring) == before
+        {
+            pool.free.release(buffers.claim);
         }
         if !order.more {
             break;
