@@ -53,7 +53,7 @@ const FILES: &[(&str, &str)] = &[
 /// Packages of kernels, and their device programs.
 const DEVICE_PROGRAMS: &[(&str, &str)] =
     &[("gpufs-test-kernels", "kernels.ptx"), ("gpufs-apps", APPS_PTX), ("gpufs-bench-kernels", "bench.ptx")];
-/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
+/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, instead of their PTX. Else the driver does it when a program is
 /// loaded for the first time, which takes a minute or more.
 const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
 /// Bytes of the whole folder at most: it travels.
@@ -136,7 +136,12 @@ fn assemble(program: &Path) -> Vec<Report> {
         let output = program.with_extension(extension);
         step::in_process("assembled", || gpufs_build::assemble(program, &cpu, &output, registers))
     };
-    variants.into_iter().map(assembled).collect()
+    let reports: Vec<Report> = variants.into_iter().map(assembled).collect();
+    if reports.iter().all(Report::passed) {
+        // The folder travels, and nothing in it takes the PTX of a program that is assembled.
+        let _ = fs::remove_file(program);
+    }
+    reports
 }
 
 /// Copies the programs without what is for debuggers, and weighs the folder.
