@@ -229,7 +229,7 @@ pub(crate) fn transact_on(session: &SessionTables, ring: u32, lanes: Lanes, entr
 
 /// As [`transact_on`], in line, for one that is itself a function apart.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "what it saves would be saved twice")]
+#[expect(clippy::inline_always, reason = "what it saves would be saved twice")]
 pub(crate) fn transact_here(session: &SessionTables, ring: u32, lanes: Lanes, entry: Option<Sqe>) -> i32 {
     let queue = &{ session.queues()[ring as usize] };
     transact_noting(session, (ring, queue), lanes, entry, |_| 0, |_| {})

@@ -27,6 +27,17 @@ pub(crate) struct Request {
     pub(crate) offset: u64,
 }
 
+impl Request {
+    /// Where it goes on after so many bytes.
+    #[inline]
+    const fn offset_after(self, done: u64) -> u64 {
+        match self.offset {
+            CURRENT_POSITION => CURRENT_POSITION,
+            offset => offset + done,
+        }
+    }
+}
+
 /// How far one lane's transfer has come.
 pub(super) struct TransferState {
     /// Bytes moved so far.
@@ -136,7 +147,8 @@ pub(super) fn count(counters: &Counters, writing: bool, bytes: u64) {
 /// [`transfer`] where at most one lane has a request, that of `requests`: it does by itself what takes one lane, and all copy. Convergent;
 /// called by `lanes`.
 ///
-/// Not inlined, as little else that calls [`transact`]: that takes nearly all registers, and what its callers keep is spilled.
+/// Its operation is in line, in one place, since it is long and takes nearly all registers: those are saved once then. It moves the caller's
+/// memory, or a staging buffer.
 #[inline(never)]
 fn transfer_of_one(
     session: &SessionTables,
@@ -157,12 +169,9 @@ fn transfer_of_one(
     let staging = (pool.buffer_index != BufferPool::UNREGISTERED).then_some(pool.buffer_index);
     // Ends: each round moves bytes, or is the last, unless a signal interrupted it.
     loop {
-        let mut staged = None;
-        let mut order = CopyOrder { buffer: 0, bytes: 0, more: false };
+        let (mut staged, mut order) = (None, CopyOrder { buffer: 0, bytes: 0, more: false });
         let memory = request.map_or(0, |request| request.memory + state.done);
-        let left = state.bytes - state.done;
-        let before = abandoned(session, ring);
-        // What the operation moves: the caller's memory, or a staging buffer.
+        let (left, before) = (state.bytes - state.done, abandoned(session, ring));
         let mut place = request.map(|_| (region, memory, left));
         if request.is_some() && region.is_none() && left != 0 {
             match claim_alone(session, ring, pool, lanes.subset(requests), left) {
@@ -185,12 +194,8 @@ fn transfer_of_one(
                 copy_of_one(together, lanes, lane, (memory, address, order.bytes), true);
             }
         }
-        // In one place, since it is long.
         if let (Some(request), Some((index, address, bytes))) = (request, place) {
-            let offset = match request.offset {
-                CURRENT_POSITION => CURRENT_POSITION,
-                offset => offset + state.done,
-            };
+            let offset = request.offset_after(state.done);
             #[allow(clippy::cast_possible_truncation, reason = "at most TRANSFER_BYTES_MAX")]
             let entry = Resources::transfer(index, writing, request.target, (address, bytes as u32), offset);
             let moved =
@@ -314,13 +319,9 @@ fn pass(
     state: &mut TransferState,
 ) {
     let (done, left) = (state.done, state.bytes - state.done);
-    let next = request.filter(|_| state.open && entry.is_none()).map(|request| {
-        let offset = match request.offset {
-            CURRENT_POSITION => CURRENT_POSITION,
-            offset => offset + done,
-        };
-        (request.target, offset, left)
-    });
+    let next = request
+        .filter(|_| state.open && entry.is_none())
+        .map(|request| (request.target, request.offset_after(done), left));
     let run = runs(lanes, next);
     let leads = next.is_some() && run.first == lanes.lane();
     let memory = request.map_or(0, |request| request.memory + done);
