@@ -1,8 +1,8 @@
 //! Which functions leave it to their callers to keep registers, in programs that are assembled in parts.
 //!
-//! Where functions are assembled apart, a function saves each register that it uses but a few, whether its caller has something there or
-//! not: 113 of them, for one that has a warp's operations done. What calls that has little to keep. `.abi_preserve` (PTX ISA 9.0, from `sm_80` on)
-//! says how many registers a function saves; the caller saves the others that it needs.
+//! A function that is assembled apart from its callers saves nearly every register that it uses, although few of them hold values of a caller:
+//! `transact_on` saves 113. The directive `.abi_preserve` (PTX ISA 9.0, `sm_80` or newer) says how many registers a function saves; a caller
+//! then saves the others that it needs (docs/notes/assembling.md).
 
 use std::path::Path;
 use std::process::Command;

@@ -264,7 +264,7 @@ fn streams_of_a_whole_grid_work() {
             fprintf!(out, c"line %u\n", lane as u32).expect("a line");
             out.fclose().expect("closed");
         });
-        // In a launch of their own: what is refused holds a stream for a moment, and together they hold every one.
+        // In a launch of its own: a refused open holds a stream for a moment, and 1,023 lanes together hold every stream.
         each(&mut session, 1024, |fs, _| {
             let refused = [Err(Errno::ACCES), Err(Errno::MFILE)];
             assert!(refused.contains(&fs.fopen(c"/etc/passwd", c"r").map(|_| ())), "{mode}");

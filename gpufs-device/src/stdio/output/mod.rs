@@ -134,7 +134,8 @@ pub(crate) fn write(file: File, lanes: Lanes, record: &impl Record) -> Transfer 
 /// Writes the group's remaining bytes under the lock. Returns `None`, having written nothing, if the fast path has reopened by the time
 /// the lock is held with room for the `wanted` bytes of the next piece; `at_last` disables this. Convergent.
 ///
-/// Room for less is not enough: who waits for more without the lock leaves the blocks to the one that lets the stream grow, under it.
+/// Room for less does not suffice: a warp that waits without the lock, for a stream that can grow, looks after no blocks, since the lock's holder is
+/// to let it grow.
 ///
 /// Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
