@@ -42,10 +42,10 @@ impl Plan {
     pub(super) const fn all_stream_buffers(&self) -> u32 {
         self.stream_buffers + self.line_buffers
     }
-    /// Bytes for long records: less in a small session of a device that has memory of its own for them.
-    pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
+    /// Bytes for long records: less in a small session.
+    pub(super) const fn record_bytes(&self) -> usize {
         let streams = self.stream_buffers as usize * self.stream_buffer_bytes as usize;
-        if own_memory && streams < SMALL_STREAM_BYTES { SMALL_RECORD_BYTES } else { RECORD_BYTES }
+        if streams < SMALL_STREAM_BYTES { SMALL_RECORD_BYTES } else { RECORD_BYTES }
     }
 }
 
