@@ -61,6 +61,11 @@ impl Fake {
     pub(crate) fn device_bytes(&self) -> usize {
         self.held().device.values().sum()
     }
+    /// Bytes of the host's memory that it reaches: its own, and what was registered.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        let held = self.held();
+        held.host.values().chain(held.registered.values()).sum()
+    }
     /// Each kernel's argument.
     pub(crate) fn arguments(&self) -> Vec<u64> {
         self.held().arguments.clone()

@@ -77,7 +77,7 @@ impl Default for Builder {
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
-            staging_bytes: 15 << 20,
+            staging_bytes: 14 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
             blocks_per_stream: 32,
@@ -137,7 +137,7 @@ impl Builder {
         self.idle = idle;
         self
     }
-    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 15 MiB for calls and 40 MiB for
+    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 14 MiB for calls and 40 MiB for
     /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has an eighth of the
     /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories.
     #[must_use]

@@ -68,6 +68,34 @@ fn launches_run_at_once_and_end_one_by_one() {
 }
 
 #[test]
+fn sessions_take_the_memory_that_they_promise() {
+    const MIB: usize = 1 << 20;
+    let small = Session::builder()
+        .rings(1)
+        .ring_entries(128)
+        .buffers(256 << 10)
+        .assembly(0)
+        .read_ahead(0)
+        .stream_buffer(4096)
+        .blocks_per_stream(1)
+        .files(64)
+        .streams(16)
+        .registered_buffers(4);
+    for (builder, mapped, own) in [
+        (Session::builder().rings(4), 64 * MIB, 64 * MIB),
+        // Row 12 of the benchmark has this one, too.
+        (small, MIB, MIB),
+    ] {
+        let gpu = Arc::new(Fake::default());
+        let session = Session::open(&builder.mode(Mode::Threads), Backend::Gpu(gpu.clone())).unwrap();
+        let (taken, own_taken) = (gpu.mapped_bytes(), gpu.device_bytes());
+        drop(session);
+        assert!(0 < taken && taken <= mapped, "{taken} bytes are mapped, of {mapped}");
+        assert!(0 < own_taken && own_taken <= own, "{own_taken} bytes of its own memory, of {own}");
+    }
+}
+
+#[test]
 fn what_takes_the_tables_is_refused_while_the_gpu_has_them() {
     let gpu = Arc::new(Fake::default());
     let mut session = on(&gpu);
