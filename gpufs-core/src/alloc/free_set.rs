@@ -156,10 +156,7 @@ impl FreeSet {
                     break;
                 }
             }
-            word += 1;
-            if word == self.word_count {
-                word = 0;
-            }
+            word = self.after(word);
         }
         None
     }
@@ -182,8 +179,8 @@ impl FreeSet {
     pub fn claim_run(&self, length: u32, hint: u32) -> Option<Claim> {
         debug_assert!(length.is_power_of_two() && length <= WORD_BITS);
         let run = u64::MAX >> (WORD_BITS - length);
-        for step in 0..self.word_count {
-            let word = hint.wrapping_add(step) % self.word_count;
+        let mut word = hint % self.word_count.max(1);
+        for _ in 0..self.word_count {
             // ORDERING: relaxed: a hint, confirmed by the read-modify-write below.
             let seen = self.word(word).peek();
             for place in (0..WORD_BITS).step_by(length as usize) {
@@ -200,8 +197,14 @@ impl FreeSet {
                     self.release(Claim { word, bits: got });
                 }
             }
+            word = self.after(word);
         }
         None
+    }
+
+    /// The word after `word`, round the set.
+    const fn after(&self, word: u32) -> u32 {
+        if word + 1 == self.word_count { 0 } else { word + 1 }
     }
 
     /// Gives a claim, or a part of one, back.
