@@ -1,6 +1,6 @@
-// Lets HIP 5.2's headers for NVIDIA GPUs (hip/nvidia_detail) compile with CUDA 13: nvcc -include hip-on-cuda13.h. It declares the names
-// that CUDA 13 has dropped or changed. Calls that were dropped return cudaErrorNotSupported; calls with other arguments are passed on.
-// gpufs uses none of them.
+// Lets the headers of HIP 5.2 and 6.0 for NVIDIA GPUs (hip/nvidia_detail) compile with CUDA 13: nvcc -include hip-on-cuda13.h. It declares
+// the names that CUDA 13 has dropped or changed. Calls that were dropped return cudaErrorNotSupported; calls with other arguments are passed
+// on. gpufs uses none of them.
 #ifndef GPUFS_HIP_ON_CUDA13_H
 #define GPUFS_HIP_ON_CUDA13_H
 
@@ -12,6 +12,7 @@
 // Fields that cudaGetDeviceProperties no longer fills: they are 0.
 struct gpufs_cuda_device_properties : cudaDeviceProp {
     int clockRate = 0, memoryClockRate = 0, computeMode = 0, kernelExecTimeoutEnabled = 0, cooperativeMultiDeviceLaunch = 0;
+    int deviceOverlap = 0, maxTexture1DLinear = 0, singleToDoublePrecisionPerfRatio = 0;
 };
 #define cudaDeviceProp gpufs_cuda_device_properties
 #define cudaDevAttrCooperativeMultiDeviceLaunch static_cast<cudaDeviceAttr>(96) // CUDA 12's number for it
@@ -49,6 +50,11 @@ inline cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGrap
 }
 inline cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *on, size_t count, unsigned flags) {
     return cudaStreamUpdateCaptureDependencies(stream, on, nullptr, count, flags);
+}
+
+inline CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **on,
+                                          size_t *count) {
+    return cuStreamGetCaptureInfo(stream, status, id, graph, on, nullptr, count);
 }
 
 // Texture references, and what else is gone.
