@@ -102,7 +102,7 @@ impl Data {
             streams: buffers.0 as usize * buffers.1 as usize,
             journal: journal_at(0).bytes,
             // A device with memory of its own has the long records there.
-            records: if own_memory { 0 } else { plan.record_bytes() },
+            records: if own_memory { 0 } else { plan.record_bytes(own_memory) },
         };
         let memory = SessionMemory::allocate(source, parts)?;
         let host_journal = journal_at(memory.journal().as_ptr() as u64);
@@ -136,7 +136,7 @@ impl Data {
                 streams: plan.streams,
                 regions: builder.regions,
                 blocks_per_stream: builder.blocks_per_stream,
-                record_bytes: plan.record_bytes(),
+                record_bytes: plan.record_bytes(own_memory),
                 cached: builder.cached,
                 deadline_ns: nanoseconds(builder.deadline),
                 wait_limit_ns: nanoseconds(builder.wait_limit),

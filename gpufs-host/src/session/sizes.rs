@@ -11,9 +11,10 @@ const STREAM_BUFFER_BYTES_MAX: usize = 1 << 20;
 const STREAMS: u32 = 256;
 /// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
 const RECORD_BYTES: usize = 4 << 20;
-/// The same where streams have less than so much for their buffers.
+/// The same where streams have less than so much for their buffers: on a device with memory of its own, and elsewhere.
 const SMALL_RECORD_BYTES: usize = 256 << 10;
 const SMALL_STREAM_BYTES: usize = 8 << 20;
+const SMALL_STREAM_BYTES_OF_HOST: usize = 256 << 10;
 /// Submission entries of a ring: by default, and at most.
 const RING_ENTRIES: u32 = 1024;
 pub(super) const RING_ENTRIES_MAX: u32 = 32_768;
@@ -43,9 +44,10 @@ impl Plan {
         self.stream_buffers + self.line_buffers
     }
     /// Bytes for long records: less in a small session.
-    pub(super) const fn record_bytes(&self) -> usize {
+    pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
         let streams = self.stream_buffers as usize * self.stream_buffer_bytes as usize;
-        if streams < SMALL_STREAM_BYTES { SMALL_RECORD_BYTES } else { RECORD_BYTES }
+        let small = if own_memory { SMALL_STREAM_BYTES } else { SMALL_STREAM_BYTES_OF_HOST };
+        if streams < small { SMALL_RECORD_BYTES } else { RECORD_BYTES }
     }
 }
 
