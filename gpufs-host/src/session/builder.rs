@@ -140,6 +140,9 @@ impl Builder {
     /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 14 MiB for calls and 40 MiB for
     /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has an eighth of the
     /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories.
+    ///
+    /// A text that is kept whole until it is written is at most 4 MiB long, with the texts of all lanes together; 256 KiB where streams have
+    /// less than 8 MiB on a GPU, or less than 256 KiB on CPU lanes. A longer one is `ENOMEM`.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
         self.staging_bytes = bytes / 2;

@@ -11,9 +11,11 @@ const STREAM_BUFFER_BYTES_MAX: usize = 1 << 20;
 const STREAMS: u32 = 256;
 /// Bytes for the long records of all lanes that format one at a time, and the most that one has, but for what keeps its parts together.
 const RECORD_BYTES: usize = 4 << 20;
-/// The same where streams have less than so much for their buffers: on a device with memory of its own, and elsewhere.
+/// The same in a small session.
 const SMALL_RECORD_BYTES: usize = 256 << 10;
+/// A session is small whose streams have less than so much for their buffers, on a device with memory of its own.
 const SMALL_STREAM_BYTES: usize = 8 << 20;
+/// The same on CPU lanes, where small sessions had always room for long texts.
 const SMALL_STREAM_BYTES_OF_HOST: usize = 256 << 10;
 /// Submission entries of a ring: by default, and at most.
 const RING_ENTRIES: u32 = 1024;
