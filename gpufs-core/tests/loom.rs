@@ -447,7 +447,7 @@ fn fail_drain() {
         kernel.join().unwrap();
         fail();
         for _ in 0..2 {
-            assert_eq!(rig.queue.poll(2, 1), Poll::Failed);
+            assert_eq!(rig.queue.poll(2, 1, true), Poll::Failed);
         }
         let expected = if taken == 0 { Outcome::InFlight } else { Outcome::Done(7) };
         assert_eq!((rig.queue.outcome(operation), taken < 2), (expected, true));

@@ -12,6 +12,7 @@
 //! | the exchange FULL → CLAIMED is relaxed | `full_start` |
 //! | no fence in `commit`; no fence in `grant`, which `free_block` relies on | `serial_start` |
 //! | `advance` does not store `drained` | `lanes_drain` |
+//! | `poll` loads the CQ tail relaxed | `own_delivery` |
 //! | the generation is added to relaxed in `set_up` | `found_by_generation` |
 //!
 //! `lanes_drain` tells no single ordering: there `advance` and the lock stand in for each other.
@@ -166,4 +167,58 @@ fn lanes_drain() {
             assert_eq!(rig.queue.counters().stale.peek(), 0);
         },
     );
+}
+
+/// A lane that delivers the completion of its own operation takes the result from its copy, and reads the buffer, without a look at the slot.
+#[test]
+fn own_delivery() {
+    let make = || (Rig::new(Shape::square(4)), EntryCell::new(0_u64));
+    models::explore(3, make, |shared| {
+        // SAFETY:
+        // - nobody claims slots here
+        let [ours, theirs] = [0, 1].map(|slot| unsafe { shared.0.queue.arm(Slot(slot)) });
+        let kernel = spawn(shared, move |(rig, buffer)| {
+            for (index, operation) in [(0, ours), (1, theirs)] {
+                let cqe = Cqe { user_data: operation.token(), res: 7, flags: 0 };
+                // SAFETY:
+                // - the entry is free
+                unsafe { rig.cqe(index).write(cqe) };
+            }
+            // SAFETY:
+            // - the operation of this buffer is in flight
+            unsafe { buffer.write(7) };
+            // ORDERING: release, partner `begin_drain`.
+            rig.cq_tail().publish(2);
+        });
+        let begun = (0..3).find_map(|_| {
+            thread::yield_now();
+            shared.0.queue.begin_drain(2)
+        });
+        if let Some(drain) = begun {
+            let word = drain.into_word();
+            // SAFETY:
+            // - of the drain that has just begun, which this thread alone advances and ends; the other copies before that
+            let [drain, its] = [(); 2].map(|()| unsafe { Drain::from_word(word) });
+            // Each thread stands for a lane between two barriers.
+            let lane = spawn(shared, move |(rig, _)| rig.queue.entry(&its, 1));
+            let mine = shared.0.queue.entry(&drain, 0);
+            let copy = lane.join().unwrap();
+            // SAFETY:
+            // - both entries were copied, and the join puts the other's copy before
+            unsafe { shared.0.queue.advance(&drain) };
+            let lane = spawn(shared, move |(rig, buffer)| {
+                assert_eq!(rig.queue.deliver(copy), Delivery::Delivered);
+                assert_eq!((copy.result_of(theirs), copy.result_of(ours)), (Some(7), None));
+                // SAFETY:
+                // - the operation is done: what is tested
+                assert_eq!(unsafe { buffer.read() }, 7);
+            });
+            assert_eq!(shared.0.queue.deliver(mine), Delivery::Delivered);
+            // SAFETY:
+            // - advanced above, and this thread's own copy is delivered
+            unsafe { shared.0.queue.end_drain(drain) };
+            lane.join().unwrap();
+        }
+        kernel.join().unwrap();
+    });
 }

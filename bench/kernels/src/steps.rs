@@ -4,7 +4,7 @@ use gpufs_core::abi::Sqe;
 use gpufs_core::session::SessionTables;
 use gpufs_core::stream::{Reservation, Stream};
 use gpufs_core::word::wake_fence;
-use gpufs_core::{Outcome, Poll};
+use gpufs_core::{Delivery, Poll};
 use gpufs_device::warp::{Machine, Warp, nap};
 use gpufs_device::{File, Fs, calling, kernel};
 
@@ -64,11 +64,13 @@ kernel! {
             // - drawn and filled above
             unsafe { queue.commit(drawn) };
             stamp();
+            let mut waits = false;
             // Ends: the kernel completes it, and nobody else drains.
             let drain = loop {
-                if let Poll::Taken(drain) = queue.poll(1, 8) {
+                if let Poll::Taken(drain) = queue.poll(1, 8, waits) {
                     break drain;
                 }
+                waits = true;
             };
             stamp();
             let copy = queue.entry(&drain, 0);
@@ -78,13 +80,13 @@ kernel! {
             // - the only entry was copied above
             unsafe { queue.advance(&drain) };
             stamp();
-            let _ = queue.deliver(copy);
+            let delivery = queue.deliver(copy);
             stamp();
             // SAFETY:
             // - advanced and delivered above
             unsafe { queue.end_drain(drain) };
             stamp();
-            if !matches!(queue.outcome(operation), Outcome::Done(_)) {
+            if delivery != Delivery::Delivered || copy.result_of(operation).is_none() {
                 times.put(0, Times::SHORT);
             }
             queue.release(claim);

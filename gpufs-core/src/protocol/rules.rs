@@ -40,7 +40,9 @@
 //! - **R-6f** *Unlock* (the poller; `poller`). The poller releases the lock once its own completions are delivered. Other lanes may still be
 //!   delivering theirs; this is safe, because those entries are below `drained` and their slots are still allocated.
 //!
-//! **R-7** *A completion is delivered by one exchange* of the slot's word, from "generation g in flight" to "generation g done".
+//! **R-7** *A completion is delivered by one exchange* of the slot's word, from "generation g in flight" to "generation g done". The lane
+//! whose exchange succeeds need not look at the slot for that operation's result: its copy has it
+//! ([`Completion::result_of`](crate::Completion::result_of)), and the tail was acquired before the copy.
 //!
 //! **R-8** *An operation that may never end holds a slot that was set aside for it.* Operations on stream buffers (writes of stream blocks,
 //! reads ahead of lines, fills of streams that read and the polls before them) are never more than the session's stream buffers, one

@@ -64,6 +64,11 @@ impl Completion {
     pub const fn cqe(self) -> Cqe {
         self.0
     }
+    /// The result, if it is of this operation. Where this copy was [`Delivery::Delivered`], it is what [`Queue::outcome`] says, without a load.
+    #[must_use]
+    pub const fn result_of(self, operation: Operation) -> Option<i32> {
+        if self.0.user_data & !Operation::JOURNALED == operation.token() { Some(self.0.res) } else { None }
+    }
 }
 
 /// What a poll of the completion queue found.
@@ -87,7 +92,7 @@ impl Queue {
     /// Takes the poller's lock and up to `most` completions (at least 1); `None` if another polls or there is none. One lane.
     /// [R-6a], [R-6b].
     pub fn begin_drain(&self, most: u32) -> Option<Drain> {
-        match self.poll(most, 1) {
+        match self.poll(most, 1, true) {
             Poll::Taken(drain) => Some(drain),
             Poll::Empty | Poll::Busy | Poll::Failed => None,
         }
@@ -95,11 +100,15 @@ impl Queue {
 
     /// [`Queue::begin_drain`], which polls the CQ tail up to `polls` times (at least once) before it releases the lock: a completion that comes
     /// meanwhile is found without taking the lock again. `most` is at most [`Queue::DRAINED_MAX`].
-    pub fn poll(&self, most: u32, polls: u32) -> Poll {
+    ///
+    /// `waits`: the lane has polled before, and looks at the lock before it reaches for it, so that those who wait do not contend. One that has just
+    /// committed reaches for it at once, which is a trip to memory less.
+    pub fn poll(&self, most: u32, polls: u32, waits: bool) -> Poll {
         debug_assert!(most <= Self::DRAINED_MAX);
         let words = self.words();
-        // ORDERING: relaxed loads first, so that waiters do not contend for the words; both are issued together.
-        let (left, polled) = (words.orphaned.0.peek(), words.poller.0.peek());
+        // ORDERING: relaxed, both: hints, and issued together.
+        let left = words.orphaned.0.peek();
+        let polled = if waits { words.poller.0.peek() } else { 0 };
         if left != 0 {
             self.adopt();
         }

@@ -378,6 +378,13 @@ fn deliver(rig: &Rig, model: &mut Model, completion: Completion) {
         None => Delivery::Stale,
     };
     assert_eq!(rig.queue.deliver(completion), expected, "of {cqe:?}");
+    if expected == Delivery::Delivered {
+        let operation = Operation::from_token(cqe.user_data & !Operation::JOURNALED);
+        let result = completion.result_of(operation).map(Outcome::Done);
+        assert_eq!(result, Some(rig.queue.outcome(operation)), "known without a look");
+        let next = Operation { generation: operation.generation + 1, ..operation };
+        assert_eq!(completion.result_of(next), None, "of another operation");
+    }
     model.drained += 1;
     model.stale += u64::from(expected == Delivery::Stale);
 }

@@ -91,7 +91,7 @@ pub(crate) unsafe fn start_chain(
     let hint = slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank());
     // Ends: slots come, and what a lane has it keeps ([P-CHAIN-PROGRESS]).
     while !lanes.all(!goes || gathered.gather(queue, links, hint)) {
-        let drained = drain_after(session, ring, queue, lanes, 1);
+        let drained = drain_after(session, ring, queue, lanes);
         let waited = if is_copy(session) {
             Err(Errno::BADF)
         } else {

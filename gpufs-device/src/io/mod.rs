@@ -15,11 +15,14 @@ mod until;
 mod vector;
 mod wait;
 
+use core::mem;
+
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::stream::Token;
 use gpufs_core::{
-    Batch, Claim, Completion, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim, Ticket,
+    Batch, Claim, Completion, Delivery, Drain, Errno, Operation, Outcome, Poll, Queue, Slot, SlotClaim,
+    Ticket,
 };
 use static_assertions::const_assert;
 
@@ -69,7 +72,7 @@ pub(crate) enum Drained {
 /// For callers that wait for something other than a completion. Not inlined: its registers would be spilled throughout its callers.
 #[inline(never)]
 pub(crate) fn drain(session: &SessionTables, lanes: Lanes, ring: u32) -> Drained {
-    drain_after(session, ring, &session.queues()[ring as usize], lanes, 1)
+    drain_after(session, ring, &session.queues()[ring as usize], lanes)
 }
 
 /// [`drain`] of each ring that some lane names in `waiting`, once. Convergent; called by `lanes`; valid in all.
@@ -133,11 +136,24 @@ impl Broadcast for Polled {
     }
 }
 
-/// [`drain`], polling `queue` up to `polls` times. It is that ring's.
+/// [`drain`] of `queue`, which is that ring's.
 #[inline]
-fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, polls: u32) -> Drained {
+fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes) -> Drained {
+    drain_for(session, (ring, queue), lanes, (1, true), None).0
+}
+
+/// [`drain_after`] for lanes of which each may wait for an operation of its own, polling as [`Queue::poll`] does. And the operation's result, if the
+/// lane has delivered it itself: it need not look for it then.
+#[inline]
+fn drain_for(
+    session: &SessionTables,
+    (ring, queue): (u32, &Queue),
+    lanes: Lanes,
+    (polls, waits): (u32, bool),
+    operation: Option<Operation>,
+) -> (Drained, Option<i32>) {
     let width = lanes.count();
-    let polled = lanes.on_leader_inline(|| match queue.poll(width * COMPLETIONS_OF_A_LANE, polls) {
+    let polled = lanes.on_leader_inline(|| match queue.poll(width * COMPLETIONS_OF_A_LANE, polls, waits) {
         Poll::Taken(drain) => Polled::Taken(drain.into_word()),
         Poll::Empty => Polled::Empty,
         Poll::Busy => Polled::Busy,
@@ -145,17 +161,21 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
     });
     let packed = match polled {
         Polled::Taken(packed) => packed,
-        Polled::Empty => return Drained::Nothing,
-        Polled::Busy => return Drained::Elsewhere,
-        Polled::Failed => return Drained::Failed,
+        Polled::Empty => return (Drained::Nothing, None),
+        Polled::Busy => return (Drained::Elsewhere, None),
+        Polled::Failed => return (Drained::Failed, None),
     };
     // SAFETY:
     // - of the drain that the leader has just begun and not ended
     // - the leader alone advances and ends it; each lane copies its entries before the barrier with that
     let drain = unsafe { Drain::from_word(packed) };
-    let rank = lanes.rank();
+    let (rank, mut result) = (lanes.rank(), None);
     if drain.count() <= width {
-        deliver(queue, lanes, &drain, [(rank < drain.count()).then(|| queue.entry(&drain, rank))]);
+        let copy = (rank < drain.count()).then(|| queue.entry(&drain, rank));
+        let [delivery] = deliver(queue, lanes, &drain, [copy]);
+        if let (Some(copy), Some(Delivery::Delivered), Some(operation)) = (copy, delivery, operation) {
+            result = copy.result_of(operation);
+        }
     } else {
         deliver_wide(session, ring, lanes, packed);
     }
@@ -165,7 +185,7 @@ fn drain_after(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, 
         unsafe { queue.end_drain(drain) };
     }
     lanes.sync();
-    Drained::Some
+    (Drained::Some, result)
 }
 
 /// [`deliver`] of more completions than there are lanes, of the drain that [`drain_after`] packed. Convergent; called by `lanes`.
@@ -188,12 +208,18 @@ fn deliver_wide(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
             *copy = Some(completion);
         }
     }
-    deliver(queue, lanes, &drain, copies);
+    // A stale completion is counted by the queue and reported by the host.
+    let _ = deliver(queue, lanes, &drain, copies);
 }
 
 /// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
 #[inline]
-fn deliver<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [Option<Completion>; N]) {
+fn deliver<const N: usize>(
+    queue: &Queue,
+    lanes: Lanes,
+    drain: &Drain,
+    copies: [Option<Completion>; N],
+) -> [Option<Delivery>; N] {
     queue.keep(copies);
     lanes.sync();
     if lanes.is_leader() {
@@ -202,8 +228,7 @@ fn deliver<const N: usize>(queue: &Queue, lanes: Lanes, drain: &Drain, copies: [
         unsafe { queue.advance(drain) };
     }
     lanes.sync();
-    // A stale completion is counted by the queue and reported by the host.
-    let _ = queue.deliver_all(copies);
+    queue.deliver_all(copies)
 }
 
 /// Submits the entries of those lanes that have one, as few batches as slots allow, and waits for all of them; each lane's `res`
@@ -277,7 +302,7 @@ fn transact_noting(
             if is_copy(session) {
                 return -Errno::BADF.number();
             }
-            let drained = drain_after(session, ring, queue, lanes, 1);
+            let drained = drain_after(session, ring, queue, lanes);
             if let Err(errno) = backoff.wait(drained, WaitReason::Slot, ring, 0) {
                 return -errno.number();
             }
@@ -292,7 +317,7 @@ fn transact_noting(
         // SAFETY: the slots of the claim. Each lane of the batch fills its ticket below, and the leader commits it; nothing between could fail
         let drawn = unsafe { draw(queue, lanes, claim.count()) };
         let ticket = Ticket(lanes.from_leader(drawn.as_ref().map_or(0, |batch| batch.first().0)));
-        let (mut operation, mut user_data) = (None, 0);
+        let (mut operation, mut user_data, mut waits) = (None, 0, false);
         if let (true, Some(entry)) = (mine, entry) {
             // SAFETY:
             // - a slot of the claim, this lane's alone by its rank; nothing was in flight in it when it was claimed
@@ -314,10 +339,9 @@ fn transact_noting(
         // Ends: the kernel completes what was committed, and this loop drains ([L-PROGRESS a]).
         loop {
             // Before the first look at the outcome, which takes as long as the way to the completion queue does.
-            let drained = drain_after(session, ring, queue, lanes, Machine::POLLS_BEFORE_YIELD);
-            if let Some(armed) = operation
-                && let Outcome::Done(value) = queue.outcome(armed)
-            {
+            let way = (Machine::POLLS_BEFORE_YIELD, mem::replace(&mut waits, true));
+            let (drained, delivered) = drain_for(session, (ring, queue), lanes, way, operation);
+            if let Some(value) = delivered.or_else(|| outcome_of(queue, operation)) {
                 result = value;
                 done(value);
                 operation = None;
@@ -346,6 +370,15 @@ fn transact_noting(
         rest = rest.without(batch);
     }
     result
+}
+
+/// The result of the lane's operation, if there is one and it is done.
+#[inline]
+fn outcome_of(queue: &Queue, operation: Option<Operation>) -> Option<i32> {
+    match queue.outcome(operation?) {
+        Outcome::Done(value) => Some(value),
+        Outcome::InFlight | Outcome::Stale => None,
+    }
 }
 
 /// Tickets for the slots that the leader has claimed, in the leader.

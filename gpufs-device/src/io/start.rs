@@ -121,7 +121,7 @@ pub(crate) unsafe fn start(
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            let drained = drain_after(session, ring, queue, lanes, 1);
+            let drained = drain_after(session, ring, queue, lanes);
             let waited = if super::is_copy(session) {
                 Err(Errno::BADF)
             } else {
