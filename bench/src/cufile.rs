@@ -129,7 +129,7 @@ pub(crate) struct CuFile {
 
 /// Leaves settings for cuFile where it will look for them: compatibility mode is allowed, and it writes no log into the current directory.
 /// Without nvidia-fs that mode is forced: cuFile otherwise asks udev what disk a file is on, and refuses it where udev does not answer, as
-/// in a container without `/run/udev`. Who has settings of his own keeps them. What is returned holds the settings and the log.
+/// in a container without `/run/udev`. A user's own settings are kept. What is returned holds the settings and the log.
 ///
 /// # Safety
 /// No other thread runs.

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Bytes of the buffer that CUDA's `printf` leaves its lines in. It overwrites silently, so only lines that came out are counted.
 pub(crate) const PRINTF_BYTES: usize = 128 << 20;
 
-/// A GPU whose primary context is kept, so that sessions come and go without making it anew.
+/// A GPU whose primary context is kept, so that sessions come and go without making it again.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     device: sys::CUdevice,

@@ -242,8 +242,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// GB/s of writing all of it anew, cut to nothing before.
-    pub(crate) fn anew(&mut self, samples: usize) -> Result<Spread, Failure> {
+    /// GB/s of writing all of it again, truncated before.
+    pub(crate) fn rewrite(&mut self, samples: usize) -> Result<Spread, Failure> {
         let (places, block) = (self.places, self.block as f64);
         let mut once = || -> Result<f64, Failure> {
             self.file.set_len(0)?;
@@ -275,7 +275,7 @@ mod tests {
             let path = scratch.path(&number.to_string());
             let file = std::fs::File::create(&path).expect("a file");
             let mut writer = Writer::open(&file, 40 << 10, &source, 4096, means).expect("a writer");
-            let rate = writer.anew(2).expect("writes");
+            let rate = writer.rewrite(2).expect("writes");
             assert_eq!(rate.samples().len(), 2);
             assert_eq!(std::fs::read(&path).expect("the file"), vec![b'x'; 40 << 10]);
             let effort = Effort { samples: 1, target: Duration::from_millis(1) };

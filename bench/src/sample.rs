@@ -35,7 +35,7 @@ impl Spread {
     }
 }
 
-/// What was measured, and what came of it.
+/// What was measured, and the result.
 pub(crate) type Named = (String, Spread);
 
 /// How often and how long.

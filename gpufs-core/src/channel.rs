@@ -287,7 +287,7 @@ pub fn sleep_until<R>(
     bell: &mut impl Bell,
     mut attempt: impl FnMut() -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    // ORDERING: acquire and release, partner: the subtraction below. Who comes after it has the records that its owner saw.
+    // ORDERING: acquire and release, partner: the subtraction below. A later comer has the records that its owner saw.
     sleepers.fetch_add(1);
     let mut silenced = false;
     // Ends: with the attempt, the channel or the wait.

@@ -11,7 +11,7 @@
 //! unused      elsewhere   excluded   closed   calls that are inside, or are about to find that they may not be
 //! ```
 //!
-//! A call adds itself, then looks at the flags that its addition found, and takes itself back where one is set. Who closes sets the flag, then
+//! A call adds itself, then looks at the flags that its addition found, and takes itself back where one is set. The closer sets the flag, then
 //! waits until nobody is inside. Additions to one word have one order: a call that came before the flag is waited for, and one that came after
 //! has seen it, and touches nothing (`gpufs-core/tests/loom_gate.rs`).
 

@@ -1,6 +1,6 @@
 //! Entries of a directory that were read ahead ([R-SERVE-9]): which of them are taken, and which memory they lie in.
 //!
-//! The steps of the leader of a group that has the file's lock. Who copies entries, and who asks the host for more, stands above.
+//! The steps of the leader of a group that has the file's lock. Copying entries, and asking the host for more, stand above.
 
 use crate::abi::READDIR_END;
 use crate::alloc::Claim;

@@ -4,7 +4,7 @@
 //! (<https://perfetto.dev/docs/reference/trace-packet-proto>). Files may be put one behind the other. Here are the few messages that
 //! gpufs writes, encoded by hand: a packet is some tens of bytes in a lane's memory. Nothing here reads one.
 //!
-//! A *sequence* is who writes packets in an order of its own: lanes that opened the trace together, or a thread of the host. Its first
+//! A *sequence* is a writer of packets, in an order of its own: lanes that opened the trace together, or a thread of the host. Its first
 //! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
 //! number. An event without values is 32 bytes.
 //!

@@ -15,7 +15,7 @@ use crate::arguments::{self, done, result, session};
 pub struct RawTrace {
     /// The stream's handle.
     pub file: u64,
-    /// Who writes.
+    /// The writer.
     pub sequence: u32,
     /// What else a [`Trace`] is made of.
     pub rest: u32,

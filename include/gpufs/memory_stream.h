@@ -128,7 +128,7 @@ GPUFS_INLINE int64_t gpufs_memory_text_(gpufs_file *file, int64_t word) {
             return 0;
         }
         room = length + length / 2 + 64;
-        /* What it held is copied anew. */
+        /* What it held is copied again. */
         longer = (char *)GPUFS_REALLOC(own->memory, 0, room);
         if (longer == 0) {
             return -12; /* ENOMEM */

@@ -101,7 +101,7 @@ fn skip(stream: &Stream, blocks: u64) {
 }
 
 #[test]
-fn a_stream_that_was_written_for_long_begins_anew() {
+fn a_stream_that_was_written_for_long_begins_again() {
     const ROUNDS: u32 = 100;
     for (what, mut session) in sessions() {
         for (mode, buffering) in [

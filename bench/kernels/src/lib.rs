@@ -112,7 +112,7 @@ fn timed(times: Times, rounds: u32, mut body: impl FnMut(u32)) {
 }
 
 gpufs_device::portable! {
-    /// Pieces of work that warps take one after the other, so that who is slow has fewer: as with threads that work until a time is up.
+    /// Pieces of work that warps take one after the other, so that a slow warp has fewer: as with threads that work until a time is up.
     #[derive(Clone, Copy, Debug)]
     pub struct Supply {
         /// The address of [`Supply::WORDS`] words in device memory. The first counts what was taken, before this kernel and in it; the others

@@ -159,7 +159,7 @@ pub const fn stamp(place: u64) -> u64 {
     scramble(place)
 }
 
-/// Works for `units` steps on a piece from `place` on: what came of it, and whether its stamps are those of that place.
+/// Works for `units` steps on a piece from `place` on: the result, and whether its stamps are those of that place.
 pub(crate) fn work(units: u32, bytes: &[u8], place: u64) -> (u64, bool) {
     let mut sum = 1;
     let mut is_right = true;

@@ -47,7 +47,8 @@ pub(super) fn to_a_file(run: &mut Run<'_>) -> Result<(), Failure> {
     let ours = named(ours.what, Spread::of(ours.rates.bytes));
     let mut rivals = vec![(named(name, Spread::of(rival.bytes)), Some(Limit::AtLeast(0.9)))];
     let samples = run.effort.samples;
-    let alone = run.in_blocks(blocks, |run| run.by_one_core(1, (&path, span), |writer| writer.anew(samples)));
+    let alone =
+        run.in_blocks(blocks, |run| run.by_one_core(1, (&path, span), |writer| writer.rewrite(samples)));
     rivals.extend(alone.into_iter().map(|rival| (rival, None)));
     run.beside(1, "lines to one file on tmpfs", "GB/s", &ours, &rivals);
     Ok(())

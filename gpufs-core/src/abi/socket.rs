@@ -276,7 +276,7 @@ impl Sqe {
         Self { fd, addr: address, off: length, op_flags: accept_flags, ..Self::service(SERVICE_ACCEPT) }
     }
     /// `connect(2)` to the address of `length` bytes at `address`, as of a descriptor that does not wait: `EINPROGRESS` until `POLLOUT`, and then
-    /// the same again completes with what came of it.
+    /// the same again completes with the result.
     #[must_use]
     pub const fn connect(fd: i32, address: u64, length: u32) -> Self {
         Self { fd, addr: address, len: length, ..Self::service(SERVICE_CONNECT) }

@@ -231,6 +231,7 @@ impl Frame {
             return Pinned::Other;
         }
         if !before.is_referenced() {
+            // ORDERING: release, which is more than a hint needs.
             self.state.set_bits(REFERENCED);
         }
         Pinned::Yes
@@ -317,6 +318,7 @@ impl Frame {
     /// Ends what [`Frame::begin_write`] began. A page that was not `written` is DIRTY again.
     pub fn end_write(&self, written: bool) {
         if !written {
+            // ORDERING: release, device, partner `begin_write`: the bytes that were not written come before.
             self.state.set_bits(DIRTY);
         }
         // ORDERING: acquire and release, device, partner the next `begin_write`: pages reach the file in order.

@@ -302,7 +302,7 @@ impl Cache {
     #[inline(never)]
     fn mark_and_join(&self, index: FrameIndex, key: Key, lanes: u32) -> Guarded {
         let frame = self.frame(index);
-        // Ends: a count. Who has the lock is marking a frame, this one perhaps.
+        // Ends: a count. The lock's holder is marking a frame, this one perhaps.
         for _ in 0..LOCK_TRIES {
             if self.mark(index, key) == Some(false) {
                 return Guarded::Full;

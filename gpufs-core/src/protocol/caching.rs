@@ -8,7 +8,7 @@
 //! added to, or takes its pin back and touches nothing. Such a stray pin delays an exchange, and changes nothing else.
 //!
 //! **R-CACHE-3** *The holder of a set's lock waits for nothing*, and nobody waits for the lock: it is tried for, and a lane that fails drains,
-//! naps and begins anew, as after every other look in vain. A lane that sees no frame of the set that might be taken does not try for it.
+//! naps and begins again, as after every other failed try. A lane that sees no frame of the set that might be taken does not try for it.
 //!
 //! **R-CACHE-4** *Nobody waits for a page while it holds what the page may need.* A lane holds, while it waits for a page, no pin, no frame that
 //! is FILLING and none that is WRITING. It first ends what it has begun: it brings or writes what it took, waiting for the kernel alone
@@ -26,7 +26,7 @@
 //! Whatever its pages, a session may have `WAYS − 1` distinct ones guarded.
 //!
 //! **R-CACHE-6** *What was stored is written, or still marked.* A lane that stores marks the page DIRTY after its stores, while it has it pinned or
-//! guarded. Who writes a page takes the mark first, and copies then: what it copies has every store whose mark it took, and a later store's
+//! guarded. The lane that writes a page takes the mark first, and copies then: what it copies has every store whose mark it took, and a later store's
 //! mark stays. One lane writes a page at a time (WRITING), so that an older content never comes after a newer one. Where the write fails,
 //! the mark is set again.
 //!
@@ -34,7 +34,7 @@
 //! again until that is over: what the other copied had its stores, or the mark is there.
 //!
 //! **R-CACHE-8** *A glance takes no pin, and believes nothing that changed meanwhile.* Each page that comes to a frame has an edition of its own.
-//! Who takes the frame for another ends the edition after the exchange of [R-CACHE-2], and a fence comes before what else it stores: the key, the
+//! Taking the frame for another page ends the edition after the exchange of [R-CACHE-2], and a fence comes before what else it stores: the key, the
 //! bytes. `filled` begins the next, after them. A lane that glances loads the edition, then the key, then bytes, each by acquiring loads, and
 //! then the edition again: if that is the same and had not ended, they are the page's. Otherwise it throws them away, and pins. It has done
 //! nothing with them. Its loads of bytes may run beside another lane's plain stores of the next page; what they return is then no value that is

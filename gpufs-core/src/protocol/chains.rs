@@ -25,7 +25,7 @@
 //! lengths that marks say ([R-4], [R-5b]). So no tail that the kernel loads lies between two tickets of a batch, whoever publishes it, and
 //! in how many rounds. The kernel takes all entries up to the tail that it has loaded, in order, before it ends a chain. (A ring has a polling thread
 //! of its own, or is told of all entries that are published; the kernel would cut a chain where it takes only some.) By [R-CHAIN-2] the entry
-//! behind a chain's last one begins anew, and the entry before its first is the end of a chain, or of none.
+//! behind a chain's last one begins again, and the entry before its first is the end of a chain, or of none.
 //!
 //! **P-CHAIN-PROGRESS** *Chains that wait for slots keep nobody waiting, nor each other.* Let several hold some of their slots. All these are
 //! within the count of, as those of links in flight are. Stream buffers have theirs. So two slots at least are held by nobody or by

@@ -24,10 +24,10 @@
 //! **R-CHANNEL-4** *Announce, look again, sleep.* One who found nothing stores 1 in its side's word, fences, and looks again. Only then it waits for
 //! its side's bell. When that has rung it silences the bell, and begins again.
 //!
-//! **R-CHANNEL-5** *Pass on, look, ring.* Who has passed places on fences, and looks at the other side's word. Where it is 1, it stores 0 and then
+//! **R-CHANNEL-5** *Pass on, look, ring.* A side that has passed on places fences, and looks at the other's word. Where it is 1, it stores 0 and then
 //! rings that side's bell.
 //!
-//! **R-CHANNEL-6** *Who has silenced a bell and goes rings it again*, if others of its side sleep: whether it found something, gave up at its
+//! **R-CHANNEL-6** *A side that has silenced a bell and goes rings it again*, if others of its side sleep: whether it found something, gave up at its
 //! deadline, or found the channel closed. The count of sleepers is added to before the first announcement, and subtracted from last.
 //!
 //! **R-CHANNEL-7** *The host closes a channel* when none of its threads is between the claim of a place and passing it on; a channel that lanes send

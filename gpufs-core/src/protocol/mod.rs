@@ -11,7 +11,7 @@
 //! | [`channels`] | channels between host and kernel: `[R-CHANNEL-1]` to `[R-CHANNEL-8]`, and their proofs |
 //! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-9]` |
 //! | [`caching`] | pages of files in device memory: `[R-CACHE-1]` to `[R-CACHE-8]`, and their proofs |
-//! | [`renewal`] | a ring that is made anew below its queue: `[R-RENEW-1]` to `[R-RENEW-4]`, and the proof |
+//! | [`renewal`] | a ring that is renewed below its queue: `[R-RENEW-1]` to `[R-RENEW-4]`, and the proof |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!
 //! A name in bold is defined where it stands, once. A name in brackets is a citation. `cargo xtask tidy` compares the two. Decisions,

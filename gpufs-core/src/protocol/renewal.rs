@@ -1,4 +1,4 @@
-//! A ring that is made anew below its queue: another ring of the kernel takes the addresses of the old one, so that it has the rights that the
+//! A ring that is renewed below its queue: another ring of the kernel takes the addresses of the old one, so that it has the rights that the
 //! program has now (`gpufs-host/src/ring/renew.rs`). Tables and devices name those addresses, and notice nothing.
 //!
 //! # Rules

@@ -38,7 +38,7 @@
 //!
 //! **R-SERVE-8** *What sets a socket up is a service.* io_uring has parts of it since Linux 5.19 to 6.11, and it is done once for a connection at
 //! most. What moves bytes, `accept`, and waiting stay on the rings of I/O ([R-8]). A `connect` is begun by a service, which does not wait; its lane
-//! waits by a poll and asks again what came of it. A `poll` of several descriptors looks by a service; to wait, it has the host make one descriptor
+//! waits by a poll and asks again for the result. A `poll` of several descriptors looks by a service; to wait, it has the host make one descriptor
 //! that is ready when one of them is, and polls that on its ring of I/O: one slot, however many there are. The host closes what a session leaves of
 //! these.
 //!
@@ -62,7 +62,7 @@
 //!
 //! # No state of its own
 //!
-//! An entry of the service ring goes through the states of every slot: claimed, armed, in flight, done, released. The words, who writes them,
+//! An entry of the service ring goes through the states of every slot: claimed, armed, in flight, done, released. The words, their writers,
 //! and their orderings are those of a ring that worker threads serve, of which the loom models of queues and `loom_service` are. So the
 //! proofs ([`proofs`](super::proofs)) hold for it as they stand, and there is no model of its own. What [R-SERVE-3] adds is a rest between two
 //! calls, in which a lane holds nothing: [L-PROGRESS a] to [L-PROGRESS c] speak of lanes that hold something.

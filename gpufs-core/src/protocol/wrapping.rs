@@ -14,7 +14,7 @@
 //! | waits without an end | `waits` | 32 | – | lanes that are present: each counts itself once, and is taken off again | `waits.rs` |
 //! | rounds of asynchronous operations | `waits` | 32 | months of sessions that synchronize 1,000 times a second | a handle that was kept for exactly so long, and whose slot has come to the same generation, would name a later operation | – |
 //! | tickets of a [`TicketLock`](crate::lock::TicketLock) | streams, files | 32 | 7 minutes | they run free: fewer than 2³² lanes wait, of whom each draws one | `lock.rs::a_ticket_lock_comes_round` |
-//! | a stream's position | its cursor, `closed_at`, `granted_to` | 48 | 94 minutes | past [`Stream::SPENT`](crate::stream::Stream::SPENT), 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and starts again with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_anew` |
+//! | a stream's position | its cursor, `closed_at`, `granted_to` | 48 | 94 minutes | past [`Stream::SPENT`](crate::stream::Stream::SPENT), 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and starts again with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_again` |
 //! | a stream's room | `available` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |
 //! | a place's `block_number`, `serial_next` | the block, the stream | 48 less log₂ B | as positions | starts again with them | as positions |
 //! | journal entries drawn in an epoch | a block's `committed` | 32 | – | cleared with each switch; a commit of an epoch has a byte at least, of which a block has 2²⁰ | `survival.rs` |

@@ -101,7 +101,7 @@ impl Queue {
     /// [`Queue::begin_drain`], which polls the CQ tail up to `polls` times (at least once) before it releases the lock: a completion that comes
     /// meanwhile is found without taking the lock again. `most` is at most [`Queue::DRAINED_MAX`].
     ///
-    /// `waits`: the lane has polled before, and looks at the lock before it reaches for it, so that those who wait do not contend. One that has just
+    /// `waits`: the lane has polled before, and looks at the lock before it reaches for it, so that waiters do not contend. One that has just
     /// committed reaches for it at once, which is a trip to memory less.
     pub fn poll(&self, most: u32, polls: u32, waits: bool) -> Poll {
         debug_assert!(most <= Self::DRAINED_MAX);

@@ -1,5 +1,5 @@
 //! The operation table: slots are claimed, armed, looked at, and released. And how many waits without an end there may be.
-#![expect(unsafe_code, reason = "steps whose caller answers for who holds a slot")]
+#![expect(unsafe_code, reason = "steps whose caller answers for the slot's holder")]
 
 use super::Queue;
 use crate::alloc::Claim;

@@ -203,7 +203,7 @@ impl Pending {
         // SAFETY:
         // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
         unsafe { copy_lanes(session, lanes, (to, memory, count.min(room))) };
-        // Who has the buffers gives them back next: others may still have a share to copy out of them.
+        // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
         finished
     }

@@ -232,7 +232,7 @@ fn memory_for(session: &SessionTables, group: Lanes, file: &OpenFile, position: 
     let hint = hint(ring_of_warp(session), group);
     let held = file.listing.take().map(|claim| of_claim(pool, claim));
     if file.flags.peek() & OpenFile::DIRECTORY == 0 {
-        // It is being closed, and who closes it finds nothing here.
+        // It is being closed, and the lane that closes it finds nothing here.
         if let Some(held) = held {
             pool.free.release(held.claim);
         }

@@ -360,7 +360,7 @@ fn pass(
             // SAFETY:
             // - one end is the lane's part of staging memory, the other what the caller of pread gave, who waits for the result
             unsafe { copy_lanes(session, lanes, (memory, address + run.before, mine)) };
-            // Who has the buffers gives them back next: others may still have a share to copy out of them.
+            // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
             lanes.sync();
         }
     });

@@ -169,7 +169,7 @@ pub(super) fn poll_until(session: &SessionTables, ring: u32, alone: Lanes, entry
         {
             cancel = Some((submit(queue, &spare, Sqe::async_cancel(operation.token())), spare));
         }
-        // Who has waited for long looks less often, and later by no more than a part of the wait.
+        // A lane that has waited for long looks less often, and later by no more than a part of the wait.
         let waited = Machine::clock().saturating_sub(started);
         if waited > LONG_NS && cancel.is_none() {
             let left = end_ns.saturating_sub(started + waited);

@@ -130,7 +130,7 @@ pub(crate) fn transfer_vectors(
                 // SAFETY:
                 // - one end is the lane's staging memory, the other what its caller gave, who waits for the result
                 unsafe { copy_vectors(session, lanes, pieces, before, (staging, copies(moved)), false) };
-                // Who has the buffer gives it back next: others may still copy out of it.
+                // The lane that has the buffer gives it back next: others may still copy out of it.
                 lanes.sync();
             }
         });

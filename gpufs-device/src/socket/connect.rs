@@ -97,7 +97,7 @@ impl Fs {
     ///
     /// # Errors
     /// `EBADF`, `ENOTSOCK`; the system call's: `ECONNREFUSED`, `ENETUNREACH`, `ETIMEDOUT`, `EISCONN`, `EINPROGRESS` with [`SOCK_NONBLOCK`] (`poll`
-    /// says when it is done, and the option `SO_ERROR` what came of it) …
+    /// says when it is done, and the option `SO_ERROR` how it ended) …
     pub fn connect(self, socket: Descriptor, address: &SocketAddress) -> Result<(), Errno> {
         let session = self.session();
         let inside = self.enter()?;

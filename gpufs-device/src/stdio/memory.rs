@@ -35,7 +35,7 @@ pub struct MemoryText {
     pub position: u64,
 }
 
-/// Who wants the memory to have what the stream has.
+/// The caller that wants the memory to have what the stream has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A call of the program's that names the stream for that end: `fflush`, `fclose`.

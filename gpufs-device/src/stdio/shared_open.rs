@@ -15,7 +15,7 @@ use crate::io::{Backoff, drain, ring_of_warp};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 impl Fs {
-    /// Opens a stream that all share who open the same path in the same mode by this call, in any warp and kernel of the session: the first
+    /// Opens a stream that all lanes share which open the same path in the same mode by this call, in any warp and kernel of the session: the first
     /// opens it, the others get the same stream, and it is closed when [`File::fclose`] has been called as often as this. It is the way to open a
     /// file inside a kernel of many threads: one system call for all of them, one stream, and one buffer.
     ///
@@ -32,8 +32,8 @@ impl Fs {
     ///
     /// The path is compared as it is written: `a` and `./a` are two streams, and so are a path before and after somebody renamed what it
     /// names, but only once the stream was closed in between. Modes are compared by what they do: `"r"` and `"rb"` are the same, `"w"` and
-    /// `"w+"` are not. A file is truncated by `"w"`, or refused by `"x"`, when it is opened first: not for those who find the stream open, nor for
-    /// those who open it again in the same kernels after its last close, which go on at its end. So threads that come and go may open with
+    /// `"w+"` are not. A file is truncated by `"w"`, or refused by `"x"`, when it is opened first: not for lanes that find the stream open, nor for
+    /// those that open it again in the same kernels after its last close, which go on at its end. So threads that come and go may open with
     /// `"w"`. That is forgotten when the host synchronizes, and where a kernel opens more files in this way than the session has streams. What
     /// a kernel leaves open counts as open for the next. [`Fs::fopen`] of the same
     /// path is another stream.

@@ -13,7 +13,7 @@
 //! does not run inside of its call ([`Inside`]), for which closing would wait. Each step that touches the memory of runs is inside by itself, with
 //! the number of the session that the text began in. A text whose session is gone has lost its memory with it.
 //!
-//! *Who waits.* A text that finds no memory left gives back what it has, is formatted to its end to learn its length, and waits until memory for
+//! *What waits.* A text that finds no memory left gives back what it has, is formatted to its end to learn its length, and waits until memory for
 //! all of it can be had at once; then it is formatted again. So no text waits for memory while it holds some; only one that is printed *inside*
 //! another's `Display` may wait while its lane holds some for the outer one. Hence the wait has an end: a time, and `ENOMEM`.
 #![allow(unsafe_code, reason = "text in the session's memory")]

@@ -153,7 +153,7 @@ pub(super) unsafe fn is_number((address, bytes): (u64, u64), kind: Tokens) -> bo
         if matches!(byte(at), b'e' | b'E') {
             let from = sign(at + 1);
             at = digits(from);
-            // An exponent of no digits is left to who reads byte by byte.
+            // An exponent of no digits is left to the reader byte by byte.
             count = if at == from { 0 } else { count };
         }
     }

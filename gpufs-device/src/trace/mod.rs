@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! | what | who writes | where it is shown |
+//! | what | writer | where it is shown |
 //! |---|---|---|
 //! | a span, from [`Event::begin`] to [`Span::end`] | of the lanes that begin it together, one: the lowest, with its values. It writes the end, too | on its warp's track; where lanes have parted, on that lane's own |
 //! | a moment, [`Event::instant`] | each lane | on its warp's track |
@@ -66,7 +66,7 @@ const SALT_BITS: u32 = 28;
 #[derive(Clone, Copy, Debug)]
 pub struct Trace {
     file: File,
-    /// Who writes: the lanes that opened it together.
+    /// The writer: the lanes that opened it together.
     sequence: u32,
     /// What tells the file's tracks and clock from other files'.
     salt: u32,

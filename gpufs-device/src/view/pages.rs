@@ -211,7 +211,7 @@ fn round(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Step {
         None => (Step::Again, false),
     };
     let mut rest = lanes.ballot(absent);
-    // Who has its page lets go of it before others of the warp try for frames.
+    // A lane that has its page lets go of it before others of the warp try for frames.
     if rest.is_empty() || lanes.any(matches!(step, Step::Pinned(_))) {
         return step;
     }

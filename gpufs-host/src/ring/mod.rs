@@ -23,7 +23,7 @@
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
 //! | `sandbox.rs`, `sockets.rs`, `confined.rs` with `confined/`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
 //! | `family.rs`, `landlock.rs`, `restrict.rs` | the threads that are confined, and what the kernel's rings are restricted to |
-//! | `renew.rs`, `credentials.rs` | rings and threads made anew, with the rights that the program has left |
+//! | `renew.rs`, `credentials.rs` | rings and threads that are renewed, with the rights that the program has left |
 //! | `services/` | what io_uring has no operation for: the service ring's operations, which rings of the mode `threads` have too |
 //!
 //! Nothing here knows of sessions, streams or kernels, and nothing submits. What an entry says, and that its memory stays until its CQE is

@@ -1,4 +1,4 @@
-//! Making what serves a ring anew, with the rights that the calling thread has now: they are those of the moment at which a ring is set up, or a
+//! Renewing what serves a ring, with the rights that the calling thread has now: they are those of the moment at which a ring is set up, or a
 //! thread is started.
 //!
 //! A ring that the kernel's own thread polls has the rights of who set it up, for good. So another is set up, in memory of its own; when it works
@@ -44,7 +44,7 @@ impl Ring {
         }
         if inner.config.memory == RingMemory::Runtime && inner.config.source.runtime().is_some() {
             return Err(RingError::Config(
-                "a ring in memory of the GPU's runtime cannot be made anew; close the session and open another",
+                "a ring in memory of the GPU's runtime cannot be renewed; close the session and open another",
             ));
         }
         let config =
@@ -94,8 +94,8 @@ impl Ring {
     /// # Safety
     /// Nothing is in flight, nothing serves the ring, and nobody uses its words and entries meanwhile.
     pub(crate) unsafe fn renew(&mut self, successor: Self) -> Result<(), RingError> {
-        let failed = system("moving a ring that was made anew");
-        let busy = || RingError::Config("a ring that is served cannot be made anew");
+        let failed = system("moving a renewed ring");
+        let busy = || RingError::Config("a ring that is served cannot be renewed");
         let inner = Arc::get_mut(&mut self.inner).ok_or_else(busy)?;
         let mut new = successor.inner;
         let new = Arc::get_mut(&mut new).ok_or_else(busy)?;
@@ -157,12 +157,16 @@ impl super::workers::WorkerPool {
                 "a thread that serves a ring waits in a system call, and cannot be ended",
             ));
         }
-        if was_started { self.start().map_err(system("starting the threads of a ring anew")) } else { Ok(()) }
+        if was_started {
+            self.start().map_err(system("starting the threads of a renewed ring"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl Ring {
-    /// Whether host threads serve it, which this makes anew: with the rights of the calling thread. Nothing is in flight.
+    /// Whether host threads serve it, which this renews: with the rights of the calling thread. Nothing is in flight.
     ///
     /// # Errors
     /// What the system refuses: the ring can only be dropped.

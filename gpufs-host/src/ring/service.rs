@@ -110,6 +110,7 @@ impl RingService {
     pub fn start(rings: &[&Ring]) -> Result<Self, RingError> {
         let mut taken = Vec::with_capacity(rings.len());
         for ring in rings {
+            // ORDERING: acquire and release, partner `release`: what the service before did to the ring comes before.
             if ring.inner.served.compare_exchange(0, 1).is_err() {
                 release(&taken);
                 return Err(RingError::Config("another service serves this ring: a ring has one service"));

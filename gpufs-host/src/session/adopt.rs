@@ -4,7 +4,7 @@
 //! 2. A sandbox's family takes the rights. Rings that the kernel's own threads poll get successors, which know the session's buffers and files.
 //!    Where something is refused up to here, the rings are as they were; a sandbox's family may have given up rights already, and has no more of
 //!    them than the program.
-//! 3. The ring service ends, and with it nothing serves the rings. Successors take the places of rings, and workers are ended and started anew.
+//! 3. The ring service ends, and with it nothing serves the rings. Successors take the places of rings, and workers are ended and started again.
 //! 4. Another ring service starts.
 #![expect(unsafe_code, reason = "rings take the places of others")]
 
@@ -48,7 +48,7 @@ impl Body {
             self.trace = trace;
             renewed
         };
-        // Whether they could be made anew or not: entries that are there must be taken.
+        // Whether they could be renewed or not: entries that are there must be taken.
         let service = RingService::start(&self.rings.iter().collect::<Vec<_>>());
         self.service = Some(service.map_err(failed)?);
         renewed.map_err(failed)
@@ -90,7 +90,7 @@ impl Body {
         files
     }
 
-    /// Puts successors into the places of rings, whose queues begin anew, and gives the others other threads.
+    /// Puts successors into the places of rings, whose queues begin again, and gives the others other threads.
     fn renew(&mut self, successors: Vec<Option<Ring>>) -> Result<(), RingError> {
         for ((ring, queue), successor) in
             self.rings.iter_mut().zip(self.tables.host.all_queues()).zip(successors)

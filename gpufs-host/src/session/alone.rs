@@ -10,7 +10,7 @@ use gpufs_core::word::DeviceWord64;
 use super::Body;
 use crate::ring;
 
-/// Between two looks at who is inside.
+/// Between two looks at which calls are inside.
 const NAP: Duration = Duration::from_micros(20);
 
 /// Sessions of this process so far.

@@ -21,7 +21,7 @@ use super::{Body, Owner, RegisterError};
 
 /// Each part of a channel's memory begins at a multiple of this.
 const PART_ALIGN: usize = 64;
-/// Between two looks at who is inside.
+/// Between two looks at which calls are inside.
 const NAP: Duration = Duration::from_micros(50);
 
 /// Channels of this process so far.

@@ -62,6 +62,7 @@ impl Body {
         for stream in tables.streams() {
             if stream.generation.peek() % 2 == 1 {
                 stream.close_cursor();
+                // ORDERING: acquire and release, partner a stale handle's look at the generation.
                 stream.generation.fetch_add(1);
             }
         }

@@ -238,7 +238,7 @@ impl Session {
     /// Without this call, what a kernel may do is what the process could do when the session was opened, whatever the process gives up later: so it
     /// is for certain where Linux's own threads serve the rings (the mode `sqpoll`). Call it from a thread that has given up its rights.
     ///
-    /// Rings are set up anew, and threads that serve them started anew, from the calling thread. Files that kernels or the host have open stay so.
+    /// Rings are set up again, and threads that serve them started again, from the calling thread. Files that kernels or the host have open stay so.
     /// Threads of a sandbox take the user, groups and capabilities, which takes rights that they have; they have the filters that all threads of the
     /// process have. No filter is asked for operations of io_uring (`seccomp(2)`), in any mode but `threads`.
     ///

@@ -119,7 +119,7 @@ pub(super) struct Live {
     gate: Arc<Gate>,
     /// The tables, as lanes on the CPU see them. `None` on a GPU, whose lanes have others.
     lanes: Option<&'static SessionTables>,
-    /// The session's number, and its functions: who is inside of it.
+    /// The session's number, and its functions: which calls are inside.
     number: u64,
     services: Arc<Services>,
     /// Only the user that the phase names touches it. `None` once it was dropped.

@@ -30,7 +30,7 @@
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
 //! | `trace.rs` | what a session does, in a file that Perfetto opens |
 //! | `adopt.rs` | rights that the program has given up since |
-//! | `alone.rs` | calls of threads and of other sessions' lanes: who waits for whom |
+//! | `alone.rs` | calls of threads and of other sessions' lanes: which waits for which |
 //! | `live.rs`, `exit.rs`, `estate.rs` | the sessions of a process: what uses one now, the end of the process, what a closed session leaves to the next |
 //!
 //! The protocol of streams and rings is not here (`gpufs_core`), nor what a GPU's runtime is asked to do (`gpu`).

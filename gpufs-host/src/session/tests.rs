@@ -121,7 +121,7 @@ fn what_takes_the_tables_is_refused_while_the_gpu_has_them() {
     assert_eq!(session.with_tables(|fs| fs.nop()), Ok(Ok(())));
 }
 
-/// The GPU lets the memory of a ring go that is made anew, and gets what lies there then.
+/// The GPU lets go of the memory of a ring that is renewed, and gets what lies there then.
 #[test]
 fn rings_are_made_anew_below_a_gpu() {
     for memory in [RingMemory::Kernel, RingMemory::Caller, RingMemory::Runtime] {

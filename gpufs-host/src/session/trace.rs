@@ -49,7 +49,7 @@ const FAILED: &str = "failed calls";
 /// Paths at which this process has begun a trace: later sessions go on behind it, as packets of several traces make one.
 static BEGUN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The file, and what became of it.
+/// The file, and its state.
 #[derive(Debug)]
 struct Output {
     file: File,
@@ -65,7 +65,7 @@ struct Shared {
     sequence: u32,
     /// What tells the session's tracks from those of other traces.
     uuid: u64,
-    /// How often the queues have begun anew. Held while they are looked at, and while they do.
+    /// How often the queues have begun again. Held while they are looked at, and while they do.
     renewals: Mutex<u64>,
 }
 
@@ -215,7 +215,7 @@ impl SessionTrace {
         }
     }
 
-    /// Keeps the rings from being looked at while they begin anew.
+    /// Keeps the rings from being looked at while they begin again.
     pub(super) fn renewing(&self) -> impl Drop {
         let mut renewals = lock(&self.shared.renewals);
         *renewals += 1;

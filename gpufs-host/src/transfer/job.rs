@@ -1,4 +1,4 @@
-//! A transfer that has begun: its pieces, what came of each part, and who waits for its end.
+//! A transfer that has begun: its pieces, the result of each part, and the threads that wait for its end.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -210,7 +210,7 @@ impl Job {
         }
         state.left -= 1;
         if state.left == 0 {
-            // Threads may have the job for a while longer. Who waits for its end finds the files closed and their memory given back.
+            // Threads may have the job for a while longer. A thread that waits for its end finds the files closed and their memory given back.
             std::mem::take(&mut *self.files_locked());
             self.ended.notify_all();
         }

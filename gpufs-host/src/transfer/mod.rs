@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `request.rs` | what a program asks for: parts, kinds of memory, choices |
 //! | `bus.rs` | what a transfer needs of a GPU's driver |
-//! | `job.rs` | a transfer that has begun: its pieces, what came of them, who waits |
+//! | `job.rs` | a transfer that has begun: its pieces, their results, the threads that wait |
 //! | `engine.rs` | the queue and the threads of a process |
 //! | `worker.rs` | one thread: its chunks, and what it does with a piece |
 //! | `system.rs` | the system's reads and writes |

@@ -2,14 +2,14 @@
 //! copies the output there; whoever completes a chunk writes it to the standard output. The turn then takes as long as two words of the device's
 //! memory, not as long as a call. Every function of [`Warp`] here is convergent.
 //!
-//! | word | who writes it |
+//! | word | writer |
 //! |---|---|
 //! | `next` | the warp that has the turn |
 //! | `filled` of a chunk | whoever has copied bytes there adds them; who completes the chunk, and has written it, sets it to 0 |
-//! | `short` of a chunk | who has the turn, before it counts the rest of the chunk as filled |
-//! | `printed` | who has written a chunk, in order |
+//! | `short` of a chunk | the warp that has the turn, before it counts the rest of the chunk as filled |
+//! | `printed` | the warp that has written a chunk, in order |
 //!
-//! A warp that waits for room in the ring waits for lower chunks to be completed: their places are taken, and who has them waits only for chunks
+//! A warp that waits for room in the ring waits for lower chunks to be completed: their places are taken, and their holders wait only for chunks
 //! that are lower still. The lowest waits for none.
 #![expect(unsafe_code, reason = "memory that warps share")]
 
@@ -114,7 +114,7 @@ impl Warp<'_> {
             self.count_filled(place, CHUNK - level);
         }
         let next = next.next_multiple_of(CHUNK);
-        // Ends: all places before it are taken, and who has them waits for lower ones only.
+        // Ends: all places before it are taken, and their holders wait for lower ones only.
         // ORDERING: acquire, device, partner `count_filled`.
         if self.wait_until(|| self.job.gather.printed.observe() == next) {
             self.print(bytes);

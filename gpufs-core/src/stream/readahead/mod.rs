@@ -39,7 +39,7 @@
 //!
 //! 1. `available + taken, not yet added to the cursor = published − lines taken`: as in [`super::reservation`], both are additions.
 //! 2. Blocks are published in order of their numbers, a *run* at a time, each run by one warp: it begins with block `next`, whose state is left by an
-//!    exchange, and so are those of the blocks behind. Who has one of those alone puts it back, since `next` does not pass a block that is claimed.
+//!    exchange, and so are those of the blocks behind. A lane with one of those alone puts it back: `next` does not pass a claimed block.
 //!    So `base` of block *b* is the sum of the counts of the blocks before it.
 //! 3. A published block stays as it is until its last line is counted as taken *and* the begun line after its last newline is carried
 //!    over to the next block. So a caller that has taken lines finds them where they were published.

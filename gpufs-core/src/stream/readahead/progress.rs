@@ -36,6 +36,7 @@ impl Lines {
     /// ring on which something is under way. Present. Waits for nothing.
     pub fn progress(&self, resources: &Resources, stream: &Stream, index: u32) -> (Work, Option<u32>) {
         let place = &self.places[index as usize];
+        // ORDERING: acquire, device, partner every change of the state: what its last owner did to the place comes before.
         match place.state.observe() {
             State::Filling => (Work::Nothing, self.start(resources, stream, index)),
             // ORDERING: relaxed: hints; `claim` looks again.
