@@ -19,7 +19,8 @@ pub struct Target {
     pub fixed: bool,
 }
 
-/// One open file. All words but `position` and `listing` are constant while it is open; `lock` guards those.
+/// One open file. All words but `position` and `listing` are constant while it is open, and `lock` guards those; what is [`OpenFile::UNASKED`]
+/// becomes known once.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct OpenFile {
@@ -73,6 +74,10 @@ impl OpenFile {
     /// A directory that device code opened. Whoever closes it takes its lock ([R-SERVE-9]).
     pub const DIRECTORY: u32 = 1 << 14;
 
+    /// What it is was not asked when it was opened: it cannot be polled, so it is a regular file, a block device, a directory, or a device such as
+    /// `/dev/null`, and all but the last have a position. With [`OpenFile::SEEKABLE`]; asked by the first call that needs to know.
+    pub const UNASKED: u32 = 1 << 15;
+
     /// Whether a transfer may wait for another party, perhaps forever: a pipe, a FIFO, a socket, a terminal.
     #[must_use]
     pub const fn may_wait(flags: u32) -> bool {
@@ -93,6 +98,26 @@ impl OpenFile {
             }
         }
         None
+    }
+
+    /// Makes known what a file is that was [`OpenFile::UNASKED`]: the lane that asked has its flags as they are then. They stay as they are where the
+    /// entry is out of use by now, and of several lanes that asked each has the same answer.
+    pub fn answer(&self, is_positionless: bool) {
+        // ORDERING: relaxed: who asks has seen that the file is open; the other words stay as they are.
+        let mut flags = self.flags.peek();
+        // Ends: others change the flags a few times, or take the entry out.
+        while flags & (Self::OPEN | Self::UNASKED) == Self::OPEN | Self::UNASKED {
+            let known = if is_positionless {
+                flags & !(Self::UNASKED | Self::SEEKABLE) | Self::POSITIONLESS
+            } else {
+                flags & !Self::UNASKED
+            };
+            // ORDERING: acquire and release, device, partners `take_out` and `Resources::file`.
+            match self.flags.compare_exchange(flags, known) {
+                Ok(_) => return,
+                Err(other) => flags = other,
+            }
+        }
     }
 
     /// How an SQE names the file.
@@ -119,6 +144,28 @@ impl OpenFile {
             CURRENT_POSITION
         } else {
             position
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_for_a_file_that_is_open_and_was_not_asked_about() {
+        let (open, unasked) = (OpenFile::OPEN | OpenFile::READABLE, OpenFile::SEEKABLE | OpenFile::UNASKED);
+        let cases = [
+            (open | unasked, false, open | OpenFile::SEEKABLE),
+            (open | unasked, true, open | OpenFile::POSITIONLESS),
+            (open | OpenFile::SEEKABLE, true, open | OpenFile::SEEKABLE),
+            (0, true, 0),
+        ];
+        for (before, is_positionless, after) in cases {
+            let file = OpenFile::default();
+            file.flags.set(before);
+            file.answer(is_positionless);
+            assert_eq!(file.flags.peek(), after, "{before:#x}, {is_positionless}");
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct SessionTables {
     pub failures: *const DeviceWord64,
     /// 1 where the session is in a sandbox: what has an address or a plain path goes to the ring for services ([R-SERVE-7]).
     pub confined: u32,
+    /// 1 where a ring of I/O opens at once what the kernel has cached ([R-SERVE-6]): a kernel that has `openat2`, no host threads, no sandbox.
+    pub opens_at_once: u32,
     /// Who may use the tables on the host. Null where whoever made them vouches for their users: in tests, and on a GPU, which never looks.
     pub gate: *const Gate,
     /// Pages of mapped files. Without sets where the host gave it no memory.

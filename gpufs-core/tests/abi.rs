@@ -11,8 +11,9 @@ use std::process::Command;
 
 use gpufs_core::Errno;
 use gpufs_core::abi::{
-    AT_FDCWD, Cqe, CqringOffsets, FLAGS, FilesUpdate, IORING_OFF_SQ_RING, IORING_OFF_SQES, OPCODES, Params,
-    Probe, ProbeOp, Sqe, SqringOffsets, Stat, Statx, StatxTimestamp, TimeSpec,
+    AT_FDCWD, Cqe, CqringOffsets, EPOLL_CTL_DEL, FLAGS, FilesUpdate, IORING_OFF_SQ_RING, IORING_OFF_SQES,
+    OPCODES, OpenHow, Params, Probe, ProbeOp, RESOLVE_CACHED, Sqe, SqringOffsets, Stat, Statx,
+    StatxTimestamp, TimeSpec,
 };
 
 const HEADERS: &str = "\
@@ -23,6 +24,8 @@ const HEADERS: &str = "\
 #include <linux/types.h>
 #include <linux/fcntl.h>
 #include <linux/io_uring.h>
+#include <linux/openat2.h>
+#include <sys/epoll.h>
 #include <linux/stat.h>
 ";
 
@@ -116,6 +119,8 @@ fn setup_claims() -> Vec<Claim> {
         cqes = "cqes", flags = "flags", resv1 = "resv1", user_addr = "user_addr" | "resv2");
     whole::<FilesUpdate>(&mut claims, "FilesUpdate", "struct io_uring_rsrc_update", 1);
     members!(claims, FilesUpdate, "struct io_uring_rsrc_update": offset = "offset", resv = "resv", data = "data");
+    whole::<OpenHow>(&mut claims, "OpenHow", "struct open_how", 1);
+    members!(claims, OpenHow, "struct open_how": flags = "flags", mode = "mode", resolve = "resolve");
     whole::<ProbeOp>(&mut claims, "ProbeOp", "struct io_uring_probe_op", 1);
     members!(claims, ProbeOp, "struct io_uring_probe_op": op = "op", resv = "resv", flags = "flags", resv2 = "resv2");
     members!(claims, Probe, "struct io_uring_probe":
@@ -161,7 +166,11 @@ fn stat_claims() -> Vec<Claim> {
 
 fn constant_claims() -> Vec<Claim> {
     let places = [("IORING_OFF_SQ_RING", IORING_OFF_SQ_RING), ("IORING_OFF_SQES", IORING_OFF_SQES)];
-    let mut claims = vec![Claim::constant("AT_FDCWD", AT_FDCWD.into())];
+    let mut claims = vec![
+        Claim::constant("AT_FDCWD", AT_FDCWD.into()),
+        Claim::constant("RESOLVE_CACHED", RESOLVE_CACHED.into()),
+        Claim::constant("EPOLL_CTL_DEL", EPOLL_CTL_DEL.into()),
+    ];
     for &(name, value) in OPCODES.iter().chain(FLAGS).chain(&places) {
         claims.push(Claim::constant(name, value.into()));
     }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `TicketLock::release` is relaxed | `read_and_close` |
 //! | `take` leaves the block in the entry | `read_and_close` |
+//! | `answer` stores what it has worked out, without a comparison | `answered_and_closed` |
 //! | `FreeSet::release` is relaxed | `memory_goes_from_one_to_another` |
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "memory that the lock guards")]
@@ -92,6 +93,27 @@ impl World {
         }
         true
     }
+}
+
+/// What a file is becomes known while another lane asks the same and a third closes it: its entry stays out of use ([R-SERVE-6]).
+#[test]
+fn answered_and_closed() {
+    loom::model(|| {
+        let world = Arc::new(World::new());
+        world.files[0].flags.set(OpenFile::OPEN | OpenFile::SEEKABLE | OpenFile::UNASKED);
+        let asking = [(); 2].map(|()| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.files[0].answer(true))
+        });
+        let closed = world.files[0].take_out();
+        asking.into_iter().for_each(|thread| thread.join().unwrap());
+        let flags = closed.expect("nobody else closes it");
+        let known = [OpenFile::SEEKABLE | OpenFile::UNASKED, OpenFile::POSITIONLESS];
+        assert!(known.contains(&(flags & !OpenFile::OPEN)), "{flags:#x}: known in part");
+        // ORDERING: relaxed: the threads have ended.
+        assert_eq!(world.files[0].flags.peek(), 0);
+        assert_eq!(world.files[0].take_out(), None);
+    });
 }
 
 #[test]

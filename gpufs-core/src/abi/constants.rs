@@ -36,6 +36,8 @@ constants! {
     IORING_OP_FADVISE = 24, "`posix_fadvise(2)`.";
     IORING_OP_SEND = 26, "`send(2)`.";
     IORING_OP_RECV = 27, "`recv(2)`.";
+    IORING_OP_OPENAT2 = 28, "`openat2(2)`.";
+    IORING_OP_EPOLL_CTL = 29, "`epoll_ctl(2)`.";
     IORING_OP_SPLICE = 30, "`splice(2)`.";
     IORING_OP_TEE = 33, "`tee(2)`.";
     IORING_OP_RENAMEAT = 35, "`renameat2(2)`.";
@@ -90,6 +92,10 @@ pub const RWF_APPEND: u32 = 16;
 pub const POLLIN: u32 = 1;
 /// In `op_flags` of [`IORING_OP_POLL_ADD`]: there is room to write.
 pub const POLLOUT: u32 = 4;
+/// In [`OpenHow::resolve`](crate::abi::OpenHow): only what the kernel has cached, or `EAGAIN` (`openat2(2)`). Since Linux 5.12.
+pub const RESOLVE_CACHED: u64 = 0x20;
+/// In `len` of [`IORING_OP_EPOLL_CTL`]: takes a descriptor out of a set (`epoll_ctl(2)`).
+pub const EPOLL_CTL_DEL: u32 = 2;
 /// Offset of the rings in the ring's descriptor, for `mmap(2)`.
 pub const IORING_OFF_SQ_RING: u64 = 0;
 /// Offset of the SQEs in the ring's descriptor, for `mmap(2)`.

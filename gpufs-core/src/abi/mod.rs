@@ -16,7 +16,9 @@ mod statx;
 
 pub use constants::*;
 pub use errno::Errno;
-pub use params::{Cqe, CqringOffsets, FilesUpdate, PROBE_OPS, Params, Probe, ProbeOp, SqringOffsets};
+pub use params::{
+    Cqe, CqringOffsets, FilesUpdate, OpenHow, PROBE_OPS, Params, Probe, ProbeOp, SqringOffsets,
+};
 pub use pipe::*;
 pub use service::*;
 pub use socket::*;

@@ -19,6 +19,18 @@ pub struct Cqe {
 }
 const_assert_eq!(size_of::<Cqe>(), 16);
 
+/// How `openat2(2)` opens a file (`struct open_how`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct OpenHow {
+    /// `O_*`.
+    pub flags: u64,
+    /// Permissions of a file that is made.
+    pub mode: u64,
+    /// `RESOLVE_*`.
+    pub resolve: u64,
+}
+
 /// Where the parts of the submission ring lie (`struct io_sqring_offsets`).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]

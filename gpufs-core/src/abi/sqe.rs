@@ -6,13 +6,14 @@
 use static_assertions::const_assert_eq;
 
 use super::constants::{
-    IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE,
-    IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_NOP,
-    IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_READV,
-    IORING_OP_RENAMEAT, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
-    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC, IOSQE_FIXED_FILE,
-    IOSQE_IO_HARDLINK, IOSQE_IO_LINK,
+    EPOLL_CTL_DEL, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_EPOLL_CTL, IORING_OP_FADVISE,
+    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
+    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_OPENAT2, IORING_OP_POLL_ADD,
+    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RENAMEAT, IORING_OP_STATX,
+    IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE,
+    IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, IOSQE_ASYNC, IOSQE_FIXED_FILE, IOSQE_IO_HARDLINK, IOSQE_IO_LINK,
 };
+use super::params::OpenHow;
 
 /// A submission queue entry, 64 bytes.
 ///
@@ -145,6 +146,19 @@ impl Sqe {
             op_flags: open_flags,
             ..Self::ZERO
         }
+    }
+    /// `openat2(2)` of the NUL-terminated string at `path`, as the [`OpenHow`](crate::abi::OpenHow) at `how` says.
+    #[must_use]
+    pub const fn openat2(dirfd: i32, path: u64, how: u64) -> Self {
+        let len = size_of::<OpenHow>() as u32;
+        Self { opcode: IORING_OP_OPENAT2, fd: dirfd, addr: path, len, off: how, ..Self::ZERO }
+    }
+    /// Whether a descriptor can be polled, as nothing else tells at once: asks `epoll_ctl(2)` to take it out of itself, which changes nothing.
+    /// `EPERM` of one that cannot be polled, such as a regular file's, a directory's, or a block device's; `EINVAL` of one that can.
+    #[must_use]
+    pub const fn pollable(fd: i32) -> Self {
+        let off = fd.cast_unsigned() as u64;
+        Self { opcode: IORING_OP_EPOLL_CTL, fd, off, len: EPOLL_CTL_DEL, ..Self::ZERO }
     }
     /// `close(2)` of a descriptor. A registered file is closed with [`Sqe::close_slot`] instead.
     #[must_use]

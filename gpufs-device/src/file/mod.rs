@@ -24,6 +24,7 @@
 //! | `posix_fadvise` of 4 GiB or more | `EINVAL` before Linux 6.10; 0 stands for "to the end" as ever |
 
 mod advise;
+mod at_once;
 mod dup;
 pub(crate) mod listing;
 mod mkstemp;
@@ -35,6 +36,7 @@ mod stat;
 mod transfer;
 mod vector;
 
+pub(crate) use at_once::{NAME_BYTES, ask, name_of};
 pub(crate) use dup::{claim, claim_two, duplicate};
 pub(crate) use open::{close, enter, entered, exchange, open, size};
 pub(crate) use paths::directory;

@@ -7,6 +7,7 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, SessionTables};
 use gpufs_core::{Call, Claim, Errno};
 
+use super::at_once::open_at_once;
 use super::listing;
 use super::paths::directory;
 use super::{
@@ -22,11 +23,11 @@ use crate::warp::Lanes;
 /// Where the path lies in the staging memory of `statx`, after its result.
 const EMPTY_PATH_AT: u32 = 512;
 
-const S_IFMT: u16 = 0o170_000;
-const S_IFIFO: u16 = 0o010_000;
+pub(super) const S_IFMT: u16 = 0o170_000;
+pub(super) const S_IFIFO: u16 = 0o010_000;
 const S_IFCHR: u16 = 0o020_000;
 const S_IFBLK: u16 = 0o060_000;
-const S_IFREG: u16 = 0o100_000;
+pub(super) const S_IFREG: u16 = 0o100_000;
 const S_IFDIR: u16 = 0o040_000;
 
 impl Fs {
@@ -41,7 +42,8 @@ impl Fs {
     /// The system call's; `EMFILE` too where the session's file table is full, `ENAMETOOLONG` for a path of 4,096 bytes or more.
     pub fn open(self, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
         let inside = self.enter()?;
-        let opened = open(self, Lanes::calling(&inside, Call::Open), Ok((path, flags, mode)));
+        let lanes = Lanes::calling(&inside, Call::Open);
+        let opened = open_unasked(self, lanes, AT_FDCWD, (path, flags, mode));
         counted(self.session(), Call::Open, opened)
     }
 
@@ -52,7 +54,7 @@ impl Fs {
     pub fn openat(self, dir: Descriptor, path: &CStr, flags: u32, mode: u32) -> Result<Descriptor, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Openat);
-        counted(self.session(), Call::Openat, open_at(self, lanes, dir, Ok((path, flags, mode))))
+        counted(self.session(), Call::Openat, open_unasked(self, lanes, dir, (path, flags, mode)))
     }
 
     /// Makes a file, or empties it, and opens it for writing, as `creat(2)`: [`Fs::open`] with [`super::O_CREAT`], [`super::O_WRONLY`] and
@@ -84,20 +86,50 @@ pub(crate) fn open(
     lanes: Lanes,
     request: Result<(&CStr, u32, u32), Errno>,
 ) -> Result<Descriptor, Errno> {
-    open_at(fs, lanes, AT_FDCWD, request)
+    let claimed = request.and_then(|(path, ..)| claim_entry(fs.session(), path));
+    open_entry(fs.session(), lanes, directory(fs.session(), AT_FDCWD), request, claimed)
 }
 
-/// [`open`], relative to the directory `dir` of each lane. Convergent; called by `lanes`.
-#[inline(never)]
-fn open_at(
+/// [`open`], relative to the directory `dir` of each lane. What the kernel has cached is opened at once, and not asked what it is. Convergent;
+/// called by `lanes`.
+fn open_unasked(
     fs: Fs,
     lanes: Lanes,
     dir: Descriptor,
-    request: Result<(&CStr, u32, u32), Errno>,
+    request: (&CStr, u32, u32),
 ) -> Result<Descriptor, Errno> {
     let session = fs.session();
     let dir = directory(session, dir);
-    let mut outcome = request.and_then(|(path, ..)| claim_entry(session, path));
+    let (path, flags, _) = request;
+    let claimed = claim_entry(session, path);
+    let cached = claimed.ok().map(|_| (path, flags));
+    let opened = open_at_once(session, lanes, dir, cached, claimed.map_or(0, |index| index.0));
+    let done = claimed.ok().zip(opened).map(|(index, opened)| {
+        match opened {
+            Ok((number, flags)) => enter(session, index, number, flags),
+            Err(_) => session.files_free.release(Claim::single(index.0)),
+        }
+        opened.map(|_| index)
+    });
+    let rest = if done.is_some() { Err(Errno::AGAIN) } else { Ok(request) };
+    if !lanes.any(rest.is_ok()) {
+        return done.unwrap_or(claimed);
+    }
+    let opened = open_entry(session, lanes, dir, rest, rest.and(claimed));
+    done.unwrap_or(opened)
+}
+
+/// [`open`] of every lane that has an entry of the file table and a path, relative to the directory `dir`: what it names is asked first, where to
+/// open it could mean to wait. Where it fails, the entry is free again. Convergent; called by `lanes`.
+#[inline(never)]
+fn open_entry(
+    session: &SessionTables,
+    lanes: Lanes,
+    dir: i32,
+    request: Result<(&CStr, u32, u32), Errno>,
+    claimed: Result<Descriptor, Errno>,
+) -> Result<Descriptor, Errno> {
+    let mut outcome = claimed;
     let mut wanted = match (outcome, request) {
         (Ok(_), Ok((path, ..))) => Some(path.to_bytes_with_nul().len() as u64),
         _ => None,
@@ -286,14 +318,14 @@ pub(crate) fn size(session: &SessionTables, lanes: Lanes, descriptor: Option<i32
 }
 
 /// A `statx` of an open descriptor, its result at the start of the staging memory.
-fn statx_entry(descriptor: i32, stage: StagingArea) -> Sqe {
+pub(super) fn statx_entry(descriptor: i32, stage: StagingArea) -> Sqe {
     stage.put(EMPTY_PATH_AT, &[0]);
     let path = stage.address + u64::from(EMPTY_PATH_AT);
     Sqe::statx(descriptor, path, AT_EMPTY_PATH, STATX_BASIC_STATS, stage.address)
 }
 
 /// The entry's flags, from how the file was opened and what it is.
-fn entry_flags(flags: u32, stat: &Statx) -> u32 {
+pub(super) fn entry_flags(flags: u32, stat: &Statx) -> u32 {
     let mut entry = OpenFile::OPEN;
     entry |= match flags & 3 {
         O_RDONLY => OpenFile::READABLE,

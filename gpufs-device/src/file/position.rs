@@ -5,6 +5,7 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::{OpenFile, WaitReason};
 use gpufs_core::{Call, Errno};
 
+use super::at_once::ask;
 use super::open::size;
 use super::shared::seek_shared;
 use super::{Descriptor, Whence};
@@ -45,6 +46,7 @@ impl Fs {
         let lanes = Lanes::calling(&inside, Call::Lseek);
         let session = self.session();
         let moved = self.one_by_one(lanes, descriptor, |lanes, file| {
+            ask(session, lanes, Some(descriptor))?;
             let flags = file.flags.peek();
             if flags & OpenFile::POSITIONLESS != 0 {
                 return Ok(0);

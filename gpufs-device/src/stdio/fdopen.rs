@@ -27,6 +27,8 @@ impl Fs {
         let session = self.session();
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Fdopen);
+        // What the stream is on is known from here on; where the system does not say, it is taken for a file.
+        let _ = file::ask(session, lanes, Some(descriptor));
         let checked = open_flags(mode.to_bytes()).and_then(|flags| {
             let (file, has) = session.file_and_flags(descriptor)?;
             let wants = match flags & 3 {

@@ -69,6 +69,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use gpufs_core::abi::{IORING_OP_EPOLL_CTL, IORING_OP_OPENAT2};
 use gpufs_core::word::{DeviceWord, DeviceWord64, SharedWord};
 
 pub use choose::{Chosen, choose, choose_among};
@@ -300,6 +301,13 @@ impl Ring {
     #[must_use]
     pub fn lacks(&self) -> &[MissingOpcode] {
         &self.inner.lacks
+    }
+    /// Whether operations can open at once what the kernel has cached, and only that; a service ring has none that open. Host threads do not:
+    /// the system call would wait for who opens the other end of a FIFO.
+    pub(crate) fn opens_at_once(&self) -> bool {
+        let lacks = |opcode| self.lacks().iter().any(|lacked| lacked.opcode == opcode);
+        self.is_for_services()
+            || self.mode() != Mode::Threads && !lacks(IORING_OP_OPENAT2) && !lacks(IORING_OP_EPOLL_CTL)
     }
     /// CQEs that the kernel lost, because the CQ was full and it had no memory to hold them. Those that it held back are counted in
     /// [`RingReport::flushes`]. Both are 0 while the producer keeps to its credits.

@@ -1,19 +1,20 @@
 //! The operations of io_uring that gpufs asks the kernel for, and which of them a kernel lacks.
 
 use gpufs_core::abi::{
-    IORING_OP_ACCEPT, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
-    IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT,
-    IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_POLL_ADD, IORING_OP_READ, IORING_OP_READ_FIXED,
-    IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_RENAMEAT, IORING_OP_SEND,
-    IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT,
-    IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV, Probe,
+    IORING_OP_ACCEPT, IORING_OP_ASYNC_CANCEL, IORING_OP_CLOSE, IORING_OP_EPOLL_CTL, IORING_OP_FADVISE,
+    IORING_OP_FALLOCATE, IORING_OP_FILES_UPDATE, IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT,
+    IORING_OP_MKDIRAT, IORING_OP_NOP, IORING_OP_OPENAT, IORING_OP_OPENAT2, IORING_OP_POLL_ADD,
+    IORING_OP_READ, IORING_OP_READ_FIXED, IORING_OP_READV, IORING_OP_RECV, IORING_OP_RECVMSG,
+    IORING_OP_RENAMEAT, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_STATX, IORING_OP_SYMLINKAT,
+    IORING_OP_SYNC_FILE_RANGE, IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_WRITEV,
+    Probe,
 };
 
 use super::error::MissingOpcode;
 use super::sys::Release;
 
 /// Opcodes and the first release that has each; whether gpufs can work without; the calls that are made with it.
-const OPCODES: [(u8, &str, Release, Need, &str); 28] = [
+const OPCODES: [(u8, &str, Release, Need, &str); 30] = [
     (IORING_OP_NOP, "NOP", Release::new(5, 1), Need::Required, "nop, and the trial of each ring"),
     (IORING_OP_READV, "READV", Release::new(5, 1), Need::Required, "readv, preadv"),
     (IORING_OP_WRITEV, "WRITEV", Release::new(5, 1), Need::Required, "writev, pwritev"),
@@ -82,6 +83,8 @@ const OPCODES: [(u8, &str, Release, Need, &str); 28] = [
         "all that writes a file: write, pwrite, fwrite, fprintf",
     ),
     (IORING_OP_FADVISE, "FADVISE", Release::new(5, 6), Need::Optional, "posix_fadvise"),
+    (IORING_OP_OPENAT2, "OPENAT2", Release::new(5, 6), Need::Optional, "open at once of what is cached"),
+    (IORING_OP_EPOLL_CTL, "EPOLL_CTL", Release::new(5, 6), Need::Optional, "open at once of what is cached"),
     (IORING_OP_SEND, "SEND", Release::new(5, 6), Need::Required, "send"),
     (IORING_OP_RECV, "RECV", Release::new(5, 6), Need::Required, "recv"),
     (IORING_OP_RENAMEAT, "RENAMEAT", Release::new(5, 11), Need::Required, "rename, renameat"),
@@ -104,7 +107,7 @@ enum Need {
 pub(super) struct Lacks {
     /// gpufs does not work without these.
     pub(super) required: Vec<MissingOpcode>,
-    /// Calls made with these fail with `EINVAL`.
+    /// Calls made with these fail with `EINVAL`, or are made in another way.
     pub(super) optional: Vec<MissingOpcode>,
 }
 

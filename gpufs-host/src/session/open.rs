@@ -169,6 +169,7 @@ impl Data {
             coalescing_bytes: builder.coalescing_bytes(own_memory),
             line_buffers: plan.line_buffers,
             confined: builder.sandbox.is_some(),
+            opens_at_once: builder.sandbox.is_none() && chosen.rings.iter().all(Ring::opens_at_once),
         };
         let records = if own_memory { 0 } else { self.memory.records().as_ptr() as u64 };
         Tables::build(lease.estate(), &contents, records, &|bytes| backend.device_memory(bytes))

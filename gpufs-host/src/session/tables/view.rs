@@ -60,6 +60,8 @@ pub(in crate::session) struct Contents<'a> {
     pub(in crate::session) line_buffers: u32,
     /// The session is in a sandbox.
     pub(in crate::session) confined: bool,
+    /// The rings of I/O open at once what is cached.
+    pub(in crate::session) opens_at_once: bool,
 }
 
 /// Where a view finds the memory of pools that the kernel never sees; 0 where it does not reach it.
@@ -239,6 +241,7 @@ impl Cutter {
             records_ended: self.table::<DeviceWord>(1),
             failures: self.table::<DeviceWord64>(FAILURE_WORDS),
             confined: contents.confined.into(),
+            opens_at_once: contents.opens_at_once.into(),
             gate: own.gate,
             cache: self.cache(contents.sizes.cached, own.frames),
         };

@@ -1,0 +1,171 @@
+//! `open` of what the kernel has cached: at once, without a question what it is, and with the same answers as ever.
+
+use std::ffi::{CStr, CString};
+use std::os::unix::fs::symlink;
+
+use gpufs_device::file::{O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, Whence};
+use gpufs_device::service::{Directory, Dirent};
+use gpufs_device::{Errno, Fs};
+use gpufs_host::Session;
+use gpufs_host::ring::Mode;
+use gpufs_tests::{MODES, Scratch, once, skip, small};
+
+/// A session in each mode.
+fn sessions(test: &str, go: impl Fn(&mut Session, Mode)) {
+    for mode in MODES {
+        match small().mode(mode).cpu() {
+            Ok(mut session) => go(&mut session, mode),
+            Err(refused) => skip(&format!("{test}, {mode}"), refused),
+        }
+    }
+}
+
+/// How many operations of the rings a kernel's calls take.
+fn operations(session: &mut Session, calls: impl Fn(Fs) + Sync) -> u64 {
+    let before = session.statistics().total().operations;
+    once(session, &calls);
+    session.statistics().total().operations - before
+}
+
+/// Opens, asks for the position, and closes.
+fn open_seek_close(fs: Fs, path: &CStr, flags: u32) -> Result<u64, Errno> {
+    let descriptor = fs.open(path, flags, 0)?;
+    let position = fs.lseek(descriptor, 0, Whence::Current);
+    fs.close(descriptor).unwrap();
+    position
+}
+
+#[test]
+fn what_is_cached_is_asked_when_it_matters() {
+    let scratch = Scratch::new("opening-asked");
+    std::fs::write(scratch.path("file"), "text").unwrap();
+    let path = scratch.c("file");
+    sessions("what_is_cached_is_asked_when_it_matters", |session, mode| {
+        let at_once = mode != Mode::Threads;
+        // Once, for the path to be cached.
+        once(session, |fs| assert_eq!(open_seek_close(fs, &path, O_RDONLY), Ok(0)));
+        let plain = operations(session, |fs| {
+            let descriptor = fs.open(&path, O_RDONLY, 0).unwrap();
+            fs.close(descriptor).unwrap();
+        });
+        let seeking = operations(session, |fs| {
+            let descriptor = fs.open(&path, O_RDONLY, 0).unwrap();
+            assert_eq!(fs.lseek(descriptor, 2, Whence::Set), Ok(2));
+            assert_eq!(fs.lseek(descriptor, 1, Whence::Current), Ok(3));
+            assert_eq!(fs.pread(descriptor, &mut [0; 2], 0), Ok(2));
+            fs.close(descriptor).unwrap();
+        });
+        // Opening takes two, and it is asked once what the file is; host threads have asked before.
+        assert_eq!(plain, 3, "{mode}");
+        assert_eq!(seeking, if at_once { 5 } else { 4 }, "{mode}");
+        assert_eq!(
+            operations(session, |fs| assert_eq!(open_seek_close(fs, &path, O_RDWR), Ok(0))),
+            seeking - 1
+        );
+    });
+}
+
+#[test]
+fn each_kind_of_file_is_known_for_what_it_is() {
+    let scratch = Scratch::new("opening-kinds");
+    std::fs::write(scratch.path("file"), "text").unwrap();
+    std::fs::create_dir(scratch.path("folder")).unwrap();
+    symlink("file", scratch.path("link")).unwrap();
+    let fifo = scratch.c("fifo");
+    // SAFETY:
+    // - a string that ends
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    let path = |name: &str| scratch.c(name);
+    let cases: Vec<(CString, u32, Result<u64, Errno>)> = vec![
+        (path("file"), O_RDONLY, Ok(0)),
+        (path("file"), O_WRONLY | O_NONBLOCK, Ok(0)),
+        (path("link"), O_RDWR, Ok(0)),
+        (path("link"), O_RDONLY | O_NOFOLLOW, Err(Errno::LOOP)),
+        (path("folder"), O_RDONLY, Ok(0)),
+        (path("folder"), O_WRONLY, Err(Errno::ISDIR)),
+        (path("file"), O_DIRECTORY, Err(Errno::NOTDIR)),
+        (path("missing"), O_RDONLY, Err(Errno::NOENT)),
+        (path("file/below"), O_RDONLY, Err(Errno::NOTDIR)),
+        (CString::default(), O_RDONLY, Err(Errno::NOENT)),
+        (fifo.clone(), O_RDONLY, Err(Errno::SPIPE)),
+        (fifo.clone(), O_RDWR, Err(Errno::SPIPE)),
+        (fifo, O_WRONLY | O_NONBLOCK, Err(Errno::NXIO)),
+        (c"/dev/null".into(), O_RDWR, Ok(0)),
+        (c"/dev/ptmx".into(), O_RDWR, Err(Errno::SPIPE)),
+        (c"/proc/self/status".into(), O_RDONLY, Ok(0)),
+        (c"/dev/random".into(), O_RDONLY, Ok(0)),
+    ];
+    sessions("each_kind_of_file_is_known_for_what_it_is", |session, mode| {
+        // The second time it is cached, if not the first.
+        for _ in 0..2 {
+            for (path, flags, expected) in &cases {
+                once(session, |fs| {
+                    assert_eq!(
+                        open_seek_close(fs, path, *flags),
+                        *expected,
+                        "{path:?} with {flags:#o}, {mode}"
+                    );
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_device_without_a_position_stays_where_it_is() {
+    sessions("a_device_without_a_position_stays_where_it_is", |session, mode| {
+        once(session, |fs| {
+            let descriptor = fs.open(c"/dev/null", O_RDWR, 0).unwrap();
+            assert_eq!(fs.write(descriptor, b"text"), Ok(4));
+            assert_eq!(fs.lseek(descriptor, 7, Whence::Set), Ok(0), "{mode}");
+            assert_eq!(fs.lseek(descriptor, 0, Whence::Current), Ok(0), "{mode}");
+            assert_eq!(fs.read(descriptor, &mut [0; 4]), Ok(0));
+            let stream = fs.fdopen(descriptor, c"r+").unwrap();
+            stream.fputs(c"more").unwrap();
+            assert_eq!(stream.ftell(), Ok(0), "{mode}");
+            stream.fclose().unwrap();
+            // A stream on one that nobody has asked about.
+            let descriptor = fs.open(c"/dev/zero", O_RDWR, 0).unwrap();
+            let stream = fs.fdopen(descriptor, c"r").unwrap();
+            assert_eq!(stream.fgetc(), Ok(Some(0)));
+            assert_eq!(stream.ftell(), Ok(0), "{mode}");
+            stream.fclose().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_directory_that_was_opened_as_a_file_is_read_and_closed() {
+    let scratch = Scratch::new("opening-directory");
+    for name in 0..300 {
+        std::fs::write(scratch.path(&format!("entry-{name}")), "").unwrap();
+    }
+    let path = scratch.c(".");
+    // Other tests of this process open files, but not here.
+    let still_open = || {
+        let numbers = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        numbers
+            .filter_map(|number| number.path().read_link().ok())
+            .filter(|of| *of == scratch.path(""))
+            .count()
+    };
+    sessions("a_directory_that_was_opened_as_a_file_is_read_and_closed", |session, mode| {
+        for _ in 0..2 {
+            once(session, |fs| {
+                let descriptor = fs.open(&path, O_RDONLY, 0).unwrap();
+                assert_eq!(fs.read(descriptor, &mut [0; 4]), Err(Errno::ISDIR), "{mode}");
+                assert_eq!(still_open(), 1, "{mode}");
+                let directory = Directory(descriptor);
+                let mut entry = Dirent::default();
+                let mut count = 0;
+                while fs.readdir(directory, &mut entry).unwrap() {
+                    count += 1;
+                }
+                assert_eq!(count, 302, "{mode}");
+                fs.closedir(directory).unwrap();
+                assert_eq!(fs.close(descriptor), Err(Errno::BADF));
+            });
+        }
+    });
+    assert_eq!(still_open(), 0);
+}
