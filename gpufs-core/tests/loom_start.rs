@@ -152,6 +152,24 @@ fn begin_begin() {
     });
 }
 
+/// One slot, and one operation that may be in flight: who is counted when the other's count is taken back finds its slot free ([R-8]).
+#[test]
+fn begin_claim() {
+    explore(3, world(1, 1), |world: &Arc<World>| {
+        let once = |world: &World| {
+            let queue = &world.rig.queue;
+            if queue.begin_wait() {
+                queue.release(queue.claim(1, 0).expect("it was counted, and another has the slot"));
+                queue.end_wait();
+            }
+        };
+        let other = spawn(world, move |world| once(world));
+        once(world);
+        other.join().unwrap();
+        assert!(world.rig.queue.begin_wait(), "a count was lost");
+    });
+}
+
 /// The kernel: completes the operation at the tail when it is there, after it has written its memory.
 fn complete(world: &World, looks: u32) {
     for _ in 0..looks {

@@ -168,14 +168,15 @@ impl Queue {
         let waits = &self.words().waits.0;
         // ORDERING: relaxed: constant.
         let most = waits.most.peek();
-        // ORDERING: relaxed load first, so that waiters do not contend for the word; then acquire and release, device, partner
-        // `end_waits`: the slots of the waits before were free by then.
+        // ORDERING: relaxed load first, so that waiters do not contend for the word; then acquire, device, partner `end_waits`: the slots of
+        // the waits before were free by then.
         if waits.begun.peek() >= most {
             return 0;
         }
-        let admitted = most.saturating_sub(waits.begun.fetch_add(wanted)).min(wanted);
+        let admitted = most.saturating_sub(waits.begun.fetch_add_acquire(wanted)).min(wanted);
         if admitted < wanted {
-            waits.begun.fetch_sub(wanted - admitted);
+            // ORDERING: release, device, as `end_waits`: whoever is counted next has seen what this lane has.
+            waits.begun.take_off(wanted - admitted);
         }
         admitted
     }
@@ -198,9 +199,11 @@ impl Queue {
 
     /// Lets `ended` others begin. One lane, when the slots of those that ended are released.
     pub fn end_waits(&self, ended: u32) {
-        // ORDERING: acquire and release, device, partner `begin_waits`.
-        let before = self.words().waits.0.begun.fetch_sub(ended);
-        debug_assert!(before >= ended);
+        let begun = &self.words().waits.0.begun;
+        // ORDERING: relaxed: those of the caller are among them.
+        debug_assert!(begun.peek() >= ended);
+        // ORDERING: release, device, partner `begin_waits`.
+        begun.take_off(ended);
     }
 
     /// Notes of an asynchronous operation that it may never end. Its lane, between arming and commit.

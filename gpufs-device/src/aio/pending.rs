@@ -190,28 +190,35 @@ impl Pending {
     ) -> Result<Finished, Errno> {
         let session = self.fs.session();
         let started = self.started.as_ref();
-        let late = !await_started(session, lanes, started, until.time())?;
+        let mut look = await_started(session, lanes, started, until.time())?;
+        let late = look == Look::InFlight;
         if lanes.any(late) {
-            end_late(session, lanes, started.filter(|_| late))?;
+            let ended = end_late(session, lanes, started.filter(|_| late))?;
+            look = if late { ended } else { look };
         }
-        let finished = self.taken(session, late);
+        let mut finished = self.taken(session, look, late);
         let (memory, count) = match &finished {
             Ok(Finished { memory: Some(memory), count, .. }) => (memory.address, *count as u64),
             _ => (0, 0),
         };
+        let is_copied = into.is_some();
         let (to, room) = into.map_or((0, 0), |into| (into.as_mut_ptr() as u64, into.len() as u64));
         // SAFETY:
         // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
         unsafe { copy_lanes(session, lanes, (to, memory, count.min(room))) };
         // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
+        if let (true, Ok(finished)) = (is_copied, &mut finished) {
+            // Here rather than when it is dropped, which would have to look whether they are still its own.
+            release(session, finished.memory.take());
+        }
         finished
     }
 
-    /// Takes the result of an operation that is complete. Any lane, for itself.
-    fn taken(&mut self, session: &SessionTables, late: bool) -> Result<Finished, Errno> {
+    /// Takes the result of an operation that is complete, of which the lane has seen that. Any lane, for itself.
+    fn taken(&mut self, session: &SessionTables, look: Look, late: bool) -> Result<Finished, Errno> {
         let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
-        let Look::Done(result) = started.look(session) else {
+        let Look::Done(result) = look else {
             // The host has given slot and memory back.
             self.memory = None;
             return Err(Errno::INVAL);
@@ -235,24 +242,26 @@ impl Pending {
 const CANCELS_NS: [Option<u64>; 4] = [Some(1_000_000), Some(10_000_000), Some(100_000_000), None];
 
 /// Cancels the operation of each lane that has one, and waits for it. A cancel may come while the kernel has the operation between two states, and
-/// find nothing, or nothing that it can end: so it is repeated ([R-ASYNC-7]). Convergent; called by `lanes`.
+/// find nothing, or nothing that it can end: so it is repeated ([R-ASYNC-7]). What is known of it then. Convergent; called by `lanes`.
 ///
 /// # Errors
 /// As [`await_started`].
-fn end_late(session: &SessionTables, lanes: Lanes, late: Option<&Started>) -> Result<(), Errno> {
-    let mut left = late;
+fn end_late(session: &SessionTables, lanes: Lanes, late: Option<&Started>) -> Result<Look, Errno> {
+    let (mut left, mut ended) = (late, Look::Ended);
     for wait_ns in CANCELS_NS {
         // The kernel may answer that it is complete, or cannot be ended: it then ends by itself.
         let _ = cancel_started(session, lanes, left);
         let until = wait_ns.map(|wait_ns| Machine::clock().saturating_add(wait_ns));
-        if await_started(session, lanes, left, until)? {
-            left = None;
+        let look = await_started(session, lanes, left, until)?;
+        if left.is_some() {
+            ended = look;
         }
+        left = left.filter(|_| look == Look::InFlight);
         if !lanes.any(left.is_some()) {
             break;
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
 /// Releases staging memory.
@@ -377,7 +386,7 @@ pub fn wait_any<'a>(
                 // A look at its ring, and a nap.
                 let soon = Machine::clock().saturating_add(LOOK_NS);
                 let soon = until.time().map_or(soon, |until| soon.min(until));
-                if await_started(session, alone, one.started.as_ref(), Some(soon))? {
+                if await_started(session, alone, one.started.as_ref(), Some(soon))? != Look::InFlight {
                     break;
                 }
             }

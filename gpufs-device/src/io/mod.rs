@@ -67,6 +67,17 @@ pub(crate) enum Drained {
     Failed,
 }
 
+impl Drained {
+    /// Of several rings: that one has failed, or something was delivered.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
+            (Self::Some, _) | (_, Self::Some) => Self::Some,
+            (drained, _) => drained,
+        }
+    }
+}
+
 /// Takes completions of one ring and delivers them. Convergent; called by `lanes`; valid in all. Waits for nothing.
 ///
 /// For callers that wait for something other than a completion. Not inlined: its registers would be spilled throughout its callers.
@@ -85,11 +96,7 @@ pub(crate) fn drain_each(session: &SessionTables, lanes: Lanes, mut waiting: Opt
             return drained;
         }
         let ring = lanes.broadcast(waiting.unwrap_or(0), left.first());
-        match drain(session, lanes, ring) {
-            Drained::Failed => drained = Drained::Failed,
-            Drained::Some if drained != Drained::Failed => drained = Drained::Some,
-            _ => {}
-        }
+        drained = drained.and(drain(session, lanes, ring));
         if waiting == Some(ring) {
             waiting = None;
         }

@@ -2,11 +2,13 @@
 //! bytes lie, is the caller's business.
 #![expect(unsafe_code, reason = "hands buffers to the kernel")]
 
+use core::mem;
+
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::{Claim, Errno, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
 
-use super::{Backoff, Drained, claim_slots, drain_after, drain_each, draw, first_lanes, transact_on};
+use super::{Backoff, Drained, claim_slots, drain_after, drain_for, draw, first_lanes, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// Where an operation is that a lane started. Whoever takes its result consumes it.
@@ -50,9 +52,13 @@ impl Started {
     /// What is known of it. Any lane, for itself. Waits for nothing.
     pub(crate) fn look(&self, session: &SessionTables) -> Look {
         let queue = self.queue(session);
-        if queue.round() != self.round {
-            return Look::Ended;
-        }
+        // Loaded together: neither waits for the other.
+        let round = queue.round();
+        let look = self.look_again(queue);
+        if round == self.round { look } else { Look::Ended }
+    }
+    /// [`Started::look`] at an operation that was in flight when the lane looked first: rounds do not change meanwhile.
+    fn look_again(&self, queue: &Queue) -> Look {
         match queue.outcome(self.operation) {
             Outcome::Done(result) => Look::Done(result),
             Outcome::InFlight => Look::InFlight,
@@ -197,8 +203,8 @@ pub(super) fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: 
     lanes.sync();
 }
 
-/// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: whether it is complete. Convergent;
-/// called by `lanes`, which wait for each other.
+/// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: what is known of it then; of none,
+/// that it has ended. Convergent; called by `lanes`, which wait for each other.
 ///
 /// # Errors
 /// Of a thread of the host's, that it gave up: the ring has failed, or the session's deadline has passed.
@@ -207,18 +213,25 @@ pub(crate) fn await_started(
     lanes: Lanes,
     started: Option<&Started>,
     until_ns: Option<u64>,
-) -> Result<bool, Errno> {
+) -> Result<Look, Errno> {
     let mut backoff = Backoff::new(session);
-    // Looked at behind a drain: short waits, one after the other, would otherwise drain nothing where a look takes longer than they do.
-    let mut over = false;
+    // A lane that has a limit looks at the clock as often as at the ring.
+    let polls = if until_ns.is_some() { 1 } else { Machine::POLLS_BEFORE_YIELD };
+    let mut look = started.map_or(Look::Ended, |started| started.look(session));
+    let (mut over, mut waits) = (false, false);
     // Ends: the kernel completes what it can, and this loop drains; what may never end has the caller's limit or the session's deadline.
     loop {
-        let going_on = started.filter(|started| started.look(session) == Look::InFlight);
+        let going_on = started.filter(|_| look == Look::InFlight);
         if !lanes.any(going_on.is_some() && !over) {
-            return Ok(going_on.is_none());
+            return Ok(look);
         }
-        let drained = drain_each(session, lanes, going_on.map(|started| started.ring));
+        let way = (polls, mem::replace(&mut waits, true));
+        let (drained, delivered) = drain_started(session, lanes, going_on, way);
         if let Some(started) = going_on {
+            // Looked at behind a drain: short waits, one after the other, would otherwise drain nothing where a look takes longer than they do.
+            look = delivered.map_or_else(|| started.look_again(started.queue(session)), Look::Done);
+        }
+        if let (Some(started), Look::InFlight) = (going_on, look) {
             // A lane with a limit of its own has no other.
             let limited = until_ns.is_some() && drained != Drained::Failed;
             let (ring, object) = (started.ring, started.operation.token());
@@ -233,6 +246,34 @@ pub(crate) fn await_started(
             )?;
         }
         over = until_ns.is_some_and(|until| Machine::clock() >= until);
+    }
+}
+
+/// Drains the ring of each lane's operation, each ring once, polling as [`Queue::poll`](gpufs_core::Queue::poll) does; and the operation's result,
+/// if the lane has delivered it itself. Convergent; called by `lanes`.
+#[inline]
+fn drain_started(
+    session: &SessionTables,
+    lanes: Lanes,
+    mut left: Option<&Started>,
+    way: (u32, bool),
+) -> (Drained, Option<i32>) {
+    let (mut drained, mut delivered) = (Drained::Nothing, None);
+    // Ends: each round takes a ring.
+    loop {
+        let rest = lanes.ballot(left.is_some());
+        if rest.is_empty() {
+            return (drained, delivered);
+        }
+        let ring = lanes.broadcast(left.map_or(0, |started| started.ring), rest.first());
+        let mine = left.filter(|started| started.ring == ring);
+        let queue = &{ session.all_queues()[ring as usize] };
+        let operation = mine.map(Started::operation);
+        let (this, result) = drain_for(session, (ring, queue), lanes, way, operation);
+        drained = drained.and(this);
+        if mine.is_some() {
+            (left, delivered) = (None, result);
+        }
     }
 }
 
