@@ -26,13 +26,15 @@
 //! **R-SERVE-6** *Operations on paths are services.* `statx`, `unlinkat`, `renameat`, `mkdirat`, `symlinkat` and `linkat` have operation codes of
 //! io_uring, but Linux never does them at once: it hands each to a worker thread, which it wakes for it. So they go to the service ring, whose
 //! workers make the system call and take several at a time. `openat` and `close` stay on the rings of I/O: Linux does them at once where it can,
-//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open. Before one that could wait for another party,
-//! as that of a FIFO, it is asked what the path names. An `open` of what the kernel has cached waits for nobody: it says so (`openat2`,
-//! `RESOLVE_CACHED`), and is done by the thread that polls the ring, or not at all, which is an answer like another. What it opened is asked
-//! whether it can be polled, which is done at once, too. What cannot is a file with a position, or a device that has none; which, the first
-//! call asks that needs to know ([`UNASKED`](crate::files::OpenFile::UNASKED)). Of what can, a `statx` says what it is. `opendir` is [R-SERVE-9]'s. Linux
-//! does `splice` and `tee` in no other way, so these are services, too; they say that they do not wait for a pipe ([R-SERVE-3]), and no end of one is
+//! and the journal has notes of them ([R-SERVE-4]). So does the `statx` that belongs to an open. `opendir` is [R-SERVE-9]'s. Linux does
+//! `splice` and `tee` in no other way, so these are services, too; they say that they do not wait for a pipe ([R-SERVE-3]), and no end of one is
 //! a file that could have them wait all the same: a socket, a terminal.
+//!
+//! Before an open that could wait for another party, as that of a FIFO, it is asked what the path names. An open of what the kernel has cached
+//! waits for nobody: it says so (`openat2`, `RESOLVE_CACHED`), and is done by the thread that polls the ring, or not at all, which is an answer
+//! like another. What it opened is asked whether it can be polled, which is done at once, too. What cannot is a file with a position, or a device
+//! that has none; which, the first call asks that needs to know ([`UNASKED`](crate::files::OpenFile::UNASKED)). Of what can, a `statx` says
+//! what it is.
 //!
 //! **R-SERVE-7** *In a sandbox, what names memory or paths by itself is a service.* The rings of I/O then refuse every operation whose
 //! addresses the kernel does not hold against registered memory: `openat` and each `statx`, with `close`, go to the ring for services as
