@@ -20,11 +20,11 @@ GPUFS_PREFIX: the folder that 'cargo xtask dist' made, if gpufs does not lie in 
 Exit status: 125 where gpufs itself failed, and as each command says.";
 
 const OF_THE_COMPILER: &str = "\
-Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include.
+Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -idirafter -include.
 The default is -O2. -l, -L and -pthread have no effect.";
 
 const OF_RUN: &str = "\
-Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -include.
+Options of the compiler are handed to it: -I -D -U -std= -ansi -pedantic -O -W -f -g -w -isystem -idirafter -include.
 The default is -O2. -l, -L and -pthread have no effect.
 
 The exit status is the program's: what main returned or exit was given; 134 after abort or a failed
@@ -190,7 +190,7 @@ struct Theirs {
 }
 
 /// The options of the compiler that have a value of their own as the next argument, or may have.
-const WITH_VALUE: [&str; 5] = ["-isystem", "-include", "-I", "-D", "-U"];
+const WITH_VALUE: [&str; 6] = ["-isystem", "-idirafter", "-include", "-I", "-D", "-U"];
 /// How options of the compiler begin that are handed to it.
 const HANDED: [&str; 9] = ["-I", "-D", "-U", "-std=", "-pedantic", "-O", "-W", "-f", "-g"];
 /// Options that are handed to it as they stand.
@@ -249,10 +249,25 @@ mod tests {
 
     #[test]
     fn compilers_options_and_arguments_are_told_apart() {
-        let line =
-            ["run", "-DX=1", "-I", "inc", "-std=c99", "a.c", "--heap", "2M", "-lm", "b.c", "--", "-x", "--"];
+        let line = [
+            "run",
+            "-DX=1",
+            "-I",
+            "inc",
+            "-idirafter",
+            "late",
+            "-std=c99",
+            "a.c",
+            "--heap",
+            "2M",
+            "-lm",
+            "b.c",
+            "--",
+            "-x",
+            "--",
+        ];
         let Ok(Command::Run(options)) = asked(&line) else { panic!("a right command line") };
-        assert_eq!(options.flags, ["-DX=1", "-I", "inc", "-std=c99"]);
+        assert_eq!(options.flags, ["-DX=1", "-I", "inc", "-idirafter", "late", "-std=c99"]);
         assert_eq!(options.files, [Path::new("a.c"), Path::new("b.c")]);
         assert_eq!(options.arguments, ["-x", "--"]);
         assert_eq!(options.heap, Some(2 << 20));

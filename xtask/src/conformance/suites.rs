@@ -114,15 +114,14 @@ fn glibc(folder: &Path) -> Result<Vec<Program>, String> {
             }
             let input = source.with_extension("input");
             let standard = standards.get(name).map_or("-std=gnu17", String::as_str);
+            // The suite's own folder has what its older tests begin with, and headers of glibc's own, which are no programs' either.
+            let own = folder.display().to_string();
+            let options = [standard, "-D_GNU_SOURCE", "-DOBJPFX=\"./\"", "-idirafter", &own];
             let program = Program {
                 name: format!("glibc/{part}/{name}"),
-                // libio has a stdio.h that is not for programs. The suite's own folder has what its older tests begin with.
-                include: if part == "libio" {
-                    vec![ours(), folder.to_owned()]
-                } else {
-                    vec![ours(), folder.join(part), folder.to_owned()]
-                },
-                options: [standard, "-D_GNU_SOURCE", "-DOBJPFX=\"./\""].map(str::to_owned).to_vec(),
+                // libio has a stdio.h that is not for programs.
+                include: if part == "libio" { vec![ours()] } else { vec![ours(), folder.join(part)] },
+                options: options.iter().map(|option| (*option).to_owned()).collect(),
                 input: input.exists().then_some(input),
                 sources: vec![source.clone()],
             };
