@@ -1,7 +1,10 @@
 //! `open` of what the kernel has cached: at once, without a question what it is, and with the same answers as ever.
 
 use std::ffi::{CStr, CString};
+use std::fs::OpenOptions;
 use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::Duration;
 
 use gpufs_device::file::{O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, Whence};
 use gpufs_device::service::{Directory, Dirent};
@@ -168,4 +171,33 @@ fn a_directory_that_was_opened_as_a_file_is_read_and_closed() {
         }
     });
     assert_eq!(still_open(), 0);
+}
+
+/// The writer waits for the kernel's `open`, and is gone before anything is read: the end of the file, and no wait for another writer.
+#[test]
+fn a_writer_that_comes_and_goes_is_the_end() {
+    let scratch = Scratch::new("opening-writer");
+    let fifo = scratch.c("fifo");
+    // SAFETY:
+    // - a string that ends
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    for mode in MODES {
+        let mut session = match small().mode(mode).wait_limit(Duration::from_secs(20)).cpu() {
+            Ok(session) => session,
+            Err(refused) => {
+                skip(&format!("a_writer_that_comes_and_goes_is_the_end, {mode}"), refused);
+                continue;
+            }
+        };
+        for round in 0..100 {
+            let path = scratch.path("fifo");
+            let writer = thread::spawn(move || drop(OpenOptions::new().write(true).open(path).unwrap()));
+            once(&mut session, |fs| {
+                let from = fs.open(&fifo, O_RDONLY, 0).unwrap();
+                assert_eq!(fs.read(from, &mut [0]), Ok(0), "{mode}, {round}");
+                fs.close(from).unwrap();
+            });
+            writer.join().unwrap();
+        }
+    }
 }

@@ -4,12 +4,12 @@
 use core::ffi::CStr;
 
 use gpufs_core::Errno;
-use gpufs_core::abi::{AT_FDCWD, OpenHow, RESOLVE_CACHED, Sqe, Statx};
+use gpufs_core::abi::{OpenHow, RESOLVE_CACHED, Sqe, Statx};
 use gpufs_core::session::{OpenFile, SessionTables};
 
 use super::open::{S_IFIFO, S_IFMT, S_IFREG, entry_flags, statx_entry};
 use super::{Descriptor, O_CREAT, O_DIRECTORY, O_NONBLOCK, O_TRUNC};
-use crate::io::{StagingArea, staged, transact, transact_open};
+use crate::io::{StagingArea, serve, staged, transact, transact_open};
 use crate::warp::Lanes;
 
 /// Where the path lies in staging memory, after how it is opened.
@@ -17,9 +17,6 @@ const PATH_AT: u32 = size_of::<OpenHow>() as u32;
 
 /// Bytes of the longest path: with what lies before it, it fits into one buffer of staging memory.
 const PATH_BYTES_MAX: usize = 1024;
-
-/// Room for the name of an open file, with its NUL.
-pub(crate) const NAME_BYTES: usize = 32;
 
 /// Flags with which the kernel does not look in its caches alone, or with which it is known what is opened.
 const NEVER_AT_ONCE: u32 = O_CREAT | O_TRUNC | O_DIRECTORY;
@@ -64,14 +61,14 @@ pub(super) fn open_at_once(
         let stat = stat_of(session, lanes, stage, asked);
         let is_fifo = stat.is_some_and(|stat| stat.stx_mode & S_IFMT == S_IFIFO);
         let fifo = asked.filter(|_| is_fifo && request.is_some_and(|(_, flags)| flags & O_NONBLOCK == 0));
-        let opened_again = open_again(session, lanes, stage, (fifo, request), index);
+        let told = tell_not_to_wait(session, lanes, fifo, index);
         let Some((_, flags)) = request else { return };
         outcome = match (opened, fifo) {
             // It is not cached, it has no reader yet, or the kernel does not know such an open.
             (Err(Errno::AGAIN | Errno::NXIO | Errno::INVAL), _) => None,
             (Err(errno), _) => Some(Err(errno)),
-            (Ok(_), Some(_)) => {
-                opened_again.ok().zip(stat).map(|(number, stat)| Ok((number, entry_flags(flags, &stat))))
+            (Ok(number), Some(_)) => {
+                Some(told.map(|()| (number, entry_flags(flags, &stat.unwrap_or_default()))))
             }
             (Ok(number), None) if has_position => {
                 let stat = Statx { stx_mode: S_IFREG, ..Statx::default() };
@@ -98,29 +95,28 @@ fn stat_of(
     entry.zip(stage).and_then(|(_, stage)| told.ok().map(|_| stage.read(0)))
 }
 
-/// Opens each lane's FIFO once more, so that its descriptor does not wait, and then closes the first: meanwhile the FIFO stays open. Convergent;
-/// called by `lanes`.
-fn open_again(
+/// Has each lane's FIFO not wait, as one that is opened in the ordinary way does not; where that fails it is closed. It is not opened again: the
+/// writer that a first open has let in may be gone by the second, which would wait for another. Convergent; called by `lanes`.
+fn tell_not_to_wait(
     session: &SessionTables,
     lanes: Lanes,
-    stage: Option<StagingArea>,
-    (fifo, request): (Option<u32>, Option<(&CStr, u32)>),
+    fifo: Option<u32>,
     index: u32,
-) -> Result<u32, Errno> {
+) -> Result<(), Errno> {
     if !lanes.any(fifo.is_some()) {
-        return Err(Errno::BADF);
+        return Ok(());
     }
-    let mut entry = None;
-    if let (Some(number), Some(stage), Some((_, flags))) = (fifo, stage, request) {
-        let mut name = [0; NAME_BYTES];
-        stage.put(0, name_of(number.cast_signed(), &mut name).to_bytes_with_nul());
-        entry = Some(Sqe::openat(AT_FDCWD, stage.address, flags | O_NONBLOCK, 0));
+    let number = fifo.map(u32::cast_signed);
+    let entry = number.map(|number| Sqe::add_status_flags(number, O_NONBLOCK));
+    let told = Errno::check(serve(session, lanes, entry)).map(|_| ());
+    let failed = number.filter(|_| told.is_err());
+    if lanes.any(failed.is_some()) {
+        if failed.is_some() {
+            session.journal.note_close(index);
+        }
+        let _ = transact(session, lanes, failed.map(Sqe::close));
     }
-    let opened = Errno::check(transact_open(session, lanes, entry, index));
-    let closed = transact(session, lanes, fifo.map(|number| Sqe::close(number.cast_signed())));
-    // The one that stays is open, whatever the other's close says.
-    let _ = closed;
-    opened
+    told
 }
 
 /// Has each lane that names a file know what it is, where that was not asked when it was opened ([`OpenFile::UNASKED`]): the system's error where
@@ -147,37 +143,4 @@ pub(crate) fn ask(
         }
     })?;
     outcome
-}
-
-/// The path under which the process's open file of that number can be opened again (`proc(5)`).
-pub(crate) fn name_of(descriptor: i32, into: &mut [u8; NAME_BYTES]) -> &CStr {
-    const FOLDER: &[u8] = b"/proc/self/fd/";
-    into[..FOLDER.len()].copy_from_slice(FOLDER);
-    let mut digits = [0; 10];
-    let (mut rest, mut first) = (descriptor.cast_unsigned(), digits.len());
-    // Ends: a number has at most ten digits.
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    let count = digits.len() - first;
-    into[FOLDER.len()..FOLDER.len() + count].copy_from_slice(&digits[first..]);
-    CStr::from_bytes_until_nul(into).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn open_files_have_names() {
-        for (number, name) in [(0, c"/proc/self/fd/0"), (407, c"/proc/self/fd/407")] {
-            assert_eq!(name_of(number, &mut [0; NAME_BYTES]), name);
-        }
-        assert_eq!(name_of(i32::MAX, &mut [0; NAME_BYTES]), c"/proc/self/fd/2147483647");
-    }
 }

@@ -36,7 +36,7 @@ mod stat;
 mod transfer;
 mod vector;
 
-pub(crate) use at_once::{NAME_BYTES, ask, name_of};
+pub(crate) use at_once::ask;
 pub(crate) use dup::{claim, claim_two, duplicate};
 pub(crate) use open::{close, enter, entered, exchange, open, size};
 pub(crate) use paths::directory;

@@ -9,8 +9,11 @@ use gpufs_core::{Call, Claim, Errno};
 use super::File;
 use super::fopen::{MODE, begins_at_end, buffering_of, open_flags};
 use super::lock::{LockedStream, with_lock};
-use crate::file::{self, Descriptor, NAME_BYTES, name_of};
+use crate::file::{self, Descriptor};
 use crate::warp::Lanes;
+
+/// Room for the name of an open file, with its NUL.
+const NAME_BYTES: usize = 32;
 
 impl File {
     /// Closes what the stream is on and opens `path` in its place, as `freopen(3)`: the stream, its handle and its descriptor's number stay. With
@@ -98,5 +101,38 @@ impl LockedStream {
                 Some(Failed { errno: flags.err().or(opened.err()).unwrap_or(Errno::BADF), closed: true })
             }
         }
+    }
+}
+
+/// The path under which the process's open file of that number can be opened again (`proc(5)`).
+fn name_of(descriptor: i32, into: &mut [u8; NAME_BYTES]) -> &CStr {
+    const FOLDER: &[u8] = b"/proc/self/fd/";
+    into[..FOLDER.len()].copy_from_slice(FOLDER);
+    let mut digits = [0; 10];
+    let (mut rest, mut first) = (descriptor.cast_unsigned(), digits.len());
+    // Ends: a number has at most ten digits.
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let count = digits.len() - first;
+    into[FOLDER.len()..FOLDER.len() + count].copy_from_slice(&digits[first..]);
+    CStr::from_bytes_until_nul(into).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_have_names() {
+        for (number, name) in [(0, c"/proc/self/fd/0"), (407, c"/proc/self/fd/407")] {
+            assert_eq!(name_of(number, &mut [0; NAME_BYTES]), name);
+        }
+        assert_eq!(name_of(i32::MAX, &mut [0; NAME_BYTES]), c"/proc/self/fd/2147483647");
     }
 }

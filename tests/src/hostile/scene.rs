@@ -271,10 +271,14 @@ impl Scene {
     pub fn descriptors_of_kernels() -> Option<BTreeMap<RawFd, String>> {
         let threads = fs::read_dir("/proc/self/task").expect("/proc").flatten();
         let name = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        let number =
-            |thread: &fs::DirEntry| thread.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-        // Sessions that attempts have left behind are older.
-        let family = threads.filter(|thread| name(thread).trim() == "gpufs-family").max_by_key(number)?;
+        // Sessions that attempts have left behind are older. After the largest number of a thread small ones come again, so it is the time that counts.
+        let begun = |thread: &fs::DirEntry| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            let fields = stat.rsplit_once(')')?.1;
+            let start = fields.split_whitespace().nth(19)?.parse::<u64>().ok()?;
+            Some((start, thread.file_name().to_str()?.parse::<u32>().ok()?))
+        };
+        let family = threads.filter(|thread| name(thread).trim() == "gpufs-family").max_by_key(begun)?;
         Some(Self::descriptors_in(&family.path().join("fd")))
     }
     fn descriptors_in(folder: &Path) -> BTreeMap<RawFd, String> {
