@@ -271,7 +271,8 @@ impl Scene {
     pub fn descriptors_of_kernels() -> Option<BTreeMap<RawFd, String>> {
         let threads = fs::read_dir("/proc/self/task").expect("/proc").flatten();
         let name = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        // Sessions that attempts have left behind are older. After the largest number of a thread small ones come again, so it is the time that counts.
+        // Sessions that attempts have left behind are older. After the largest number of a thread small ones come again, so it is the time that
+        // counts.
         let begun = |thread: &fs::DirEntry| {
             let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             let fields = stat.rsplit_once(')')?.1;
