@@ -100,8 +100,9 @@ impl OpenFile {
         None
     }
 
-    /// Makes known what a file is that was [`OpenFile::UNASKED`]: the lane that asked has its flags as they are then. They stay as they are where the
-    /// entry is out of use by now, and of several lanes that asked each has the same answer.
+    /// Makes known what a file is that was [`OpenFile::UNASKED`]. Where the entry is out of use by now it stays so, and of several lanes that asked
+    /// each has the same answer. A lane that asks while another closes the file may answer for one that was opened in its place since: as with
+    /// `lseek(2)` and `close(2)`, who closes a file that is in use cannot say which file the other call meets.
     pub fn answer(&self, is_positionless: bool) {
         // ORDERING: relaxed: who asks has seen that the file is open; the other words stay as they are.
         let mut flags = self.flags.peek();

@@ -13,10 +13,10 @@ use gpufs_host::Session;
 use gpufs_host::ring::Mode;
 use gpufs_tests::{MODES, Scratch, once, skip, small};
 
-/// A session in each mode.
+/// A session in each mode, in which a wait for another party ends.
 fn sessions(test: &str, go: impl Fn(&mut Session, Mode)) {
     for mode in MODES {
-        match small().mode(mode).cpu() {
+        match small().mode(mode).wait_limit(Duration::from_secs(20)).cpu() {
             Ok(mut session) => go(&mut session, mode),
             Err(refused) => skip(&format!("{test}, {mode}"), refused),
         }
@@ -181,23 +181,16 @@ fn a_writer_that_comes_and_goes_is_the_end() {
     // SAFETY:
     // - a string that ends
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
-    for mode in MODES {
-        let mut session = match small().mode(mode).wait_limit(Duration::from_secs(20)).cpu() {
-            Ok(session) => session,
-            Err(refused) => {
-                skip(&format!("a_writer_that_comes_and_goes_is_the_end, {mode}"), refused);
-                continue;
-            }
-        };
+    sessions("a_writer_that_comes_and_goes_is_the_end", |session, mode| {
         for round in 0..100 {
             let path = scratch.path("fifo");
             let writer = thread::spawn(move || drop(OpenOptions::new().write(true).open(path).unwrap()));
-            once(&mut session, |fs| {
+            once(session, |fs| {
                 let from = fs.open(&fifo, O_RDONLY, 0).unwrap();
                 assert_eq!(fs.read(from, &mut [0]), Ok(0), "{mode}, {round}");
                 fs.close(from).unwrap();
             });
             writer.join().unwrap();
         }
-    }
+    });
 }
