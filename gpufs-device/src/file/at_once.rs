@@ -119,8 +119,11 @@ fn tell_not_to_wait(
     told
 }
 
-/// Has each lane that names a file know what it is, where that was not asked when it was opened ([`OpenFile::UNASKED`]): the system's error where
-/// it does not say. Convergent; called by `lanes`.
+/// Has each lane that names a file know what it is, where that was not asked when it was opened ([`OpenFile::UNASKED`]). Convergent; called by
+/// `lanes`.
+///
+/// # Errors
+/// `EIO` where the system does not say what an open file is; of a thread of the host's, that it gave up.
 pub(crate) fn ask(
     session: &SessionTables,
     lanes: Lanes,
