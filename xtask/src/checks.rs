@@ -19,8 +19,7 @@ enum Set {
     Lint,
     /// In `test` and `nightly`.
     Test,
-    /// In `test` and `nightly`, at low priority beside those of [`Set::Test`], which wait more than they compute: what compiles and computes only, in
-    /// folders of its own.
+    /// In `test` and `nightly`, at low priority beside those of [`Set::Test`], which wait more than they compute: what compiles and computes only.
     Beside,
     /// In `nightly`.
     Nightly,
@@ -38,12 +37,13 @@ const CHECKS: &[Check] = &[
     Check("loom", Set::Beside, loom),
     Check("device-code", Set::Beside, device::check),
     Check("hip-runtime", Set::Test, hip_runtime),
-    Check("abi", Set::Test, dist::check),
     Check("sanitize", Set::Beside, sanitize::core),
     Check("python", Set::Test, python::check),
     Check("packages", Set::Beside, packages),
     Check("miri", Set::Beside, miri),
-    Check("differential", Set::Test, differential),
+    // One compiler for minutes: last, when the tests of `Set::Test` are built and run.
+    Check("abi", Set::Beside, dist::check),
+    Check("differential", Set::Beside, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
     Check("sanitize-host", Set::Nightly, sanitize::host),

@@ -68,8 +68,9 @@ Checks, each alone:
   other-gpus     device-code's code objects and abi for gfx90a and gfx1100, and all C programs for gfx942: nightly
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
-                 --all-code FILE… takes all that cargo-mutants makes of files of the core and the device crate instead, --sample N some of
-                 each file by --seed N; --resume passes over those that an earlier run has seen caught)
+                 --all-code [FILE…] tries all that cargo-mutants makes of files of the core and the device crate instead, in one build;
+                 --sample N some of each file by --seed N; --seconds N is how long tests of one run until it has survived, 60;
+                 --resume passes over those whose fate an earlier run knows)
   sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 
@@ -211,6 +212,7 @@ fn mutants(parser: &mut Parser) -> Result<bool, lexopt::Error> {
             Arg::Long("all-code") => all_code = true,
             Arg::Long("sample") if all_code => chosen.sample = parser.value()?.parse()?,
             Arg::Long("seed") if all_code => chosen.seed = parser.value()?.parse()?,
+            Arg::Long("seconds") if all_code => chosen.seconds = parser.value()?.parse()?,
             Arg::Long("resume") if all_code => chosen.resume = true,
             Arg::Value(file) if all_code => chosen.files.push(file.string()?),
             other => return Err(other.unexpected()),

@@ -6,23 +6,25 @@
 //! | `definition.rs` | the files in `gpufs-core/tests/mutants`, one for each loom test, and in `tests/mutants`, one for each whole-stack test |
 //! | `apply.rs` | puts a mutant into the sources |
 //! | `run.rs` | builds and runs the models and tests |
-//! | `sample.rs` | some of all mutants that cargo-mutants makes, by a seed |
+//! | `schema` | all mutants that cargo-mutants makes, or some, in one build |
 //!
 //! That a mutant's text still stands where it says is checked with each `tidy`, in no time; that models catch it, at night.
 
 mod apply;
 mod definition;
 mod run;
-mod sample;
+mod schema;
 
 use std::fs;
 use std::path::Path;
 
 use crate::step::{self, Report};
-use crate::workspace::{cargo, minutes, root, target_directory};
+use crate::workspace::root;
 use apply::{Sources, apply};
 use definition::Mutant;
 use run::Fate;
+pub(crate) use schema::Chosen;
+pub(crate) use schema::run as all_code;
 
 /// Where the definitions are: for loom's models, and for whole-stack tests.
 const DEFINITIONS: [(&str, bool); 2] = [("gpufs-core/tests/mutants", false), ("tests/mutants", true)];
@@ -92,78 +94,6 @@ pub(crate) fn run(only: &[String], jobs: usize) -> Report {
             Err(format!("{wrong} of {} fared otherwise than they say", fates.len()))
         }
     })
-}
-
-/// Files of which `all_code` makes mutants where none is named: what decides, and is not seen by a type.
-const ALL_CODE: [&str; 2] = ["gpufs-core/src/alloc/free_set.rs", "gpufs-device/src/io/runs.rs"];
-/// The version of cargo-mutants whose options are used.
-const CARGO_MUTANTS: &str = "27";
-/// Whole-stack tests that mutants of the device crate are given, besides the crates' own.
-const WHOLE_STACK: [&str; 8] =
-    ["stdio", "runs", "closed_meanwhile", "descriptors", "vectors", "fgets", "keeping", "lanes"];
-
-/// What of all code's mutants is tried.
-#[derive(Debug, Default)]
-pub(crate) struct Chosen {
-    /// Of these files; where there are none, of those that decide most.
-    pub(crate) files: Vec<String>,
-    /// So many of each file, by the seed; all where it is 0.
-    pub(crate) sample: usize,
-    pub(crate) seed: u64,
-    /// Those that an earlier run has seen caught are not tried again.
-    pub(crate) resume: bool,
-}
-
-/// The mutants that `cargo mutants` makes of these files, or a sample of them, against the tests of the core, and of the device crate's also
-/// its own and some of the whole stack. The tool is installed into `target/tools` where it is missing.
-pub(crate) fn all_code(chosen: &Chosen, jobs: usize) -> Report {
-    let tools = target_directory().join("tools");
-    let program = tools.join("bin/cargo-mutants");
-    if !program.exists() {
-        let mut install = cargo(&format!("install cargo-mutants --locked --version ^{CARGO_MUTANTS} --root"));
-        let installed = step::run("cargo-mutants", install.arg(&tools), minutes(30));
-        if installed.failed() {
-            return installed;
-        }
-    }
-    let files: Vec<&str> = if chosen.files.is_empty() {
-        ALL_CODE.to_vec()
-    } else {
-        chosen.files.iter().map(String::as_str).collect()
-    };
-    let mut names = Vec::new();
-    if chosen.sample > 0 {
-        match sample::of(&program, &files, chosen.sample, chosen.seed) {
-            Ok(sampled) => names = sampled,
-            Err(why) => return step::in_process("mutants of all code", || Err(why)),
-        }
-        println!("{} mutants, seed {}", names.len(), chosen.seed);
-    }
-    let mut command = std::process::Command::new(program);
-    command.args(["mutants", "--baseline", "run", "--no-shuffle", "--colors", "never", "--timeout", "300"]);
-    command.args(["--jobs", &jobs.to_string(), "--output"]).arg(target_directory().join("mutants"));
-    if chosen.resume {
-        command.arg("--iterate");
-    }
-    for file in &files {
-        command.args(["--file", file]);
-    }
-    for name in &names {
-        command.args(["--re", &sample::exactly(name)]);
-    }
-    let device = files.iter().any(|file| !file.starts_with("gpufs-core"));
-    command.args(["--test-package", "gpufs-core"]);
-    if device {
-        command.args(["--test-package", "gpufs-device", "--test-package", "gpufs-tests"]);
-    }
-    command.args(["--", "--lib", "--test", "model", "--test", "threads", "--test", "waits"]);
-    if device {
-        command.args(["--test", "format"]);
-        for test in WHOLE_STACK {
-            command.args(["--test", test]);
-        }
-    }
-    step::run("mutants of all code", command.current_dir(root()), minutes(24 * 60))
 }
 
 fn read() -> Result<(Vec<Mutant>, Sources), String> {

@@ -221,7 +221,7 @@ fn alone(manifest: &str) -> String {
 }
 
 /// Puts what git has of the workspace into a folder, where it has changed.
-fn copy_workspace(folder: &Path) -> io::Result<()> {
+pub(super) fn copy_workspace(folder: &Path) -> io::Result<()> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
@@ -243,7 +243,7 @@ fn copy_workspace(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a file, and the folders around it.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     fs::write(path, text)
 }
