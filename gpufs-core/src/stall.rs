@@ -149,3 +149,21 @@ impl WaitReason {
         Self::CachedPage,
     ];
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_copied_as_it_was_written() {
+        let text: Vec<u8> = (0..=255).cycle().skip(1).take(500).collect();
+        for length in [0, 1, 2, 3, 4, 5, 7, 8, 383, 384, 385, 500] {
+            let note = PanicNote::default();
+            note.note(text[..length].iter().copied());
+            let mut copy = [0; PanicNote::BYTES as usize];
+            let bytes = note.copy(&mut copy) as usize;
+            assert_eq!(bytes, length.min(384));
+            assert_eq!(copy[..bytes], text[..bytes], "{length}");
+        }
+    }
+}

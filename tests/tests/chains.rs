@@ -261,3 +261,22 @@ fn links_are_operations() {
         assert_eq!(scratch.read("out"), [b'x'; 16], "{name}");
     });
 }
+
+/// A chain that is refused is not counted and holds no memory, however often.
+#[test]
+fn a_chain_without_memory_is_eagain() {
+    let scratch = Scratch::new("chains-memory");
+    everywhere(|session, name| {
+        let out = made(session, &scratch, "out", b"");
+        once(session, |fs| {
+            let read = Link::Pread { descriptor: out, bytes: BYTES_MAX, offset: 0 };
+            let held: Vec<_> = std::iter::from_fn(|| fs.start_pread(out, BYTES_MAX, 0).ok()).collect();
+            for _ in 0..100 {
+                assert_eq!(fs.start_chain([read; 2]).map(drop), Err(Errno::AGAIN), "{name}");
+            }
+            let sync = Link::Fsync(out);
+            assert_eq!(fs.start_chain([sync; 3]).map(|links| links.map(count)), Ok([Ok(0); 3]), "{name}");
+            held.into_iter().for_each(|pending| assert_eq!(count(pending), Ok(0)));
+        });
+    });
+}

@@ -1,5 +1,6 @@
 //! Streams and descriptors as readers and writers of the crate `embedded_io`, beside the system's own files.
 
+use std::collections::HashMap;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
@@ -277,4 +278,30 @@ fn errors_are_the_kernels() {
     assert_eq!(Errno::PIPE.kind(), ErrorKind::BrokenPipe);
     assert_eq!(Errno::NOMEM.kind(), ErrorKind::OutOfMemory);
     assert_eq!(Errno::DQUOT.kind(), ErrorKind::Other);
+}
+
+/// Each number's kind is the one that std gives it, where both have such a kind.
+#[test]
+fn kinds_of_errors_are_those_of_std() {
+    let named = |number: i32| format!("{:?}", std::io::Error::from_raw_os_error(number).kind());
+    let kind = |number: i32| format!("{:?}", embedded_io::Error::kind(&Errno::from_number(number)));
+    // What a caller gave is invalid, which std says of one number alone; that text is none has no kind there.
+    let ours =
+        [Errno::BADF, Errno::NAMETOOLONG, Errno::OVERFLOW].map(|errno| (errno.number(), "InvalidInput"));
+    let ours = ours.into_iter().chain([(Errno::ILSEQ.number(), "InvalidData")]).collect::<HashMap<_, _>>();
+    let mut same = 0;
+    for number in 1..=133 {
+        let (std, kind) = (named(number), kind(number));
+        if let Some(expected) = ours.get(&number) {
+            assert_eq!(kind, *expected, "{number}");
+        } else if kind == "Other" {
+            let known =
+                ["NotFound", "PermissionDenied", "AlreadyExists", "BrokenPipe", "TimedOut", "OutOfMemory"];
+            assert!(!known.contains(&std.as_str()), "{number} is {std}");
+        } else {
+            assert_eq!(kind, std, "{number}");
+            same += 1;
+        }
+    }
+    assert_eq!(same, 17);
 }

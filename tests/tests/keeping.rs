@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::{LineBuffer, Whence};
 use gpufs_device::{Errno, File, fprintf, warp};
 use gpufs_host::cpu::Schedule;
@@ -163,6 +164,43 @@ fn only_who_keeps_a_stream_lets_it_go() {
     let file = once(&mut session, |fs| fs.fopen(&scratch.c("two"), c"w").unwrap());
     let told = each(&mut session, 2, |_, _| file.ftrylockfile());
     assert_eq!(told, [Ok(true), Ok(false)]);
+}
+
+/// The same thread of another kernel, which runs at the same time, is another lane.
+#[test]
+fn threads_of_two_kernels_are_two_lanes() {
+    let scratch = Scratch::new("keeping-kernels");
+    let mut session = session(Schedule::Fast);
+    let file = once(&mut session, |fs| fs.fopen(&scratch.c("log"), c"w").unwrap());
+    let steps = Arc::new(DeviceWord::new(0));
+    let reach = |steps: &DeviceWord, step| {
+        while steps.peek() < step {
+            warp::nap(1_000);
+        }
+    };
+    let one = Grid { blocks: 1, threads: 1 };
+    let told = Arc::clone(&steps);
+    session
+        .launch(one, move |_| {
+            file.flockfile().unwrap();
+            told.set(1);
+            reach(&told, 2);
+            file.funlockfile().unwrap();
+            told.set(3);
+        })
+        .unwrap();
+    session
+        .launch(one, move |_| {
+            reach(&steps, 1);
+            assert_eq!(file.ftrylockfile(), Ok(false), "the other keeps it");
+            assert_eq!(file.funlockfile(), Err(Errno::PERM));
+            steps.set(2);
+            reach(&steps, 3);
+            assert_eq!(file.ftrylockfile(), Ok(true));
+            file.funlockfile().unwrap();
+        })
+        .unwrap();
+    session.synchronize().unwrap();
 }
 
 /// A lane that ends while it keeps a stream: what it wrote is written, and the next kernel, with the same threads, finds the stream free.

@@ -6,9 +6,11 @@ use std::os::unix::fs::symlink;
 use std::thread;
 use std::time::Duration;
 
-use gpufs_device::file::{O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, Whence};
-use gpufs_device::service::{Directory, Dirent};
-use gpufs_device::{Errno, Fs};
+use gpufs_device::file::{
+    Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, Whence,
+};
+use gpufs_device::service::{Directory, Dirent, F_OK};
+use gpufs_device::{Errno, File, Fs};
 use gpufs_host::Session;
 use gpufs_host::ring::Mode;
 use gpufs_tests::{MODES, Scratch, once, skip, small};
@@ -192,5 +194,82 @@ fn a_writer_that_comes_and_goes_is_the_end() {
             });
             writer.join().unwrap();
         }
+    });
+}
+
+/// No bytes of a file by `pread` and `pwrite` are no operation.
+#[test]
+fn transfers_of_nothing() {
+    let scratch = Scratch::new("opening-nothing");
+    std::fs::write(scratch.path("file"), "text").unwrap();
+    let path = scratch.c("file");
+    sessions("transfers_of_nothing", |session, _| {
+        let file = once(session, |fs| fs.open(&path, O_RDWR, 0).unwrap());
+        // What it is, the first look at its position finds out.
+        once(session, |fs| assert_eq!(fs.lseek(file, 0, Whence::Set), Ok(0)));
+        let nothing = |fs: Fs| {
+            assert_eq!(fs.pread(file, &mut [], 1), Ok(0));
+            assert_eq!(fs.pwrite(file, &[], 1), Ok(0));
+        };
+        assert_eq!(operations(session, nothing), 0);
+    });
+}
+
+/// A path of 4,096 bytes with its NUL is the longest, as the system has it.
+#[test]
+fn the_longest_path() {
+    let scratch = Scratch::new("opening-long");
+    std::fs::write(scratch.path("file"), "text").unwrap();
+    let name = scratch.c("file");
+    let longer = |bytes: usize| {
+        let fill = "/.".repeat(4096);
+        let rest = name.to_str().unwrap();
+        // An odd byte is one more slash.
+        let left = bytes - rest.len();
+        let slash = if left % 2 == 1 { "/" } else { "" };
+        CString::new(format!("{}{slash}{rest}", &fill[..left / 2 * 2])).unwrap()
+    };
+    let (fits, beyond) = (longer(4095), longer(4096));
+    assert!(
+        std::fs::metadata(fits.to_str().unwrap()).is_ok()
+            && std::fs::metadata(beyond.to_str().unwrap()).is_err()
+    );
+    sessions("the_longest_path", |session, _| {
+        once(session, |fs| {
+            let close = |descriptor| fs.close(descriptor);
+            assert_eq!(fs.open(&fits, O_RDONLY, 0).and_then(close), Ok(()));
+            assert_eq!(fs.open(&beyond, O_RDONLY, 0).and_then(close), Err(Errno::NAMETOOLONG));
+            assert_eq!(fs.fopen(&fits, c"r").and_then(File::fclose), Ok(()));
+            assert_eq!(fs.fopen(&beyond, c"r").and_then(File::fclose), Err(Errno::NAMETOOLONG));
+            assert_eq!(fs.stat(&fits).map(|stat| stat.st_size), Ok(4));
+            assert_eq!(fs.stat(&beyond).map(drop), Err(Errno::NAMETOOLONG));
+            assert_eq!(fs.access(&fits, F_OK), Ok(()));
+            assert_eq!(fs.access(&beyond, F_OK), Err(Errno::NAMETOOLONG));
+            assert_eq!(fs.mkdir(&fits, 0o700), Err(Errno::EXIST));
+            assert_eq!(fs.mkdir(&beyond, 0o700), Err(Errno::NAMETOOLONG));
+            assert_eq!(fs.unlink(&beyond), Err(Errno::NAMETOOLONG));
+        });
+    });
+}
+
+/// `F_GETFL` says how a descriptor was opened.
+#[test]
+fn flags_of_open_files() {
+    let scratch = Scratch::new("opening-flags");
+    let path = scratch.c("file");
+    sessions("flags_of_open_files", |session, _| {
+        once(session, |fs| {
+            for access in [O_RDONLY, O_WRONLY, O_RDWR] {
+                for more in [0, O_APPEND, O_NONBLOCK, O_APPEND | O_NONBLOCK] {
+                    let descriptor = fs.open(&path, access | more | O_CREAT, 0o600).unwrap();
+                    let other = fs.dup(descriptor).unwrap();
+                    assert_eq!(fs.getfl(descriptor), Ok(access | more), "{access:o} {more:o}");
+                    assert_eq!(fs.getfl(other), Ok(access | more), "{access:o} {more:o}, a duplicate");
+                    fs.close(descriptor).unwrap();
+                    fs.close(other).unwrap();
+                }
+            }
+            assert_eq!(fs.getfl(Descriptor(60)), Err(Errno::BADF));
+        });
     });
 }

@@ -490,6 +490,20 @@ fn one_stream_for_both_directions() {
     });
 }
 
+/// An option's value of as many bytes as may be is the system's to refuse.
+#[test]
+fn a_long_option_is_the_systems_to_refuse() {
+    everywhere(|session| {
+        once(session, |fs| {
+            let socket = fs.socket(AF_INET, SOCK_STREAM, 0).unwrap();
+            let value = [0; 4097];
+            assert_eq!(fs.setsockopt(socket, 1, 9999, &value[..4096]), Err(Errno::NOPROTOOPT));
+            assert_eq!(fs.setsockopt(socket, 1, 9999, &value), Err(Errno::INVAL));
+            fs.close(socket).unwrap();
+        });
+    });
+}
+
 #[test]
 fn errors_are_the_systems() {
     everywhere(|session| {

@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
 
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File};
@@ -169,5 +171,51 @@ fn modes_are_glibcs() {
         assert_eq!(got, wanted, "{mode:?}");
         let cut = |content: &[u8]| content.len() < 7;
         assert_eq!(cut(&fs::read(&path).unwrap()), cut(&left), "{mode:?}");
+    }
+}
+/// What a write-behind met is known before the next bytes are taken: a block of 4,096 bytes is started when it is full, and no byte behind it is
+/// taken once its write has failed.
+#[test]
+fn an_error_of_write_behind_shuts_the_stream() {
+    for mut session in sessions() {
+        let taken = once(&mut session, |fs| {
+            let full = fs.fopen(c"/dev/full", c"w").unwrap();
+            let mut taken = 0;
+            while full.fwrite(&[b'x'; 64]).is_ok() {
+                taken += 64;
+                // The write that may be in flight ends meanwhile, and is delivered.
+                thread::sleep(Duration::from_millis(1));
+                assert_eq!(fs.nop(), Ok(()));
+                assert!(taken < 1 << 20, "no write has failed");
+            }
+            assert!(full.ferror());
+            assert_eq!(full.fclose(), Err(Errno::NOSPC));
+            taken
+        });
+        assert_eq!(taken, 4096);
+    }
+}
+
+/// What could not be written is dropped with its stream, and its memory is there for others: of a full block, of a part of one, and of more blocks
+/// than a stream has at first.
+#[test]
+fn streams_that_failed_leave_their_memory() {
+    let scratch = Scratch::new("failed-memory");
+    let path = scratch.c("good");
+    for mut session in sessions() {
+        once(&mut session, |fs| {
+            for round in 0..200 {
+                let full = fs.fopen(c"/dev/full", c"w").unwrap();
+                let bytes = [100, 4096, 5000, 30_000][round % 4];
+                let written = full.fwrite(&vec![b'x'; bytes]).and_then(|_| full.fflush());
+                assert_eq!(written, Err(Errno::NOSPC));
+                assert_eq!(full.fclose(), Err(Errno::NOSPC));
+                let good = fs.fopen(&path, c"w").unwrap();
+                assert_eq!(good.fwrite(&vec![b'y'; bytes]), Ok(bytes));
+                assert_eq!(good.fclose(), Ok(()));
+                assert_eq!(fs.stat(&path).map(|stat| stat.st_size), Ok(bytes as i64), "round {round}");
+            }
+        });
+        assert_eq!(scratch.read("good"), vec![b'y'; 30_000]);
     }
 }

@@ -235,7 +235,7 @@ fn pins_keep_their_pages_and_leave_room() {
         // What was kept is free again.
         each(session, 1, |fs, _| {
             fs.view::<u64, _>(map, 0, 30 * 512, |view| {
-                for page in 20..27 {
+                for page in 0..30 {
                     assert_eq!(view.pin(page * 512, 1).map(|pin| pin[0]), Ok(page * 512 * 3 + 1));
                 }
             })
@@ -432,4 +432,43 @@ fn who_may_not() {
         let refused = builder.cpu().unwrap_err().to_string();
         assert!(refused.contains(text), "{refused}");
     }
+}
+
+/// `prefetch` asks the system once and touches no page; `sync` is a flush and one `fdatasync`.
+#[test]
+fn what_prefetch_and_sync_ask() {
+    let scratch = Scratch::new("views-asks");
+    fs::write(scratch.path("file"), numbers(30 * 512)).unwrap();
+    sessions("what_prefetch_and_sync_ask", |session| {
+        let map = session.map(File::open(scratch.path("file")).unwrap()).unwrap();
+        let write = session.map_mut(open(&scratch.path("file"))).unwrap();
+        let operations = |session: &mut Session, kernel: &(dyn Fn(Fs) + Sync)| {
+            let before = session.statistics().total().operations;
+            once(session, kernel);
+            session.statistics().total().operations - before
+        };
+        let prefetched = operations(session, &|fs| {
+            fs.view::<u64, _>(map, 512 * 8, 28 * 512, |view| {
+                assert_eq!(view.prefetch(0, 28 * 512), Ok(()));
+                assert_eq!(view.prefetch(1, 28 * 512), Err(Errno::INVAL));
+                assert_eq!(view.prefetch(u64::MAX, 2), Err(Errno::INVAL));
+            })
+            .unwrap();
+        });
+        assert_eq!(prefetched, 1);
+        let changed = |syncs: bool| {
+            move |fs: Fs| {
+                fs.view_mut::<u64, _>(write, 0, 512, |view| {
+                    view.set(3, 10).unwrap();
+                    let done = if syncs { view.sync() } else { view.flush() };
+                    assert_eq!(done, Ok(()));
+                })
+                .unwrap();
+            }
+        };
+        // The page is there from the first time on.
+        once(session, changed(false));
+        let flushed = operations(session, &changed(false));
+        assert_eq!(operations(session, &changed(true)), flushed + 1);
+    });
 }

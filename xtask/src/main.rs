@@ -70,7 +70,7 @@ Checks, each alone:
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
                  --all-code [FILE…] tries all that cargo-mutants makes of files of the core and the device crate instead, in one build;
                  --sample N some of each file by --seed N; --seconds N is how long tests of one run until it has survived, 60;
-                 --resume passes over those whose fate an earlier run knows)
+                 --resume tries those again that survived an earlier run, and what it did not come to)
   sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 

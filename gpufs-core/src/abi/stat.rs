@@ -97,6 +97,47 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_member_comes_from_its_own() {
+        let time = |tv_sec, tv_nsec| StatxTimestamp { tv_sec, tv_nsec, ..StatxTimestamp::default() };
+        let statx = Statx {
+            stx_dev_major: 8,
+            stx_dev_minor: 1,
+            stx_ino: 2,
+            stx_nlink: 3,
+            stx_mode: 4,
+            stx_uid: 5,
+            stx_gid: 6,
+            stx_rdev_major: 259,
+            stx_rdev_minor: 3,
+            stx_size: 7,
+            stx_blksize: 8,
+            stx_blocks: 9,
+            stx_atime: time(-10, 11),
+            stx_mtime: time(12, 13),
+            stx_ctime: time(14, 999_999_999),
+            ..Statx::default()
+        };
+        let expected = Stat {
+            st_dev: 0x801,
+            st_ino: 2,
+            st_nlink: 3,
+            st_mode: 4,
+            st_uid: 5,
+            st_gid: 6,
+            pad: 0,
+            st_rdev: 0x1_0303,
+            st_size: 7,
+            st_blksize: 8,
+            st_blocks: 9,
+            st_atim: TimeSpec { tv_sec: -10, tv_nsec: 11 },
+            st_mtim: TimeSpec { tv_sec: 12, tv_nsec: 13 },
+            st_ctim: TimeSpec { tv_sec: 14, tv_nsec: 999_999_999 },
+            reserved: [0; 3],
+        };
+        assert_eq!(Stat::from(&statx), expected);
+    }
+
+    #[test]
     fn devices_are_numbered_as_makedev_does() {
         let known = [
             ((0, 0), 0),

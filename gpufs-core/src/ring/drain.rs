@@ -304,3 +304,28 @@ impl Queue {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Queue;
+
+    /// From any head, and still when completions that were in flight have moved it; a tail that completions make is none.
+    #[test]
+    fn a_failed_tail_is_no_tail_of_completions() {
+        for entries in [1, 2, 64, 1 << 15] {
+            for head in [0, 1, 63, 64, 1 << 31, u32::MAX - 1, u32::MAX] {
+                let failed = Queue::failed_tail(head);
+                for moved in [0, 1, entries / 2, entries] {
+                    assert!(
+                        Queue::is_failed_tail(failed, head.wrapping_add(moved), entries),
+                        "{head} {moved}"
+                    );
+                    assert!(
+                        !Queue::is_failed_tail(head.wrapping_add(moved), head, entries),
+                        "{head} {moved}"
+                    );
+                }
+            }
+        }
+    }
+}

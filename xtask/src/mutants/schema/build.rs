@@ -21,6 +21,9 @@ const SWITCH: &str = include_str!("switch.txt");
 const LIBRARY: &str = "gpufs-core/src/lib.rs";
 /// What stands there before all else.
 const FEATURES: &str = "#![feature(core_intrinsics, const_eval_select)]\n#![allow(internal_features)]\n";
+/// What the compiler needs for it; also in tests, some of which build.
+pub(super) const ENVIRONMENT: [(&str, &str); 2] =
+    [("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "--cap-lints allow")];
 /// What is built: the packages whose tests are run.
 const PACKAGES: [&str; 4] = ["gpufs-core", "gpufs-device", "gpufs-host", "gpufs-tests"];
 
@@ -138,14 +141,21 @@ impl<'a> Copy<'a> {
         Ok(texts)
     }
 
-    fn cargo(&self, arguments: &[&str]) -> Command {
+    /// `cargo` in the copy, for its tests or for loom's models.
+    fn cargo(&self, arguments: &[&str], loom: bool) -> Command {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
         command.args(arguments).args(["--release", "--message-format", "json"]).current_dir(&self.folder);
-        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "--cap-lints allow");
-        command.env("CARGO_TARGET_DIR", self.folder.join("target"));
-        // It is compiled once, and runs for hours: but what is longer is compiled for longer than it runs.
-        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+        let (flags, target) = if loom {
+            ("--cap-lints allow --cfg loom", "target-loom")
+        } else {
+            ("--cap-lints allow", "target")
+        };
+        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flags);
+        command.env("CARGO_TARGET_DIR", self.folder.join(target));
+        // A test runs for moments, and all are compiled; models run for longer.
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", if loom { "2" } else { "1" });
+        command.env("CARGO_PROFILE_RELEASE_DEBUG", "false");
         command
     }
 
@@ -154,7 +164,7 @@ impl<'a> Copy<'a> {
         // With what depends on them, which chooses their features.
         let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
         let arguments: Vec<&str> = ["check", "--keep-going"].into_iter().chain(packages).collect();
-        let output = self.cargo(&arguments).output().map_err(|error| format!("cargo: {error}"))?;
+        let output = self.cargo(&arguments, false).output().map_err(|error| format!("cargo: {error}"))?;
         let errors: Vec<Error> = messages(&output.stdout).filter_map(|message| Error::of(&message)).collect();
         if errors.is_empty() && !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -162,22 +172,28 @@ impl<'a> Copy<'a> {
         Ok(errors)
     }
 
-    /// Builds the programs with tests.
+    /// Builds the programs with tests, and those with loom's models.
     ///
     /// # Errors
     /// What cargo says.
     pub(super) fn programs(&self) -> Result<Vec<Program>, String> {
         let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
-        let arguments: Vec<&str> =
-            ["test", "--no-run", "--lib", "--tests"].into_iter().chain(packages).collect();
-        let output = self.cargo(&arguments).output().map_err(|error| format!("cargo: {error}"))?;
-        if !output.status.success() {
-            let said =
-                messages(&output.stdout).filter_map(|message| Error::of(&message)).map(|error| error.said);
-            let said: Vec<_> = said.take(5).collect();
-            return Err(said.join("\n") + &String::from_utf8_lossy(&output.stderr));
+        let tests: Vec<&str> = ["test", "--no-run", "--lib", "--tests"].into_iter().chain(packages).collect();
+        let models = ["test", "--no-run", "-p", "gpufs-core", "--test", "loom*"];
+        let mut programs = self.built(&tests, false)?;
+        programs.retain(|program| !program.name.contains("/loom"));
+        programs.extend(self.built(&models, true)?);
+        Ok(programs)
+    }
+
+    fn built(&self, arguments: &[&str], loom: bool) -> Result<Vec<Program>, String> {
+        let output = self.cargo(arguments, loom).output().map_err(|error| format!("cargo: {error}"))?;
+        if output.status.success() {
+            return Ok(messages(&output.stdout).filter_map(|message| program(&message)).collect());
         }
-        Ok(messages(&output.stdout).filter_map(|message| program(&message)).collect())
+        let said = messages(&output.stdout).filter_map(|message| Error::of(&message)).map(|error| error.said);
+        let said: Vec<_> = said.take(5).collect();
+        Err(said.join("\n") + &String::from_utf8_lossy(&output.stderr))
     }
 }
 

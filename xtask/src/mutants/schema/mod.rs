@@ -11,7 +11,7 @@
 //! | `trial.rs` | tests that reach a mutant, run until one fails |
 //! | `outcome.rs` | what is known of each, kept in a file; those that are explained |
 //!
-//! Mutants in what the compiler computes (constants) are reached by nothing; those of code for loom or a GPU alone neither.
+//! Mutants in what the compiler computes (constants) are reached by nothing; those of code for a GPU alone neither.
 
 mod build;
 mod listed;
@@ -42,7 +42,7 @@ pub(crate) struct Chosen {
     pub(crate) seed: u64,
     /// Seconds that tests of one mutant run until it has survived.
     pub(crate) seconds: u64,
-    /// Those whose fate an earlier run knows are not tried again.
+    /// Those that an earlier run has not seen survive are not tried again.
     pub(crate) resume: bool,
 }
 
@@ -52,8 +52,8 @@ impl Default for Chosen {
     }
 }
 
-/// Tries them against the tests of the core, the device crate, the host and the whole stack. The tool is installed into `target/tools` where it
-/// is missing.
+/// Tries them against the tests of the core, the device crate, the host and the whole stack, and loom's models. The tool is installed into
+/// `target/tools` where it is missing.
 pub(crate) fn run(chosen: &Chosen, jobs: usize) -> Report {
     let tools = target_directory().join("tools");
     let program = tools.join("bin/cargo-mutants");
@@ -70,19 +70,22 @@ pub(crate) fn run(chosen: &Chosen, jobs: usize) -> Report {
         let mutants =
             if chosen.sample > 0 { listed::sample(listed, chosen.sample, chosen.seed) } else { listed };
         println!("{} of {count} mutants, seed {}", mutants.len(), chosen.seed);
-        let outcomes = Mutex::new(Outcomes::open(&mutants, chosen.resume)?);
-        let copy = Copy::make(&mutants)?;
+        let outcomes = Outcomes::open(mutants, chosen.resume)?;
+        let left = outcomes.left();
+        let outcomes = Mutex::new(outcomes);
+        let copy = Copy::make(&left)?;
         let without = copy.switch()?;
         let programs = copy.programs()?;
-        let tests = trial::tests(&programs, mutants.len(), jobs, &target_directory().join("mutants"));
+        let tests = trial::tests(&programs, left.len(), jobs, &target_directory().join("mutants"));
         let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
         println!("{} tests of {} programs, {seconds:.0} s", tests.len(), programs.len());
         let told = |number: u32, fate: Option<&Fate>| {
-            outcomes.lock().expect("nobody panics while it is held").tell(number, fate);
+            outcomes.lock().expect("nobody panics while it is held").tell(&left[number as usize], fate);
         };
         without.iter().for_each(|number| told(*number, None));
-        let left = outcomes.lock().expect("nobody panics while it is held").untold();
-        trial::trials(&left, &tests, (jobs, Duration::from_secs(chosen.seconds)), |number, fate| {
+        let numbers: Vec<u32> =
+            (0..).zip(&left).map(|(number, _)| number).filter(|number| !without.contains(number)).collect();
+        trial::trials(&numbers, &tests, (jobs, Duration::from_secs(chosen.seconds)), |number, fate| {
             told(number, Some(fate));
         });
         outcomes.into_inner().expect("nobody panics while it is held").summary()
