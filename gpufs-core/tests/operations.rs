@@ -95,14 +95,7 @@ fn paths() {
 
 #[test]
 fn files_and_processes_of_the_services() {
-    let lock = RecordLock {
-        l_type: abi::F_WRLCK,
-        l_whence: 2,
-        l_start: 4,
-        l_len: 5,
-        l_pid: 6,
-        ..RecordLock::default()
-    };
+    let lock = RecordLock { l_type: abi::F_WRLCK, l_whence: 2, l_start: 4, l_len: 5, l_pid: 6 };
     entries! {
         Sqe::add_status_flags(3, 4) => SERVICE_ADD_STATUS_FLAGS fd 3, op_flags 4;
         Sqe::memory_file(3, true) => SERVICE_MEMORY_FILE fd NO_FD, off 3, len 1;
