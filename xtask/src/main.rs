@@ -70,7 +70,8 @@ Checks, each alone:
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
                  --all-code [FILE…] tries all that cargo-mutants makes of files of the core and the device crate instead, in one build;
                  --sample N some of each file by --seed N; --seconds N is how long tests of one run until it has survived, 60;
-                 --resume tries those again that survived an earlier run, and what it did not come to)
+                 --resume tries those again that survived an earlier run, and what it did not come to;
+                 --build-only builds alone, and --built runs what was built, also on another machine with all of it at the same path)
   sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 
@@ -213,6 +214,8 @@ fn mutants(parser: &mut Parser) -> Result<bool, lexopt::Error> {
             Arg::Long("sample") if all_code => chosen.sample = parser.value()?.parse()?,
             Arg::Long("seed") if all_code => chosen.seed = parser.value()?.parse()?,
             Arg::Long("seconds") if all_code => chosen.seconds = parser.value()?.parse()?,
+            Arg::Long("build-only") if all_code => chosen.part = mutants::Part::Build,
+            Arg::Long("built") if all_code => chosen.part = mutants::Part::Run,
             Arg::Long("resume") if all_code => chosen.resume = true,
             Arg::Value(file) if all_code => chosen.files.push(file.string()?),
             other => return Err(other.unexpected()),

@@ -23,8 +23,8 @@ use crate::workspace::root;
 use apply::{Sources, apply};
 use definition::Mutant;
 use run::Fate;
-pub(crate) use schema::Chosen;
 pub(crate) use schema::run as all_code;
+pub(crate) use schema::{Chosen, Part};
 
 /// Where the definitions are: for loom's models, and for whole-stack tests.
 const DEFINITIONS: [(&str, bool); 2] = [("gpufs-core/tests/mutants", false), ("tests/mutants", true)];

@@ -90,10 +90,11 @@ impl<'a> Copy<'a> {
                 return Ok(without);
             }
             let before = without.len();
-            for Error { file, bytes, .. } in &errors {
+            for Error { file, bytes, advice_end, .. } in &errors {
                 let Some(switched) = texts.get(file.as_str()) else { continue };
                 let before = if file == LIBRARY { FEATURES.len() } else { 0 };
-                without.extend(switched.blamed(&(bytes.start.saturating_sub(before)..bytes.end)));
+                let bytes = bytes.start.saturating_sub(before)..bytes.end;
+                without.extend(switched.blamed(&bytes, *advice_end));
             }
             println!("{} that do not compile are left out", without.len());
             if without.len() == before {
@@ -159,17 +160,25 @@ impl<'a> Copy<'a> {
         command
     }
 
-    /// What the compiler says against the core and the device crate.
+    /// What the compiler says against the core and the device crate: first where they are libraries, then in tests, then in loom's models.
     fn errors(&self) -> Result<Vec<Error>, String> {
         // With what depends on them, which chooses their features.
         let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
-        let arguments: Vec<&str> = ["check", "--keep-going"].into_iter().chain(packages).collect();
-        let output = self.cargo(&arguments, false).output().map_err(|error| format!("cargo: {error}"))?;
-        let errors: Vec<Error> = messages(&output.stdout).filter_map(|message| Error::of(&message)).collect();
-        if errors.is_empty() && !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        let libraries: Vec<&str> = ["check", "--keep-going"].into_iter().chain(packages).collect();
+        let tests: Vec<&str> = libraries.iter().copied().chain(["--lib", "--tests"]).collect();
+        let models = ["check", "-p", "gpufs-core", "--test", "loom*"];
+        for (arguments, loom) in [(&libraries[..], false), (&tests, false), (&models, true)] {
+            let output = self.cargo(arguments, loom).output().map_err(|error| format!("cargo: {error}"))?;
+            let errors: Vec<Error> =
+                messages(&output.stdout).filter_map(|message| Error::of(&message)).collect();
+            if !errors.is_empty() {
+                return Ok(errors);
+            }
+            if !output.status.success() {
+                return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+            }
         }
-        Ok(errors)
+        Ok(Vec::new())
     }
 
     /// Builds the programs with tests, and those with loom's models.
@@ -217,6 +226,8 @@ fn program(message: &Value) -> Option<Program> {
 struct Error {
     file: String,
     bytes: Range<usize>,
+    /// Where the last of what it advises to put there would stand.
+    advice_end: usize,
     said: String,
 }
 
@@ -229,9 +240,13 @@ impl Error {
         let spans = message["spans"].as_array()?;
         let span = spans.iter().find(|span| span["is_primary"] == true)?;
         let byte = |key: &str| usize::try_from(span[key].as_u64()?).ok();
+        let advice = message["children"].as_array()?.iter().filter_map(|child| child["spans"].as_array());
+        let ends = advice.flatten().filter(|advised| advised["file_name"] == span["file_name"]);
+        let ends = ends.filter_map(|advised| usize::try_from(advised["byte_end"].as_u64()?).ok());
         Some(Self {
             file: span["file_name"].as_str()?.to_owned(),
             bytes: byte("byte_start")?..byte("byte_end")?,
+            advice_end: ends.max().unwrap_or(0),
             said: message["rendered"].as_str().unwrap_or_default().to_owned(),
         })
     }

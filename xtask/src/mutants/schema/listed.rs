@@ -34,6 +34,8 @@ pub(super) struct Mutant {
     pub(super) replacement: String,
     /// Lines and columns, counted from one: of its first character, and past its last.
     span: [(usize, usize); 2],
+    /// As cargo-mutants lists it.
+    pub(super) listed: Value,
 }
 
 impl Mutant {
@@ -41,7 +43,7 @@ impl Mutant {
     #[cfg(test)]
     pub(super) fn new(genre: Genre, replacement: &str, span: [(usize, usize); 2]) -> Self {
         let (name, file, replacement) = (String::new(), String::new(), replacement.to_owned());
-        Self { name, file, genre, replacement, span }
+        Self { name, file, genre, replacement, span, listed: Value::Null }
     }
     /// The bytes of its file's text that it replaces.
     pub(super) fn range(&self, lines: &Lines) -> Range<usize> {
@@ -99,7 +101,8 @@ fn read(text: &str) -> Result<Vec<Mutant>, String> {
     all.iter().map(|one| mutant(one).ok_or_else(|| format!("cargo-mutants' list has {one}"))).collect()
 }
 
-fn mutant(value: &Value) -> Option<Mutant> {
+/// One of cargo-mutants' list.
+pub(super) fn mutant(value: &Value) -> Option<Mutant> {
     let text = |key: &str| Some(value[key].as_str()?.to_owned());
     let position = |end: &str| {
         let part = |key: &str| usize::try_from(value["span"][end][key].as_u64()?).ok();
@@ -115,7 +118,8 @@ fn mutant(value: &Value) -> Option<Mutant> {
         _ => return None,
     };
     let span = [position("start")?, position("end")?];
-    Some(Mutant { name: text("name")?, file: text("file")?, genre, replacement: text("replacement")?, span })
+    let (name, replacement, listed) = (text("name")?, text("replacement")?, value.clone());
+    Some(Mutant { name, file: text("file")?, genre, replacement, span, listed })
 }
 
 /// So many of each file: those whose hash with the seed is smallest, so that a longer list changes little of what is chosen.
@@ -146,7 +150,8 @@ mod tests {
     fn of(file: &str, line: usize) -> Mutant {
         let (name, file) = (format!("{file}:{line}:1: replace + with -"), file.to_owned());
         let span = [(line, 1), (line, 2)];
-        Mutant { name, file, genre: Genre::BinaryOperator, replacement: "-".to_owned(), span }
+        let listed = Value::Null;
+        Mutant { name, file, genre: Genre::BinaryOperator, replacement: "-".to_owned(), span, listed }
     }
 
     #[test]

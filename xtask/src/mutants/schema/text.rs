@@ -35,8 +35,9 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// The mutants that an error at these bytes of the text is of: the one whose own text they are in, otherwise all of the smallest place.
-    pub(super) fn blamed(&self, bytes: &Range<usize>) -> Vec<u32> {
+    /// The mutants that an error at these bytes of the text is of: the one whose own text they are in, otherwise all of the smallest place; where
+    /// there is none, those between the error and what the compiler would put there, as it would arms of a match.
+    pub(super) fn blamed(&self, bytes: &Range<usize>, advice_end: usize) -> Vec<u32> {
         let own = self.regions.iter().flat_map(|region| &region.own);
         let inside = |range: &Range<usize>| range.start <= bytes.start && bytes.start < range.end;
         if let Some((number, _)) = own.filter(|(_, range)| inside(range)).min_by_key(|(_, range)| range.len())
@@ -44,8 +45,15 @@ impl Switched {
             return vec![*number];
         }
         let around = self.regions.iter().filter(|region| inside(&region.whole));
-        let smallest = around.min_by_key(|region| region.whole.len());
-        smallest.map_or_else(Vec::new, |region| region.own.iter().map(|(number, _)| *number).collect())
+        let numbers = |region: &Region| region.own.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        around.min_by_key(|region| region.whole.len()).map_or_else(
+            || {
+                let between =
+                    |region: &&Region| bytes.start <= region.whole.start && region.whole.end <= advice_end;
+                self.regions.iter().filter(between).flat_map(numbers).collect()
+            },
+            numbers,
+        )
     }
 }
 
@@ -219,7 +227,7 @@ mod tests {
         assert_eq!(result.text, expected);
         let of = |part: &str| {
             let start = expected.find(part).expect("it is there");
-            result.blamed(&(start..start + 1))
+            result.blamed(&(start..start + 1), 0)
         };
         assert_eq!(of("return 0"), [0]);
         assert_eq!(of("- b * c"), [1]);
@@ -227,6 +235,8 @@ mod tests {
         assert_eq!(of("/ c"), [2]);
         assert_eq!(of("(b * c)})"), [2]);
         assert_eq!(of("fn f"), [0_u32; 0]);
+        let all = expected.len();
+        assert_eq!(result.blamed(&(0..2), all).len(), 4);
     }
 
     #[test]
