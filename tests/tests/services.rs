@@ -501,14 +501,17 @@ fn locks_are_refused_as_the_system_refuses_them() {
             Err(Errno::BADF),
         ];
         assert_eq!(results, wanted, "{mode}");
-        let (found, free) = once(session, |fs| {
+        let (found, free, still_free) = once(session, |fs| {
             let (mut found, mut free) = (lock(F_WRLCK, 0, 0, 0), lock(F_RDLCK, 0, 1, 2));
             fs.fcntl(read_only, LockCommand::Find, &mut found).unwrap();
             fs.fcntl(file, LockCommand::Find, &mut free).unwrap();
-            (found, free)
+            // A lock that was looked for is not set.
+            let mut still_free = lock(F_WRLCK, 0, 1, 2);
+            fs.fcntl(read_only, LockCommand::Find, &mut still_free).unwrap();
+            (found, free, still_free)
         });
         assert_eq!(found, RecordLock { l_pid: -1, ..lock(F_WRLCK, 0, 6, 4) }, "{mode}");
-        assert_eq!(free, lock(F_UNLCK, 0, 1, 2), "{mode}");
+        assert_eq!((free, still_free), (lock(F_UNLCK, 0, 1, 2), lock(F_UNLCK, 0, 1, 2)), "{mode}");
         once(session, |fs| {
             fs.close(file).unwrap();
             fs.close(read_only).unwrap();

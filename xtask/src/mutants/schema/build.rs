@@ -92,9 +92,9 @@ impl<'a> Copy<'a> {
             let before = without.len();
             for Error { file, bytes, advice_end, .. } in &errors {
                 let Some(switched) = texts.get(file.as_str()) else { continue };
-                let before = if file == LIBRARY { FEATURES.len() } else { 0 };
-                let bytes = bytes.start.saturating_sub(before)..bytes.end;
-                without.extend(switched.blamed(&bytes, *advice_end));
+                let head = if file == LIBRARY { FEATURES.len() } else { 0 };
+                let bytes = bytes.start.saturating_sub(head)..bytes.end.saturating_sub(head);
+                without.extend(switched.blamed(&bytes, advice_end.saturating_sub(head)));
             }
             println!("{} that do not compile are left out", without.len());
             if without.len() == before {
@@ -147,12 +147,11 @@ impl<'a> Copy<'a> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
         command.args(arguments).args(["--release", "--message-format", "json"]).current_dir(&self.folder);
-        let (flags, target) = if loom {
-            ("--cap-lints allow --cfg loom", "target-loom")
-        } else {
-            ("--cap-lints allow", "target")
-        };
-        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flags);
+        command.envs(ENVIRONMENT);
+        if loom {
+            command.env("RUSTFLAGS", "--cap-lints allow --cfg loom");
+        }
+        let target = if loom { "target-loom" } else { "target" };
         command.env("CARGO_TARGET_DIR", self.folder.join(target));
         // A test runs for moments, and all are compiled; models run for longer.
         command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", if loom { "2" } else { "1" });

@@ -22,6 +22,7 @@ mod place;
 mod text;
 mod trial;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -95,7 +96,7 @@ fn build(chosen: &Chosen, program: &Path) -> Result<Built, String> {
     let count = listed.len();
     let mutants = if chosen.sample > 0 { listed::sample(listed, chosen.sample, chosen.seed) } else { listed };
     println!("{} of {count} mutants, seed {}", mutants.len(), chosen.seed);
-    let left = Outcomes::open(mutants.clone(), chosen.resume)?.left();
+    let left = if chosen.resume { Outcomes::open(mutants.clone(), true)?.left() } else { mutants.clone() };
     let copy = Copy::make(&left)?;
     let without = copy.switch()?;
     let programs = copy.programs()?;
@@ -106,7 +107,10 @@ fn build(chosen: &Chosen, program: &Path) -> Result<Built, String> {
 /// Tries those that are built.
 fn trials(chosen: &Chosen, built: &Built, jobs: usize) -> Result<(), String> {
     let Built { chosen: all, mutants, without, programs } = built;
-    let outcomes = Mutex::new(Outcomes::open(all.clone(), chosen.resume)?);
+    let outcomes = Outcomes::open(all.clone(), chosen.resume)?;
+    // What an earlier run of the same programs came to is not tried again.
+    let left: BTreeSet<String> = outcomes.left().into_iter().map(|mutant| mutant.name).collect();
+    let outcomes = Mutex::new(outcomes);
     let tests = trial::tests(programs, mutants.len(), jobs, &target_directory().join("mutants"));
     let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
     println!("{} tests of {} programs, {seconds:.0} s", tests.len(), programs.len());
@@ -114,8 +118,12 @@ fn trials(chosen: &Chosen, built: &Built, jobs: usize) -> Result<(), String> {
         outcomes.lock().expect("nobody panics while it is held").tell(&mutants[number as usize], fate);
     };
     without.iter().for_each(|number| told(*number, None));
-    let numbers: Vec<u32> =
-        (0..).zip(mutants).map(|(number, _)| number).filter(|number| !without.contains(number)).collect();
+    let numbers: Vec<u32> = (0..)
+        .zip(mutants)
+        .filter(|(_, mutant)| left.contains(&mutant.name))
+        .map(|(number, _)| number)
+        .collect();
+    let numbers: Vec<u32> = numbers.into_iter().filter(|number| !without.contains(number)).collect();
     trial::trials(&numbers, &tests, (jobs, Duration::from_secs(chosen.seconds)), |number, fate| {
         told(number, Some(fate));
     });
