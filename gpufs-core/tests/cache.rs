@@ -305,3 +305,144 @@ fn a_key_is_what_it_was_made_of() {
     assert_eq!(Key::new(0, 1 << 40), None);
     assert_eq!(Key::from_word(0), None);
 }
+
+/// Pages of the first set that are in no frame of [`filled`].
+fn others(cache: &Cache) -> impl Iterator<Item = u64> {
+    (1000..).filter(|page| cache.home(key(*page)).0 < WAYS)
+}
+
+/// A cache whose first set has a page in each frame, which nobody uses; the pages, by their frames.
+fn filled(world: &World) -> Vec<u64> {
+    let (cache, mut pages) = (world.cache(), vec![0; WAYS as usize]);
+    for page in (0..).filter(|page| cache.home(key(*page)).0 < WAYS).take(WAYS as usize) {
+        pages[bring(&cache, page) as usize] = page;
+    }
+    pages
+}
+
+/// Brings a page that is in no frame, which nobody then uses; the frame that it came to.
+fn bring(cache: &Cache, page: u64) -> u32 {
+    let Begun::Fill(index) = cache.begin(key(page)) else { panic!("a frame can be had") };
+    cache.frame(index).filled(4096, 1);
+    cache.frame(index).unpin(1);
+    index.0
+}
+
+/// Uses the page of a frame, in one of the ways in which a lane does.
+fn uses(cache: &Cache, frame: u32, page: u64) {
+    let index = FrameIndex(frame);
+    match frame % 3 {
+        0 => {
+            assert_eq!(cache.find(key(page), 1), Found::Pinned(index));
+            cache.frame(index).unpin(1);
+        }
+        1 => {
+            assert_eq!(cache.keep(key(page), 1), Some(index));
+            cache.frame(index).unguard(1);
+        }
+        _ => cache.refer(index),
+    }
+}
+
+/// The clock: its hand goes over the frames in turn, and passes once over what was used since it was there.
+#[test]
+fn a_page_that_was_used_lately_is_spared_once() {
+    for spared in 0..WAYS {
+        let world = World::new(0);
+        let (cache, pages) = (world.cache(), filled(&world));
+        for frame in (0..WAYS).filter(|frame| *frame != spared) {
+            uses(&cache, frame, pages[frame as usize]);
+        }
+        let came_to: Vec<u32> = others(&cache).take(4).map(|page| bring(&cache, page)).collect();
+        // It goes on behind the one that was not used, and where all were passed over it begins with those before.
+        assert_eq!(came_to, [spared, 0, 1, 2]);
+        assert_eq!(world.sets[0].evictions.peek(), 4);
+    }
+}
+
+/// Where lanes use the frames at which the hand stands, it goes on to the others, twice round where all were used.
+#[test]
+fn the_last_frame_that_nobody_uses_is_found() {
+    for free in 0..WAYS {
+        let world = World::new(0);
+        let (cache, pages) = (world.cache(), filled(&world));
+        for (frame, page) in (0..).zip(&pages) {
+            if frame == free {
+                uses(&cache, frame, *page);
+            } else {
+                assert_eq!(cache.find(key(*page), 1), Found::Pinned(FrameIndex(frame)));
+            }
+        }
+        let page = others(&cache).next().unwrap();
+        assert_eq!(bring(&cache, page), free);
+    }
+}
+
+/// A lane that finds every frame of a set in use leaves the set as it is, and its lock to others.
+#[test]
+fn a_set_that_is_in_use_is_only_looked_at() {
+    let world = World::new(0);
+    let (cache, pages) = (world.cache(), filled(&world));
+    for page in &pages {
+        assert!(matches!(cache.find(key(*page), 1), Found::Pinned(_)));
+    }
+    let set = || format!("{:?}", world.sets[0]);
+    let before = set();
+    for page in others(&cache).take(3).chain(pages) {
+        assert_eq!(cache.begin(key(page)), Begun::Later);
+    }
+    assert_eq!(set(), before);
+}
+
+#[test]
+fn each_set_counts_its_own_looks() {
+    let world = World::new(0);
+    let (cache, pages) = (world.cache(), filled(&world));
+    let counts = |set: &Set| {
+        [&set.hits, &set.misses, &set.evictions, &set.write_backs, &set.waits].map(|count| count.peek())
+    };
+    assert_eq!(counts(&world.sets[0]), [0, u64::from(WAYS), 0, 0, 0]);
+    let Found::Pinned(frame) = cache.find(key(pages[0]), 3) else { panic!("it is there") };
+    assert_eq!(cache.keep(key(pages[1]), 4), Some(FrameIndex(1)));
+    cache.count_hits(key(pages[2]), 5);
+    cache.count_wait(key(pages[3]));
+    cache.frame(frame).stored();
+    cache.frame(frame).unpin(3);
+    cache.frame(FrameIndex(1)).unguard(4);
+    for index in 0..WAYS {
+        cache.frame(FrameIndex(index)).stored();
+    }
+    let Begun::Write(_) = cache.begin(key(others(&cache).next().unwrap())) else { panic!("all are dirty") };
+    assert_eq!(counts(&world.sets[0]), [12, u64::from(WAYS), 0, 1, 1]);
+    assert_eq!(counts(&world.sets[1]), [0; 5]);
+}
+
+/// What was in a frame before it was forgotten is not seen while the next page is on its way.
+#[test]
+fn a_frame_that_was_forgotten_has_no_valid_bytes() {
+    let world = World::new(0);
+    let (cache, pages) = (world.cache(), filled(&world));
+    cache.forget(3);
+    for page in pages {
+        let Begun::Fill(frame) = cache.begin(key(page)) else { panic!("every frame is free") };
+        assert_eq!((cache.frame(frame).valid(), cache.glance(key(page), |_, _| ())), (0, None));
+        cache.frame(frame).filled(7, 1);
+        assert_eq!(cache.glance(key(page), |_, valid| valid), Some(7));
+    }
+}
+
+/// The kernel that fills a frame has gone: its pins, guards and locks are taken back, and its page is not there.
+#[test]
+fn what_lanes_that_are_gone_had_begun_ends() {
+    let world = World::new(0);
+    let (cache, pages) = (world.cache(), filled(&world));
+    let Begun::Fill(filling) = cache.begin(key(others(&cache).next().unwrap())) else { panic!("one can go") };
+    let kept = (0..WAYS).map(FrameIndex).find(|index| *index != filling).unwrap();
+    assert_eq!(cache.keep(key(pages[kept.0 as usize]), 2), Some(kept));
+    assert!(matches!(cache.find(key(pages[kept.0 as usize]), 5), Found::Pinned(_)));
+    cache.let_go();
+    assert_eq!((cache.frame(filling).key(), cache.frame(filling).seen().phase()), (0, Phase::Empty));
+    let seen = cache.frame(kept).seen();
+    assert_eq!((seen.pins(), seen.guards(), seen.is_keepable()), (0, 0, false));
+    assert_eq!(cache.frame(kept).key(), key(pages[kept.0 as usize]).word());
+}

@@ -15,6 +15,8 @@
 #![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 mod frame;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use frame::{Frame, Phase, Pinned, Seen, Write};
 
