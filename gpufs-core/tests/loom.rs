@@ -19,6 +19,7 @@
 //! | a publisher subtracts from `tickets` relaxed | `publish_publish publish_three lap` |
 //! | a committer adds to `tickets` relaxed | `lap` |
 //! | commits left behind are adopted by two; `orphaned` is stored relaxed | `adopt_adopt` |
+//! | a poller adopts nothing | `left_to_poller` |
 //! | every committer publishes | `publish_publish publish_three lap` |
 //! | no poller's lock, or it is given back relaxed | `drain_drain` |
 //! | `drained` is stored after the lock is given back | `drain_drain` |
@@ -176,6 +177,35 @@ fn adopt_adopt() {
         assert_eq!(read_new(rig, head).1, 2, "a ready batch stays unpublished");
     };
     explore(3, model, Shape::square(4));
+}
+
+/// What a publisher left behind is published by the next lane that polls.
+#[test]
+fn left_to_poller() {
+    let model = |rig: &Arc<Rig>| {
+        // SAFETY:
+        // - nobody claims slots here; each batch is filled and committed below
+        let [first, second] = [(); 2].map(|()| unsafe { rig.queue.reserve(1) });
+        for (slot, ticket) in [(0, first.first()), (1, second.first())] {
+            // SAFETY:
+            // - nothing is in flight in the slot
+            let operation = unsafe { rig.queue.arm(Slot(slot)) };
+            // SAFETY:
+            // - the ticket was just drawn by this thread
+            unsafe { rig.queue.fill(ticket, sqe_of(operation, ticket)) };
+        }
+        for batch in [second, first] {
+            // SAFETY:
+            // - filled above
+            unsafe { rig.queue.commit(batch) };
+        }
+        // Its publisher has left one to whoever waits.
+        submit_batch(rig, 2, 1);
+        assert_eq!(rig.sq_tail().peek(), 2);
+        assert_eq!(rig.queue.poll(1, 1, true), Poll::Empty);
+        assert_eq!(rig.sq_tail().peek(), 3, "a ready batch stays unpublished");
+    };
+    explore(1, model, Shape::square(4));
 }
 
 /// An index is used again: its SQE was read and its mark cleared before, even if the new ticket's slot was claimed long ago.

@@ -14,6 +14,7 @@
 //! | `advance` does not store `drained` | `lanes_drain` |
 //! | `poll` loads the CQ tail relaxed | `own_delivery` |
 //! | the generation is added to relaxed in `set_up` | `found_by_generation` |
+//! | flags of a file that a lane opened are loaded relaxed | `found_open` |
 //!
 //! `lanes_drain` tells no single ordering: there `advance` and the lock stand in for each other.
 #![cfg(loom)]
@@ -22,8 +23,8 @@
 mod rig;
 
 use gpufs_core::abi::Cqe;
-use gpufs_core::session::OpenFile;
 use gpufs_core::session::TicketLock;
+use gpufs_core::session::{FileIndex, OpenFile};
 use gpufs_core::stream::{Buffering, Reservation};
 use gpufs_core::word::EntryCell;
 use gpufs_core::{Delivery, Drain, Outcome, Slot};
@@ -72,6 +73,22 @@ fn found_by_generation() {
             }
         });
         world.stream.set_up(&world.session, 0, OpenFile::SEEKABLE, Buffering::Line);
+        finder.join().unwrap();
+    });
+}
+
+/// One opens a file in an entry of the table; a lane that finds it open finds its descriptor.
+#[test]
+fn found_open() {
+    models::explore(3, World::new, |world| {
+        let finder = spawn(world, |world| {
+            if let Ok(descriptor) = world.session.process_descriptor(FileIndex(0)) {
+                assert_eq!(descriptor, 7);
+            }
+        });
+        world.file.descriptor.set(7);
+        // ORDERING: release, partner `Resources::file_and_flags`.
+        world.file.flags.publish(OpenFile::OPEN);
         finder.join().unwrap();
     });
 }
