@@ -160,13 +160,43 @@ mod tests {
             (open | unasked, false, open | OpenFile::SEEKABLE),
             (open | unasked, true, open | OpenFile::POSITIONLESS),
             (open | OpenFile::SEEKABLE, true, open | OpenFile::SEEKABLE),
+            (open | unasked | OpenFile::POSITIONLESS, true, open | OpenFile::POSITIONLESS),
             (0, true, 0),
+            (unasked, false, unasked),
         ];
         for (before, is_positionless, after) in cases {
             let file = OpenFile::default();
             file.flags.set(before);
             file.answer(is_positionless);
             assert_eq!(file.flags.peek(), after, "{before:#x}, {is_positionless}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_begins_at_the_position_of_a_file_that_has_one() {
+        let (seekable, append) = (OpenFile::OPEN | OpenFile::SEEKABLE, OpenFile::APPEND);
+        // Flags, and where a read and a write of them begin.
+        let cases = [
+            (OpenFile::OPEN, [CURRENT_POSITION; 2]),
+            (OpenFile::OPEN | append, [CURRENT_POSITION; 2]),
+            (OpenFile::OPEN | OpenFile::SHARED, [CURRENT_POSITION; 2]),
+            (seekable, [77, 77]),
+            (seekable | OpenFile::READABLE | OpenFile::WRITABLE, [77, 77]),
+            (seekable | append, [77, CURRENT_POSITION]),
+        ];
+        for (flags, expected) in cases {
+            let begins = [false, true].map(|writing| OpenFile::offset(flags, 77, writing));
+            assert_eq!(begins, expected, "{flags:#x}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_may_wait_where_there_is_no_position() {
+        let waits = [0, OpenFile::OPEN | OpenFile::READABLE, OpenFile::SOCKET, OpenFile::SHARED];
+        assert!(waits.into_iter().all(OpenFile::may_wait));
+        let (seekable, positionless) = (OpenFile::SEEKABLE, OpenFile::POSITIONLESS);
+        for flags in [seekable, positionless, OpenFile::OPEN | seekable | OpenFile::UNASKED] {
+            assert!(!OpenFile::may_wait(flags), "{flags:#x}");
         }
     }
 }

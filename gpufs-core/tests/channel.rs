@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use gpufs_core::channel::{CellState, ChannelWords, End, Role, Side};
+use gpufs_core::Errno;
+use gpufs_core::channel::{Bell, CellState, ChannelWords, End, Role, Side, sleep_until};
 use gpufs_core::word::{DeviceWord, SharedWord};
 use proptest::prelude::*;
 
@@ -137,6 +138,69 @@ fn each_side_has_its_own_word_of_the_end() {
     assert_eq!(both(&channel), (true, true));
     channel.words.closed.set(0);
     assert_eq!(both(&channel), (false, true), "a kernel wrote it");
+}
+
+/// A bell is rung once for a side that sleeps, or is about to, and not for one that is awake.
+#[test]
+fn a_side_that_sleeps_is_woken_once() {
+    let channel = Channel::new(2, 0);
+    let (lanes, host) = (channel.sender(), channel.receiver());
+    assert_eq!((lanes.must_wake(), host.must_wake()), (false, false));
+    host.announce();
+    assert_eq!((host.must_wake(), lanes.must_wake(), lanes.must_wake()), (false, true, false));
+    lanes.announce();
+    assert_eq!((lanes.must_wake(), host.must_wake(), host.must_wake()), (false, true, false));
+}
+
+/// A bell that rings so often, and then fails; what was done to it.
+struct Counted {
+    rings_left: u32,
+    silenced: u32,
+    rung: u32,
+}
+
+impl Bell for Counted {
+    fn wait(&mut self) -> Result<(), Errno> {
+        self.rings_left = self.rings_left.checked_sub(1).ok_or(Errno::TIMEDOUT)?;
+        Ok(())
+    }
+    fn silence(&mut self) {
+        self.silenced += 1;
+    }
+    fn ring(&mut self) {
+        self.rung += 1;
+    }
+}
+
+/// One that has silenced the bell rings it again for others of its side, if there are any ([R-CHANNEL-6]).
+#[test]
+fn the_last_sleeper_leaves_the_bell_as_it_is() {
+    for (others, rings, looks, outcome) in [
+        (0, 9, 0, Ok(Some(1))),
+        (0, 9, 1, Ok(Some(2))),
+        (2, 9, 0, Ok(Some(1))),
+        (2, 9, 3, Ok(Some(4))),
+        (0, 1, 5, Err(Errno::TIMEDOUT)),
+        (1, 1, 5, Err(Errno::TIMEDOUT)),
+        (1, 0, 5, Err(Errno::TIMEDOUT)),
+    ] {
+        let (channel, sleepers) = (Channel::new(2, 0), DeviceWord::new(others));
+        let mut bell = Counted { rings_left: rings, silenced: 0, rung: 0 };
+        let mut tries = 0;
+        let attempt = || {
+            tries += 1;
+            (tries > looks).then_some(tries)
+        };
+        assert_eq!(sleep_until(&channel.receiver(), &sleepers, &mut bell, attempt), outcome);
+        let silenced = looks.min(rings);
+        assert_eq!((bell.silenced, bell.rung), (silenced, u32::from(silenced > 0 && others > 0)));
+        assert_eq!(sleepers.peek(), others);
+    }
+    let (channel, sleepers) = (Channel::new(2, 0), DeviceWord::new(0));
+    channel.receiver().close(&channel.words);
+    let mut bell = Counted { rings_left: 0, silenced: 0, rung: 0 };
+    let ended = sleep_until(&channel.receiver(), &sleepers, &mut bell, || None::<()>);
+    assert_eq!((ended, bell.rung), (Ok(None), 0));
 }
 
 #[test]

@@ -36,6 +36,61 @@ fn whole(journal: &Journal, buffer: u32, epoch: u64) -> Vec<(u32, u32)> {
     journal.entries(buffer).iter().filter_map(|entry| journal.whole(entry.peek(), epoch)).collect()
 }
 
+/// Commits that have an entry by their place have one each, whatever their order, and those that draw have what is left of the table.
+#[test]
+fn each_commit_of_a_buffer_has_an_entry_of_its_own() {
+    for shift in [12, 16, 20] {
+        let (places, entries) = tables(0);
+        let (journal, bytes) = (journal(&places, &entries, shift), 1 << shift);
+        assert_eq!(Journal::entries_for(bytes), bytes / 64 + bytes / 256);
+        for length in [1, 2, 63] {
+            assert_eq!([0, 1, bytes - length].map(|start| Journal::entry_at(start, length)), [None; 3]);
+        }
+        for length in [64, 65, 200] {
+            let starts = (0..bytes - length).step_by(length as usize);
+            let by_place: Vec<u32> = starts.map(|start| Journal::entry_at(start, length).unwrap()).collect();
+            assert!(by_place.windows(2).all(|pair| pair[0] < pair[1]), "{length}");
+            assert_eq!(by_place.first(), Some(&0));
+        }
+        let (last, first_drawn) = (Journal::entry_at(bytes - 64, 64), journal.entry_drawn(0));
+        assert_eq!((last, journal.entry_drawn(5)), (Some(first_drawn - 1), first_drawn + 5));
+        assert_eq!(journal.entry_drawn(bytes / 256), Journal::entries_for(bytes), "there is none left");
+        assert_eq!(journal.entry_drawn(u32::MAX), u32::MAX, "whatever was drawn");
+    }
+}
+
+#[test]
+fn a_files_word_says_what_a_kernel_opens_or_has_open() {
+    let words: Vec<_> = (0..3).map(|_| SharedWord64::new(0)).collect();
+    let parts = JournalParts { files: words.as_ptr(), ..*journal(&[], &[], 12) };
+    // SAFETY:
+    // - the words outlive it, and nothing else of it is looked at
+    let journal = unsafe { Journal::new(parts) };
+    let says = |index| (journal.opening(index), journal.opened(index));
+    assert_eq!(says(1), (None, None));
+    // Of any generation, ring and slot.
+    for token in [1 << 32, u64::MAX >> 1, 0x1234_5678_9abc_def0, 1 << 62 | 1 << 32] {
+        journal.note_opening(1, token);
+        assert_eq!(says(1), (Some(token), None));
+    }
+    for descriptor in [0, 1, 1023, i32::MAX] {
+        journal.note_open(1, descriptor.cast_unsigned());
+        assert_eq!(says(1), (None, Some(descriptor)));
+    }
+    assert_eq!([0, 2].map(says), [(None, None); 2], "another file's");
+    journal.note_close(1);
+    assert_eq!(says(1), (None, None));
+}
+
+#[test]
+fn a_journal_without_words_of_files_notes_none() {
+    let journal = journal(&[], &[], 12);
+    journal.note_opening(0, 1 << 32);
+    journal.note_open(0, 3);
+    journal.note_close(0);
+    assert_eq!((journal.opening(0), journal.opened(0)), (None, None));
+}
+
 #[test]
 fn entries_hold_any_range_of_a_buffer() {
     for shift in [12, 16, 20] {

@@ -156,6 +156,26 @@ fn modifiers() {
         read.with_worker() => IORING_OP_READ flags 16, fd 3, off 6, addr 4, len 5;
         read.with_transfer_flags(7) => IORING_OP_READ fd 3, off 6, addr 4, len 5, op_flags 7;
     }
+    let twice = read.with_fixed_file().with_worker().with_next(true).with_next(false);
+    let twice = twice.with_fixed_file().with_worker().with_next(true).with_next(false);
+    entries! { twice => IORING_OP_READ flags 29, fd 3, off 6, addr 4, len 5; }
     let all = read.with_fixed_file().with_worker().with_next(true).with_user_data(u64::MAX);
     entries! { all => IORING_OP_READ flags 25, fd 3, off 6, addr 4, len 5, user_data u64::MAX; }
+}
+
+#[test]
+fn two_operations_are_of_pipes() {
+    let all: Vec<u8> = (0..=u8::MAX).filter(|code| abi::is_of_pipes(*code)).collect();
+    assert_eq!(all, [abi::IORING_OP_SPLICE, abi::IORING_OP_TEE]);
+}
+
+/// As `io_uring_register(2)` fills a probe: operations of which nothing is known are not there, nor those that the kernel lists without the flag.
+#[test]
+fn an_operation_is_there_where_the_kernel_says_so() {
+    let mut probe = abi::Probe { ops_len: 4, ..abi::Probe::EMPTY };
+    for (operation, flags) in probe.ops.iter_mut().zip([1, 0, 2, 3, 1]) {
+        operation.flags = flags;
+    }
+    let all: Vec<u8> = (0..=u8::MAX).filter(|code| probe.supports(*code)).collect();
+    assert_eq!(all, [0, 3]);
 }

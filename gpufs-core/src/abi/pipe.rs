@@ -43,12 +43,7 @@ impl Sqe {
     /// `tee(2)` of `bytes` bytes from the pipe `from` to the pipe `to`. Completes with how many bytes were copied.
     #[must_use]
     pub const fn tee(from: i32, to: i32, bytes: u32, splice_flags: u32) -> Self {
-        Self {
-            opcode: IORING_OP_TEE,
-            off: 0,
-            addr: 0,
-            ..Self::splice((from, 0), (to, 0), bytes, splice_flags)
-        }
+        Self { opcode: IORING_OP_TEE, ..Self::splice((from, 0), (to, 0), bytes, splice_flags) }
     }
     /// `eventfd2(2)` with a count of `initial`: each read takes one where it is a `semaphore`, else all. Completes with a descriptor of the process,
     /// which closes on `execve(2)` and does not wait.

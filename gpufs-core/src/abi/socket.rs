@@ -349,6 +349,11 @@ mod tests {
         }
         assert_eq!(SocketAddress::from_bytes(&[0; 129]), Err(Errno::INVAL));
         assert!(SocketAddress::NONE.is_empty());
+        let address = |text: &str| SocketAddress::from(text.parse::<SocketAddr>().unwrap());
+        let addresses = ["127.0.0.1:80", "127.0.0.1:81", "[::1]:80"].map(address);
+        for (index, one) in addresses.iter().enumerate() {
+            assert!(addresses.iter().skip(index + 1).all(|other| one != other));
+        }
         // A peer without a name: the family alone.
         let unnamed = SocketAddress::from_bytes(&AF_UNIX.to_ne_bytes()).unwrap();
         assert_eq!(unnamed.unix_path(), Some(&b""[..]));

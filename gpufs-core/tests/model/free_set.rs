@@ -1,6 +1,7 @@
 //! The free set against a set of numbers.
 
 use super::config;
+use gpufs_core::alloc::{BufferPool, BufferPoolParts};
 use gpufs_core::word::DeviceWord64;
 use gpufs_core::{Claim, FreeSet};
 use proptest::prelude::*;
@@ -133,6 +134,45 @@ proptest! {
         let kept = kept.min(size);
         set.withhold(kept);
         prop_assert!((0..set.capacity()).all(|item| set.is_free(item) == (kept..size).contains(&item)));
+    }
+
+    /// Neighbours for all of the bytes, else for half of the buffers, and so on to one.
+    #[test]
+    fn a_pool_gives_as_many_neighbours_as_there_are(
+        size in 1..=300u32,
+        taken in prop::collection::btree_set(0..300u32, 0..300),
+        (bytes, hint) in (0..20_u64 << 12, any::<u32>()),
+    ) {
+        let words = FreeSet::words_for(size);
+        let memory = words_of((0..words).map(|word| FreeSet::initial_word(size, word)));
+        let set = set_over(&memory);
+        let free: BTreeSet<u32> = (0..size).filter(|item| !taken.contains(item)).collect();
+        taken.iter().filter(|item| **item < size).for_each(|item| assert!(set.claim_item(*item)));
+        let parts = BufferPoolParts { base: 0x10_0000, buffer_bytes: 4096, buffer_index: 0, free: set };
+        // SAFETY:
+        // - no memory is reached
+        let pool = unsafe { BufferPool::new(parts) };
+        prop_assert_eq!(pool.most_bytes(), 16 * 4096);
+        let wanted = (bytes.div_ceil(4096) as u32).clamp(1, 16).next_power_of_two();
+        let lengths = (0..=wanted.ilog2()).rev().map(|power| 1 << power);
+        let expected = lengths.filter_map(|length| match length {
+            1 => expected_one(&free, words, hint),
+            _ => expected_run(&free, words, length, hint),
+        });
+        let expected = expected.into_iter().next();
+        let whole = match wanted {
+            1 => expected_one(&free, words, hint),
+            _ => expected_run(&free, words, wanted, hint),
+        };
+        let got = pool.claim_bytes(bytes, hint);
+        if let Some(staged) = got {
+            let first = u64::from(staged.claim.item(0));
+            prop_assert_eq!(staged.address, 0x10_0000 + 4096 * first);
+            prop_assert_eq!(staged.bytes, 4096 * staged.claim.count());
+            set.release(staged.claim);
+        }
+        prop_assert_eq!(got.map(|staged| items(staged.claim)), expected);
+        prop_assert_eq!(pool.claim_whole(bytes, hint).map(items), whole);
     }
 
     #[test]
