@@ -11,6 +11,10 @@
 //! Each packet is a multiple of 16 bytes: a file of nothing else keeps all of them aligned, and lanes store theirs in wide words ([`Encoded`]).
 
 mod encoded;
+#[cfg(test)]
+mod reader;
+#[cfg(test)]
+mod tests;
 
 pub use encoded::{Encoded, WORD_BYTES};
 
@@ -391,85 +395,5 @@ impl TrackName {
     }
     fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        Event, Is, Kind, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, Value, WORD_BYTES,
-        name_id,
-    };
-
-    #[test]
-    fn an_event_without_values_is_short() {
-        let mut packet = Packet::new();
-        let event =
-            Event { kind: Kind::Begin, name: name_id(b"load"), track: None, value_names: &[], values: &[] };
-        packet.event(3000, 1_790_000_000_000_000_000, event);
-        assert_eq!(packet.bytes().map(<[u8]>::len), Some(32));
-    }
-
-    #[test]
-    fn the_longest_that_the_limits_allow_has_room() {
-        let name = TrackName::new(&[b'n'; 2 * NAME_BYTES_MAX]).and_number(u64::MAX);
-        let track = Track { uuid: u64::MAX, parent: u64::MAX, is: Is::Events, name: &name };
-        let mut begun = Packet::new();
-        begun.clocks(u32::MAX, u32::MAX, u64::MAX, u64::MAX);
-        begun.begin(u32::MAX, u32::MAX, &track);
-        assert!(begun.bytes().is_some());
-        let mut described = Packet::new();
-        described.track(u32::MAX, &track);
-        assert!(described.bytes().is_some());
-        let mut event = Packet::new();
-        event.event(
-            u32::MAX,
-            u64::MAX,
-            Event {
-                kind: Kind::Begin,
-                name: u32::MAX,
-                track: Some(u64::MAX),
-                value_names: &[u32::MAX; VALUES_MAX],
-                values: &[Value::Signed(-1); VALUES_MAX],
-            },
-        );
-        assert!(event.bytes().is_some(), "{}", event.length);
-        let mut names = Packet::new();
-        names.name(u32::MAX, Named::Event, &[b'n'; NAME_BYTES_MAX]);
-        assert!(names.bytes().is_some());
-        for _ in 0..4 {
-            names.name(u32::MAX, Named::Value, &[b'n'; NAME_BYTES_MAX]);
-        }
-        assert!(names.bytes().is_none(), "what has no room is not written in part");
-    }
-
-    #[test]
-    fn packets_are_whole_words() {
-        // Ends: over the lengths of names.
-        for length in 0..=NAME_BYTES_MAX {
-            let (text, name) = (vec![b'n'; length], TrackName::new(&vec![b'n'; length]));
-            let track = Track { uuid: 1 << 40, parent: 7, is: Is::Counter, name: &name };
-            for sequence in [0, 1, 1 << 20, u32::MAX] {
-                let mut packets = [Packet::new(); 4];
-                packets[0].clocks(sequence, 1 << 30, 1 << (length + 1), 1 << (length + 2));
-                packets[1].begin(sequence, 1 << 30, &track);
-                packets[2].track(sequence, &track);
-                packets[3].name(sequence, Named::Value, &text);
-                for packet in packets {
-                    let bytes = packet.bytes().unwrap();
-                    assert_eq!(bytes.len() % WORD_BYTES, 0);
-                    let said = usize::from(bytes[1] & 0x7f) | usize::from(bytes[2]) << 7;
-                    assert_eq!((bytes[0], said), (0x0a, bytes.len() - 3));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn names_have_numbers_of_their_own() {
-        let ids = [&b"load"[..], b"store", b"row", b"rows", b""].map(name_id);
-        for (at, id) in ids.iter().enumerate() {
-            assert!(*id != 0 && *id < 1 << 28 && !ids[..at].contains(id));
-        }
     }
 }

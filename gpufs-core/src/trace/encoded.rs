@@ -10,7 +10,8 @@
 //! 58 track ×10  48 kind ×4                                                       where the track is another one than the sequence's
 //! 22 0e 08 name ×4  18 value ×8                                                  a value below 2⁵⁶, or a real
 //! 22 1e 08 name ×5  08 name ×7 │ 20 value ×10  08 name ×4                        a larger one, or one below zero
-//! f0 01 value ×10  48 kind ×4                                                    a counter's
+//! f0 01 value ×10  48 kind ×3                                                    a counter's
+//! e1 02 value ×8  48 kind ×5                                                     a counter's real
 //! ```
 //!
 //! Where a field stands twice, the second fills the word: readers take the last, which is the same.
@@ -175,62 +176,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::trace::reader::{Read, fields, last};
     use crate::trace::{VALUES_MAX, name_id};
-
-    /// A field as it was read: its number, and a number or bytes.
-    #[derive(Clone, Debug, PartialEq)]
-    enum Read {
-        Number(u64),
-        Fixed(u64),
-        Bytes(Vec<u8>),
-    }
-
-    fn number(bytes: &mut &[u8]) -> u64 {
-        let (mut value, mut shift) = (0_u64, 0);
-        loop {
-            let byte = bytes[0];
-            *bytes = &bytes[1..];
-            assert!(shift < 64 && (shift < 63 || byte < 2), "a number of more than 64 bits");
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return value;
-            }
-            shift += 7;
-        }
-    }
-
-    /// The fields of a message, as the specification of protocol buffers has them.
-    fn fields(mut bytes: &[u8]) -> Vec<(u32, Read)> {
-        let mut all = Vec::new();
-        while !bytes.is_empty() {
-            let key = number(&mut bytes);
-            let read = match key & 7 {
-                0 => Read::Number(number(&mut bytes)),
-                1 => {
-                    let (fixed, rest) = bytes.split_at(8);
-                    bytes = rest;
-                    Read::Fixed(u64::from_le_bytes(fixed.try_into().unwrap()))
-                }
-                2 => {
-                    let length = number(&mut bytes) as usize;
-                    let (content, rest) = bytes.split_at(length);
-                    bytes = rest;
-                    Read::Bytes(content.to_vec())
-                }
-                other => panic!("a field of wire type {other}"),
-            };
-            all.push(((key >> 3) as u32, read));
-        }
-        all
-    }
-
-    /// The last of a field, and that all others of it are the same.
-    fn last(fields: &[(u32, Read)], number: u32) -> Option<Read> {
-        let mut all = fields.iter().filter(|(field, _)| *field == number).map(|(_, read)| read);
-        let last = all.next_back()?;
-        assert!(all.all(|other| other == last), "{fields:?}");
-        Some(last.clone())
-    }
 
     fn bytes_of(encoded: &Encoded<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -241,6 +188,99 @@ mod tests {
         assert_eq!(bytes.len(), encoded.words() * WORD_BYTES);
         assert!(bytes.len() <= Encoded::BYTES_MAX);
         bytes
+    }
+
+    /// A number in so many bytes, by division.
+    fn grouped(value: u64, bytes: u32) -> Vec<u8> {
+        let group = |at: u32| (value / 128_u64.pow(at) % 128) as u8 + if at + 1 < bytes { 128 } else { 0 };
+        (0..bytes).map(group).collect()
+    }
+    /// A field of a number in so many bytes, behind the field's key.
+    fn field_of(key: &[u8], value: u64, bytes: u32) -> Vec<u8> {
+        [key, &grouped(value, bytes)].concat()
+    }
+
+    /// The packet, field by field, as the table at the top of the file has it.
+    fn laid_out(sequence: u32, time: u64, event: Event<'_>) -> Vec<u8> {
+        let kind = event.kind as u64;
+        let mut body = match event.kind {
+            Kind::Begin | Kind::Instant => {
+                [field_of(&[0x48], kind, 3), field_of(&[0x50], event.name.into(), 5)].concat()
+            }
+            Kind::End => field_of(&[0x48], kind, 9),
+            Kind::Counter => field_of(&[0x58], event.track.unwrap(), 9),
+        };
+        match (event.kind, event.track) {
+            (Kind::Counter, _) => {
+                let (integer, real) = counted(event.values[0]);
+                body.extend(integer.iter().flat_map(|value| field_of(&[0xf0, 0x01], *value, 10)));
+                let kind_bytes = if real.is_some() { 5 } else { 3 };
+                body.extend(real.iter().flat_map(|real| [&[0xe1, 0x02], &real.to_le_bytes()[..]].concat()));
+                body.extend(field_of(&[0x48], kind, kind_bytes));
+            }
+            (_, Some(track)) => {
+                body.extend([field_of(&[0x58], track, 10), field_of(&[0x48], kind, 4)].concat());
+            }
+            _ => {}
+        }
+        for (name, value) in event.value_names.iter().zip(event.values) {
+            let named = |bytes| field_of(&[0x08], (*name).into(), bytes);
+            let narrow = |value: Vec<u8>| [vec![0x22, 0x0e], named(4), value].concat();
+            let wide = |value| [vec![0x22, 0x1e], named(5), named(7), value, named(4)].concat();
+            body.extend(match *value {
+                Value::Unsigned(value) if value < 1 << 56 => narrow(field_of(&[0x18], value, 8)),
+                Value::Unsigned(value) => wide(field_of(&[0x18], value, 10)),
+                Value::Signed(value @ 0..0x100_0000_0000_0000) => {
+                    narrow(field_of(&[0x20], value.cast_unsigned(), 8))
+                }
+                Value::Signed(value) => wide(field_of(&[0x20], value.cast_unsigned(), 10)),
+                Value::Real(value) => narrow([&[0x29], &value.to_le_bytes()[..]].concat()),
+            });
+        }
+        let head = [field_of(&[0x40], time, 9), field_of(&[0x50], sequence.into(), 5)].concat();
+        let packet = [head, field_of(&[0x5a], body.len() as u64, 2), body].concat();
+        [field_of(&[0x0a], packet.len() as u64, 2), packet].concat()
+    }
+
+    /// What a counter's value is, as a number with a sign or as a real.
+    fn counted(value: Value) -> (Option<u64>, Option<f64>) {
+        match value {
+            Value::Signed(value) => (Some(value.cast_unsigned()), None),
+            Value::Unsigned(value) if i64::try_from(value).is_ok() => (Some(value), None),
+            Value::Unsigned(value) => (None, Some(value as f64)),
+            Value::Real(value) => (None, Some(value)),
+        }
+    }
+
+    /// Numbers at which a value has another form, and some between.
+    #[test]
+    fn packets_lie_as_the_table_says() {
+        let unsigned = [0, 5, 256, (1 << 56) - 1, 1 << 56, i64::MAX as u64, 1 << 63, u64::MAX];
+        let signed = [0, 5, 256, (1 << 56) - 1, 1 << 56, i64::MAX, -1, i64::MIN];
+        let values = unsigned.map(Value::Unsigned).into_iter().chain(signed.map(Value::Signed));
+        let value_names = [0x0fed_cba9];
+        let (sequence, time) = (0xfedc_ba98, 0x7edc_ba98_7654_3210);
+        let lies = |event: Event<'_>| {
+            let found = bytes_of(&Encoded::new(sequence, time, event));
+            assert_eq!(found, laid_out(sequence, time, event), "{event:?}");
+        };
+        for value in values.chain([-0.1].map(Value::Real)) {
+            let counter = Event {
+                kind: Kind::Counter,
+                name: 0,
+                track: Some(0x7123 << 48),
+                value_names: &[],
+                values: &[value],
+            };
+            lies(counter);
+            for (kind, track) in
+                [(Kind::Begin, None), (Kind::End, Some(u64::MAX)), (Kind::Instant, Some(1 << 63))]
+            {
+                let name = if kind == Kind::End { 0 } else { 0x0abc_def0 };
+                lies(Event { kind, name, track, value_names: &[], values: &[] });
+                lies(Event { kind, name, track, value_names: &value_names, values: &[value] });
+            }
+        }
     }
 
     fn value() -> impl Strategy<Value = Value> {
@@ -276,7 +316,9 @@ mod tests {
             let name = if kind == Kind::End { 0 } else { name_id(name.as_bytes()) };
             let names: Vec<u32> = (0..values.len()).map(|at| name_id(&[at as u8])).collect();
             let event = Event { kind, name, track, value_names: &names, values: &values };
-            let trace = fields(&bytes_of(&Encoded::new(sequence, time, event)));
+            let bytes = bytes_of(&Encoded::new(sequence, time, event));
+            prop_assert_eq!(&bytes, &laid_out(sequence, time, event));
+            let trace = fields(&bytes);
             let [(field::TRACE_PACKET, Read::Bytes(packet))] = &trace[..] else { panic!("{trace:?}") };
             let packet = fields(packet);
             prop_assert_eq!(last(&packet, field::TIMESTAMP), Some(Read::Number(time)));
@@ -317,12 +359,7 @@ mod tests {
             let body = fields(&body);
             prop_assert_eq!(last(&body, field::EVENT_TYPE), Some(Read::Number(4)));
             prop_assert_eq!(last(&body, field::TRACK_UUID), Some(Read::Number(track)));
-            let (number, real) = match value {
-                Value::Signed(value) => (Some(value.cast_unsigned()), None),
-                Value::Unsigned(value) if i64::try_from(value).is_ok() => (Some(value), None),
-                Value::Unsigned(value) => (None, Some(value as f64)),
-                Value::Real(value) => (None, Some(value)),
-            };
+            let (number, real) = counted(value);
             prop_assert_eq!(last(&body, field::COUNTER_VALUE), number.map(Read::Number));
             let real = real.map(|real| Read::Fixed(real.to_bits()));
             prop_assert_eq!(last(&body, field::REAL_COUNTER_VALUE), real);
