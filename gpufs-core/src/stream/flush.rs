@@ -101,24 +101,18 @@ impl Stream {
     /// flight.
     #[must_use]
     pub fn first_unwritten(&self) -> u64 {
-        let (end, shift) = (self.reserved(), self.block_shift.peek());
+        let shift = self.block_shift.peek();
         // ORDERING: relaxed throughout: quiet, and nothing is in flight.
         self.places()
-            .filter(|block| {
-                block.block_number.peek() <= end >> shift && block.written.peek() < block.committed()
-            })
+            .filter(|block| block.written.peek() < block.committed())
             .map(|block| (block.block_number.peek() << shift) + u64::from(block.written.peek()))
             .min()
-            .unwrap_or(end)
+            .unwrap_or_else(|| self.reserved())
     }
     /// Bytes accepted but not yet in the file. The lock's holder, when quiet.
     #[must_use]
     pub fn unwritten(&self) -> u64 {
-        let current = self.reserved() >> self.block_shift.peek();
         // ORDERING: relaxed throughout: quiet.
-        self.places()
-            .filter(|block| block.block_number.peek() <= current)
-            .map(|block| u64::from(block.committed() - block.written.peek()))
-            .sum()
+        self.places().map(|block| u64::from(block.committed() - block.written.peek())).sum()
     }
 }

@@ -94,10 +94,10 @@ impl Lines {
         words.take(count, admits, || self.without_available(count))
     }
 
-    /// How many ends of a claimed block end nothing: 1 where its first byte is white space and no token was begun before it, else 0. `carried`:
-    /// where the bytes lie that are carried over into it, and how many.
+    /// How many ends of a claimed block, which has one at least, end nothing: 1 where its first byte is white space and no token was begun before
+    /// it, else 0. `carried`: where the bytes lie that are carried over into it, and how many.
     pub(super) fn skipped(&self, resources: &Resources, place: &Place, carried: (u64, u64)) -> u32 {
-        if self.tokens().is_none() || place.count.peek() == 0 || self.end_of(resources, place, 0) != 0 {
+        if self.tokens().is_none() || self.end_of(resources, place, 0) != 0 {
             return 0;
         }
         let (from, bytes) = carried;
