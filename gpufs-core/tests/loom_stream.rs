@@ -15,6 +15,7 @@
 //! | `committed` is added to, or read by `is_quiet`, relaxed; FULL is stored relaxed | `close_write` |
 //! | a grant is stored, not exchanged; no fence before granting; two free a block | `progress_progress` |
 //! | two start a block | `start_start` |
+//! | more look after the blocks than may | `enter_enter` |
 //!
 //! The cursor's addition, `block_number` and the granted room have models of their own in `loom_room.rs`; `granted_to` and `quiet_at` in
 //! `loom_reservation.rs`, the generation in `loom_orders.rs`. In a stream, no model catches `quiet_at` without its look at what is available:
@@ -159,5 +160,28 @@ fn progress_progress() {
         assert_eq!(world.stream.available.0.peek(), BLOCK * BLOCKS);
         assert_eq!(world.rig.queue.free_slots(), 2);
         assert_eq!(world.write(1), Some(BLOCK * BLOCKS));
+    });
+}
+
+/// Two come to look after the blocks, where one may: there is never more than one, and where one left it leaves room for the next.
+#[test]
+fn enter_enter() {
+    explore(4, |world| {
+        let enter = |world: &World| {
+            let admitted = world.stream.enter_progress(1);
+            if admitted {
+                // Not by two at a time: holds are a word of one that is alone.
+                assert_eq!(world.stream.holds.peek(), 0);
+                world.stream.holds.set(1);
+                loom::thread::yield_now();
+                world.stream.holds.set(0);
+                world.stream.leave_progress();
+            }
+            admitted
+        };
+        let other = spawn(world, enter);
+        enter(world);
+        other.join().unwrap();
+        assert!(enter(world), "all have left");
     });
 }
