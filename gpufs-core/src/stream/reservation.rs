@@ -246,3 +246,32 @@ impl<const BITS: u32> ReservationWords<'_, BITS, true> {
         self.depart();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{CLOSED, Reservation, ReservationWords};
+    use crate::word::DeviceWord64;
+
+    /// Opening keeps the count of callers that came while the cursor was closed and have not left yet.
+    #[test]
+    fn a_caller_that_comes_while_it_is_closed_leaves_when_it_is_open() {
+        let words = [0; 4].map(DeviceWord64::new);
+        let [cursor, available, granted_to, closed_at] = &words;
+        let words = ReservationWords::<8, true> { cursor, available, granted_to, closed_at };
+        words.close();
+        words.restart(3, 10);
+        // The first step of `enter`.
+        let _ = cursor.fetch_add(1 << 8);
+        words.open();
+        assert_eq!(cursor.peek(), 1 << 8 | 3);
+        words.leave();
+        assert_eq!(cursor.peek(), 3);
+        assert_eq!(words.take(7, || true, || Reservation::Busy), Reservation::At(3));
+        assert_eq!((cursor.peek(), available.peek()), (1 << 8 | 10, 0));
+        words.close();
+        assert_eq!(cursor.peek(), CLOSED | 1 << 8 | 10);
+        assert_eq!(words.quiet_at(), None, "it is on what it took");
+        words.leave();
+        assert_eq!(words.quiet_at(), Some(10));
+    }
+}

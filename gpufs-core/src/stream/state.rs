@@ -287,21 +287,51 @@ mod tests {
         }
     }
 
+    /// What a block is, by each of the ways to look.
+    fn assert_is(block: &BlockState, state: State) {
+        assert_eq!((block.peek(), block.observe()), (state, state));
+        let others = [
+            State::Filling,
+            State::Full,
+            State::Claimed,
+            State::Indexed,
+            State::Published,
+            State::InFlight(token(7, 7)),
+        ];
+        for other in others.into_iter().chain([state]) {
+            assert_eq!((block.is(other), block.seems(other)), (other == state, other == state), "{other:?}");
+        }
+        let token = match state {
+            State::InFlight(token) => Ok(token),
+            other => Err(other == State::Claimed),
+        };
+        assert_eq!(block.token(), token);
+    }
+
     #[test]
     fn a_written_block_goes_round() {
         let state = BlockState::default();
+        assert_is(&state, State::Filling);
         assert!(!state.claim_full() && !state.take_back());
         state.fill();
+        assert_is(&state, State::Full);
         assert!(state.claim_full() && !state.claim_full());
+        assert_is(&state, State::Claimed);
         state.submit(token(1, 2));
-        assert_eq!(state.peek(), State::InFlight(token(1, 2)));
+        assert_is(&state, State::InFlight(token(1, 2)));
         assert!(!state.claim_in_flight(token(1, 3)) && state.claim_in_flight(token(1, 2)));
         state.release_full();
         assert!(state.take_back());
         state.submit(token(0, 0));
         assert!(state.claim_in_flight(token(0, 0)));
         state.release_filling();
-        assert_eq!(state.observe(), State::Filling);
+        assert_is(&state, State::Filling);
+        for (full, left) in [(true, State::Full), (false, State::Filling)] {
+            assert!(state.claim_filling());
+            state.release_unwritten(full);
+            assert_is(&state, left);
+            state.reset();
+        }
     }
 
     #[test]
@@ -313,15 +343,18 @@ mod tests {
         state.release_full();
         assert!(state.claim_full());
         state.release_indexed();
+        assert_is(&state, State::Indexed);
         assert!(state.claim_indexed() && !state.claim_indexed());
         state.release_published();
-        assert_eq!(state.observe(), State::Published);
+        assert_is(&state, State::Published);
         state.recycle();
         assert!(state.claim_filling());
         state.submit(token(0, 6));
         state.drop_completed(token(0, 6));
+        assert_is(&state, State::Filling);
+        state.fill();
         state.reset();
-        assert_eq!(state.observe(), State::Filling);
+        assert_is(&state, State::Filling);
     }
 
     /// Each transition from a state that is not its own.

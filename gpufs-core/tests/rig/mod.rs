@@ -7,8 +7,11 @@
 pub(crate) mod models;
 #[cfg(loom)]
 pub(crate) mod readahead;
+pub(crate) mod session;
 #[cfg(loom)]
 pub(crate) mod streams;
+#[cfg(not(loom))]
+pub(crate) mod tables;
 
 use gpufs_core::abi::{Cqe, IORING_OP_NOP, Sqe};
 use gpufs_core::word::{DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64};
