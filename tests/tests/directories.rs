@@ -297,6 +297,134 @@ fn who_reads_what_is_closed_gets_its_entries_or_an_error() {
     });
 }
 
+/// Opens directories until they have all memory there is for entries.
+fn fill(session: &mut Session) -> Vec<Directory> {
+    (0..free(session)).map(|_| once(session, |fs| fs.opendir(c"/")).unwrap()).collect()
+}
+
+fn close(session: &mut Session, open: Vec<Directory>) {
+    for directory in open {
+        assert_eq!(once(session, |fs| fs.closedir(directory)), Ok(()));
+    }
+}
+
+/// One buffer while that may hold a whole directory, and more once it is known not to: also where the first was not there with the open.
+#[test]
+fn a_directory_has_memory_as_it_needs() {
+    let (small_one, large) = (folder("needs-small", 20), folder("needs-large", 1000));
+    let (small_path, large_path) = (c_path(small_one.dir()), c_path(large.dir()));
+    in_each_mode(|session, mode| {
+        // Read, and read again from its start.
+        let directory = once(session, |fs| fs.opendir(&small_path)).unwrap();
+        for _ in 0..2 {
+            assert_eq!(once(session, |fs| names(fs, directory)).unwrap().len(), 22, "{mode}");
+            assert_eq!(free(session), LISTINGS - 1, "{mode}");
+            assert_eq!(once(session, |fs| fs.rewinddir(directory)), Ok(()));
+        }
+        close(session, vec![directory]);
+        for (skipped, taken) in [(0, 1), (1, 8)] {
+            let full = fill(session);
+            let directory = once(session, |fs| fs.opendir(&large_path)).unwrap();
+            for _ in 0..skipped {
+                assert_eq!(once(session, |fs| fs.readdir(directory, &mut Dirent::default())), Ok(true));
+            }
+            close(session, full);
+            assert_eq!(free(session), LISTINGS, "{mode}");
+            assert_eq!(once(session, |fs| fs.readdir(directory, &mut Dirent::default())), Ok(true));
+            assert_eq!(free(session), LISTINGS - taken, "{mode}: behind {skipped}");
+            let rest = once(session, |fs| names(fs, directory)).unwrap();
+            assert_eq!(rest.len(), 1001 - skipped, "{mode}: behind {skipped}");
+            close(session, vec![directory]);
+        }
+    });
+}
+
+/// Without memory: a call of many lanes gives each an entry while there are some, however few the host tells at a time, and takes as many
+/// operations as that needs. Nobody is asked behind the end.
+#[test]
+fn without_memory_lanes_get_their_entries_too() {
+    let scratch = Scratch::new("without");
+    for file in 0..70 {
+        fs::write(scratch.path(&format!("{file:0>255}")), "").unwrap();
+    }
+    let path = c_path(scratch.dir());
+    in_each_mode(|session, mode| {
+        let full = fill(session);
+        // Staging memory for as many lanes' entries, for 13, and for no more than that.
+        for (lanes, spare, needed) in [(1, 64, 72), (13, 64, 6), (32, 64, 3), (32, 1, 7)] {
+            let staging = &tables(session).staging.free;
+            let held: Vec<_> =
+                (spare..64).map(|hint| staging.claim_one(hint).expect("one is free")).collect();
+            let what = format!("{mode}: {lanes} lanes, {spare} buffers");
+            let directory = once(session, |fs| fs.opendir(&path)).unwrap();
+            let (before, mut given) = (operations(session), 0);
+            loop {
+                let found = each(session, lanes, |fs, _| fs.readdir(directory, &mut Dirent::default()));
+                let count = found.iter().filter(|found| **found == Ok(true)).count();
+                given += count;
+                if count < found.len() {
+                    break;
+                }
+            }
+            let ended = operations(session);
+            assert_eq!((given, ended - before), (72, needed), "{what}");
+            for lanes in [1, 32] {
+                let found = each(session, lanes, |fs, _| fs.readdir(directory, &mut Dirent::default()));
+                assert!(found.iter().all(|found| *found == Ok(false)), "{what}: behind the end");
+            }
+            assert_eq!(operations(session), ended, "{what}");
+            close(session, vec![directory]);
+            held.into_iter().for_each(|claim| staging.release(claim));
+        }
+        close(session, full);
+    });
+}
+
+/// A directory that was opened as a file leaves nothing of its end to the next that has its number.
+#[test]
+fn an_end_is_of_one_directory() {
+    // Their places are numbers from 0 on: the end of the first is within the second.
+    let (few, many) = (c"/proc/self/ns", c"/proc/self");
+    in_each_mode(|session, mode| {
+        // Twice: what was not looked up before is not opened at once, and then it is known for a directory.
+        for path in [few, many] {
+            once(session, |fs| fs.open(path, O_RDONLY, 0).and_then(|opened| fs.close(opened))).unwrap();
+        }
+        let read = |fs: Fs, path| {
+            let directory = Directory(fs.open(path, O_RDONLY, 0)?);
+            let found = names(fs, directory)?.len();
+            let end = fs.telldir(directory)?;
+            fs.closedir(directory)?;
+            Ok::<_, Errno>((directory.0, found, end))
+        };
+        let (number, found, end) = once(session, |fs| read(fs, few)).unwrap();
+        assert!(found > 4, "{mode}");
+        let behind = |fs: Fs, opened: Result<Directory, Errno>| {
+            let directory = opened?;
+            fs.seekdir(directory, end)?;
+            let behind = names(fs, directory)?;
+            fs.closedir(directory)?;
+            Ok::<_, Errno>((directory.0, behind))
+        };
+        let (again, left) =
+            once(session, |fs| behind(fs, fs.open(many, O_RDONLY, 0).map(Directory))).unwrap();
+        assert_eq!(again, number, "{mode}: the same number");
+        let wanted = once(session, |fs| behind(fs, fs.opendir(many))).unwrap().1;
+        assert_eq!(left, wanted, "{mode}: behind {end}");
+    });
+}
+
+/// The longest path has 4,096 bytes with its NUL.
+#[test]
+fn the_longest_path_of_a_directory() {
+    let [fits, beyond] = [4095, 4096].map(|bytes| std::ffi::CString::new("/".repeat(bytes)).unwrap());
+    in_each_mode(|session, mode| {
+        let opened = once(session, |fs| fs.opendir(&fits).and_then(|directory| fs.closedir(directory)));
+        assert_eq!(opened, Ok(()), "{mode}");
+        assert_eq!(once(session, |fs| fs.opendir(&beyond)).map(drop), Err(Errno::NAMETOOLONG), "{mode}");
+    });
+}
+
 /// A failed open keeps nothing.
 #[test]
 fn what_does_not_open_takes_no_memory() {

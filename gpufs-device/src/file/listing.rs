@@ -218,7 +218,8 @@ fn read_on(session: &SessionTables, turn: &mut Turn<'_>, into: &mut Dirent) -> R
             let is_all = taken == count && file.flags.peek() & OpenFile::DIRECTORY != 0;
             file.listing.tell(if is_all { told & READDIR_END } else { 0 }, position);
         }
-        more = taken < count || told & READDIR_END == 0;
+        // Where some were left, each lane has one.
+        more = told & READDIR_END == 0;
         // The leader gives the memory back next.
         group.sync();
     })?;
