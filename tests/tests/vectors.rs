@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use gpufs_device::file::{
     Descriptor, IOV_MAX, IoSlice, IoSliceMut, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY,
-    RWF_APPEND, RWF_DONTCACHE, RWF_NOAPPEND, RWF_NOWAIT,
+    RWF_APPEND, RWF_DONTCACHE, RWF_NOAPPEND, RWF_NOWAIT, Whence,
 };
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::{CpuOptions, Session};
@@ -226,9 +226,17 @@ fn flags_are_of_one_transfer() {
                     println!("SKIP RWF_NOAPPEND: Linux 6.9 has it");
                 }
             }
-            assert_eq!(fs.lseek(file, 4, gpufs_device::file::Whence::Set), Ok(4));
+            assert_eq!(fs.lseek(file, 8, Whence::Set), Ok(8));
+            match fs.pwritev2(file, &piece, None, RWF_NOAPPEND) {
+                Ok(count) => {
+                    assert_eq!((count, &scratch.read("file")[7..10]), (2, &b"7ab"[..]), "at the position");
+                    assert_eq!(fs.lseek(file, 0, Whence::Current), Ok(10));
+                }
+                Err(errno) => assert_eq!(errno, Errno::OPNOTSUPP),
+            }
+            assert_eq!(fs.lseek(file, 4, Whence::Set), Ok(4));
             assert_eq!(fs.writev(file, &piece), Ok(2));
-            assert_eq!(fs.lseek(file, 0, gpufs_device::file::Whence::Current), Ok(14), "at the end");
+            assert_eq!(fs.lseek(file, 0, Whence::Current), Ok(14), "at the end");
             fs.close(file).unwrap();
 
             let file = fs.open(&path, O_RDONLY, 0).unwrap();
@@ -282,5 +290,50 @@ fn lanes_of_one_call_differ() {
         for file in files {
             once(session, |fs| fs.close(file)).unwrap();
         }
+    });
+}
+
+/// The largest offset and the ones beyond it, with bytes and without; devices that have no position take each.
+#[test]
+fn offsets_at_the_edge() {
+    const LAST: u64 = i64::MAX as u64;
+    let scratch = Scratch::new("vectors-edge");
+    std::fs::write(scratch.path("file"), "0123456789").unwrap();
+    let system = std::fs::File::options().read(true).write(true).open(scratch.path("file")).unwrap();
+    sessions("offsets_at_the_edge", |session| {
+        let give = |session: &mut Session, path: &std::path::Path| {
+            let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+            Descriptor(session.register_file(file).unwrap().0)
+        };
+        let [file, zero, full] = [scratch.path("file"), "/dev/zero".into(), "/dev/full".into()]
+            .map(|path: std::path::PathBuf| give(session, &path));
+        once(session, |fs| {
+            for beyond in [LAST + 1, u64::MAX] {
+                assert_eq!(fs.pread(file, &mut [0; 4], beyond), Err(Errno::INVAL), "{beyond}");
+                assert_eq!(fs.pwrite(file, b"", beyond), Err(Errno::INVAL), "{beyond}");
+                let mut piece = [0; 4];
+                let read = fs.preadv(file, &mut [IoSliceMut::new(&mut piece)], beyond);
+                assert_eq!(read, Err(Errno::INVAL), "{beyond}");
+                assert_eq!(fs.ftruncate(file, beyond), Err(Errno::INVAL), "{beyond}");
+            }
+            assert_eq!(fs.pread(file, &mut [], LAST), Ok(0));
+            assert_eq!(fs.pwritev(file, &[IoSlice::new(b"")], LAST), Ok(0));
+            assert_eq!(fs.lseek(file, i64::MAX, Whence::Set), Ok(LAST));
+            assert_eq!(fs.lseek(file, 1, Whence::Current), Err(Errno::OVERFLOW));
+            assert_eq!(fs.lseek(file, 0, Whence::Current), Ok(LAST));
+            let mut piece = [1; 4];
+            assert_eq!(fs.pread(zero, &mut piece, 7), Ok(4));
+            assert_eq!(fs.preadv(zero, &mut [IoSliceMut::new(&mut piece)], 7), Ok(4));
+            assert_eq!(piece, [0; 4]);
+            assert_eq!(fs.pwrite(full, b"x", 7), Err(Errno::NOSPC));
+        });
+        // As long as the file system has it, or the system's error.
+        let wanted = system.set_len(LAST).map_err(|error| error.raw_os_error().unwrap());
+        // Before Linux 6.9 there is no such operation.
+        if once(session, |fs| fs.ftruncate(file, 10)) == Ok(()) {
+            let cut = once(session, |fs| fs.ftruncate(file, LAST));
+            assert_eq!(cut.map_err(Errno::number), wanted);
+        }
+        system.set_len(10).unwrap();
     });
 }

@@ -3,6 +3,7 @@
 
 use core::marker::PhantomData;
 
+use gpufs_core::abi::CURRENT_POSITION;
 use gpufs_core::failures::counted;
 use gpufs_core::session::OpenFile;
 use gpufs_core::{Call, Errno};
@@ -287,7 +288,8 @@ impl Fs {
         // As `Fs::sequential`: what may wait for another party has no position, and is waited for without the lock.
         let flags = session.file_and_flags(descriptor).map_or(0, |(_, flags)| flags);
         let checked = request(pieces, flags, rw_flags);
-        let may_wait = matches!(checked, Ok(Some(_))) && bytes > 0 && flags != 0 && OpenFile::may_wait(flags);
+        // Flags with which the system is asked are of an open file, and of some bytes.
+        let may_wait = matches!(checked, Ok(Some(_))) && OpenFile::may_wait(flags);
         let waiting = lanes.ballot(may_wait);
         if let (true, Ok(Some(rw_flags)), Ok(count)) = (may_wait, checked, pieces.count) {
             let waiting = lanes.subset(waiting);
@@ -305,8 +307,11 @@ impl Fs {
             let appends = writing
                 && rw_flags & RWF_NOAPPEND == 0
                 && (flags & OpenFile::APPEND != 0 || rw_flags & RWF_APPEND != 0);
-            let rules = if appends { flags | OpenFile::APPEND } else { flags & !OpenFile::APPEND };
-            let offset = OpenFile::offset(rules, position, writing);
+            let offset = if appends {
+                CURRENT_POSITION
+            } else {
+                OpenFile::offset(flags & !OpenFile::APPEND, position, writing)
+            };
             let (target, count) = (file.target_of(flags, descriptor), pieces.count?);
             let request = VectorRequest { target, vectors, count, bytes, offset, rw_flags };
             let moved = transfer_vectors(session, lanes, writing, Some(request))?;
