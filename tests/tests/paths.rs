@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gpufs_device::file::{AT_FDCWD, Descriptor, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, Stat, Statx};
+use gpufs_device::file::{
+    AT_FDCWD, AT_SYMLINK_NOFOLLOW, Descriptor, O_CREAT, O_DIRECTORY, O_EXCL, O_RDWR, O_TRUNC, Stat, Statx,
+};
 use gpufs_device::{Errno, Fs};
 use gpufs_tests::random::Random;
 use gpufs_tests::{MODES, Scratch, c_path, each, once, setting, skip, small};
@@ -420,5 +422,63 @@ fn file_systems_that_refuse() {
             None,
         ];
         assert_eq!(numbers, wanted, "{mode:?}");
+    }
+}
+
+/// Calls with a directory of their own, and those that the sequences above do not make.
+#[test]
+fn calls_that_name_a_directory() {
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).cpu() else { continue };
+        let scratch = Scratch::new("at");
+        fs::write(scratch.path("file"), "text").unwrap();
+        let folder = c_path(scratch.dir());
+        let (directory, link) = once(&mut session, |fs| {
+            let directory = fs.open(&folder, O_DIRECTORY, 0).unwrap();
+            fs.renameat(directory, c"file", directory, c"moved").unwrap();
+            fs.fchmodat(directory, c"moved", 0o640, 0).unwrap();
+            fs.symlinkat(c"moved", directory, c"link").unwrap();
+            let mut target = [0; 16];
+            let bytes = fs.readlinkat(directory, c"link", &mut target).unwrap();
+            (directory, target[..bytes].to_vec())
+        });
+        assert_eq!(link, b"moved", "{mode:?}");
+        assert_eq!(fs::metadata(scratch.path("moved")).unwrap().mode() & 0o777, 0o640, "{mode:?}");
+        assert!(!scratch.path("file").exists(), "{mode:?}");
+        let path = scratch.c("link");
+        let kinds = once(&mut session, |fs| {
+            [fs.stat(&path), fs.lstat(&path), fs.fstatat(directory, c"link", AT_SYMLINK_NOFOLLOW)]
+                .map(|stat| stat.map(|stat| stat.st_mode & libc::S_IFMT))
+        });
+        assert_eq!(kinds, [Ok(libc::S_IFREG), Ok(libc::S_IFLNK), Ok(libc::S_IFLNK)], "{mode:?}");
+    }
+}
+
+/// What cannot fit is refused without a question, and what just fits has its memory.
+#[test]
+fn lengths_at_the_edge() {
+    let long = |bytes: usize| CString::new("/".repeat(bytes)).unwrap();
+    let (fits, beyond, name) = (long(4095), long(4096), CString::new("N".repeat(4096)).unwrap());
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).cpu() else { continue };
+        let refused = once(&mut session, |fs| {
+            // The memory of two paths, of which the second has its NUL alone.
+            [fs.rename(&fits, c""), fs.rename(c"", &fits), fs.rename(&fits, &fits)]
+        });
+        assert_eq!(refused, [Err(Errno::NOENT), Err(Errno::NOENT), Err(Errno::BUSY)], "{mode:?}");
+        let operations = |session: &gpufs_host::Session| session.statistics().total().operations;
+        let before = operations(&session);
+        let refused = once(&mut session, |fs| {
+            [
+                fs.mkdir(&beyond, 0o700),
+                fs.unlink(&beyond),
+                fs.rename(&beyond, c"x"),
+                fs.rename(c"x", &beyond),
+                fs.getenv(&name, &mut []).map(drop),
+            ]
+        });
+        assert_eq!(refused, [Err(Errno::NAMETOOLONG); 5], "{mode:?}");
+        assert_eq!(once(&mut session, |fs| fs.getcwd(&mut []).map(drop)), Err(Errno::INVAL), "{mode:?}");
+        assert_eq!(operations(&session), before, "{mode:?}");
     }
 }

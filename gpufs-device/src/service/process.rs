@@ -97,7 +97,7 @@ impl Fs {
         if !more {
             whole = Err(Errno::NAMETOOLONG);
         }
-        // Ends: each round takes bytes of the value, or is the last.
+        // Ends: each round takes bytes of the value, as there is room and some are left, or is the last.
         loop {
             let asking = lanes.ballot(more);
             if !more {
@@ -116,7 +116,7 @@ impl Fs {
                 area.take(0, &mut into[done..done + taken]);
             });
             done += taken;
-            more = taken > 0 && done < room && whole.is_ok_and(|length| done < length as usize);
+            more = done < room && whole.is_ok_and(|length| done < length as usize);
         }
         if whole.is_ok()
             && let Some(end) = into.get_mut(done)
