@@ -1,5 +1,5 @@
 //! `Builder::wait_limit`: waits for another party end with `ETIMEDOUT`, in each mode, and leave nothing behind: the slot, the lock and the lane are
-//! free again, and the same call works once the other party is there.
+//! free again, and the same call works once the other party is there. And what a `poll` asks the system.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use gpufs_device::Errno;
 use gpufs_device::file::{Descriptor, O_RDONLY, O_WRONLY};
 use gpufs_device::service::{LOCK_EX, LOCK_UN};
+use gpufs_device::socket::{
+    AF_UNIX, POLL_MAX, POLLIN, POLLOUT, PollFd, SOCK_NONBLOCK, SOCK_STREAM, SocketAddress,
+};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::{CpuOptions, Session};
 use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
@@ -143,4 +146,69 @@ fn a_lock_that_another_has() {
         });
         assert_eq!(outcome, Ok(()), "{name}");
     });
+}
+
+/// What was sent before the limit counts. A Unix socket whose peer takes no more connections waits for that, and without waiting says so.
+#[test]
+fn sockets_that_nobody_serves() {
+    everywhere(|session, name| {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let socket = give(session, near);
+        let (first, second) = once(session, |fs| {
+            let much = vec![1; 1 << 20];
+            (fs.send(socket, &much, 0), fs.send(socket, &much, 0))
+        });
+        assert!(matches!(first, Ok(1..1_048_576)), "{name}: {first:?}");
+        assert_eq!(second, Err(Errno::TIMEDOUT), "{name}");
+        let address = SocketAddress::unix(b"\0gpufs-limit-backlog").unwrap();
+        let ends = once(session, |fs| {
+            let listener = fs.socket(AF_UNIX, SOCK_STREAM, 0).unwrap();
+            fs.bind(listener, &address).unwrap();
+            fs.listen(listener, 0).unwrap();
+            let ends = [SOCK_NONBLOCK, 0].map(|flag| {
+                // The first takes the only place.
+                let sockets = [(); 3].map(|()| fs.socket(AF_UNIX, SOCK_STREAM | flag, 0).unwrap());
+                let connected = sockets.map(|socket| fs.connect(socket, &address));
+                sockets.into_iter().for_each(|socket| fs.close(socket).unwrap());
+                connected[2]
+            });
+            fs.close(listener).unwrap();
+            ends
+        });
+        assert_eq!(ends, [Err(Errno::AGAIN), Err(Errno::TIMEDOUT)], "{name}");
+    });
+}
+
+/// A poll asks once where something is ready, does not ask where nothing is named, and looks once more behind a wait.
+#[test]
+fn polls_ask_no_more_than_they_must() {
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).cpu() else {
+            skip("polls_ask_no_more_than_they_must", mode);
+            continue;
+        };
+        let [from, to] = once(&mut session, |fs| fs.pipe().unwrap());
+        let of = |end: Descriptor, events| PollFd { fd: end.0.cast_signed(), events, revents: 0 };
+        let mut polled = |all: &[PollFd], timeout| {
+            let before = session.statistics().total().operations;
+            let ready = once(&mut session, |fs| fs.poll(&mut all.to_vec(), timeout));
+            (ready, session.statistics().total().operations - before)
+        };
+        let nobody = PollFd { fd: -1, events: POLLIN, revents: 0 };
+        assert_eq!(polled(&[of(to, POLLOUT)], 100), (Ok(1), 1), "{mode}");
+        assert_eq!(polled(&[of(from, POLLIN)], 0), (Ok(0), 1), "{mode}");
+        assert_eq!(polled(&[], 3), (Ok(0), 0), "{mode}");
+        assert_eq!(polled(&[nobody], 3), (Ok(0), 2), "{mode}");
+        // A poll of the ring and its cancel, between two looks.
+        assert_eq!(polled(&[of(from, POLLIN)], 3), (Ok(0), 4), "{mode}");
+        assert_eq!(polled(&vec![of(from, POLLIN); POLL_MAX + 1], 3), (Err(Errno::INVAL), 0), "{mode}");
+        // Number 0 is a descriptor like any other.
+        let first = once(&mut session, |fs| {
+            assert_eq!(fs.write(to, b"x"), Ok(1));
+            assert_eq!(fs.dup2(from, Descriptor(0)), Ok(Descriptor(0)));
+            let mut all = [of(Descriptor(0), POLLIN | POLLOUT)];
+            (fs.poll(&mut all, 0), all[0].revents)
+        });
+        assert_eq!(first, (Ok(1), POLLIN), "{mode}");
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_NONBLOCK, O_RDONLY, O_WRONLY};
+use gpufs_device::socket::{POLLIN, PollFd};
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
@@ -430,5 +431,44 @@ fn terminals_are_read_and_written() {
         let (near, seen) = typist.join().unwrap();
         assert_eq!(&seen, b"hello\r");
         drop(near);
+    }
+}
+
+/// Lanes that wait for the same pipe wake together, and one of them finds something: a poll without a limit never ends with nothing.
+#[test]
+fn a_poll_goes_on_where_another_was_faster() {
+    const BYTES: u32 = 300;
+    for mode in MODES {
+        let Some(mut session) = open(small(), mode, 1) else { continue };
+        let [from, to] = once(&mut session, |fs| {
+            let [from, to] = fs.pipe2(O_NONBLOCK).unwrap();
+            [from, to]
+        });
+        let (taken, empty) = (DeviceWord::new(0), DeviceWord::new(0));
+        session
+            .run(Grid { blocks: 7, threads: 1 }, |fs| {
+                if warp::global_thread() == 0 {
+                    for byte in 0..BYTES {
+                        while taken.observe() < byte {
+                            warp::nap(1_000);
+                        }
+                        assert_eq!(fs.write(to, b"x"), Ok(1));
+                    }
+                    return fs.close(to).unwrap();
+                }
+                loop {
+                    let mut all = [PollFd { fd: from.0.cast_signed(), events: POLLIN, revents: 0 }];
+                    if fs.poll(&mut all, -1) == Ok(0) {
+                        empty.fetch_add(1);
+                    }
+                    match fs.read(from, &mut [0]) {
+                        Ok(0) => return,
+                        Ok(_) => _ = taken.fetch_add(1),
+                        Err(errno) => assert_eq!(errno, Errno::AGAIN),
+                    }
+                }
+            })
+            .unwrap();
+        assert_eq!((taken.peek(), empty.peek()), (BYTES, 0), "{mode}");
     }
 }

@@ -103,7 +103,9 @@ impl Fs {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::Connect);
         let awaited = Awaited::socket(session, socket, POLLOUT);
-        let number = number_of(session, socket);
+        let number = awaited.and_then(|_| number_of(session, socket));
+        // Closed in between: it takes no part.
+        let awaited = number.and(awaited);
         let mut rests = Rests::new(session, ring_of_warp(session));
         let mut outcome = Err(Errno::BADF);
         let waited = until_done(session, lanes, awaited.ok(), |lanes, takes_part| {
