@@ -2,14 +2,18 @@
 //! over ([R-CHAIN-1] to [R-CHAIN-5]).
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
-use gpufs_device::aio::{BYTES_MAX, LINKS_MAX, Link, Pending};
+use gpufs_core::word::DeviceWord;
+use gpufs_device::aio::{BYTES_MAX, LINKS_MAX, Link, Pending, wait_all, wait_any};
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::cpu::Schedule;
-use gpufs_host::{CpuOptions, Session};
+use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
 
 /// Staging memory of asynchronous operations in a [`small`] session.
@@ -41,8 +45,8 @@ fn assert_nothing_left(session: &Session, name: &str) {
     assert_eq!(tables(session).async_buffers.free.free(), BUFFERS, "{name}: staging memory");
 }
 
-fn give(session: &mut Session, file: File) -> Descriptor {
-    Descriptor(session.register_file(OwnedFd::from(file)).unwrap().0)
+fn give(session: &mut Session, file: impl Into<OwnedFd>) -> Descriptor {
+    Descriptor(session.register_file(file.into()).unwrap().0)
 }
 
 /// A file that is made for a test to read and write.
@@ -279,4 +283,165 @@ fn a_chain_without_memory_is_eagain() {
             held.into_iter().for_each(|pending| assert_eq!(count(pending), Ok(0)));
         });
     });
+}
+
+/// One operation after the other that is complete when it is dropped: more than there is memory for.
+#[test]
+fn what_is_complete_and_dropped_gives_back_what_it_held() {
+    let scratch = Scratch::new("chains-dropped");
+    everywhere(|session, name| {
+        let data = made(session, &scratch, "data", b"0123456789");
+        let refused = once(session, |fs| {
+            for round in 0..u64::from(BUFFERS) + 4 {
+                let pending = fs.start_pread(data, 4, round % 8)?;
+                wait_all([&pending])?;
+            }
+            Ok::<_, Errno>(())
+        });
+        assert_eq!(refused, Ok(()), "{name}");
+    });
+}
+
+/// Of several that are in flight, `wait_all` waits for each, and takes nothing.
+#[test]
+fn all_are_complete_behind_a_wait_for_all() {
+    everywhere(|session, name| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let end = give(session, reader);
+        let begun = DeviceWord::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while begun.observe() == 0 {
+                    thread::yield_now();
+                }
+                // The lane waits by then, or comes later and finds what it would wait for.
+                thread::sleep(Duration::from_millis(5));
+                writer.write_all(b"ab").unwrap();
+            });
+            let known = once(session, |fs| {
+                let both = [fs.start_read(end, 1).unwrap(), fs.start_read(end, 1).unwrap()];
+                begun.publish(1);
+                wait_all(&both).unwrap();
+                both.map(|one| (one.is_known_done(), count(one)))
+            });
+            assert_eq!(known, [(true, Ok(1)); 2], "{name}");
+        });
+    });
+}
+
+/// A lane that waits for one of several looks at each one's ring: the first, which never ends, does not hide the second, of a warp that has ended.
+#[test]
+fn one_of_several_is_of_another_ring() {
+    let scratch = Scratch::new("chains-rings");
+    for mode in MODES {
+        let builder = small().rings(2).mode(mode).report_failures(false);
+        let Ok(mut session) = builder.cpu_with(CpuOptions { width: 1, ..CpuOptions::default() }) else {
+            skip("one_of_several_is_of_another_ring", mode);
+            continue;
+        };
+        let data = made(&mut session, &scratch, "data", b"0123456789");
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let end = give(&mut session, reader);
+        let handed = Mutex::new(None);
+        let waited = Mutex::new(None);
+        session
+            .run(Grid { blocks: 2, threads: 1 }, |fs| {
+                if warp::global_thread() == 1 {
+                    *handed.lock().unwrap() = Some(fs.start_pread(data, 4, 0).unwrap());
+                    return;
+                }
+                let other = loop {
+                    let taken = handed.lock().unwrap().take();
+                    match taken {
+                        Some(pending) => break pending,
+                        None => warp::nap(10_000),
+                    }
+                };
+                let all = [fs.start_read(end, 1).unwrap(), other];
+                *waited.lock().unwrap() = Some(wait_any(&all, Some(Duration::from_secs(20))));
+                let [_, other] = all;
+                assert_eq!(count(other), Ok(4));
+            })
+            .unwrap();
+        assert_eq!(waited.into_inner().unwrap(), Some(Ok(1)), "{mode}");
+    }
+}
+
+/// A lane's wait for a pipe and another's for a file begin together: the second ends, and its lane writes what the first waits for.
+#[test]
+fn a_wait_for_a_lane_of_the_same_warp_holds_that_up_in_nothing() {
+    let scratch = Scratch::new("chains-apart");
+    everywhere(|session, name| {
+        let data = made(session, &scratch, "data", b"0123456789");
+        let (reader, writer) = std::io::pipe().unwrap();
+        let (from, to) = (give(session, reader), give(session, writer));
+        let counts = each(session, 2, |fs, lane| {
+            let pending =
+                if lane == 0 { fs.start_read(from, 1) } else { fs.start_pread(data, 4, 0) }.unwrap();
+            let counted = count(pending);
+            if lane == 1 {
+                assert_eq!(fs.write(to, b"x"), Ok(1));
+            }
+            counted
+        });
+        assert_eq!(counts, [Ok(1), Ok(4)], "{name}");
+    });
+}
+
+/// A read that is late takes two operations: itself and its cancel. Now and then the kernel needs longer for that, and is asked again.
+#[test]
+fn what_is_late_is_cancelled_once() {
+    everywhere(|session, name| {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let end = give(session, reader);
+        let operations = |session: &Session| session.statistics().total().operations;
+        let fewest = (0..10).map(|_| {
+            let before = operations(session);
+            let late = once(session, |fs| {
+                fs.start_read(end, 1).unwrap().wait_for(Duration::from_micros(10)).map(|done| done.count())
+            });
+            assert_eq!(late, Err(Errno::TIMEDOUT), "{name}");
+            operations(session) - before
+        });
+        assert_eq!(fewest.min(), Some(2), "{name}");
+    });
+}
+
+/// A device without a position takes any offset, as with `pread` and `pwrite`.
+#[test]
+fn a_device_without_a_position_takes_offsets() {
+    everywhere(|session, name| {
+        let zero = give(session, File::options().read(true).write(true).open("/dev/zero").unwrap());
+        let counts = once(session, |fs| {
+            let read = count(fs.start_pread(zero, 8, 5)?);
+            let written = count(fs.start_pwrite(zero, b"abc", 7)?);
+            Ok::<_, Errno>((read, written))
+        });
+        assert_eq!(counts, Ok((Ok(8), Ok(3))), "{name}");
+    });
+}
+
+/// A thread of the host's looks until its operation is complete: each look lets the service go on that is parked while no kernel runs.
+#[test]
+fn a_thread_of_the_hosts_looks() {
+    let scratch = Scratch::new("chains-host");
+    for mode in MODES {
+        let builder = small().idle(Duration::from_millis(1)).mode(mode).report_failures(false);
+        let Ok(mut session) = builder.cpu() else {
+            skip("a_thread_of_the_hosts_looks", mode);
+            continue;
+        };
+        let data = made(&mut session, &scratch, "data", b"0123456789");
+        // The thread that polls the ring sleeps by then.
+        thread::sleep(Duration::from_millis(20));
+        let fs = session.fs();
+        for _ in 0..3 {
+            let pending = fs.start_pread(data, 4, 0).unwrap();
+            let started = std::time::Instant::now();
+            while !pending.is_done() {
+                assert!(started.elapsed() < Duration::from_secs(20), "{mode}");
+            }
+            assert_eq!(count(pending), Ok(4), "{mode}");
+        }
+    }
 }
