@@ -9,7 +9,7 @@ use gpufs_device::file::{Descriptor, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUN
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, fprintf};
 use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
 
 /// Sessions in all modes, of warps of 1 and 32 lanes.
 fn sessions(test: &str, go: impl Fn(&mut Session)) {
@@ -354,4 +354,87 @@ fn what_is_said_of_an_error_goes_where_the_standard_error_leads() {
         });
         assert_eq!(scratch.read("said"), b"opening: No such file or directory\nNo space left on device\n");
     });
+}
+
+/// The host's file is its own to close; the copy is the kernel's, which reads and closes it by its own number.
+#[test]
+fn a_copy_of_a_file_of_the_hosts_is_the_kernels_own() {
+    let scratch = Scratch::new("copy-of-hosts");
+    std::fs::write(scratch.path("file"), "0123456789").unwrap();
+    let open = || {
+        let numbers = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        numbers
+            .filter(|number| std::fs::read_link(number.path()).is_ok_and(|to| to == scratch.path("file")))
+            .count()
+    };
+    sessions("a_copy_of_a_file_of_the_hosts_is_the_kernels_own", |session| {
+        let file = session.register_file(std::fs::File::open(scratch.path("file")).unwrap()).unwrap();
+        let before = open();
+        let copy = once(session, |fs| {
+            let copy = fs.dup(file).unwrap();
+            let mut four = [0; 4];
+            assert_eq!((fs.read(copy, &mut four), &four), (Ok(4), b"0123"));
+            copy
+        });
+        assert_eq!(open(), before + 1);
+        once(session, |fs| fs.close(copy).unwrap());
+        assert_eq!(open(), before);
+        session.unregister_file(file).unwrap();
+    });
+}
+
+/// What would be closed after a fault: a number that a kernel gave another file has that file's descriptor, and none where the file is the host's.
+#[test]
+fn the_journal_knows_what_was_given_a_number() {
+    let scratch = Scratch::new("journal-exchange");
+    let path = scratch.c("file");
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).survives(true).cpu() else {
+            skip("the_journal_knows_what_was_given_a_number", mode);
+            continue;
+        };
+        let hosts = session.register_file(std::fs::File::open("/dev/null").unwrap()).unwrap();
+        let [one, other] = once(&mut session, |fs| {
+            let two = [(), ()].map(|()| fs.open(&path, O_RDWR | O_CREAT, 0o600).unwrap());
+            assert_eq!(fs.dup2(two[0], two[1]), Ok(two[1]));
+            assert_eq!(fs.dup2(two[0], hosts), Ok(hosts));
+            two
+        });
+        let tables = tables(&session);
+        for number in [one, other, hosts] {
+            let descriptor = tables.files()[number.0 as usize].descriptor.peek().cast_signed();
+            assert_eq!(tables.journal.opened(number.0), Some(descriptor), "{mode}: {number:?}");
+        }
+        once(&mut session, |fs| [one, other].map(|number| fs.close(number).unwrap()));
+        for number in [one, other] {
+            assert_eq!(tables.journal.opened(number.0), None, "{mode}: {number:?}");
+        }
+    }
+}
+
+/// Names come from the time: one lane gets a new one each time, of letters of the whole alphabet.
+#[test]
+fn a_lane_makes_many_files_with_new_names() {
+    const FILES: usize = 300;
+    let scratch = Scratch::new("names");
+    let template = scratch.c("XXXXXX").into_bytes_with_nul();
+    let mut session = small().cpu().expect("a session");
+    let names = once(&mut session, |fs| {
+        let mut names = BTreeSet::new();
+        for _ in 0..FILES {
+            let mut path = template.clone();
+            let made = fs.mkstemp(&mut path).unwrap();
+            fs.close(made).unwrap();
+            path.pop();
+            names.insert(path[path.len() - 6..].to_vec());
+        }
+        names
+    });
+    assert_eq!(names.len(), FILES);
+    // Each of 36 about 50 times.
+    let letters: Vec<u8> = names.into_iter().flatten().collect();
+    for letter in (b'a'..=b'z').chain(b'0'..=b'9') {
+        let count = letters.iter().filter(|found| **found == letter).count();
+        assert!((14..105).contains(&count), "{} is there {count} times", char::from(letter));
+    }
 }

@@ -6,14 +6,16 @@ use std::os::unix::fs::symlink;
 use std::thread;
 use std::time::Duration;
 
+use gpufs_core::session::OpenFile;
 use gpufs_device::file::{
-    Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, Whence,
+    Descriptor, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_TMPFILE,
+    O_WRONLY, Whence,
 };
 use gpufs_device::service::{Directory, Dirent, F_OK};
 use gpufs_device::{Errno, File, Fs};
 use gpufs_host::Session;
 use gpufs_host::ring::Mode;
-use gpufs_tests::{MODES, Scratch, once, skip, small};
+use gpufs_tests::{MODES, Scratch, once, skip, small, tables_of};
 
 /// A session in each mode, in which a wait for another party ends.
 fn sessions(test: &str, go: impl Fn(&mut Session, Mode)) {
@@ -197,12 +199,15 @@ fn a_writer_that_comes_and_goes_is_the_end() {
     });
 }
 
-/// No bytes of a file by `pread` and `pwrite` are no operation.
+/// No bytes of a file by `pread` and `pwrite` are no operation; of a device, which may have its own view of that, they are.
 #[test]
 fn transfers_of_nothing() {
     let scratch = Scratch::new("opening-nothing");
     std::fs::write(scratch.path("file"), "text").unwrap();
-    let path = scratch.c("file");
+    let (path, fifo) = (scratch.c("file"), scratch.c("fifo"));
+    // SAFETY:
+    // - a string that ends
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
     sessions("transfers_of_nothing", |session, _| {
         let file = once(session, |fs| fs.open(&path, O_RDWR, 0).unwrap());
         // What it is, the first look at its position finds out.
@@ -212,6 +217,16 @@ fn transfers_of_nothing() {
             assert_eq!(fs.pwrite(file, &[], 1), Ok(0));
         };
         assert_eq!(operations(session, nothing), 0);
+        let device = once(session, |fs| fs.open(c"/dev/zero", O_RDWR, 0).unwrap());
+        once(session, |fs| assert_eq!(fs.lseek(device, 0, Whence::Set), Ok(0)));
+        let nothing = |fs: Fs| {
+            assert_eq!(fs.pread(device, &mut [], 1), Ok(0));
+            assert_eq!(fs.read(device, &mut []), Ok(0));
+        };
+        assert_eq!(operations(session, nothing), 2);
+        // Nobody writes it, and nobody is waited for.
+        let end = once(session, |fs| fs.open(&fifo, O_RDWR, 0).unwrap());
+        assert_eq!(once(session, |fs| fs.read(end, &mut [])), Ok(0));
     });
 }
 
@@ -271,5 +286,110 @@ fn flags_of_open_files() {
             }
             assert_eq!(fs.getfl(Descriptor(60)), Err(Errno::BADF));
         });
+    });
+}
+
+/// A directory, and a file that the call makes, are known for what they are by the flags alone; what else is opened is asked about.
+#[test]
+fn what_flags_say_is_not_asked() {
+    let scratch = Scratch::new("opening-said");
+    let (folder, new, fifo) = (scratch.c("."), scratch.c("new"), scratch.c("fifo"));
+    // SAFETY:
+    // - a string that ends
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    // What is asked before and after the open, with that and the close.
+    let cases = [
+        (&new, O_RDWR | O_CREAT | O_EXCL, 2, Ok(0)),
+        (&new, O_RDWR | O_CREAT, 4, Ok(0)),
+        (&folder, O_DIRECTORY, 2, Ok(0)),
+        (&folder, O_RDWR | O_TMPFILE, 2, Ok(0)),
+        (&fifo, O_RDONLY | O_NONBLOCK | O_CREAT, 3, Err(Errno::SPIPE)),
+    ];
+    sessions("what_flags_say_is_not_asked", |session, mode| {
+        for (path, flags, asked, position) in cases {
+            let case = format!("{path:?} with {flags:#o}, {mode}");
+            let refused = once(session, |fs| fs.open(path, flags, 0o600).and_then(|opened| fs.close(opened)));
+            if refused == Err(Errno::OPNOTSUPP) {
+                skip(&case, "the file system has no files without a name");
+                continue;
+            }
+            assert_eq!(refused, Ok(()), "{case}");
+            let _ = std::fs::remove_file(scratch.path("new"));
+            let taken = operations(session, |fs| {
+                let opened = fs.open(path, flags, 0o600).unwrap();
+                assert_eq!(fs.lseek(opened, 0, Whence::Current), position, "{case}");
+                fs.close(opened).unwrap();
+            });
+            assert_eq!(taken, asked, "{case}");
+            let _ = std::fs::remove_file(scratch.path("new"));
+        }
+    });
+}
+
+/// Paths are relative to the working directory, which is this package's.
+#[test]
+fn a_path_that_is_relative() {
+    sessions("a_path_that_is_relative", |session, mode| {
+        once(session, |fs| {
+            assert_eq!(open_seek_close(fs, c"Cargo.toml", O_RDONLY), Ok(0), "{mode}");
+            assert_eq!(open_seek_close(fs, c"tests", O_DIRECTORY), Ok(0), "{mode}");
+            assert!(fs.stat(c"Cargo.toml").is_ok(), "{mode}");
+        });
+    });
+}
+
+/// Of what may wait, a FIFO is told not to, since the session waits for it; a terminal is as it was opened, and known for one.
+#[test]
+fn what_the_system_knows_of_flags() {
+    let scratch = Scratch::new("opening-told");
+    let fifo = scratch.c("fifo");
+    // SAFETY:
+    // - a string that ends
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    let told = |fs: Fs, descriptor: Descriptor| {
+        let number = tables_of(fs).files()[descriptor.0 as usize].descriptor.peek();
+        let known = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap();
+        let flags = known.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+        u32::from_str_radix(flags.trim(), 8).unwrap() & O_NONBLOCK
+    };
+    sessions("what_the_system_knows_of_flags", |session, mode| {
+        // The second time it is cached, if not the first.
+        for _ in 0..2 {
+            once(session, |fs| {
+                let end = fs.open(&fifo, O_RDWR, 0).unwrap();
+                assert_eq!(told(fs, end), O_NONBLOCK, "{mode}: a FIFO");
+                fs.close(end).unwrap();
+                let terminal = fs.open(c"/dev/ptmx", O_RDWR, 0).unwrap();
+                assert_eq!(told(fs, terminal), 0, "{mode}: a terminal");
+                let flags = tables_of(fs).files()[terminal.0 as usize].flags.peek();
+                assert_eq!(flags & OpenFile::TERMINAL, OpenFile::TERMINAL, "{mode}");
+                fs.close(terminal).unwrap();
+            });
+        }
+    });
+}
+
+/// What the system says of a close is the call's result, and the number is free whatever that is.
+#[test]
+fn a_close_that_fails() {
+    let scratch = Scratch::new("opening-close");
+    std::fs::write(scratch.path("file"), "text").unwrap();
+    let path = scratch.c("file");
+    sessions("a_close_that_fails", |session, mode| {
+        let (closed, again) = once(session, |fs| {
+            let descriptor = fs.open(&path, O_RDONLY, 0).unwrap();
+            let number = &tables_of(fs).files()[descriptor.0 as usize].descriptor;
+            let own = number.peek();
+            // No number that the process has.
+            number.set(u32::MAX >> 2);
+            let closed = fs.close(descriptor);
+            // SAFETY:
+            // - a descriptor of this test, which nobody else knows any more
+            assert_eq!(unsafe { libc::close(own.cast_signed()) }, 0);
+            (closed, fs.close(descriptor))
+        });
+        assert_eq!((closed, again), (Err(Errno::BADF), Err(Errno::BADF)), "{mode}");
+        let free = once(session, |fs| fs.open(&path, O_RDONLY, 0).and_then(|opened| fs.close(opened)));
+        assert_eq!(free, Ok(()), "{mode}");
     });
 }
