@@ -194,3 +194,18 @@ fn send_descriptor(socket: &UnixStream, descriptor: i32) {
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, 0) };
     assert_eq!(sent, 1, "{}", std::io::Error::last_os_error());
 }
+
+/// With `MSG_TRUNC` a message says how long it was, and what fits is there.
+#[test]
+fn what_is_cut_is_counted() {
+    everywhere("what_is_cut_is_counted", |session| {
+        once(session, |fs| {
+            let [one, two] = fs.socketpair(AF_UNIX, SOCK_DGRAM, 0).unwrap();
+            assert_eq!(fs.send(one, b"0123456789", 0), Ok(10));
+            let mut bytes = [7; 4];
+            assert_eq!((fs.recv(two, &mut bytes, MSG_TRUNC), &bytes), (Ok(10), b"0123"));
+            fs.close(one).unwrap();
+            fs.close(two).unwrap();
+        });
+    });
+}

@@ -1,6 +1,8 @@
 //! Pipes and counters in kernels, in each mode and warp width: what arrives, who waits, how waits end, wrong use; and in a sandbox.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use gpufs_device::file::{
@@ -10,9 +12,9 @@ use gpufs_device::pipe::{
     EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, SPLICE_F_MORE, SPLICE_F_MOVE, SPLICE_F_NONBLOCK,
 };
 use gpufs_device::socket::{AF_UNIX, POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd, SOCK_STREAM};
-use gpufs_device::{Errno, Fs, fprintf};
-use gpufs_host::{CpuOptions, Sandbox, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small};
+use gpufs_device::{Errno, Fs, fprintf, warp};
+use gpufs_host::{CpuOptions, Grid, Sandbox, Session};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables_of};
 
 const WIDTHS: [u32; 2] = [1, 32];
 
@@ -375,6 +377,93 @@ fn splices_have_offsets_and_errors() {
                 Err(refused) => skip(&format!("splices_have_offsets_and_errors: {mode}"), refused),
             }
         }
+    }
+}
+
+/// What can be seen to be wrong is refused without a question, and in this order: access, the kind of file, then the offset.
+#[test]
+fn splices_that_are_wrong_are_not_asked() {
+    let scratch = Scratch::new("splice-wrong");
+    let path = scratch.c("file");
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).wait_limit(Duration::from_millis(100)).cpu() else {
+            skip("splices_that_are_wrong_are_not_asked", mode);
+            continue;
+        };
+        let (file, [from, to], [socket, peer], terminal) = once(&mut session, |fs| {
+            let file = fs.open(&path, O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
+            let terminal = fs.open(c"/dev/ptmx", O_RDWR, 0).unwrap();
+            (file, fs.pipe().unwrap(), fs.socketpair(AF_UNIX, SOCK_STREAM, 0).unwrap(), terminal)
+        });
+        let operations = |session: &Session| session.statistics().total().operations;
+        let before = operations(&session);
+        once(&mut session, |fs| {
+            const LAST: u64 = i64::MAX as u64;
+            for (wrong, other) in [(to, socket), (to, terminal), (to, file)] {
+                assert_eq!(fs.splice(wrong, None, other, None, 1, 0), Err(Errno::BADF), "{mode}");
+                assert_eq!(fs.splice(wrong, Some(&mut 0), other, None, 1, 0), Err(Errno::BADF), "{mode}");
+            }
+            for other in [socket, peer, terminal] {
+                assert_eq!(fs.splice(from, None, other, Some(&mut 0), 1, 0), Err(Errno::INVAL), "{mode}");
+                assert_eq!(fs.splice(other, Some(&mut { LAST + 1 }), to, None, 1, 0), Err(Errno::INVAL));
+                assert_eq!(fs.splice(other, None, to, None, 1, 0), Err(Errno::INVAL), "{mode}");
+            }
+            for offset in [0, LAST, LAST + 1, u64::MAX] {
+                let (mut of_from, mut of_to) = (offset, offset);
+                assert_eq!(fs.splice(from, Some(&mut of_from), file, None, 1, 0), Err(Errno::SPIPE));
+                assert_eq!(fs.splice(file, None, to, Some(&mut of_to), 1, 0), Err(Errno::SPIPE));
+                assert_eq!((of_from, of_to), (offset, offset));
+            }
+            for mut beyond in [LAST + 1, u64::MAX] {
+                assert_eq!(fs.splice(file, Some(&mut beyond), to, None, 1, 0), Err(Errno::INVAL), "{mode}");
+            }
+        });
+        assert_eq!(operations(&session), before, "{mode}");
+        // No bytes at the last offset are nothing, and no error.
+        let last = i64::MAX as u64;
+        let nothing = once(&mut session, |fs| fs.splice(file, Some(&mut { last }), to, None, 0, 0));
+        assert_eq!(nothing, Ok(0), "{mode}");
+    }
+}
+
+/// A lane waits for bytes of a pipe whose number is closed and given to another: it takes nothing of that.
+#[test]
+fn a_splice_whose_pipe_is_closed_touches_no_other() {
+    for mode in MODES {
+        let options = CpuOptions { width: 1, ..CpuOptions::default() };
+        let Ok(mut session) = small().mode(mode).wait_limit(Duration::from_secs(20)).cpu_with(options) else {
+            skip("a_splice_whose_pipe_is_closed_touches_no_other", mode);
+            continue;
+        };
+        let ([from, to], null) =
+            once(&mut session, |fs| (fs.pipe().unwrap(), fs.open(c"/dev/null", O_WRONLY, 0).unwrap()));
+        let (outcomes, other) = (Mutex::new(Vec::new()), Mutex::new(None));
+        session
+            .run(Grid { blocks: 2, threads: 1 }, |fs| {
+                let outcome = if warp::global_thread() == 0 {
+                    fs.splice(from, None, null, None, 100, 0)
+                } else {
+                    while tables_of(fs).queues().iter().all(|queue| queue.waits() == 0) {
+                        warp::nap(10_000);
+                    }
+                    fs.close(from).unwrap();
+                    // The process's number is this one's now, and the session's is nobody's.
+                    let (reader, mut writer) = std::io::pipe().unwrap();
+                    writer.write_all(b"of another").unwrap();
+                    *other.lock().unwrap() = Some(reader);
+                    // A wait in a ring has the pipe open still, and ends by this; a host thread's has ended.
+                    let _ = fs.write(to, b"x");
+                    Ok(0)
+                };
+                outcomes.lock().unwrap().push((warp::global_thread(), outcome));
+            })
+            .unwrap();
+        let mut outcomes = outcomes.into_inner().unwrap();
+        outcomes.sort_by_key(|(lane, _)| *lane);
+        assert_eq!(outcomes, [(0, Err(Errno::BADF)), (1, Ok(0))], "{mode}");
+        let mut left = Vec::new();
+        other.into_inner().unwrap().expect("the second lane has run").read_to_end(&mut left).unwrap();
+        assert_eq!(left, b"of another", "{mode}");
     }
 }
 
