@@ -209,3 +209,23 @@ fn what_is_cut_is_counted() {
         });
     });
 }
+
+/// Registered memory goes to the system as it is: one operation sends what a socket takes of it, and one receives it.
+#[test]
+fn registered_memory_is_one_operation() {
+    everywhere("registered_memory_is_one_operation", |session| {
+        let buffer = session.register_buffer(1 << 20).unwrap();
+        let [one, two] = once(session, |fs| fs.socketpair(AF_UNIX, SOCK_STREAM, 0).unwrap());
+        let before = session.statistics().total().operations;
+        once(session, |fs| {
+            // SAFETY:
+            // - parts of their own, used by this lane alone
+            let (from, into) = unsafe { (buffer.part(0, 40_000), buffer.part(40_000, 40_000)) };
+            from.copy_from_slice(&text(40_000, 1));
+            assert_eq!(fs.send(one, from, MSG_DONTWAIT), Ok(40_000));
+            assert_eq!(fs.recv(two, into, MSG_DONTWAIT), Ok(40_000));
+            assert!(from == into);
+        });
+        assert_eq!(session.statistics().total().operations - before, 2);
+    });
+}

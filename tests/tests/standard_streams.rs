@@ -2,14 +2,22 @@
 //! host and its children (C11 7.21.9, POSIX 2.5.1). Programs are run through `gpufs` and through the C library, and compared.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use gpufs_core::seek::SeekRequest;
+use gpufs_core::session::OpenFile;
+use gpufs_core::word::DeviceWord;
+use gpufs_device::Errno;
+use gpufs_device::file::Whence;
 use gpufs_tests::random::text;
-use gpufs_tests::{Scratch, setting};
+use gpufs_tests::{MODES, Scratch, each, once, setting, skip, small, tables};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_standard_streams");
 const SIDES: [&str; 3] = ["enter", "threads", "sqpoll"];
@@ -217,5 +225,67 @@ fn what_has_no_position_is_espipe() {
             ];
             assert_eq!(found, wanted, "{side}, {what}");
         }
+    }
+}
+
+/// A position that others share is moved by the host, which this test stands for: what it answers, whose turn it is, and that it goes away.
+#[test]
+fn a_shared_position_is_asked_for_one_at_a_time() {
+    let scratch = Scratch::new("shared-seeks");
+    fs::write(scratch.path("file"), "text").unwrap();
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).cpu() else {
+            skip("a_shared_position_is_asked_for_one_at_a_time", mode);
+            continue;
+        };
+        let index = session.register_file(File::open(scratch.path("file")).unwrap()).unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
+        let file = &tables(&session).files()[index.0 as usize];
+        let own = file.flags.peek();
+        file.seeker.set(near.as_raw_fd().cast_unsigned());
+        file.flags.publish(OpenFile::OPEN | OpenFile::READABLE | OpenFile::SHARED | OpenFile::HOST_OWNED);
+        // Each request is answered with its offset.
+        let mut answers = far.try_clone().unwrap();
+        let host = thread::spawn(move || {
+            let mut request = [0; SeekRequest::BYTES];
+            while answers.read_exact(&mut request).is_ok() {
+                let offset = SeekRequest::from_bytes(request).offset;
+                answers.write_all(&offset.to_ne_bytes()).unwrap();
+            }
+        });
+        let offsets = [7, i64::MAX, -29, 0];
+        let moved = each(&mut session, 4, |fs, lane| fs.lseek(index, offsets[lane as usize], Whence::Set));
+        assert_eq!(moved, [Ok(7), Ok(i64::MAX as u64), Err(Errno::SPIPE), Ok(0)], "{mode}");
+        // Lanes of a warp take the lock once, and give it back.
+        let stream = once(&mut session, |fs| fs.fdopen(index, c"r").unwrap());
+        for _ in 0..2 {
+            assert_eq!(each(&mut session, 8, |_, _| stream.fseek(5, Whence::Set)), [Ok(()); 8], "{mode}");
+        }
+        // Another has the lock.
+        let (begun, released) = (DeviceWord::new(0), DeviceWord::new(0));
+        assert!(file.lock.try_take());
+        let waited = thread::scope(|scope| {
+            scope.spawn(|| {
+                while begun.observe() == 0 {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(10));
+                released.publish(1);
+                file.lock.release();
+            });
+            once(&mut session, |_| {
+                begun.publish(1);
+                stream.fseek(3, Whence::Set).map(|()| released.observe())
+            })
+        });
+        assert_eq!(waited, Ok(1), "{mode}");
+        // The session is being closed: there is no answer any more.
+        far.shutdown(Shutdown::Read).unwrap();
+        host.join().unwrap();
+        let (end, gone) = UnixStream::pair().unwrap();
+        gone.shutdown(Shutdown::Write).unwrap();
+        file.seeker.set(end.as_raw_fd().cast_unsigned());
+        assert_eq!(once(&mut session, |fs| fs.lseek(index, 1, Whence::Set)), Err(Errno::IO), "{mode}");
+        file.flags.publish(own);
     }
 }
