@@ -118,3 +118,70 @@ pub fn read(path: &Path) -> Result<Read, String> {
         largest: said["largest"].clone(),
     })
 }
+
+/// A message of a protocol buffer (<https://protobuf.dev/programming-guides/encoding/>), field by field: for looks at what [`read`] does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Message(Vec<(u64, Field)>);
+
+#[derive(Clone, Debug)]
+enum Field {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+impl Message {
+    /// The message that these bytes are; `None` if they are none.
+    #[must_use]
+    pub fn of(mut bytes: &[u8]) -> Option<Self> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes)?;
+            let field = match key & 7 {
+                0 => Field::Number(varint(&mut bytes)?),
+                1 => Field::Bytes(bytes.split_off(..8)?.to_vec()),
+                2 => {
+                    let length = usize::try_from(varint(&mut bytes)?).ok()?;
+                    Field::Bytes(bytes.split_off(..length)?.to_vec())
+                }
+                _ => return None,
+            };
+            fields.push((key >> 3, field));
+        }
+        Some(Self(fields))
+    }
+    /// The number in a field: the last, if there are several.
+    #[must_use]
+    pub fn number(&self, field: u64) -> Option<u64> {
+        self.all(field)
+            .rev()
+            .find_map(|value| if let Field::Number(number) = value { Some(*number) } else { None })
+    }
+    /// The text in a field.
+    #[must_use]
+    pub fn text(&self, field: u64) -> Option<String> {
+        self.bytes(field).next().and_then(|text| String::from_utf8(text.to_vec()).ok())
+    }
+    /// Each message in a field.
+    pub fn messages(&self, field: u64) -> impl Iterator<Item = Self> {
+        self.bytes(field).filter_map(Self::of)
+    }
+    fn bytes(&self, field: u64) -> impl Iterator<Item = &[u8]> {
+        self.all(field)
+            .filter_map(|value| if let Field::Bytes(bytes) = value { Some(&bytes[..]) } else { None })
+    }
+    fn all(&self, field: u64) -> impl DoubleEndedIterator<Item = &Field> {
+        self.0.iter().filter(move |(of, _)| *of == field).map(|(_, value)| value)
+    }
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.split_off_first()?;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

@@ -3,12 +3,13 @@
 //! The reader is `tests/trace/read.py`, with the package `perfetto` of Python, whose definitions of the format are Perfetto's. The tests put
 //! it beside the build, once. Where that cannot be, they are skipped.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use gpufs_device::trace::Trace;
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
-use gpufs_tests::perfetto::{Read, read};
+use gpufs_tests::perfetto::{Message, Read, read};
 use gpufs_tests::{MODES, Scratch, once, skip, small};
 
 /// A span with two values, a moment and a value of a counter of each thread; every third thread makes its moment inside of a span of its own.
@@ -165,6 +166,121 @@ fn wrong_use() {
         assert_eq!(trace.flush(), Err(Errno::NOSPC));
         assert_eq!(trace.close(), Err(Errno::NOSPC));
     });
+}
+
+/// What the packets of a file say, by Perfetto's numbers of fields. For each sequence, where it is of one.
+#[derive(Debug, Default)]
+struct Said {
+    /// Sequence, clock, its time, the host's.
+    clocks: Vec<(u64, u64, u64, u64)>,
+    /// By the uuid: name, parent, whether it is a counter.
+    tracks: BTreeMap<u64, (String, u64, bool)>,
+    /// Sequence, clock, track.
+    begun: BTreeSet<(u64, u64, u64)>,
+    names: BTreeSet<(u64, String)>,
+    /// Sequence, time, track where it is not the sequence's.
+    events: Vec<(u64, u64, Option<u64>)>,
+}
+
+impl Said {
+    fn of(path: &std::path::Path) -> Self {
+        let mut said = Self::default();
+        for packet in Message::of(&fs::read(path).unwrap()).unwrap().messages(1) {
+            let sequence = packet.number(10).unwrap();
+            for snapshot in packet.messages(6) {
+                let clocks: Vec<_> = snapshot
+                    .messages(1)
+                    .map(|clock| [1, 2].map(|field| clock.number(field).unwrap()))
+                    .collect();
+                let [[6, host], [clock, device]] = clocks[..] else { panic!("{clocks:?}") };
+                said.clocks.push((sequence, clock, device, host));
+            }
+            for track in packet.messages(60) {
+                let about =
+                    (track.text(2).unwrap(), track.number(5).unwrap_or(0), track.messages(8).count() == 1);
+                let of_others = said.tracks.insert(track.number(1).unwrap(), about.clone());
+                assert!(of_others.is_none_or(|others| others == about), "{about:?}");
+            }
+            for defaults in packet.messages(59) {
+                let track = defaults.messages(11).next().and_then(|event| event.number(11));
+                assert!(said.begun.insert((sequence, defaults.number(58).unwrap(), track.unwrap())));
+            }
+            for named in packet
+                .messages(12)
+                .flat_map(|names| names.messages(2).chain(names.messages(3)).collect::<Vec<_>>())
+            {
+                assert!(said.names.insert((sequence, named.text(2).unwrap())), "once for all lanes");
+            }
+            for event in packet.messages(11) {
+                said.events.push((sequence, packet.number(8).unwrap(), event.number(11)));
+            }
+        }
+        said
+    }
+}
+
+/// Lanes of one warp write into two files, by turns: nothing of the one is in the other, nor taken for it.
+#[test]
+fn two_files_of_each_warp_are_told_apart() {
+    let scratch = Scratch::new("two_files_of_each_warp");
+    let names = ["0.pftrace", "1.pftrace"];
+    let paths = names.map(|name| scratch.c(name));
+    for name in names {
+        fs::write(scratch.path(name), "what was there before").unwrap();
+    }
+    let mut session = small().cpu().unwrap();
+    let (device, boot) = (warp::clock(), boottime());
+    session
+        .run(Grid { blocks: 2, threads: 64 }, |fs| {
+            let thread = warp::global_thread();
+            let trace = fs.trace(&paths[thread as usize % 2]).unwrap();
+            let moment = trace.event("moment", ["thread"]).unwrap();
+            let count = trace.counter("count").unwrap();
+            moment.instant([thread]).unwrap();
+            count.set(thread).unwrap();
+            // Not by the lanes whose the warps' tracks are.
+            if thread % 32 >= 2 {
+                trace.event("span", []).unwrap().begin(()).unwrap().end().unwrap();
+            }
+            if thread < 2 {
+                trace.join_clocks().unwrap();
+            }
+        })
+        .unwrap();
+    drop(session);
+    let (device, boot) = (device..=warp::clock(), boot..=boottime());
+    let files = [0, 1].map(|file| Said::of(&scratch.path(names[file])));
+    for (file, said) in files.iter().enumerate() {
+        let [first, second] = said.clocks[..] else { panic!("{said:?}") };
+        assert!(first.0 == 0 && second.0 != 0 && first.1 == second.1);
+        assert_eq!(first.1 >> 28, 4, "above the numbers that are Perfetto's");
+        assert!(said.clocks.iter().all(|(.., of, host)| device.contains(of) && boot.contains(host)));
+        let (all, _) = said.tracks.iter().find(|(_, (name, ..))| name == "kernels").unwrap();
+        let lane = ["", " lane 1"][file];
+        let mut tracks = BTreeSet::from([("kernels".into(), 0, false), ("count".into(), *all, true)]);
+        for (block, warp) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            tracks.insert((format!("block {block} warp {warp}{lane}"), *all, false));
+            tracks.insert((format!("block {block} warp {warp} lane {}", 2 + file), *all, false));
+        }
+        assert_eq!((said.tracks.len(), said.tracks.values().cloned().collect()), (tracks.len(), tracks));
+        let sequences =
+            |of: &dyn Fn(u64) -> bool| said.begun.iter().filter(|(sequence, ..)| of(*sequence)).count();
+        assert_eq!((sequences(&|_| true), sequences(&|sequence| (1..=4).contains(&sequence))), (4, 4));
+        for (sequence, clock, track) in &said.begun {
+            assert_eq!((*clock, said.tracks[track].0.starts_with("block ")), (first.1, true));
+            for name in ["moment", "thread", "span"] {
+                assert!(said.names.contains(&(*sequence, name.to_owned())), "{name} {said:?}");
+            }
+        }
+        assert_eq!(said.events.len(), 64 + 64 + 4 + 4);
+        for (sequence, time, track) in &said.events {
+            assert!(sequences(&|of| of == *sequence) == 1 && device.contains(time));
+            assert!(track.is_none_or(|track| said.tracks.contains_key(&track)));
+        }
+    }
+    let [first, second] = files;
+    assert!(first.clocks[0].1 != second.clocks[0].1);
+    assert!(first.tracks.keys().all(|uuid| !second.tracks.contains_key(uuid)));
 }
 
 /// A place for files, if there is a reader for them.

@@ -154,7 +154,7 @@ impl Trace {
         let time = Machine::clock();
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceBegin);
-        let began = lanes.grouped(u64::from(self.sequence) << 32 | u64::from(name), |group| {
+        let began = self.grouped(lanes, name, |group| {
             // Not all lanes: the others go on.
             group.is_leader().then(|| self.begin_alone(group, time, (name, value_names, values)))
         });

@@ -50,7 +50,7 @@ use gpufs_core::{Call, Errno};
 
 use crate::Fs;
 use crate::file::{O_APPEND, O_CREAT, O_TRUNC, O_WRONLY};
-use crate::service::CLOCK_BOOTTIME;
+use crate::service::{CLOCK_BOOTTIME, TimeSpec};
 use crate::stdio::{File, Record, write};
 use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
 
@@ -114,13 +114,18 @@ impl Fs {
 /// A new file: its clocks, and the track that all others belong to. A lane alone.
 fn begin_file(fs: Fs, file: File, alone: Lanes, entry: &Entry) -> Result<(), Errno> {
     let (device, host) = joined_clocks(fs, alone)?;
-    let salt = ((host ^ device).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SALT_BITS)) as u32;
+    let salt = salt_of(device, host);
     entry.begin_trace(salt);
     let mut packet = Packet::new();
     packet.clocks(0, clock_of(salt), device, host);
     let name = TrackName::new(b"kernels");
     packet.track(0, &Track { uuid: uuid(salt, TrackOf::All, 0), parent: 0, is: Is::Events, name: &name });
     put(file, alone, packet.bytes())
+}
+
+/// A salt from the times of both clocks. Their sum is another one for each file that one machine opens, as both only grow.
+const fn salt_of(device: u64, host: u64) -> u32 {
+    (device.wrapping_add(host).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SALT_BITS)) as u32
 }
 
 /// Lanes that opened a file together: their sequence, whose track is the leader's. Convergent.
@@ -165,19 +170,38 @@ fn name_of_warp(lane: u32) -> TrackName {
 
 /// The device's clock and the host's, read at about the same time. A lane alone.
 fn joined_clocks(fs: Fs, alone: Lanes) -> Result<(u64, u64), Errno> {
-    let mut closest = (u64::MAX, 0, 0);
+    let mut closest = Look { width: u64::MAX, device: 0, host: 0 };
     // Ends: a count.
     for _ in 0..LOOKS {
         let before = Machine::clock();
         let host = fs.time_of(alone, CLOCK_BOOTTIME)?;
-        let width = Machine::clock().saturating_sub(before);
+        closest = closest.or_closer(Look::new(before, host, Machine::clock()));
+    }
+    Ok((closest.device, closest.host))
+}
+
+/// A look at both clocks, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    /// How long it took.
+    width: u64,
+    /// The device's clock in the middle of it.
+    device: u64,
+    host: u64,
+}
+
+impl Look {
+    /// A look at the host's clock between two at the device's.
+    fn new(before: u64, host: TimeSpec, after: u64) -> Self {
+        let width = after.saturating_sub(before);
         let seconds = u64::try_from(host.tv_sec).unwrap_or(0);
         let host = seconds * 1_000_000_000 + u64::try_from(host.tv_nsec).unwrap_or(0);
-        if width < closest.0 {
-            closest = (width, before + width / 2, host);
-        }
+        Self { width, device: before + width / 2, host }
     }
-    Ok((closest.1, closest.2))
+    /// Of two looks the one that took less time; this one, where both took as long.
+    const fn or_closer(self, other: Self) -> Self {
+        if other.width < self.width { other } else { self }
+    }
 }
 
 /// Writes a lane's packet, if it has one. Convergent; called by `lanes`.
@@ -297,12 +321,18 @@ impl Trace {
         Track { uuid: uuid(self.salt, of, number), parent, is: Is::Events, name }
     }
 
+    /// Runs `body` once for the lanes that bring the same name to the same writer. The number of a sequence is of its file alone. Convergent.
+    #[inline]
+    fn grouped<T>(self, lanes: Lanes, name: u32, body: impl FnOnce(Lanes) -> T) -> T {
+        let key = u64::from(self.sequence) << 32 | u64::from(name);
+        lanes.grouped(self.file.name(), |lanes| lanes.grouped(key, body))
+    }
+
     /// Writes what names an event or a counter once for the lanes that bring the same.
     fn name(self, id: u32, fits: bool, packets: &[Packet]) -> Result<(), Errno> {
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceName);
-        let key = if fits { u64::from(self.sequence) << 32 | u64::from(id) } else { 0 };
-        let named = lanes.grouped(key, |group| {
+        let named = self.grouped(lanes, if fits { id } else { 0 }, |group| {
             let written = group.on_leader(|| {
                 let alone = group.subset(LaneMask(1 << group.lane()));
                 let mut each = packets.iter().map(|packet| put(self.file, alone, packet.bytes()));
@@ -317,4 +347,41 @@ impl Trace {
 /// Whether a name has room in a packet.
 const fn is_short(name: &[u8]) -> bool {
     name.len() <= NAME_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Look, SALT_BITS, TimeSpec, salt_of};
+
+    #[test]
+    fn the_closest_look_is_of_the_middle_of_its_time() {
+        let host = |tv_sec, tv_nsec| TimeSpec { tv_sec, tv_nsec };
+        let looks = [
+            (1_000, host(2, 5), 1_060, Look { width: 60, device: 1_030, host: 2_000_000_005 }),
+            (2_000, host(2, 6), 2_041, Look { width: 41, device: 2_020, host: 2_000_000_006 }),
+            (3_000, host(7, 0), 3_041, Look { width: 41, device: 3_020, host: 7_000_000_000 }),
+            (4_000, host(0, 9), 3_999, Look { width: 0, device: 4_000, host: 9 }),
+        ];
+        for (before, host, after, look) in looks {
+            assert_eq!(Look::new(before, host, after), look);
+        }
+        let [first, second, third, _] = looks.map(|(.., look)| look);
+        assert_eq!(first.or_closer(second).or_closer(third), second);
+        assert_eq!(third.or_closer(first), third);
+    }
+
+    /// A million files, each of which is opened some time after the one before it.
+    #[test]
+    fn files_of_one_machine_have_salts_of_their_own() {
+        for apart in [1, 999, 1_000_003] {
+            let (mut same, mut last) = (0, u32::MAX);
+            for file in 0..1_000_000_u64 {
+                let salt = salt_of(77 + file * apart, 0x5_0000_0000_0001 + file * apart);
+                assert!(salt < 1 << SALT_BITS);
+                same += u32::from(salt == last);
+                last = salt;
+            }
+            assert_eq!(same, 0, "neighbours, {apart} ns apart");
+        }
+    }
 }
