@@ -90,11 +90,24 @@ fn a_failed_call_says_where_and_writes_nothing() {
         (b"%.99999999999999999999d", &one, 0, What::Overflow),
         (b"%2147483647dx", &one, 13, What::Overflow),
         (b"%.2147483647f", &mixed[1..], 13, What::Overflow),
+        (b"%.2147483647d", &[Argument::from(-1)], 13, What::Overflow),
+        (b"%2147483640d%.0f", &[one[0], Argument::from(1e300)], 16, What::Overflow),
+        (b"%lS", &one, 0, What::Unknown),
     ];
     for &(text, arguments, offset, what) in cases {
         let result = format(&mut Untouched, text, arguments);
         assert_eq!(result, Err(FormatError { offset, what }), "{}", text.escape_ascii());
     }
+}
+
+/// Of memory that nothing touches.
+#[test]
+fn a_string_may_be_one_byte_too_long() {
+    let text = vec![0_u8; 1 << 31];
+    let whole = [Argument::from(&text[..])];
+    assert_eq!(format(&mut Untouched, b"%s", &whole), Err(FormatError { offset: 2, what: What::Overflow }));
+    let mut count = CountSink::new();
+    assert_eq!(format(&mut count, b"%s", &[Argument::from(&text[1..])]), Ok(i32::MAX.unsigned_abs().into()));
 }
 
 #[test]
@@ -154,6 +167,9 @@ fn strings_and_characters_that_c_does_not_have() {
         printed(b"%f %g", &[Argument::from(1.5f32), Argument::from(0.1f32)]).unwrap(),
         b"1.500000 0.1"
     );
+    let wide = ['w'];
+    let expected = format!("{:p}", wide.as_ptr());
+    assert_eq!(printed(b"%p", &[Argument::from(&wide[..])]).unwrap(), expected.as_bytes());
     let text = "text";
     assert_eq!(printed(b"%p", &[Argument::from(text)]).unwrap(), format!("{:p}", text.as_ptr()).as_bytes());
 }
@@ -189,6 +205,10 @@ fn what_error_numbers_say() {
         let length = snprintf_with(&mut buffer, b"%d [%m]", &minus, || Some(errno)).unwrap();
         assert_eq!(&buffer[..length], expected.as_bytes());
         let length = snprintf_with(&mut buffer, b"%1$d [%m]", &minus, || Some(errno)).unwrap();
+        assert_eq!(&buffer[..length], expected.as_bytes());
+    }
+    for (errno, expected) in [(0, "0"), (-3, "-3"), (12345, "12345"), (libc::E2BIG, "E2BIG")] {
+        let length = snprintf_with(&mut buffer, b"%#m", &[], || Some(errno)).unwrap();
         assert_eq!(&buffer[..length], expected.as_bytes());
     }
 }
@@ -253,6 +273,9 @@ fn types_of_a_formats_arguments() {
     assert_eq!(types(b"%1$s %1$n"), Err(What::Conflict));
     assert_eq!(types(b"%3$s %3$p %1$*1$u"), Ok(vec![Int, Gap, Text]));
     assert_eq!(types(b"%1$d %1$ld"), Err(What::Conflict));
+    assert_eq!(types(b"%1$f %1$e"), Ok(vec![Double]));
+    assert_eq!(types(b"%1$p %1$d"), Err(What::Conflict));
+    assert_eq!(types(b"%1$f %1$p"), Err(What::Conflict));
     assert_eq!(types(b"%9$d"), Err(What::TooMany));
     assert_eq!(types(b"%d%d%d%d%d%d%d%d%d"), Err(What::TooMany));
     assert_eq!(types(b"%d%y"), Err(What::Unknown));
@@ -337,6 +360,32 @@ fn core_fmt_writes_into_a_sink() {
     write!(SinkWriter(&mut sink), "{:?} cut", Some(1)).unwrap();
     assert_eq!((sink.count(), sink.kept()), (11, 8));
     assert_eq!(&buffer, b"Some(1) ");
+}
+
+#[test]
+fn what_a_window_does_not_keep_it_leaves() {
+    let mut buffer = [b'#'; 8];
+    let mut window = WindowSink::new(&mut buffer, 3);
+    assert_eq!(format(&mut window, b"%5d", &[Argument::from(7)]), Ok(5));
+    assert_eq!(window.kept(), 2);
+    assert_eq!(&buffer, b" 7######");
+    let mut window = WindowSink::new(&mut buffer, 3);
+    window.fill(b'0', 5);
+    assert_eq!((window.kept(), &buffer), (2, b"00######"));
+}
+
+/// Values with 20 to 40 places of which the last, a 5, is cut: a tie, which the last digit kept decides.
+#[test]
+fn ties_of_many_places_go_to_the_even_digit() {
+    for (last, above) in (20..=40).flat_map(|last| (-12..12).map(move |above| (last, above))) {
+        for odd in [1, 3, 5, 7] {
+            let value = f64::from(above).exp2() + f64::from(odd) * f64::from(-last).exp2();
+            let places = usize::try_from(last - 1).unwrap();
+            let text = [b"%.", places.to_string().as_bytes(), b"f"].concat();
+            let expected = std::format!("{value:.places$}");
+            assert_eq!(printed(&text, &[Argument::from(value)]).unwrap(), expected.as_bytes());
+        }
+    }
 }
 
 /// An argument of any kind.

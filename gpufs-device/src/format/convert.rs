@@ -296,3 +296,19 @@ pub(crate) fn format_scratch(
         _ => complete::format(&mut WindowSink::new(scratch, 0), format, arguments, errno()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Argument, What, format_scratch};
+
+    #[test]
+    fn a_record_is_as_long_as_an_int_counts_at_most() {
+        let mut scratch = *b"kept";
+        let one = [Argument::from(1)];
+        let mut print = |format: &[u8]| format_scratch(&mut scratch, format, &one, || None);
+        assert_eq!(print(b"%2147483647dx").map_err(|error| error.what), Err(What::Overflow));
+        assert_eq!(print(b"%2147483647d"), Ok(0x7fff_ffff));
+        assert_eq!(print(b"%2d"), Ok(2));
+        assert_eq!(&scratch, b" 1  ");
+    }
+}

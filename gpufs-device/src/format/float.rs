@@ -429,3 +429,72 @@ pub(super) fn hexadecimal<S: Sink + ?Sized>(output: &mut Output<'_, S>, directiv
     output.write(suffix);
     output.fill(b' ', trailing);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+
+    use super::super::sink::{Output, SliceSink};
+    use super::{Big, Class, Cut, Decimal, Rounding, classify, quick};
+
+    /// The digits from the weight 20 down to −25, of which a quick number has no other.
+    fn text(decimal: &Decimal<'_>) -> String {
+        let mut text = [0; 46];
+        decimal.write(&mut Output::new(&mut SliceSink::new(&mut text)), 20, 46);
+        String::from_utf8(text.to_vec()).unwrap()
+    }
+
+    /// What most programs print takes no big number, and is rounded as that would be: also where the first guess of the exponent is one too low
+    /// (10, 0.0019), and where all digits are before the point or behind it.
+    #[test]
+    fn common_values_are_rounded_in_registers_as_the_big_ones_are() {
+        let values = [
+            0.001,
+            0.0019,
+            0.01,
+            0.1,
+            0.3,
+            0.5,
+            0.999_999,
+            1.0,
+            1.5,
+            2.5,
+            3.0,
+            9.5,
+            10.0,
+            33.25,
+            99.999,
+            100.0,
+            1234.5,
+            65_535.0,
+            1e6,
+            123_456_789.125,
+            1e9,
+            4_294_967_295.0,
+            1e12,
+            1e15,
+            9_007_199_254_740_991.0,
+        ];
+        let cuts = || (0..=18).map(Cut::Places).chain((1..=18).map(Cut::Digits));
+        let roundings = [Rounding::Nearest, Rounding::Away, Rounding::Truncate];
+        for value in values {
+            let Class::Finite { mantissa, exponent } = classify(value) else { panic!("{value}") };
+            for (cut, rounding) in cuts().flat_map(|cut| roundings.map(|rounding| (cut, rounding))) {
+                let mut big = Big::ZERO;
+                big.set(mantissa, exponent);
+                big.round(cut, rounding);
+                let quick = quick(mantissa, exponent, cut, rounding);
+                let quick = quick.map(|quick| text(&quick.decimal()));
+                assert_eq!(
+                    quick,
+                    Some(text(&big.decimal())),
+                    "{value}: {}",
+                    match cut {
+                        Cut::Places(places) => format!("{places} places"),
+                        Cut::Digits(digits) => format!("{digits} digits"),
+                    }
+                );
+            }
+        }
+    }
+}
