@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::{LineBuffer, Whence};
-use gpufs_device::{Errno, File, fprintf, warp};
+use gpufs_device::{Errno, File, Fs, fprintf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Session};
@@ -164,6 +164,38 @@ fn only_who_keeps_a_stream_lets_it_go() {
     let file = once(&mut session, |fs| fs.fopen(&scratch.c("two"), c"w").unwrap());
     let told = each(&mut session, 2, |_, _| file.ftrylockfile());
     assert_eq!(told, [Ok(true), Ok(false)]);
+}
+
+/// A lane that closes what a lane beside it keeps waits by itself: that lane goes on, closes another one, and lets it go.
+#[test]
+fn who_closes_what_another_keeps_waits_alone() {
+    let scratch = Scratch::new("keeping-closed");
+    let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(10)).cpu().unwrap();
+    for _ in 0..8 {
+        let open = |name| fs_open(&scratch, name);
+        let [kept, other] = ["kept", "other"].map(|name| once(&mut session, open(name)));
+        let keeps = DeviceWord::new(0);
+        each(&mut session, 2, |_, lane| {
+            if lane == 0 {
+                kept.flockfile().unwrap();
+                keeps.publish(1);
+                other.fclose().unwrap();
+                kept.fputs(c"text").unwrap();
+                kept.funlockfile().unwrap();
+            } else {
+                while keeps.observe() == 0 {
+                    warp::nap(1000);
+                }
+                kept.fclose().unwrap();
+            }
+        });
+        assert_eq!(scratch.read("kept"), b"text");
+    }
+}
+
+fn fs_open(scratch: &Scratch, name: &str) -> impl Fn(Fs) -> File + Sync {
+    let path = scratch.c(name);
+    move |fs| fs.fopen(&path, c"w").unwrap()
 }
 
 /// The same thread of another kernel, which runs at the same time, is another lane.

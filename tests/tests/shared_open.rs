@@ -187,6 +187,25 @@ fn one_stream_for_all_and_the_last_close_closes() {
     assert_eq!(scratch.read("log"), b"");
 }
 
+/// However many others come and go that empty nothing.
+#[test]
+fn a_file_that_was_emptied_is_remembered() {
+    let scratch = Scratch::new("shared-remembered");
+    let others: Vec<CString> = (0..300).map(|index| scratch.c(&format!("other{index}"))).collect();
+    let (name, mut session) = (scratch.c("log"), small().cpu().unwrap());
+    once(&mut session, |fs| {
+        let write = |name, mode| {
+            let file = fs.fopen_shared(name, mode).unwrap();
+            file.fputs(c"text\n").unwrap();
+            file.fclose().unwrap();
+        };
+        write(&name, c"w");
+        others.iter().for_each(|other| write(other, c"a"));
+        write(&name, c"w");
+    });
+    assert_eq!(scratch.read("log"), b"text\ntext\n");
+}
+
 /// While somebody keeps it open, `"w"` truncates once.
 #[test]
 fn who_finds_it_open_does_not_truncate() {

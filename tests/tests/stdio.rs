@@ -11,7 +11,7 @@ use std::time::Duration;
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File};
 use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, c_path, once, small};
+use gpufs_tests::{MODES, Scratch, c_path, each, once, small};
 
 /// A session in each mode, and one of each width.
 fn sessions() -> impl Iterator<Item = Session> {
@@ -217,5 +217,78 @@ fn streams_that_failed_leave_their_memory() {
             }
         });
         assert_eq!(scratch.read("good"), vec![b'y'; 30_000]);
+    }
+}
+
+/// A handle of a stream that was closed has the number of a later one: lanes that use both in one call do not meet.
+#[test]
+fn a_closed_handle_takes_no_part_in_calls_of_its_successor() {
+    let scratch = Scratch::new("successor");
+    let path = scratch.c("file");
+    fs::write(scratch.path("file"), "line\n".repeat(9)).unwrap();
+    for mut session in sessions() {
+        let closed = once(&mut session, |fs| {
+            let file = fs.fopen(&path, c"r").unwrap();
+            file.fclose().unwrap();
+            file
+        });
+        // All that are free, one of which has its place.
+        let open =
+            once(&mut session, |fs| (0..).map_while(|_| fs.fopen(&path, c"r").ok()).collect::<Vec<_>>());
+        assert_eq!(open.len(), 29);
+        for file in open {
+            for first in 0..2 {
+                let got = each(&mut session, 2, |_, lane| {
+                    let (mut line, file) = ([0; 8], if lane == first { closed } else { file });
+                    file.fgets(&mut line).map(|line| line.map(CStr::to_bytes).map(<[u8]>::to_vec))
+                });
+                let expected = [Ok(Some(b"line\n".to_vec())), Err(Errno::BADF)];
+                assert_eq!(
+                    got,
+                    if first == 0 { [expected[1].clone(), expected[0].clone()] } else { expected }
+                );
+            }
+            once(&mut session, |_| file.fclose().unwrap());
+        }
+    }
+}
+
+/// Lanes that close streams of their own ask the system once, together.
+#[test]
+fn lanes_close_their_streams_as_one_batch() {
+    let scratch = Scratch::new("batch");
+    for mut session in [32, 64].map(|width| {
+        let options = CpuOptions { width, ..CpuOptions::default() };
+        small().mode(MODES[1]).cpu_with(options).expect("a session")
+    }) {
+        let open = |fs: gpufs_device::Fs, lane| fs.fopen(&scratch.c(&format!("file{lane}")), c"w").unwrap();
+        let files = each(&mut session, 16, open);
+        let before = session.statistics().total();
+        each(&mut session, 16, |_, lane| files[lane as usize].fclose().unwrap());
+        let after = session.statistics().total();
+        assert_eq!(after.operations - before.operations, 16);
+        assert_eq!(after.publications - before.publications, 1);
+    }
+}
+
+/// A stream goes on in another file as it was buffered.
+#[test]
+fn dup2_keeps_how_a_stream_is_buffered() {
+    let scratch = Scratch::new("dup2-buffering");
+    let paths = ["one", "other"].map(|name| scratch.c(name));
+    for mut session in sessions() {
+        for buffering in [Buffering::None, Buffering::Full] {
+            once(&mut session, |fs| {
+                let [file, other] = paths.each_ref().map(|path| fs.fopen(path, c"w").unwrap());
+                file.setvbuf(buffering, if buffering == Buffering::Full { 4096 } else { 0 }).unwrap();
+                let number = file.fileno().unwrap();
+                assert_eq!(fs.dup2(other.fileno().unwrap(), number), Ok(number));
+                file.fputs(c"text").unwrap();
+                let seen = scratch.read("other");
+                assert_eq!(seen, if buffering == Buffering::None { &b"text"[..] } else { b"" });
+                file.fclose().unwrap();
+                other.fclose().unwrap();
+            });
+        }
     }
 }
