@@ -226,7 +226,7 @@ fn two_files_of_each_warp_are_told_apart() {
     let names = ["0.pftrace", "1.pftrace"];
     let paths = names.map(|name| scratch.c(name));
     for name in names {
-        fs::write(scratch.path(name), "what was there before").unwrap();
+        fs::write(scratch.path(name), "what was there before\n".repeat(10_000)).unwrap();
     }
     let mut session = small().cpu().unwrap();
     let (device, boot) = (warp::clock(), boottime());
