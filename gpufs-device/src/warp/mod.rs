@@ -456,6 +456,8 @@ mod tests {
         for mask in [1, 1 << 63, u64::MAX, 0xffff_ffff, 0x8000_0001_0000_0010, 0x5555_5555_5555_5555, 0xfff0]
         {
             let mask = LaneMask(mask);
+            let held: Vec<u32> = (0..64).filter(|lane| mask.contains(*lane)).collect();
+            assert_eq!((held, mask.count() as usize), (mask.iter().collect(), mask.iter().count()));
             for (rank, lane) in (0..).zip(mask.iter()) {
                 assert_eq!((mask.nth(rank), mask.rank(lane)), (lane, rank), "{mask:?}");
             }
