@@ -248,9 +248,32 @@ fn a_closed_handle_takes_no_part_in_calls_of_its_successor() {
                     if first == 0 { [expected[1].clone(), expected[0].clone()] } else { expected }
                 );
             }
-            once(&mut session, |_| file.fclose().unwrap());
+            once(&mut session, |_| {
+                while file.fgets(&mut [0; 8]).unwrap().is_some() {}
+                assert_eq!(closed.fgets(&mut [0; 8]), Err(Errno::BADF), "nor in its end");
+                file.fclose().unwrap();
+            });
         }
     }
+}
+
+/// More lines than a block has room for the ends of.
+#[test]
+fn empty_lines_are_lines_however_many() {
+    let scratch = Scratch::new("empty-lines");
+    fs::write(scratch.path("file"), "\n".repeat(20_000)).unwrap();
+    let builder = small().rings(2).ring_entries(512).buffers(2 << 20).read_ahead(128 << 10);
+    let mut session = builder.mode(MODES[1]).cpu().expect("a session");
+    let file = once(&mut session, |fs| fs.fopen(&scratch.c("file"), c"r").unwrap());
+    let taken = each(&mut session, 64, |_, _| {
+        let mut taken = 0;
+        while let Some(line) = file.fgets(&mut [0; 8]).unwrap() {
+            assert_eq!(line, c"\n");
+            taken += 1;
+        }
+        taken
+    });
+    assert_eq!(taken.iter().sum::<u32>(), 20_000);
 }
 
 /// Lanes that close streams of their own ask the system once, together.
