@@ -166,17 +166,13 @@ impl Queue {
     #[must_use]
     pub fn begin_waits(&self, wanted: u32) -> u32 {
         let waits = &self.words().waits.0;
-        // ORDERING: relaxed: constant.
-        let most = waits.most.peek();
-        // ORDERING: relaxed load first, so that waiters do not contend for the word; then acquire, device, partner `end_waits`: the slots of
-        // the waits before were free by then.
-        if waits.begun.peek() >= most {
-            return 0;
-        }
-        let admitted = most.saturating_sub(waits.begun.fetch_add_acquire(wanted)).min(wanted);
+        // ORDERING: relaxed, both: the first is constant; the other is a count, and publishes nothing. A lane that is counted where another has
+        // ended may not see that one's slot free yet. It was given back before, so a wait for it ends, as for any slot.
+        let (most, before) = (waits.most.peek(), waits.begun.fetch_add_relaxed(wanted));
+        let admitted = most.saturating_sub(before).min(wanted);
         if admitted < wanted {
-            // ORDERING: release, device, as `end_waits`: whoever is counted next has seen what this lane has.
-            waits.begun.take_off(wanted - admitted);
+            // ORDERING: relaxed, as in `end_waits`.
+            waits.begun.count((wanted - admitted).wrapping_neg());
         }
         admitted
     }
@@ -202,8 +198,8 @@ impl Queue {
         let begun = &self.words().waits.0.begun;
         // ORDERING: relaxed: those of the caller are among them.
         debug_assert!(begun.peek() >= ended);
-        // ORDERING: release, device, partner `begin_waits`.
-        begun.take_off(ended);
+        // ORDERING: relaxed, as in `begin_waits`: no fence for each operation that ends.
+        begun.count(ended.wrapping_neg());
     }
 
     /// Notes of an asynchronous operation that it may never end. Its lane, between arming and commit.

@@ -1,7 +1,8 @@
 //! Moving bytes between callers' memory and the kernel's (stages 2 and 9): one lane alone, or a warp's lanes side by side.
 //!
 //! What crosses the bus costs by the access, not by the byte, and neighbouring lanes' accesses to neighbouring words are one access. So
-//! bytes move in aligned words of 16 wherever source and target allow it, else of 4, and each lane of a warp takes the words of its rank.
+//! bytes move in aligned words of 16 wherever source and target allow it, else of 4, and each lane of a warp takes the words of its rank. A lane
+//! alone takes first one word of each sector, so that as many sectors as it has loads are on their way at once; the others are then in its cache.
 #![allow(unsafe_code, reason = "copies between memory that addresses name")]
 
 use crate::warp::{Lanes, Machine, Warp};
@@ -10,6 +11,8 @@ use crate::warp::{Lanes, Machine, Warp};
 const AT_ONCE: usize = 16;
 /// The same for words of 4 bytes.
 const SMALL_AT_ONCE: usize = 8;
+/// Bytes that one access over the bus brings at least.
+const SECTOR_BYTES: usize = 32;
 
 /// Copies `bytes` bytes, the lanes side by side. Convergent; called by `lanes`, with the same values; others see the copy after the
 /// next barrier.
@@ -165,10 +168,33 @@ fn copy_words<W: Copy + Default, const N: usize>(
     load: impl Fn(usize) -> W,
     store: impl Fn(usize, W),
 ) {
-    let at = copy_batches::<W, N>((rank, count), words, &load, &store);
+    let at = if count == 1 {
+        copy_sectors::<W, N>(words, &load, &store)
+    } else {
+        copy_batches::<W, N>((rank, count), words, &load, &store)
+    };
     let at = if N > 8 { copy_batches::<W, 8>((at, count), words, &load, &store) } else { at };
     let at = copy_batches::<W, 4>((at, count), words, &load, &store);
     copy_batches::<W, 1>((at, count), words, &load, &store);
+}
+
+/// [`copy_words`] of a lane alone, as long as there are words of `N` sectors: how far it came.
+#[inline]
+fn copy_sectors<W: Copy + Default, const N: usize>(
+    words: usize,
+    load: impl Fn(usize) -> W,
+    store: impl Fn(usize, W),
+) -> usize {
+    let apart = SECTOR_BYTES / size_of::<W>();
+    let mut at = 0;
+    // Ends: `at` grows.
+    while at + N * apart <= words {
+        for first in at..at + apart {
+            copy_batches::<W, N>((first, apart), at + N * apart, &load, &store);
+        }
+        at += N * apart;
+    }
+    at
 }
 
 /// [`copy_words`] from `at` on, as long as there are `N` for this lane; how far it came.
