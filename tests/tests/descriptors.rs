@@ -1,15 +1,18 @@
 //! Streams on descriptors and back: `fdopen`, `fileno`, `freopen`, `tmpfile`, `mkstemp`, `dup`, in every mode and by many lanes at once.
+#![expect(unsafe_code, reason = "asks the C library of descriptors")]
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
+use gpufs_core::stream::Stream;
+use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, fprintf};
 use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables, tables_of};
 
 /// Sessions in all modes, of warps of 1 and 32 lanes.
 fn sessions(test: &str, go: impl Fn(&mut Session)) {
@@ -284,6 +287,21 @@ fn every_lane_has_temporary_files_of_its_own() {
             assert_eq!(fs.mkstemp(&mut missing), Err(Errno::NOENT));
             let made = fs.open(&scratch.c("again"), O_RDWR | O_CREAT | O_TRUNC, 0o600).unwrap();
             fs.close(made).unwrap();
+            // Files without a name are none that a program gets which is put in this one's place.
+            let Ok(file) = fs.tmpfile() else { return };
+            let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| {
+                let entry = entry.ok()?;
+                let target = std::fs::read_link(entry.path()).ok()?;
+                let number = entry.file_name().to_string_lossy().parse::<i32>().ok()?;
+                target.to_string_lossy().starts_with("/tmp/#").then_some(number)
+            });
+            // SAFETY:
+            // - no memory is involved
+            let flags: Vec<_> =
+                descriptors.map(|number| unsafe { libc::fcntl(number, libc::F_GETFD) }).collect();
+            // Another test's may be among them, and closed by now.
+            assert!(flags.contains(&libc::FD_CLOEXEC) && !flags.contains(&0), "{flags:?}");
+            file.fclose().unwrap();
         });
     });
 }
@@ -437,4 +455,59 @@ fn a_lane_makes_many_files_with_new_names() {
         let count = letters.iter().filter(|found| **found == letter).count();
         assert!((14..105).contains(&count), "{} is there {count} times", char::from(letter));
     }
+}
+
+/// A stream that writes begins where its descriptor stands, unless it appends; where it appends, its descriptor stays where it was.
+#[test]
+fn an_appending_stream_leaves_its_descriptor() {
+    let scratch = Scratch::new("fdopen-positions");
+    let path = scratch.c("file");
+    sessions("an_appending_stream_leaves_its_descriptor", |session| {
+        for (mode, begins, behind) in [(c"w", 2, 5), (c"r+", 2, 5), (c"a", 10, 2), (c"w+", 2, 5)] {
+            std::fs::write(scratch.path("file"), "0123456789").unwrap();
+            once(session, |fs| {
+                let descriptor = fs.open(&path, O_RDWR, 0).unwrap();
+                assert_eq!(fs.lseek(descriptor, 2, Whence::Set), Ok(2));
+                let file = fs.fdopen(descriptor, mode).unwrap();
+                assert_eq!(file.ftell(), Ok(begins), "{mode:?}");
+                file.fputs(c"abc").unwrap();
+                assert_eq!(file.ftell(), Ok(begins + 3), "{mode:?}");
+                file.fflush().unwrap();
+                assert_eq!(fs.lseek(descriptor, 0, Whence::Current), Ok(behind), "{mode:?}");
+                file.fclose().unwrap();
+            });
+            let wanted = if mode == c"a" { "0123456789abc" } else { "01abc56789" };
+            assert_eq!(scratch.read("file"), wanted.as_bytes(), "{mode:?}");
+        }
+    });
+}
+
+/// What has no position has none in the session's tables either, whatever goes through it.
+#[test]
+fn a_pipe_has_no_position() {
+    sessions("a_pipe_has_no_position", |session| {
+        once(session, |fs| {
+            let [from, to] = fs.pipe().unwrap();
+            let (reader, writer) = (fs.fdopen(from, c"r").unwrap(), fs.fdopen(to, c"w").unwrap());
+            writer.fputs(c"abc").unwrap();
+            writer.fflush().unwrap();
+            assert_eq!((reader.fgetc(), reader.ftell()), (Ok(Some(b'a')), Err(Errno::SPIPE)));
+            reader.fflush().unwrap();
+            // It leaves its writing.
+            writer.setvbuf(Buffering::Line, 0).unwrap();
+            assert_eq!(writer.ftell(), Err(Errno::SPIPE));
+            let tables = tables_of(fs);
+            for descriptor in [from, to] {
+                assert_eq!(tables.files()[descriptor.0 as usize].position.peek(), 0);
+            }
+            let stands = |file: u32| {
+                move |stream: &&Stream| stream.generation.peek() % 2 == 1 && stream.file.peek() == file
+            };
+            assert_eq!(
+                tables.streams().iter().find(stands(to.0)).map(|stream| stream.position.peek()),
+                Some(0)
+            );
+            assert_eq!((reader.fgetc(), writer.fclose(), reader.fclose()), (Ok(Some(b'b')), Ok(()), Ok(())));
+        });
+    });
 }

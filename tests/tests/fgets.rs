@@ -88,7 +88,7 @@ fn builders() -> [Builder; 4] {
     [
         small(),
         together(),
-        small().rings(2).read_ahead(16 << 10),
+        small().rings(2).ring_entries(256).read_ahead(16 << 10),
         together().ring_entries(512).buffers(2 << 20).read_ahead(128 << 10),
     ]
 }
@@ -281,7 +281,7 @@ fn lines_too_few_for_a_warp_are_not_waited_for() {
     let scratch = Scratch::new("fgets-few");
     let wanted: Vec<Vec<u8>> = (0..2000).map(|line| format!("{line:0299}\n").into_bytes()).collect();
     fs::write(scratch.path("text"), wanted.concat()).unwrap();
-    let builder = small().rings(2).read_ahead(16 << 10).deadline(gpufs_tests::patience());
+    let builder = small().rings(2).ring_entries(256).read_ahead(16 << 10).deadline(gpufs_tests::patience());
     let mut session = session(builder, 32, Schedule::Fast);
     let file = once(&mut session, |fs| fs.fopen(&scratch.c("text"), c"r").unwrap());
     assert_eq!(taken_by_all(&mut session, Grid { blocks: 1, threads: 32 }, file, 512), wanted);

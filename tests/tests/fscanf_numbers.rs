@@ -25,7 +25,7 @@ fn session(builder: Builder, width: u32, schedule: Schedule) -> Session {
 fn builders() -> [Builder; 3] {
     [
         small(),
-        small().rings(2).read_ahead(16 << 10),
+        small().rings(2).ring_entries(256).read_ahead(16 << 10),
         small().assembly(64 << 10).rings(2).ring_entries(512).buffers(2 << 20).read_ahead(128 << 10),
     ]
 }

@@ -2,18 +2,20 @@
 //! seeds, so that lanes meet in every order.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gpufs_core::stream::Stream;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::stdio::{LineBuffer, Whence};
-use gpufs_device::{Errno, File, Fs, fprintf, warp};
+use gpufs_device::stdio::{LineBuffer, LineStep, Whence};
+use gpufs_device::{Errno, File, Fs, fprintf, fscanf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{CpuOptions, Grid, Session};
 use gpufs_tests::random::Random;
-use gpufs_tests::{Scratch, each, once, small};
+use gpufs_tests::{Scratch, each, once, small, tables_of};
 
 fn session(schedule: Schedule) -> Session {
     let options = CpuOptions { schedule, ..CpuOptions::default() };
@@ -132,6 +134,37 @@ fn the_holder_goes_on_in_calls_that_its_warp_makes_together() {
             );
         }
         assert_eq!(told[5] % 7, 0);
+    }
+}
+
+/// `fflush(NULL)` and writing by a warp of which a lane, whichever it is, keeps a stream: it does not wait for the others, which wait for it.
+#[test]
+fn who_keeps_a_stream_flushes_all_streams_beside_its_warp() {
+    let scratch = Scratch::in_memory("keeping-all");
+    for (schedule, keeper) in schedules(4).flat_map(|schedule| [0, 1, 7].map(|keeper| (schedule, keeper))) {
+        let builder = small().mode(Mode::Enter).deadline(Duration::from_secs(5));
+        let mut session = builder.cpu_with(CpuOptions { schedule, ..CpuOptions::default() }).unwrap();
+        let file = once(&mut session, |fs| fs.fopen(&scratch.c("log"), c"w").unwrap());
+        let kept = DeviceWord::new(0);
+        let told = each(&mut session, 8, |fs, lane| {
+            if lane == keeper {
+                file.flockfile().unwrap();
+                file.fputs(c"kept").unwrap();
+                kept.set(1);
+            }
+            while kept.peek() == 0 {
+                warp::nap(1_000);
+            }
+            let flushed = fs.fflush_all();
+            file.fputs(if lane == keeper { c"kept" } else { c"." }).unwrap();
+            if lane == keeper {
+                file.funlockfile().unwrap();
+            }
+            flushed
+        });
+        assert_eq!(told, [Ok(()); 8], "{schedule:?}, {keeper}");
+        assert_eq!(scratch.read("log"), b"keptkept.......");
+        once(&mut session, |_| file.fclose().unwrap());
     }
 }
 
@@ -357,4 +390,69 @@ fn a_line_that_finds_no_memory_can_be_read_on() {
         file.fclose().unwrap();
         assert_eq!(file.getline(&mut line), Err(Errno::BADF));
     });
+}
+
+/// Lines that were read ahead are taken by callers that want lines, and by no others: those that name another delimiter get what they ask for.
+#[test]
+fn delimiters_of_their_own_are_seen_beside_lines_that_were_read_ahead() {
+    let line = "the first half;and the second half\n";
+    let scratch = Scratch::new("getdelim-ahead");
+    fs::write(scratch.path("lines"), line.repeat(4000)).unwrap();
+    let builder = small().mode(Mode::Enter).ring_entries(512).buffers(2 << 20).read_ahead(128 << 10);
+    let mut session = builder.cpu().unwrap();
+    let file = once(&mut session, |fs| fs.fopen(&scratch.c("lines"), c"r").unwrap());
+    let got = each(&mut session, 32, |fs, _| {
+        let next = |delimiter| {
+            let mut memory = Memory(vec![0; 120]);
+            let length = file.getdelim(delimiter, &mut memory).unwrap().unwrap();
+            memory.0.truncate(length);
+            String::from_utf8(memory.0).unwrap()
+        };
+        assert!((0..20).all(|_| next(b'\n') == line));
+        let open = |stream: &Stream| stream.generation.peek() % 2 == 1 && stream.lines.is_open();
+        let opened = tables_of(fs).streams().iter().any(open);
+        (opened, next(b';'), next(b'\n'))
+    });
+    for (lane, (opened, piece, behind)) in got.iter().enumerate() {
+        assert!(*opened, "lines are read ahead");
+        assert_eq!(piece, if lane == 0 { "the first half;" } else { "and the second half\nthe first half;" });
+        assert_eq!(behind, if lane == 0 { "and the second half\n" } else { line });
+    }
+    once(&mut session, |_| file.fclose().unwrap());
+}
+
+/// A lane that keeps a stream keeps it at the end of the file, too, with any room for a line; and a line that is none leaves the memory as it is.
+#[test]
+fn a_stream_stays_kept_at_the_end_of_its_file() {
+    let scratch = Scratch::new("keeping-end");
+    fs::write(scratch.path("lines"), "1\n2\n").unwrap();
+    let builder = small().mode(Mode::Enter).ring_entries(512).buffers(2 << 20).read_ahead(128 << 10);
+    let mut session = builder.cpu().unwrap();
+    let file = once(&mut session, |fs| fs.fopen(&scratch.c("lines"), c"r").unwrap());
+    let tried = DeviceWord::new(0);
+    let told = each(&mut session, 2, |_, lane| {
+        if lane == 1 {
+            while tried.peek() == 0 {
+                warp::nap(1_000);
+            }
+            return vec![file.ftrylockfile().unwrap()];
+        }
+        file.flockfile().unwrap();
+        let mut memory = [b'#'; 4];
+        while file.getline(&mut &mut memory[..]).unwrap().is_some() {}
+        memory = [b'#'; 4];
+        let step = file.getdelim_step(b'\n', &mut memory, 0);
+        let other = file.getdelim_step(b';', &mut memory, 0);
+        let ended = (step, other) == (Ok(LineStep::End), Ok(LineStep::End)) && memory == [b'#'; 4];
+        let nothing = file.fgets(&mut memory[..1]).unwrap().is_some_and(CStr::is_empty);
+        let none = file.fgets(&mut memory).unwrap().is_none() && memory == *b"\0###";
+        let mut number = 0;
+        let scanned = fscanf!(file, c"%d", &mut number).unwrap().is_none();
+        tried.set(1);
+        for _ in 0..100 {
+            warp::nap(10_000);
+        }
+        vec![ended, nothing, none, scanned, file.funlockfile().is_ok()]
+    });
+    assert_eq!(told, [vec![true; 5], vec![false]]);
 }

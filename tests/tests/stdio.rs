@@ -315,3 +315,141 @@ fn dup2_keeps_how_a_stream_is_buffered() {
         }
     }
 }
+
+/// What of a stream's file is told by its mode alone: where it begins, whether it closes on `execve`, and that nothing counts behind a comma.
+#[test]
+fn a_mode_says_where_a_stream_begins() {
+    let scratch = Scratch::new("begins");
+    let path = scratch.path("file");
+    let name = c_path(&path);
+    // Descriptors of the process on the file, and whether they close.
+    let closes = || -> Vec<bool> {
+        let all = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        let here = all.filter(|link| fs::read_link(link).is_ok_and(|target| target == path));
+        let number = |link: std::path::PathBuf| link.file_name().unwrap().to_string_lossy().parse().unwrap();
+        // SAFETY:
+        // - no memory is involved
+        here.map(|link| unsafe { libc::fcntl(number(link), libc::F_GETFD) } == libc::FD_CLOEXEC).collect()
+    };
+    let mut session = small().cpu().unwrap();
+    for (mode, begins, first, closed) in [
+        (c"r", 0, Ok(Some(b'0')), false),
+        (c"r+", 0, Ok(Some(b'0')), false),
+        (c"re", 0, Ok(Some(b'0')), true),
+        (c"r,+e", 0, Ok(Some(b'0')), false),
+        (c"a", 10, Err(Errno::BADF), false),
+        (c"ae", 10, Err(Errno::BADF), true),
+        (c"a+", 0, Ok(Some(b'0')), false),
+        (c"w", 0, Err(Errno::BADF), false),
+        (c"w+", 0, Ok(None), false),
+    ] {
+        fs::write(&path, "0123456789").unwrap();
+        let file = once(&mut session, |fs| fs.fopen(&name, mode).unwrap());
+        assert_eq!(closes(), [closed], "{mode:?}");
+        once(&mut session, |_| {
+            assert_eq!(file.ftell(), Ok(begins), "{mode:?}");
+            assert_eq!(file.fgetc(), first, "{mode:?}");
+            if mode == c"r,+e" {
+                assert_eq!(file.fputc(b'x'), Err(Errno::BADF));
+            }
+            let _ = file.fclose();
+        });
+    }
+}
+
+/// What was pushed back goes to lanes in their order, and so does what follows it in the file; an error is of those that got less than they asked for.
+#[test]
+fn lanes_share_what_was_pushed_back() {
+    let scratch = Scratch::new("pushed-lanes");
+    fs::write(scratch.path("file"), "0123456789").unwrap();
+    for mut session in sessions().skip(1).take(2) {
+        let push = |session: &mut Session, path: &CStr, bytes: &[u8]| {
+            once(session, |fs| {
+                let file = fs.fopen(path, c"r").unwrap();
+                bytes.iter().for_each(|byte| assert_eq!(file.ungetc(*byte), Ok(Some(*byte))));
+                file
+            })
+        };
+        let file = push(&mut session, &scratch.c("file"), b"edcba");
+        let got = each(&mut session, 5, |_, lane| {
+            let mut memory = [b'#'; 4];
+            let wanted = [2, 2, 3, 0, 4][lane as usize];
+            assert_eq!(file.fread(&mut memory[..wanted]), Ok(wanted));
+            memory
+        });
+        assert_eq!(got, [*b"ab##", *b"cd##", *b"e01#", *b"####", *b"2345"]);
+        let directory = push(&mut session, &c_path(scratch.dir()), b"ba");
+        let got = each(&mut session, 4, |_, _| {
+            let mut memory = [b'#'; 1];
+            let read = directory.fread_counted(&mut memory);
+            (read.bytes, read.error, memory[0])
+        });
+        let failed = (0, Some(Errno::ISDIR), b'#');
+        assert_eq!(got, [(1, None, b'a'), (1, None, b'b'), failed, failed]);
+        once(&mut session, |_| assert_eq!((file.fclose(), directory.fclose()), (Ok(()), Ok(()))));
+    }
+}
+
+/// Streams of two files that lanes of a warp name in the same call are apart, and so is what two lanes do on one.
+#[test]
+fn lanes_name_streams_of_their_own_in_one_call() {
+    let scratch = Scratch::new("apart");
+    for mut session in sessions() {
+        let results = each(&mut session, 8, |fs, lane| {
+            let name = scratch.c(&format!("{lane}"));
+            let file = fs.fopen(&name, c"w+").unwrap();
+            let bytes = vec![b'a' + lane as u8; lane as usize + 1];
+            assert_eq!(file.fwrite(&bytes), Ok(bytes.len()));
+            assert_eq!(file.ftell(), Ok(lane + 1));
+            file.fflush().unwrap();
+            assert_eq!(fs.stat(&name).map(|stat| stat.st_size), Ok(lane as i64 + 1));
+            file.rewind();
+            assert_eq!((file.fgetc(), file.ftell()), (Ok(Some(b'a' + lane as u8)), Ok(1)));
+            file.clearerr();
+            file.fclose()
+        });
+        assert_eq!(results, vec![Ok(()); results.len()]);
+    }
+}
+
+/// An unbuffered stream reads no more than it is asked for: what follows is its descriptor's.
+#[test]
+fn an_unbuffered_stream_reads_what_it_is_asked_for() {
+    for mut session in sessions() {
+        for (buffering, left) in
+            [(Buffering::None, &b"3456789"[..]), (Buffering::Line, b""), (Buffering::Full, b"")]
+        {
+            once(&mut session, |fs| {
+                let [from, to] = fs.pipe().unwrap();
+                assert_eq!(fs.write(to, b"0123456789"), Ok(10));
+                fs.close(to).unwrap();
+                let file = fs.fdopen(from, c"r").unwrap();
+                file.setvbuf(buffering, 0).unwrap();
+                let mut memory = [0; 16];
+                assert_eq!((file.fread(&mut memory[..3]), &memory[..3]), (Ok(3), &b"012"[..]));
+                let read = fs.read(from, &mut memory).unwrap();
+                assert_eq!(&memory[..read], left, "{buffering:?}");
+                assert_eq!(file.fclose(), Ok(()));
+            });
+        }
+    }
+}
+
+/// `fflush(NULL)` says what one stream met, wherever it stands among the others, and writes the others.
+#[test]
+fn flushing_all_streams_says_what_one_met() {
+    let scratch = Scratch::new("all-streams");
+    for mut session in sessions() {
+        once(&mut session, |fs| {
+            let files = [scratch.c("0"), c"/dev/full".to_owned(), scratch.c("1")];
+            let files = files.map(|name| fs.fopen(&name, c"w").unwrap());
+            for file in files {
+                assert_eq!(file.fputc(b'x'), Ok(b'x'));
+            }
+            assert_eq!(fs.fflush_all(), Err(Errno::NOSPC));
+            assert_eq!([scratch.read("0"), scratch.read("1")], [b"x", b"x"]);
+            assert_eq!(files.map(File::fclose), [Ok(()), Err(Errno::NOSPC), Ok(())]);
+            assert_eq!(fs.fflush_all(), Ok(()));
+        });
+    }
+}
