@@ -7,7 +7,6 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use gpufs_core::stream::Stream;
-use gpufs_core::word::DeviceWord;
 use gpufs_device::file::{Descriptor, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, Whence};
 use gpufs_device::stdio::Buffering;
 use gpufs_device::{Errno, fprintf};

@@ -49,6 +49,11 @@ fn records_of_any_lengths_come_in_lane_order() {
         vec![70_000, 3],
         vec![8192, 1, 8191, 1, 8193],
         vec![0, 300],
+        // The stream is being written by now.
+        vec![100, 20_000, 1],
+        vec![300, 0, 0, 20_000, 1],
+        vec![20_000; 3],
+        vec![4000, 4000, 4000, 4000, 4000, 4000, 4000],
     ];
     let random = Random::new(5);
     patterns

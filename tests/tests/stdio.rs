@@ -357,7 +357,7 @@ fn a_mode_says_where_a_stream_begins() {
     }
 }
 
-/// What was pushed back goes to lanes in their order, and so does what follows it in the file; an error is of those that got less than they asked for.
+/// What was pushed back goes to lanes in their order, and so does what follows it in the file; an error is of those that got less.
 #[test]
 fn lanes_share_what_was_pushed_back() {
     let scratch = Scratch::new("pushed-lanes");
@@ -452,4 +452,22 @@ fn flushing_all_streams_says_what_one_met() {
             assert_eq!(fs.fflush_all(), Ok(()));
         });
     }
+}
+
+/// `rewind` clears what `ferror` and `feof` say, and `fseek` the end of the file alone.
+#[test]
+fn rewinding_clears_an_error() {
+    let scratch = Scratch::new("rewind");
+    fs::write(scratch.path("file"), "ab").unwrap();
+    let mut session = small().cpu().unwrap();
+    once(&mut session, |fs| {
+        let file = fs.fopen(&scratch.c("file"), c"r").unwrap();
+        assert_eq!((file.fputc(b'x'), rest(file)), (Err(Errno::BADF), b"ab".to_vec()));
+        assert_eq!((file.ferror(), file.feof()), (true, true));
+        file.fseek(1, Whence::Set).unwrap();
+        assert_eq!((file.ferror(), file.feof(), rest(file)), (true, false, b"b".to_vec()));
+        file.rewind();
+        assert_eq!((file.ferror(), file.feof(), rest(file)), (false, false, b"ab".to_vec()));
+        file.fclose().unwrap();
+    });
 }
