@@ -44,9 +44,16 @@ pub(crate) use wait::Backoff;
 
 /// The ring that the caller's warp uses. Convergent by value: the same in all lanes of a warp.
 pub(crate) fn ring_of_warp(session: &SessionTables) -> u32 {
+    warp_of_grid() % session.queue_count
+}
+
+/// The caller's warp among those of its grid: a block has whole ones, of which the last may have few lanes. Convergent by value: the same in all
+/// lanes of a warp.
+#[inline]
+pub(crate) fn warp_of_grid() -> u32 {
     let place = position();
     let warps = place.block_threads.div_ceil(Machine::width());
-    (place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())) % session.queue_count
+    place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())
 }
 
 /// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one.
@@ -425,12 +432,7 @@ fn claim_slots(queue: &Queue, lanes: Lanes, wanted: u32, ring: u32) -> Claim {
 
 /// Where the caller's warp begins to look for free things, so that warps do not crowd on one word.
 pub(crate) fn slot_hint(ring: u32) -> u32 {
-    let place = position();
-    place
-        .block
-        .wrapping_mul(place.block_threads.div_ceil(Machine::width()))
-        .wrapping_add(place.thread / Machine::width())
-        .wrapping_add(ring)
+    warp_of_grid().wrapping_add(ring)
 }
 
 /// The lowest `count` lanes of a set.

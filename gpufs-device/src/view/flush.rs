@@ -7,8 +7,8 @@ use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::word::DeviceWord64;
 
 use super::pages::{offset_of, target_of};
-use crate::io::{Backoff, drain, ring_of_warp, staged, transact};
-use crate::warp::{Broadcast, Lanes, Machine, Warp, global_thread};
+use crate::io::{Backoff, drain, ring_of_warp, staged, transact, warp_of_grid};
+use crate::warp::{Broadcast, Lanes};
 
 /// Writes each lane's page, which it has begun to write, as far as the file had bytes for it. Convergent; called by `lanes`.
 pub(super) fn write_back(
@@ -121,8 +121,8 @@ pub(super) fn flush(session: &SessionTables, lanes: Lanes, mapping: u32) -> Resu
     if frames == 0 {
         return Ok(());
     }
-    let warp = global_thread() / u64::from(Machine::width());
-    let first = u64::from((warp as u32).wrapping_mul(MIXER)) % frames;
+    // The same in all lanes: each looks at other frames only then.
+    let first = u64::from(warp_of_grid().wrapping_mul(MIXER)) % frames;
     // How many frames are before the one that the lane looks at.
     let mut looked = u64::from(lanes.rank());
     let mut outcome = Ok(());
