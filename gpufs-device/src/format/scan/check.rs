@@ -154,7 +154,7 @@ pub fn checked<'a, L: Literal, A: Targets<'a>>(_literal: L, targets: A) -> (&'st
 }
 
 /// Panics, in the compiler, where [`check`] finds something wrong.
-const fn assert_fits(format: &[u8], kinds: &[TargetKind]) {
+pub(super) const fn assert_fits(format: &[u8], kinds: &[TargetKind]) {
     if let Err(error) = check(format, kinds) {
         panic!("{}", error.why.text());
     }

@@ -70,8 +70,9 @@ fn digits<I: Input>(reader: &mut Reader<'_, I>, base: u8) -> Result<Option<Digit
         any = true;
         let larger = digits.magnitude.checked_mul(u64::from(base));
         match larger.and_then(|larger| larger.checked_add(u64::from(digit))) {
-            Some(magnitude) if !digits.is_saturated => digits.magnitude = magnitude,
-            _ => (digits.magnitude, digits.is_saturated) = (u64::MAX, true),
+            Some(magnitude) => digits.magnitude = magnitude,
+            // So it stays: the largest number times a base is larger.
+            None => (digits.magnitude, digits.is_saturated) = (u64::MAX, true),
         }
     }
     Ok(any.then_some(digits))

@@ -35,6 +35,8 @@ mod integer;
 mod parse;
 mod real;
 mod target;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(crate) use check::numbers;

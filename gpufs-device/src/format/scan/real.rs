@@ -195,8 +195,8 @@ fn decimal<I: Input>(reader: &mut Reader<'_, I>, size: Size, zero: bool) -> Resu
         text.parse::<f64>().map(f64::to_bits)
     };
     let bits = bits.map_err(|_| Stop::Mismatch)?;
-    // Infinite, or subnormal: no decimal number of fewer than hundreds of digits is a subnormal one exactly.
-    let exponent = if matches!(size, Size::Int) { bits >> 23 & 0xff } else { bits >> 52 };
+    // Infinite, or subnormal: no decimal number of fewer than hundreds of digits is a subnormal one exactly. There is no sign yet.
+    let exponent = if matches!(size, Size::Int) { bits >> 23 } else { bits >> 52 };
     let largest = if matches!(size, Size::Int) { 0xff } else { 0x7ff };
     reader.out_of_range |= exponent == 0 || exponent == largest;
     Ok(bits)

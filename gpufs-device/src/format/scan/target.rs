@@ -375,6 +375,7 @@ mod tests {
         assert_eq!(extended(f64::from_bits(1).to_bits()), (1 << 63, 16383 - 1074));
         assert_eq!(extended(f64::MIN_POSITIVE.to_bits()), (1 << 63, 16383 - 1022));
         assert_eq!(extended(f64::INFINITY.to_bits()), (1 << 63, 0x7fff));
+        assert_eq!(extended(f64::NAN.to_bits()), (3 << 62, 0x7fff));
         assert_eq!(extended(0), (0, 0));
     }
 }
