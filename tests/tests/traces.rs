@@ -10,7 +10,7 @@ use gpufs_device::trace::Trace;
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
 use gpufs_tests::perfetto::{Message, Read, read};
-use gpufs_tests::{MODES, Scratch, once, skip, small};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small};
 
 /// A span with two values, a moment and a value of a counter of each thread; every third thread makes its moment inside of a span of its own.
 fn events(fs: Fs, path: &std::ffi::CStr) -> Result<(), Errno> {
@@ -281,6 +281,37 @@ fn two_files_of_each_warp_are_told_apart() {
     let [first, second] = files;
     assert!(first.clocks[0].1 != second.clocks[0].1);
     assert!(first.tracks.keys().all(|uuid| !second.tracks.contains_key(uuid)));
+}
+
+/// Lanes that begin spans in one call, of two names and in two files: one lane of each name and file begins it, and each file has what it needs.
+#[test]
+fn lanes_that_call_together_begin_one_span_of_each_event_of_each_file() {
+    let scratch = Scratch::new("spans-together");
+    let mut session = small().cpu().unwrap();
+    let paths = [scratch.c("one.pftrace"), scratch.c("two.pftrace")];
+    let spans = each(&mut session, 6, |fs, lane| {
+        let trace = fs.trace(&paths[(lane / 3) as usize]).unwrap();
+        let name = if lane % 3 == 0 { "the first event" } else { "the second event" };
+        let span = trace.event(name, []).unwrap().begin(()).unwrap();
+        let began = span.to_word();
+        span.end().unwrap();
+        trace.close().unwrap();
+        began
+    });
+    // 1 is the sequence's own track, of the lane that leads those that opened the file.
+    assert_eq!(spans.iter().map(|word| (*word).min(2)).collect::<Vec<_>>(), [1, 2, 0, 1, 2, 0]);
+    drop(session);
+    let texts = ["the first event", "the second event", "block 0 warp 0"];
+    for (file, lane) in [("one.pftrace", " lane 1"), ("two.pftrace", " lane 4")] {
+        let content = scratch.read(file);
+        for text in texts.iter().chain([&lane]) {
+            assert!(memmem(&content, text.as_bytes()), "{file} lacks {text:?}");
+        }
+    }
+}
+
+fn memmem(content: &[u8], wanted: &[u8]) -> bool {
+    content.windows(wanted.len()).any(|found| found == wanted)
 }
 
 /// A place for files, if there is a reader for them.
