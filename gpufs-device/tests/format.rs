@@ -133,6 +133,30 @@ fn errors_read_well() {
     );
     assert_eq!(error.errno().number(), libc::EINVAL);
     assert_eq!(printed(b"%2147483648d", &[]).unwrap_err().errno().number(), libc::EOVERFLOW);
+    let missing = printed(b"%d%d", &[Argument::from(1)]).unwrap_err();
+    let text = "the format needs more arguments than there are: argument 2 (at byte 2 of the format)";
+    assert_eq!((missing.to_string().as_str(), missing.errno().number()), (text, libc::EINVAL));
+    // SAFETY:
+    // - null is allowed
+    let nowhere = unsafe { Argument::place(core::ptr::null_mut(), 4) };
+    assert_eq!(printed(b"%n", &[nowhere]).unwrap_err().errno().number(), libc::EFAULT);
+    assert_eq!(printed(b"%lc", &[Argument::from(0xd800)]).unwrap_err().errno().number(), libc::EILSEQ);
+}
+
+/// Flags and lengths of glibc's own.
+#[test]
+fn the_locale_s_digits_and_quads() {
+    for (format, expected) in [
+        (&b"%Id"[..], &b"-1099511627776"[..]),
+        (b"%I20d|", b"      -1099511627776|"),
+        (b"%-I20d|", b"-1099511627776      |"),
+        (b"%qd", b"-1099511627776"),
+        (b"%qx", b"ffffff0000000000"),
+        (b"%1$Iqd", b"-1099511627776"),
+    ] {
+        assert_eq!(printed(format, &[Argument::from(-1_i64 << 40)]).unwrap(), expected);
+    }
+    assert_eq!(printed(b"%qs", &[Argument::from("text")]).unwrap_err().what, What::Modifier);
 }
 
 #[test]

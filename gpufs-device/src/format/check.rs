@@ -290,3 +290,42 @@ macro_rules! snprintf {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Message, assert_fits};
+    use crate::format::{FormatError, Kind, What};
+
+    #[test]
+    fn what_the_compiler_says() {
+        let message = |offset, what, format: &str| {
+            let message = Message::new(FormatError { offset, what }, format.as_bytes());
+            message.as_str().to_owned()
+        };
+        assert_eq!(message(2, What::Unknown, "ab%y cd"), "unknown conversion (at `%y cd`)");
+        assert_eq!(
+            message(3, What::Mismatch { argument: 0, kind: Kind::Double }, "a% %d and %s"),
+            "an argument does not fit its conversion: argument 1 is a floating-point number (at `%d`)"
+        );
+        for (argument, number) in [(8, "9"), (9, "10"), (11, "12"), (16, "17")] {
+            let text = format!(
+                "the format needs more arguments than there are: argument {number} is missing (at `%d`)"
+            );
+            assert_eq!(message(0, What::Missing { argument }, "%d"), text);
+        }
+        assert_eq!(message(2, What::Mixed, "ab"), "some arguments are numbered, others are not");
+        // What is no printable ASCII, and what has no room.
+        assert_eq!(message(0, What::Unknown, "%\u{e9}\t ~"), "unknown conversion (at `%??? ~`)");
+        let long = "%y".repeat(100);
+        let whole = format!("unknown conversion (at `{long}");
+        assert_eq!(message(0, What::Unknown, &long), whole[..160]);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "an argument does not fit its conversion: argument 1 is a floating-point number (at `%d`)"
+    )]
+    fn a_literal_that_does_not_fit_ends_its_compilation() {
+        assert_fits(b"%d", &[Kind::Double]);
+    }
+}

@@ -261,8 +261,8 @@ fn allocated_texts_grow_and_are_given_back_where_a_call_fails() {
             assert_eq!(allocating(&two, format, often), none, "{often} times");
         }
         // In another order than that of the targets.
-        let format = format!("%2${}%1${0}", &format[1..format.len() / 2]);
-        assert_eq!(allocating(&two, &format, 5), (Err(Why::Memory), [false, false], vec![]), "{format}");
+        let swapped = format!("%2${}%1${0}", &format[1..format.len() / 2]);
+        assert_eq!(allocating(&two, &swapped, 5), (Err(Why::Memory), [false, false], vec![]), "{swapped}");
         // Of what is told the caller keeps the memory.
         assert_eq!(allocating("one", format, 6), (Ok(Some(1)), [true, false], vec![32 * bytes]));
     }
