@@ -11,7 +11,7 @@ use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
 use gpufs_tests::random::Random;
-use gpufs_tests::{MODES, Scratch, each, once, setting, skip, small};
+use gpufs_tests::{MODES, Scratch, each, once, setting, skip, small, tables};
 
 const PAGE: usize = 4096;
 
@@ -380,6 +380,8 @@ fn short_reads_are_continued() {
         })
         .unwrap();
     });
+    // No read goes on beyond its page.
+    assert!(tables(&session).cache.frames().iter().all(|frame| frame.valid() <= 64 << 10));
 }
 
 #[test]
