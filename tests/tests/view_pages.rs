@@ -103,7 +103,7 @@ fn a_view_keeps_the_page_that_it_used_twice_and_the_next() {
                 .unwrap();
                 fs.view::<[u64; 4], _>(map, 0, pages * EACH / 4, |view| {
                     touch(fs, apart, |page| {
-                        assert_eq!(view.get(page * EACH / 4).unwrap()[1], page * EACH + 1)
+                        assert_eq!(view.get(page * EACH / 4).unwrap()[1], page * EACH + 1);
                     });
                 })
                 .unwrap();

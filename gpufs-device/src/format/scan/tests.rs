@@ -1,5 +1,5 @@
-//! Formats, targets and inputs that scanning is told of: which are wrong, what each target gets, what is allocated. What numbers and texts are read as
-//! is compared with the system's functions elsewhere (`tests/tests/sscanf_differential.rs`).
+//! What scanning is told of formats, targets and inputs: which are wrong, what each target gets, what is allocated. What numbers and texts are
+//! read as is compared with the system's functions elsewhere (`tests/tests/sscanf_differential.rs`).
 #![expect(unsafe_code, reason = "targets and an allocator as C has them")]
 
 use core::ffi::c_void;
