@@ -10,7 +10,7 @@ use super::Pending;
 use super::start::{At, BYTES_MAX};
 use crate::Fs;
 use crate::file::Descriptor;
-use crate::io::{admit_chain, copy_lanes, dismiss_chain, ring_of_warp, slot_hint, start_chain};
+use crate::io::{Flow, admit_chain, copy_lanes, dismiss_chain, ring_of_warp, slot_hint, start_chain};
 use crate::warp::Lanes;
 
 /// The most links of a chain.
@@ -234,7 +234,7 @@ impl Fs {
             let to = memory.map_or(0, |memory| memory.address);
             // SAFETY:
             // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier below puts the copies before
-            unsafe { copy_lanes(session, lanes, (to, planned.from, bytes)) };
+            unsafe { copy_lanes(session, lanes, Flow::Out, (to, planned.from, bytes)) };
         }
         lanes.sync();
         // [R-CHAIN-5]

@@ -8,7 +8,9 @@ use gpufs_core::session::SessionTables;
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
-use crate::io::{Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host};
+use crate::io::{
+    Flow, Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host,
+};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// An operation that was started. See the [module](crate::aio).
@@ -205,7 +207,7 @@ impl Pending {
         let (to, room) = into.map_or((0, 0), |into| (into.as_mut_ptr() as u64, into.len() as u64));
         // SAFETY:
         // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
-        unsafe { copy_lanes(session, lanes, (to, memory, count.min(room))) };
+        unsafe { copy_lanes(session, lanes, Flow::In, (to, memory, count.min(room))) };
         // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
         if let (true, Ok(finished)) = (is_copied, &mut finished) {
@@ -308,7 +310,7 @@ impl Finished {
         let from = self.memory.map_or(0, |memory| memory.address);
         // SAFETY:
         // - one end is staging memory that is this one's, of which the kernel has written so many bytes; the other is the caller's, and borrowed
-        unsafe { copy_raw(into.as_mut_ptr() as u64, from, bytes as u64) };
+        unsafe { copy_raw(Flow::In, into.as_mut_ptr() as u64, from, bytes as u64) };
         Ok(bytes)
     }
 

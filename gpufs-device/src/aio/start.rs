@@ -9,7 +9,7 @@ use gpufs_core::{Call, Errno};
 use super::Pending;
 use crate::Fs;
 use crate::file::Descriptor;
-use crate::io::{admit, copy_lanes, dismiss, ring_of_warp, slot_hint, start};
+use crate::io::{Flow, admit, copy_lanes, dismiss, ring_of_warp, slot_hint, start};
 use crate::warp::Lanes;
 
 /// The most bytes of one operation: sixteen staging buffers.
@@ -231,7 +231,9 @@ impl Fs {
         let copied = if from == 0 { 0 } else { memory.map_or(0, |memory| u64::from(memory.bytes)) };
         // SAFETY:
         // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier below puts the copies before
-        unsafe { copy_lanes(session, lanes, (memory.map_or(0, |memory| memory.address), from, copied)) };
+        unsafe {
+            copy_lanes(session, lanes, Flow::Out, (memory.map_or(0, |memory| memory.address), from, copied))
+        };
         lanes.sync();
         let sqe = goes.then(|| entry(memory.map(|memory| (memory.address, memory.bytes))));
         let endless = asked.is_ok_and(|asked| asked.endless);

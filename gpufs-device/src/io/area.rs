@@ -5,7 +5,7 @@ use gpufs_core::alloc::{BufferPool, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
 use gpufs_core::{Claim, Errno};
 
-use super::copy::{copy_alone, copy_raw};
+use super::copy::{Flow, copy_alone, copy_raw};
 use super::{Backoff, DeviceRange, abandoned, drain, ring_of_warp, slot_hint};
 use crate::warp::Lanes;
 
@@ -46,7 +46,7 @@ impl StagingArea {
         let from = self.part(at, into.len()).address;
         // SAFETY:
         // - one end is a part of the lane's staging memory, which nobody writes now; the other is the caller's, and borrowed
-        unsafe { copy_raw(into.as_mut_ptr() as u64, from, into.len() as u64) };
+        unsafe { copy_raw(Flow::In, into.as_mut_ptr() as u64, from, into.len() as u64) };
     }
     /// Reads a plain structure that the kernel wrote at `at`, which is aligned for it.
     pub(crate) fn read<T: Copy>(self, at: u32) -> T {

@@ -14,14 +14,45 @@ const SMALL_AT_ONCE: usize = 8;
 /// Bytes that one access over the bus brings at least.
 const SECTOR_BYTES: usize = 32;
 
+/// Between which memories bytes move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Out of memory that the kernel or the host reaches, which may lie behind the bus.
+    In,
+    /// Into it. What neighbouring stores put into one sector crosses the bus together, so a lane stores in order.
+    Out,
+}
+
+impl Flow {
+    /// That of a transfer.
+    pub(crate) const fn of(writing: bool) -> Self {
+        if writing { Self::Out } else { Self::In }
+    }
+}
+
+/// A lane's share of a copy: the words of its rank, of those of `count` lanes.
+#[derive(Clone, Copy)]
+struct Share {
+    rank: usize,
+    count: usize,
+    flow: Flow,
+}
+
+impl Share {
+    /// All of it.
+    const fn alone(flow: Flow) -> Self {
+        Self { rank: 0, count: 1, flow }
+    }
+}
+
 /// Copies `bytes` bytes, the lanes side by side. Convergent; called by `lanes`, with the same values; others see the copy after the
 /// next barrier.
 ///
 /// # Safety
 /// Both stretches are valid for `bytes`, in every lane ([`Warp::is_private`]), and do not overlap; nobody writes them meanwhile, and nobody
 /// else reads the target.
-pub(crate) unsafe fn copy_together(lanes: Lanes, target: u64, source: u64, bytes: u64) {
-    let share = (lanes.rank() as usize, lanes.count() as usize);
+pub(crate) unsafe fn copy_together(lanes: Lanes, flow: Flow, target: u64, source: u64, bytes: u64) {
+    let share = Share { rank: lanes.rank() as usize, count: lanes.count() as usize, flow };
     if (target | source | bytes).is_multiple_of(16) {
         // SAFETY:
         // - this function's contract; the lanes' ranks are all numbers below their count; aligned as just looked at
@@ -38,18 +69,13 @@ pub(crate) unsafe fn copy_together(lanes: Lanes, target: u64, source: u64, bytes
 /// # Safety
 /// As [`copy_together`]; all three are multiples of 16.
 #[inline(never)]
-unsafe fn copy_aligned((rank, count): (usize, usize), target: u64, source: u64, bytes: u64) {
+unsafe fn copy_aligned(share: Share, target: u64, source: u64, bytes: u64) {
     let words = usize::try_from(bytes / 16).unwrap_or(usize::MAX);
     let (to, from) = (target as *mut u128, source as *const u128);
     // SAFETY:
     // - this function's contract
     unsafe {
-        copy_words::<_, AT_ONCE>(
-            (rank, count),
-            words,
-            |at| from.add(at).read(),
-            |at, word| to.add(at).write(word),
-        );
+        copy_words::<_, AT_ONCE>(share, words, |at| from.add(at).read(), |at, word| to.add(at).write(word));
     }
 }
 
@@ -60,7 +86,14 @@ pub(crate) fn copy_alone(target: &mut [u8], source: &[u8]) {
     if Machine::COPIES_WORDS {
         // SAFETY:
         // - slices of the same length, one of them exclusive
-        unsafe { copy_share((0, 1), target.as_mut_ptr() as u64, source.as_ptr() as u64, source.len() as u64) }
+        unsafe {
+            copy_share(
+                Share::alone(Flow::Out),
+                target.as_mut_ptr() as u64,
+                source.as_ptr() as u64,
+                source.len() as u64,
+            )
+        }
     } else {
         target.copy_from_slice(source);
     }
@@ -71,11 +104,11 @@ pub(crate) fn copy_alone(target: &mut [u8], source: &[u8]) {
 /// # Safety
 /// As [`copy_together`], for the calling lane.
 #[inline]
-pub(crate) unsafe fn copy_raw(target: u64, source: u64, bytes: u64) {
+pub(crate) unsafe fn copy_raw(flow: Flow, target: u64, source: u64, bytes: u64) {
     if Machine::COPIES_WORDS {
         // SAFETY:
         // - this function's contract
-        unsafe { copy_share((0, 1), target, source, bytes) }
+        unsafe { copy_share(Share::alone(flow), target, source, bytes) }
     } else {
         // SAFETY:
         // - this function's contract
@@ -89,12 +122,12 @@ pub(crate) unsafe fn copy_raw(target: u64, source: u64, bytes: u64) {
     }
 }
 
-/// The share of one of `count` lanes, by its `rank`, in a copy. The shares of all ranks are the whole.
+/// The share of one lane in a copy. The shares of all ranks are the whole.
 ///
 /// # Safety
 /// As [`copy_together`].
 #[inline(never)]
-unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, bytes: u64) {
+unsafe fn copy_share(share: Share, target: u64, source: u64, bytes: u64) {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let (to, from) = (target as *mut u8, source as *const u8);
     let apart = (target ^ source) % 16;
@@ -107,13 +140,13 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
     // - all that follows lies within the two stretches, and each byte is one rank's
     // - words are aligned as `head` and `apart` say
     unsafe {
-        copy_bytes((rank, count), to, from, head);
+        copy_bytes(share, to, from, head);
         let (to_word, from_word) = (to.add(head), from.add(head));
         match apart % 4 {
             0 if unit == 16 => {
                 let (to_word, from_word) = (to_word.cast::<u128>(), from_word.cast::<u128>());
                 copy_words::<_, AT_ONCE>(
-                    (rank, count),
+                    share,
                     words,
                     |at| from_word.add(at).read(),
                     |at, word| to_word.add(at).write(word),
@@ -122,7 +155,7 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
             0 => {
                 let (to_word, from_word) = (to_word.cast::<u32>(), from_word.cast::<u32>());
                 copy_words::<_, SMALL_AT_ONCE>(
-                    (rank, count),
+                    share,
                     words,
                     |at| from_word.add(at).read(),
                     |at, word| to_word.add(at).write(word),
@@ -151,24 +184,24 @@ unsafe fn copy_share((rank, count): (usize, usize), target: u64, source: u64, by
                         place.add(3).read(),
                     ])
                 };
-                copy_words::<_, SMALL_AT_ONCE>((rank, count), words, load, |at, word| {
+                copy_words::<_, SMALL_AT_ONCE>(share, words, load, |at, word| {
                     to_word.add(at).write(word);
                 });
             }
         }
-        copy_bytes((rank, count), to.add(tail), from.add(tail), bytes - tail);
+        copy_bytes(share, to.add(tail), from.add(tail), bytes - tail);
     }
 }
 
-/// Every `count`th of `words` words from `rank` on, `N` at once, and of what is left eight and four at once: a page is eight for each lane.
+/// Every `count`th of `words` words from its rank on, `N` at once, and of what is left eight and four at once: a page is eight for each lane.
 #[inline]
 fn copy_words<W: Copy + Default, const N: usize>(
-    (rank, count): (usize, usize),
+    Share { rank, count, flow }: Share,
     words: usize,
     load: impl Fn(usize) -> W,
     store: impl Fn(usize, W),
 ) {
-    let at = if count == 1 {
+    let at = if count == 1 && flow == Flow::In {
         copy_sectors::<W, N>(words, &load, &store)
     } else {
         copy_batches::<W, N>((rank, count), words, &load, &store)
@@ -226,7 +259,7 @@ fn copy_batches<W: Copy + Default, const N: usize>(
 /// # Safety
 /// As [`copy_together`].
 #[inline]
-unsafe fn copy_bytes((rank, count): (usize, usize), to: *mut u8, from: *const u8, bytes: usize) {
+unsafe fn copy_bytes(Share { rank, count, .. }: Share, to: *mut u8, from: *const u8, bytes: usize) {
     let mut at = rank;
     // Ends: `at` grows.
     while at < bytes {
@@ -247,7 +280,9 @@ mod tests {
         let lengths = (0..70).chain([127, 128, 129, 511, 2048, 2049, 4095, 4096, 16 << 10]);
         for bytes in lengths {
             for (to, from) in (0..16).flat_map(|to| (0..16).map(move |from| (to, from))) {
-                for count in [1, 3, 32, 64] {
+                for (count, flow) in
+                    [(1, Flow::In), (1, Flow::Out), (3, Flow::In), (32, Flow::In), (64, Flow::In)]
+                {
                     let source: Vec<u8> = (0..bytes + 64).map(|at| (at * 31 + at / 256) as u8).collect();
                     let mut target = vec![0xee_u8; bytes + 64];
                     let (source_at, target_at) =
@@ -260,14 +295,14 @@ mod tests {
                             // - both vectors hold 64 bytes more than is copied, and the offsets are below 32
                             unsafe {
                                 copy(
-                                    (rank, count),
+                                    Share { rank, count, flow },
                                     target.as_mut_ptr().add(target_at) as u64,
                                     source.as_ptr().add(source_at) as u64,
                                     bytes as u64,
                                 );
                             }
                         }
-                        let what = format!("{bytes} bytes from {from} to {to}, {count} lanes");
+                        let what = format!("{bytes} bytes from {from} to {to}, {count} lanes, {flow:?}");
                         assert_eq!(
                             target[target_at..target_at + bytes],
                             source[source_at..source_at + bytes],

@@ -31,7 +31,7 @@ use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp, position};
 pub(crate) use abandon::abandoned;
 pub(crate) use area::{StagingArea, staged, staged_whole};
 pub(crate) use chain::{LINKS_MAX, admit_chain, dismiss_chain, start_chain};
-pub(crate) use copy::{copy_alone, copy_raw, copy_together};
+pub(crate) use copy::{Flow, copy_alone, copy_raw, copy_together};
 pub(crate) use range::DeviceRange;
 use ready::is_ready;
 pub(crate) use ready::{Rests, Waiting, end_of_wait, operate_until, poll_entry, transfer_waiting};

@@ -16,7 +16,9 @@ use gpufs_core::{Errno, Operation, Outcome, Queue, Slot, SlotClaim};
 use super::staging::{claim_alone, count};
 use super::until::poll_until;
 use super::vector::copy_vectors;
-use super::{Backoff, Drained, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on};
+use super::{
+    Backoff, Drained, Flow, abandon, abandoned, copy_raw, drain, ring_of_warp, slot_hint, transact_on,
+};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// How long an operation on a file that was ready may take before it is cancelled; each time, the next may take twice as long.
@@ -392,7 +394,7 @@ unsafe fn copy_piece(
     if vectors == 0 {
         // SAFETY:
         // - this function's contract
-        unsafe { copy_raw(target, source, bytes) };
+        unsafe { copy_raw(Flow::of(writing), target, source, bytes) };
     } else {
         // SAFETY:
         // - this function's contract

@@ -9,7 +9,7 @@ use static_assertions::const_assert;
 
 use super::runs::runs;
 use super::{
-    Backoff, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_here,
+    Backoff, Flow, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_here,
     transact_on,
 };
 use crate::warp::{Broadcast, LaneMask, Lanes, Machine, Warp};
@@ -297,12 +297,12 @@ fn copy_of_one(
         let (target, source) = ends(shared);
         // SAFETY:
         // - one end is the lane's staging memory, the other what its caller gave, who waits for the result; every lane reaches both
-        unsafe { copy_together(lanes, target, source, bytes) };
+        unsafe { copy_together(lanes, Flow::of(writing), target, source, bytes) };
     } else if lanes.lane() == lane {
         let (target, source) = ends(memory);
         // SAFETY:
         // - as above, for that lane
-        unsafe { copy_raw(target, source, bytes) };
+        unsafe { copy_raw(Flow::of(writing), target, source, bytes) };
     }
     // What all have copied is the kernel's, or the caller's, and the buffer the next one's.
     lanes.sync();
@@ -337,7 +337,7 @@ fn pass(
         if writing {
             // SAFETY:
             // - one end is the lane's part of staging memory, the other what the caller of pwrite gave, who waits for the result
-            unsafe { copy_lanes(session, lanes, (address + run.before, memory, mine)) };
+            unsafe { copy_lanes(session, lanes, Flow::Out, (address + run.before, memory, mine)) };
             lanes.sync();
         }
         let asked = run.whole.min(room);
@@ -359,7 +359,7 @@ fn pass(
             let mine = if own.is_some() { 0 } else { moved };
             // SAFETY:
             // - one end is the lane's part of staging memory, the other what the caller of pread gave, who waits for the result
-            unsafe { copy_lanes(session, lanes, (memory, address + run.before, mine)) };
+            unsafe { copy_lanes(session, lanes, Flow::In, (memory, address + run.before, mine)) };
             // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
             lanes.sync();
         }
@@ -380,6 +380,7 @@ const TOGETHER_BYTES: u64 = 512;
 pub(crate) unsafe fn copy_lanes(
     session: &SessionTables,
     lanes: Lanes,
+    flow: Flow,
     (target, source, bytes): (u64, u64, u64),
 ) {
     let together = session.copies_together()
@@ -389,7 +390,7 @@ pub(crate) unsafe fn copy_lanes(
     if bytes > 0 && !together {
         // SAFETY:
         // - this function's contract
-        unsafe { copy_raw(target, source, bytes) };
+        unsafe { copy_raw(flow, target, source, bytes) };
     }
     if !session.copies_together() {
         return;
@@ -400,7 +401,7 @@ pub(crate) unsafe fn copy_lanes(
         // SAFETY:
         // - this function's contract, and every lane reaches both ends; the lane that owns them waits in the broadcasts, this one's or
         //   the next
-        unsafe { copy_together(lanes, target, source, bytes) };
+        unsafe { copy_together(lanes, flow, target, source, bytes) };
     }
 }
 

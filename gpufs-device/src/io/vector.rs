@@ -12,7 +12,7 @@ use gpufs_core::session::{Resources, SessionTables, Target};
 
 use super::area::StagingArea;
 use super::staging::{TransferState, count};
-use super::{copy_lanes, ring_of_warp, staged, transact_on};
+use super::{Flow, copy_lanes, ring_of_warp, staged, transact_on};
 use crate::warp::Lanes;
 
 /// Bytes of a vector: an address and a length.
@@ -180,7 +180,7 @@ pub(super) unsafe fn copy_vectors(
         let (target, source) = if writing { (staging, memory) } else { (memory, staging) };
         // SAFETY:
         // - this function's contract, for this piece
-        unsafe { copy_lanes(session, lanes, (target, source, piece)) };
+        unsafe { copy_lanes(session, lanes, Flow::of(writing), (target, source, piece)) };
         staging += piece;
         bytes -= piece;
     }

@@ -9,7 +9,7 @@ use super::File;
 use super::lock::LockedStream;
 use super::newlines::note_ends;
 use super::tokens::{is_number, note_token_ends};
-use crate::io::{Backoff, Drained, copy_raw, copy_together, drain, drain_each, slot_hint};
+use crate::io::{Backoff, Drained, Flow, copy_raw, copy_together, drain, drain_each, slot_hint};
 use crate::warp::{Broadcast, Lanes};
 
 /// The result of a call.
@@ -238,7 +238,7 @@ fn copy_out(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u64, 
     // - the text stays until its lines are counted as taken, below
     // - the caller's memory has room for `most` bytes and a NUL, and no line is longer
     unsafe {
-        copy_raw(memory as u64, address, bytes);
+        copy_raw(Flow::In, memory as u64, address, bytes);
         memory.add(length).write(0);
     }
     lanes.sync();
@@ -313,7 +313,7 @@ fn index(session: &SessionTables, stream: &Stream, lanes: Lanes, place: u32) -> 
     // - the place is this warp's: its buffer was read, and its text's memory, which is as long, nobody else touches
     // - blocks are made of whole words; after the text there is room for `most_lines` ends
     let found = unsafe {
-        copy_together(lanes, text, from, bytes);
+        copy_together(lanes, Flow::In, text, from, bytes);
         lanes.sync();
         match lines.tokens() {
             None => note_ends(lanes, (text, bytes), ends, (most_lines, lines.line_bytes_max())),
@@ -370,12 +370,12 @@ fn publish_run(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u3
         // SAFETY:
         // - in front of the first block's text there is room for `most` bytes, and no more are carried; the leader's lane has said where they lie
         // - the block before stays until they were
-        unsafe { copy_together(lanes, lanes.from_leader(text) - bytes, from, bytes) };
+        unsafe { copy_together(lanes, Flow::In, lanes.from_leader(text) - bytes, from, bytes) };
     } else if rank < run {
         // SAFETY:
         // - in front of the text there is room for `most` bytes, and no more are carried
         // - the block before stays until they were
-        unsafe { copy_raw(text - bytes, from, bytes) };
+        unsafe { copy_raw(Flow::In, text - bytes, from, bytes) };
     }
     lanes.sync();
     if lines.tokens().is_some() {

@@ -17,7 +17,7 @@ use super::ahead::{self, Taken};
 use super::lines::NEWLINE;
 use super::lock::{LockedStream, with_lock_unless};
 use super::newlines::Window;
-use crate::io::{DeviceRange, copy_lanes};
+use crate::io::{DeviceRange, Flow, copy_lanes};
 use crate::warp::{LaneMask, Lanes, Machine, Warp};
 
 /// What an unbuffered stream may read at once, so that it does not read past the line.
@@ -230,7 +230,7 @@ fn take_lines(
     // - the text can be read, as above
     // - `memory` is the calling lane's `&mut [u8]`, which has room for `most` bytes, and `done + count` is no more; the lane goes on after
     //   the barrier in `take`
-    unsafe { copy_lanes(held.session, lanes, (target, address + start, count)) };
+    unsafe { copy_lanes(held.session, lanes, Flow::In, (target, address + start, count)) };
     held.take(lanes.broadcast(until, last));
     mine.done += count;
     let whole = waits && lanes.lane() <= last && (end == Some(until) || mine.done == mine.most);

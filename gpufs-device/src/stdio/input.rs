@@ -8,7 +8,9 @@ use gpufs_core::{Call, Errno};
 
 use super::lock::{LockedStream, with_lock};
 use super::{File, Transfer};
-use crate::io::{abandoned, copy_lanes, end_of_wait, operate_until, poll_entry, ring_of_warp, transact_one};
+use crate::io::{
+    Flow, abandoned, copy_lanes, end_of_wait, operate_until, poll_entry, ring_of_warp, transact_one,
+};
 use crate::warp::{LaneMask, Lanes};
 
 impl LockedStream {
@@ -256,7 +258,9 @@ fn read_held(
         // - the buffer holds `length` bytes from `address` on, and nobody writes it while the stream is held and no read is in flight
         // - `memory` came from a `&mut [u8]` of `bytes` bytes of the calling lane, and the range lies within its share; its lane goes on
         //   after the barrier in `take`
-        unsafe { copy_lanes(held.session, held.lanes, (target, address.wrapping_add(skip), count_here)) };
+        unsafe {
+            copy_lanes(held.session, held.lanes, Flow::In, (target, address.wrapping_add(skip), count_here))
+        };
         held.take(count);
         *done += count;
     }

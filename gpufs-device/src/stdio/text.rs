@@ -27,7 +27,7 @@ use super::File;
 use super::lines::NEWLINE;
 use super::output::Record;
 use crate::inside::Inside;
-use crate::io::{copy_alone, copy_raw, slot_hint};
+use crate::io::{Flow, copy_alone, copy_raw, slot_hint};
 use crate::warp::{Machine, Warp, clock, nap};
 
 /// Bytes of a lane's scratch memory.
@@ -279,7 +279,7 @@ impl Text {
             let (here, rest) = piece.split_at(count as usize);
             // SAFETY:
             // - the run is this text's alone, and `room` bytes follow `at` in it; the piece lies elsewhere, since nobody is told where runs are
-            unsafe { copy_raw(self.at, here.as_ptr() as u64, count) };
+            unsafe { copy_raw(Flow::Out, self.at, here.as_ptr() as u64, count) };
             self.at += count;
             self.room -= count;
             piece = rest;
@@ -377,7 +377,7 @@ impl Record for Text {
             if count > 0 {
                 // SAFETY:
                 // - the runs hold the text's bytes, among which these are; `into` has room for them and lies elsewhere
-                unsafe { copy_raw(into[done..].as_mut_ptr() as u64, address + skip, count) };
+                unsafe { copy_raw(Flow::In, into[done..].as_mut_ptr() as u64, address + skip, count) };
             }
             #[allow(clippy::cast_possible_truncation, reason = "at most the slice's length")]
             let copied = count as usize;

@@ -6,7 +6,7 @@ use gpufs_core::alloc::BufferPool;
 use gpufs_core::stream::{BlockRef, Stream, StreamGeometry};
 
 use super::{LaneRecord, Record, WriteTarget};
-use crate::io::{DeviceRange, copy_together, slot_hint};
+use crate::io::{DeviceRange, Flow, copy_together, slot_hint};
 use crate::stdio::File;
 use crate::warp::{Broadcast, Lanes, Machine, Warp};
 
@@ -93,7 +93,7 @@ fn place_in_turn(lanes: Lanes, source: u64, (start, end): (u64, u64), destinatio
             // - the target is reserved for this group until it is committed, and a block's buffer is valid for its whole length
             // - the source is the record of lane `lane`, which waits at the next broadcast or barrier; all lanes reach it
             // - the stream's blocks are nobody's record
-            unsafe { copy_together(lanes, target, source.wrapping_add(at), count) };
+            unsafe { copy_together(lanes, Flow::Out, target, source.wrapping_add(at), count) };
             at += count;
         }
     }
@@ -126,7 +126,7 @@ fn place_assembled<R: Record>(
         // - the target is reserved for this group until it is committed, and a block's buffer is valid for its whole length
         // - the source was written before the barrier, and nobody writes it until the one below
         // - the stream's blocks are no coalescing buffers
-        unsafe { copy_together(lanes, target, assembled.address + (at - from), count) };
+        unsafe { copy_together(lanes, Flow::Out, target, assembled.address + (at - from), count) };
         at += count;
     }
     lanes.sync();
