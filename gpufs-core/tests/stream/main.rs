@@ -2,7 +2,7 @@
 //!
 //! What lanes do at the same time is `loom_stream.rs`'s and its neighbours'.
 #![cfg(not(loom))]
-#![allow(unsafe_code, reason = "the journal's record in force, and a slot that is armed")]
+#![expect(unsafe_code, reason = "the journal's record in force, and a slot that is armed")]
 
 mod flush;
 mod journaled;

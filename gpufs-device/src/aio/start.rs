@@ -232,7 +232,7 @@ impl Fs {
         // SAFETY:
         // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier below puts the copies before
         unsafe {
-            copy_lanes(session, lanes, Flow::Out, (memory.map_or(0, |memory| memory.address), from, copied))
+            copy_lanes(session, lanes, Flow::Out, (memory.map_or(0, |memory| memory.address), from, copied));
         };
         lanes.sync();
         let sqe = goes.then(|| entry(memory.map(|memory| (memory.address, memory.bytes))));

@@ -92,7 +92,7 @@ pub(crate) fn copy_alone(target: &mut [u8], source: &[u8]) {
                 target.as_mut_ptr() as u64,
                 source.as_ptr() as u64,
                 source.len() as u64,
-            )
+            );
         }
     } else {
         target.copy_from_slice(source);

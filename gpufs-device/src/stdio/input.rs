@@ -259,7 +259,7 @@ fn read_held(
         // - `memory` came from a `&mut [u8]` of `bytes` bytes of the calling lane, and the range lies within its share; its lane goes on
         //   after the barrier in `take`
         unsafe {
-            copy_lanes(held.session, held.lanes, Flow::In, (target, address.wrapping_add(skip), count_here))
+            copy_lanes(held.session, held.lanes, Flow::In, (target, address.wrapping_add(skip), count_here));
         };
         held.take(count);
         *done += count;
