@@ -219,8 +219,9 @@ fn registered_memory_is_one_operation() {
         let before = session.statistics().total().operations;
         once(session, |fs| {
             // SAFETY:
-            // - parts of their own, used by this lane alone
-            let (from, into) = unsafe { (buffer.part(0, 40_000), buffer.part(40_000, 40_000)) };
+            // - a part of its own, used by this lane alone
+            let part = |at| unsafe { buffer.part(at, 40_000) };
+            let (from, into) = (part(0), part(40_000));
             from.copy_from_slice(&text(40_000, 1));
             assert_eq!(fs.send(one, from, MSG_DONTWAIT), Ok(40_000));
             assert_eq!(fs.recv(two, into, MSG_DONTWAIT), Ok(40_000));

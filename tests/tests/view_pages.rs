@@ -370,8 +370,11 @@ fn last_entry(fs: Fs) -> Sqe {
     let parts = unsafe { core::ptr::from_ref(queue).cast::<QueueParts>().read() };
     let last = queue.progress().sq_tail.wrapping_sub(1) & (parts.sq_entries - 1);
     // SAFETY:
-    // - within the ring; the operation is done, and nobody submits another
-    unsafe { (*parts.sqes.add(last as usize)).read() }
+    // - within the ring
+    let cell = unsafe { &*parts.sqes.wrapping_add(last as usize) };
+    // SAFETY:
+    // - the operation is done, and nobody submits another
+    unsafe { cell.read() }
 }
 
 /// What `prefetch` and `sync` ask of which file.
