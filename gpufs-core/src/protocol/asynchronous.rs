@@ -14,7 +14,7 @@
 //! taken. The handle is not copied, and taking the result consumes it, so one lane releases them, once: first memory and slot, then the
 //! count. Memory that was read into goes to that lane, which releases it when it has copied. The result stays in the slot's word until it is
 //! taken: whoever drains has delivered it. A handle that is lost leaves all three to [R-ASYNC-6]. No caller reaches the memory while the
-//! kernel has it.
+//! kernel has it. The count orders nothing: another lane may see it taken back before it sees the slot free.
 //!
 //! **R-ASYNC-4** *A cancel is an operation of its own* (`IORING_OP_ASYNC_CANCEL`), which ends by itself, and which its lane waits for. It goes
 //! through the ring of its target and names the target's `user_data`, slot and generation, so it can meet no other operation. Its completion says
@@ -49,8 +49,9 @@
 //!
 //! **P-ASYNC-PROGRESS** *Lanes that hold unfinished operations keep nobody waiting.* They hold slots within the count of, which leaves two at
 //! least for operations that end, so [L-PROGRESS b] holds for calls, cancels and starts that have been counted, whatever the lane
-//! holds already. They hold no staging buffer for which anybody waits ([R-ASYNC-5]), and no lock. A start that is refused returns. So a lane
-//! that goes on starting gets `EAGAIN` until it takes a result.
+//! holds already. A slot that is still seen to be held beside those of the count was released before its count went back: it is seen to be free
+//! without anybody's help, and a lane that waits for it looks again. They hold no staging buffer for which anybody waits ([R-ASYNC-5]), and no
+//! lock. A start that is refused returns. So a lane that goes on starting gets `EAGAIN` until it takes a result.
 //!
 //! **P-ASYNC-ONCE** *One SQE still gives one CQE.* No multishot, no zero-copy notification, no skipped completion. So [P-CQ], [P-ONCE] and what the
 //! journal says of results hold as they stand. A handle of a former operation of the slot, or of a former round, is told so by generation

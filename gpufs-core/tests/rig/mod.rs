@@ -7,6 +7,7 @@
 pub(crate) mod models;
 #[cfg(loom)]
 pub(crate) mod readahead;
+pub(crate) mod run;
 pub(crate) mod session;
 #[cfg(loom)]
 pub(crate) mod streams;

@@ -15,6 +15,7 @@ use gpufs_core::word::{DeviceWord64, EntryCell};
 use loom::thread;
 
 use super::models;
+use super::run::publish_run;
 use super::{Rig, Shape};
 
 /// B.
@@ -155,38 +156,11 @@ impl World {
         while self.publish_run(PLACES) {}
     }
 
-    /// Publishes a run of at most so many blocks; whether there was one.
+    /// [`publish_run`] of this stream; whether there was one.
     pub(crate) fn publish_run(&self, blocks_max: u32) -> bool {
-        let (lines, session, stream) = (&self.stream.lines, &self.session, &*self.stream);
-        let Some(first) = lines.claim_next() else { return false };
-        let behind = (1..blocks_max).map_while(|ahead| lines.claim_behind(first, ahead));
-        let run: Vec<u32> = std::iter::once(first).chain(behind).collect();
-        let mut carried = Vec::new();
-        for &place in &run {
-            let Some((bytes, _)) = lines.carry(session, stream, place) else { break };
-            self.check_carried(place, bytes);
-            let before = lines.block_before(place);
-            carried.push((place, before, lines.note_carried(session, place, bytes)));
-            if !lines.is_whole(stream, place) {
-                break;
-            }
-        }
-        run[carried.len().max(1)..].iter().for_each(|place| lines.put_back(*place));
-        let Some(&(last, ..)) = carried.last() else {
-            lines.stop_at(first);
-            return true;
-        };
-        let base = lines.published();
-        let mut granted = 0;
-        for &(place, _, count) in &carried {
-            lines.note_lines(place, base + granted, count);
-            granted += count;
-        }
-        lines.grant_up_to(stream, last, base, granted);
-        for before in carried.iter().filter_map(|(_, before, _)| *before) {
-            lines.count_carried(session, stream, before);
-        }
-        true
+        publish_run((&self.session, &self.stream), blocks_max, |place, bytes, _| {
+            self.check_carried(place, bytes)
+        })
     }
 
     /// What is carried over into a claimed place is what was begun in the block before.

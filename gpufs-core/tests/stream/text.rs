@@ -2,6 +2,7 @@
 
 use gpufs_core::stream::readahead::{Lines, Tokens, Work};
 
+use super::rig::run::publish_run;
 use super::*;
 
 /// log₂ B, and B, for lines: a quarter of it is the longest line.
@@ -115,42 +116,16 @@ impl Text {
         lines.indexed(place, ends.len() as u32, ends.last().copied().unwrap_or(0), !(fits && are_short));
     }
 
-    /// Publishes a run of at most so many blocks, or stops; whether there was one.
+    /// [`publish_run`] of this stream; whether there was one.
     pub(crate) fn publish_run(&self, blocks_max: u32) -> bool {
-        let (lines, session, stream) = (self.lines(), &self.tables.session, self.stream());
-        let Some(first) = lines.claim_next() else { return false };
-        let behind = (1..blocks_max).map_while(|ahead| lines.claim_behind(first, ahead));
-        let run: Vec<u32> = std::iter::once(first).chain(behind).collect();
-        let mut carried = Vec::new();
-        for &place in &run {
-            let Some((bytes, from)) = lines.carry(session, stream, place) else { break };
+        let (lines, session) = (self.lines(), &self.tables.session);
+        publish_run((session, self.stream()), blocks_max, |place, bytes, from| {
             let (_, text, _) = lines.memory(session, place);
             store(text - bytes, &bytes_at(from, bytes));
             if lines.tokens().is_some() {
                 self.check_first_token(place, bytes);
             }
-            let before = lines.block_before(place);
-            carried.push((place, before, lines.note_carried(session, place, bytes)));
-            if !lines.is_whole(stream, place) {
-                break;
-            }
-        }
-        run[carried.len().max(1)..].iter().for_each(|place| lines.put_back(*place));
-        let Some(&(last, ..)) = carried.last() else {
-            lines.stop_at(first);
-            return true;
-        };
-        let base = lines.published();
-        let mut granted = 0;
-        for &(place, _, count) in &carried {
-            lines.note_lines(place, base + granted, count);
-            granted += count;
-        }
-        lines.grant_up_to(stream, last, base, granted);
-        for before in carried.iter().filter_map(|(_, before, _)| *before) {
-            lines.count_carried(session, stream, before);
-        }
-        true
+        })
     }
     /// The first token of a claimed place is white space and then a number's bytes, as far as the next white space.
     fn check_first_token(&self, place: u32, carried_bytes: u64) {
