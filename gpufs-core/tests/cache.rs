@@ -4,13 +4,19 @@
 #![expect(unsafe_code, reason = "a table of pointers")]
 
 use gpufs_core::cache::{
-    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Phase, Pinned, Set, WAYS, Write,
+    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Layout, MAPPINGS, Mapping, Phase,
+    Pinned, Set, WAYS, Whole, Write,
 };
 use proptest::prelude::*;
 
 /// Pages of the file: more than there are frames.
 const PAGES: usize = 60;
+/// The mapping of the file.
+const MAPPING: u32 = 3;
+/// Sets that pages share.
 const SETS: u32 = 2;
+/// Pages with a frame of their own, where there are such.
+const OWN: u32 = 2 * WAYS - 1;
 
 /// What a warp is about. It holds a page only in the states that say so.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +33,7 @@ enum Warp {
 struct World {
     sets: Vec<Set>,
     frames: Vec<Frame>,
+    mappings: Vec<Mapping>,
     bytes: Vec<u64>,
     file: Vec<u64>,
     model: Vec<u64>,
@@ -35,10 +42,19 @@ struct World {
 
 impl World {
     fn new(warps: usize) -> Self {
-        let count = (SETS * WAYS) as usize;
+        Self::laid_out(warps, 0)
+    }
+    /// One in which so many pages have a frame of their own.
+    fn laid_out(warps: usize, own: u32) -> Self {
+        let sets = SETS + own.div_ceil(WAYS);
+        let count = (sets * WAYS) as usize;
+        let mappings: Vec<Mapping> = (0..MAPPINGS).map(|_| Mapping::default()).collect();
+        let layout = Layout { first: SETS * WAYS, own, shared: SETS * WAYS };
+        mappings[MAPPING as usize].lay_out(layout, u64::from(own) * 4096, 4096);
         Self {
-            sets: (0..SETS).map(|_| Set::default()).collect(),
+            sets: (0..sets).map(|_| Set::default()).collect(),
             frames: (0..count).map(|_| Frame::default()).collect(),
+            mappings,
             bytes: vec![0; count],
             file: (0..PAGES as u64).collect(),
             model: (0..PAGES as u64).collect(),
@@ -47,16 +63,24 @@ impl World {
     }
     fn cache(&self) -> Cache {
         // SAFETY:
-        // - the tables are longer-lived than what is made here, and there are no mappings and no memory
+        // - the tables are longer-lived than what is made here, and there is no memory
         unsafe {
             Cache::new(CacheParts {
                 sets: self.sets.as_ptr(),
                 frames: self.frames.as_ptr(),
-                mappings: std::ptr::null(),
+                mappings: self.mappings.as_ptr(),
                 memory: 0,
-                set_count: SETS,
+                set_count: u32::try_from(self.sets.len()).unwrap(),
                 page_bytes: 4096,
             })
+        }
+    }
+    /// Reads all pages with a frame of their own, if they are there.
+    fn reads_whole(&self, cache: &Cache) {
+        if let Some(whole) = cache.whole(MAPPING) {
+            assert_eq!(whole, Whole { first: FrameIndex(SETS * WAYS), bytes: u64::from(OWN) * 4096 });
+            let own = OWN as usize;
+            assert_eq!(self.bytes[whole.first.0 as usize..][..own], self.model[..own]);
         }
     }
     /// One step of a warp. `choice` chooses among those that it may take, `page` the page that it wants, `fails` whether the system refuses.
@@ -80,7 +104,7 @@ impl World {
             }
             Warp::Fills(index, page) => {
                 self.bytes[index.0 as usize] = self.file[page as usize];
-                cache.frame(index).filled(4096, 1);
+                cache.filled(key(page), index, 4096, 1);
                 Warp::Pins(index, page)
             }
             Warp::Pins(index, page) => {
@@ -161,7 +185,7 @@ impl World {
         let mut keys: Vec<u64> = self.frames.iter().map(Frame::key).filter(|key| *key != 0).collect();
         keys.sort_unstable();
         assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "[R-CACHE-1]");
-        for set in self.frames.chunks(WAYS as usize) {
+        for (number, set) in (0..).zip(self.frames.chunks(WAYS as usize)) {
             let seen: Vec<_> = set.iter().map(Frame::seen).collect();
             assert!(seen.iter().all(|seen| seen.guards() == 0 || seen.is_keepable()), "[R-CACHE-5]");
             assert!(
@@ -169,7 +193,8 @@ impl World {
                 "[R-CACHE-5]"
             );
             let keepable = seen.iter().filter(|seen| seen.is_keepable()).count();
-            assert!(keepable < WAYS as usize, "[R-CACHE-5]");
+            // Nobody else wants a frame of a page's own.
+            assert!(keepable < WAYS as usize || number >= SETS, "[R-CACHE-5]");
         }
         for (index, frame) in (0..).zip(&self.frames) {
             let count = |of: fn(&Warp) -> Option<FrameIndex>| {
@@ -195,18 +220,20 @@ impl World {
 }
 
 fn key(page: u64) -> Key {
-    Key::new(3, page).unwrap()
+    Key::new(MAPPING, page).unwrap()
 }
 
 proptest! {
     #[test]
     fn warps_find_what_others_stored(
         warps in 1..20_usize,
+        own in prop::sample::select(vec![0, OWN]),
         steps in prop::collection::vec((any::<usize>(), any::<u8>(), 0..PAGES as u64, 0..8_u8), 1..600),
     ) {
-        let mut world = World::new(warps);
+        let mut world = World::laid_out(warps, own);
         for (warp, choice, page, chance) in steps {
             world.step(warp % warps, choice, page, chance == 0);
+            world.reads_whole(&world.cache());
         }
         // The warps are gone, and the host writes what they left.
         let cache = world.cache();
@@ -220,7 +247,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&world.file, &world.model);
-        cache.forget(3);
+        cache.forget(MAPPING);
         prop_assert!(world.frames.iter().all(|frame| frame.key() == 0));
     }
 }
@@ -290,7 +317,7 @@ fn what_is_there_can_be_glanced_at_and_kept() {
         cache.frame(frame).unguard(34);
         cache.frame(frame).unpin(1);
         // Another comes while it is looked at.
-        let seen = cache.glance(key(page), |_, _| cache.forget(3));
+        let seen = cache.glance(key(page), |_, _| cache.forget(MAPPING));
         assert_eq!(seen, None);
     }
 }
@@ -422,7 +449,7 @@ fn each_set_counts_its_own_looks() {
 fn a_frame_that_was_forgotten_has_no_valid_bytes() {
     let world = World::new(0);
     let (cache, pages) = (world.cache(), filled(&world));
-    cache.forget(3);
+    cache.forget(MAPPING);
     for page in pages {
         let Begun::Fill(frame) = cache.begin(key(page)) else { panic!("every frame is free") };
         assert_eq!((cache.frame(frame).valid(), cache.glance(key(page), |_, _| ())), (0, None));

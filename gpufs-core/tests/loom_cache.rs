@@ -24,12 +24,20 @@
 //! | no fence behind its end | `glance_or_evict` |
 //! | no second look at the edition | `glance_or_evict` |
 //! | the key is loaded relaxed | `glance_or_evict` |
+//! | a page of its own is counted before it is READY | `whole_or_brought` |
+//! | the count of absent pages is taken off relaxed | `whole_or_brought` |
+//! | the count of absent pages is loaded relaxed | `whole_or_brought` |
+//! | a page of its own is looked for relaxed | `whole_or_brought` |
+//! | a frame of its own is taken without an exchange | `one_brings_its_own` |
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "a table of pointers, and the cells")]
 
 mod rig;
 
-use gpufs_core::cache::{Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Set, WAYS, Write};
+use gpufs_core::cache::{
+    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Layout, MAPPINGS, Mapping, Set, WAYS,
+    Write,
+};
 use gpufs_core::word::DeviceWord64;
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -38,6 +46,7 @@ use rig::models::{explore, spawn};
 struct World {
     _set: Box<Set>,
     _frames: Vec<Frame>,
+    _mappings: Vec<Mapping>,
     cache: Cache,
     /// What is in the frames, for lanes that pin, and for those that glance.
     bytes: Vec<UnsafeCell<u64>>,
@@ -61,17 +70,23 @@ fn key(page: u64) -> Key {
 }
 
 impl World {
-    /// Frames that hold these pages.
+    /// Frames that hold these pages, which share them.
     fn of(pages: &[u64]) -> Self {
+        Self::laid_out(Layout { first: 0, own: 0, shared: WAYS }, pages)
+    }
+    /// Frames that hold these pages.
+    fn laid_out(layout: Layout, pages: &[u64]) -> Self {
         let set = Box::<Set>::default();
         let frames: Vec<Frame> = (0..WAYS).map(|_| Frame::default()).collect();
+        let mappings: Vec<Mapping> = (0..MAPPINGS).map(|_| Mapping::default()).collect();
+        mappings[0].lay_out(layout, u64::from(layout.own) * 4096, 4096);
         // SAFETY:
-        // - both outlive the cache, which has no mappings and no memory
+        // - all outlive the cache, which has no memory
         let cache = unsafe {
             Cache::new(CacheParts {
                 sets: &raw const *set,
                 frames: frames.as_ptr(),
-                mappings: std::ptr::null(),
+                mappings: mappings.as_ptr(),
                 memory: 0,
                 set_count: 1,
                 page_bytes: 4096,
@@ -80,6 +95,7 @@ impl World {
         let world = Self {
             _set: set,
             _frames: frames,
+            _mappings: mappings,
             cache,
             bytes: (0..WAYS).map(|_| UnsafeCell::new(0)).collect(),
             words: (0..WAYS).map(|_| DeviceWord64::new(0)).collect(),
@@ -102,7 +118,7 @@ impl World {
         self.bytes[frame.0 as usize].with_mut(|bytes| unsafe { *bytes = key(page).word() });
         self.words[frame.0 as usize].set(key(page).word());
         self.brought.count(1);
-        self.cache.frame(frame).filled(4096, 1);
+        self.cache.filled(key(page), frame, 4096, 1);
     }
     /// A lane's way to a page: its frame, pinned.
     fn reach(&self, page: u64) -> FrameIndex {
@@ -200,6 +216,52 @@ fn glance_or_evict() {
                 assert!(found.is_none_or(|found| found == key(page).word()), "another page's bytes");
             }
             other.join().unwrap();
+        },
+    );
+}
+
+/// Two lanes bring two pages that have frames of their own, and one looks whether both are there: then it reads them without a pin.
+#[test]
+fn whole_or_brought() {
+    explore(
+        2,
+        || World::laid_out(Layout { first: 0, own: 2, shared: 0 }, &[]),
+        |world| {
+            let other = spawn(world, |world| world.read(1));
+            world.read(0);
+            if let Some(whole) = world.cache.whole(0) {
+                assert_eq!((whole.first, whole.bytes), (FrameIndex(0), 8192));
+                for page in [0, 1] {
+                    // SAFETY:
+                    // - it stays, or loom says so
+                    let found = world.bytes[page as usize].with(|bytes| unsafe { *bytes });
+                    assert_eq!(found, key(page).word(), "another page's bytes");
+                }
+            }
+            if world.cache.frame(FrameIndex(1)).settled() == Some(4096) {
+                // SAFETY:
+                // - as above
+                let found = world.bytes[1].with(|bytes| unsafe { *bytes });
+                assert_eq!(found, key(1).word(), "another page's bytes");
+            }
+            other.join().unwrap();
+            assert!(world.cache.whole(0).is_some(), "both are there");
+        },
+    );
+}
+
+/// Two lanes want the same page, which has a frame of its own.
+#[test]
+fn one_brings_its_own() {
+    explore(
+        2,
+        || World::laid_out(Layout { first: 0, own: 1, shared: 0 }, &[]),
+        |world| {
+            let other = spawn(world, |world| world.read(0));
+            world.read(0);
+            other.join().unwrap();
+            assert_eq!(world.brought.peek(), 1, "a page was brought twice");
+            assert!(world.cache.whole(0).is_some(), "it is there");
         },
     );
 }

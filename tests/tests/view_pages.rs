@@ -32,6 +32,13 @@ fn numbered(scratch: &Scratch, name: &str, pages: u64) -> File {
     File::options().read(true).write(true).open(scratch.path(name)).unwrap()
 }
 
+/// The same, with a hole behind that has no room in a cache: its pages share frames, and stay where they are kept alone.
+fn sharing(scratch: &Scratch, name: &str, pages: u64) -> File {
+    let file = numbered(scratch, name, pages);
+    file.set_len(4096 * PAGE).unwrap();
+    file
+}
+
 /// The pages that are kept, and by how many guards. No page is pinned.
 fn kept(fs: Fs) -> Vec<(u64, u64)> {
     let frames = tables_of(fs).cache;
@@ -92,8 +99,8 @@ fn a_view_keeps_the_page_that_it_used_twice_and_the_next() {
     // All pages are there at once, and there is room to keep one of each lane.
     for (count, apart, frames, pages) in [(1, false, 64, 20), (40, false, 64, 20), (3, true, 512, 60)] {
         let mut session = cached(frames);
-        let map = session.map(numbered(&scratch, "file", pages)).unwrap();
-        let write = session.map_mut(numbered(&scratch, "written", pages)).unwrap();
+        let map = session.map(sharing(&scratch, "file", pages)).unwrap();
+        let write = session.map_mut(sharing(&scratch, "written", pages)).unwrap();
         let left = DeviceWord::new(count);
         session
             .run(lanes(count), |fs| {
@@ -127,7 +134,7 @@ fn a_view_keeps_the_page_that_it_used_twice_and_the_next() {
 fn a_view_that_ends_keeps_nothing() {
     let scratch = Scratch::new("views-end");
     let mut session = cached(16);
-    let map = session.map(numbered(&scratch, "file", 4)).unwrap();
+    let map = session.map(sharing(&scratch, "file", 4)).unwrap();
     each(&mut session, 1, |fs, _| {
         for accesses in 1..6 {
             fs.view::<u64, _>(map, 0, EACH, |view| {

@@ -210,6 +210,19 @@ impl Frame {
         // ORDERING: relaxed: behind acquires, of which one saw what came after the end, if any did.
         (self.edition.peek() == edition).then_some(result)
     }
+    /// The valid bytes of the page, if it is there, in a frame of its own: then it stays, and the caller has acquired it ([R-CACHE-9]).
+    #[inline]
+    #[must_use]
+    pub fn settled(&self) -> Option<u32> {
+        // ORDERING: acquire, device, partner `filled`: the bytes come before.
+        Some(valid_of(self.edition.observe())).filter(|valid| *valid > 0)
+    }
+    /// [`Frame::settled`], for a lane that stores there: a flush that comes after finds the page READY.
+    #[inline]
+    #[must_use]
+    pub fn settled_ready(&self) -> Option<u32> {
+        (self.seen().phase() == Phase::Ready).then(|| self.valid())
+    }
     /// Ends the edition of a page that goes. The lane that made the frame FILLING, before it touches the key or the bytes ([R-CACHE-8]).
     fn end_edition(&self) {
         // ORDERING: relaxed: the fence orders it before the stores of the next page. Only this lane writes the word.
@@ -371,6 +384,23 @@ impl Frame {
         // ORDERING: relaxed: under the set's lock, and `filled` publishes it to lanes that pin the page.
         self.key.set(key.word());
         Victim::Taken { evicted }
+    }
+    /// Takes the frame for the one page that it is for: EMPTY → FILLING; whether it was EMPTY. One lane ([R-CACHE-9]).
+    pub(super) fn take_own(&self, key: Key) -> bool {
+        let mut seen = self.seen();
+        // Ends: a round that fails is another lane's success, or a stray pin's.
+        while seen.phase() == Phase::Empty {
+            // ORDERING: acquire and release, device, partner `failed`: one takes it.
+            match self.state.compare_exchange(seen.0, seen.0 + PHASE) {
+                Ok(_) => {
+                    // ORDERING: relaxed: `filled` publishes it to lanes that pin the page.
+                    self.key.set(key.word());
+                    return true;
+                }
+                Err(other) => seen = Seen(other),
+            }
+        }
+        false
     }
     /// Pins a frame that was seen dirty, for a lane that wants its place: whether it can be pinned. The lane has the set's lock.
     #[must_use]

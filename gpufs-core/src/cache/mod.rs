@@ -8,17 +8,21 @@
 //! ```
 //!
 //! A page is looked for in the frames of one set, which its key chooses. So a look is a few loads of one or two lines of memory, there is no
-//! list to follow, and what waits for room waits for one set. The rules are [R-CACHE-1] to [R-CACHE-8] of the
-//! [protocol](crate::protocol::caching).
+//! list to follow, and what waits for room waits for one set. The pages of a file that has room as a whole have a frame of their own each instead,
+//! one behind the other (`layout.rs`). The rules are [R-CACHE-1] to [R-CACHE-9] of the [protocol](crate::protocol::caching).
 //!
 //! The steps of one lane. How it waits, and how bytes move, is the caller's business.
 #![expect(unsafe_code, reason = "tables behind pointers that the host made")]
 
 mod frame;
+mod layout;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use frame::{Frame, Phase, Pinned, Seen, Write};
+pub use layout::{Layout, Places, Whole};
+
+use core::ops::Range;
 
 use crate::lock::TicketLock;
 use crate::word::{DeviceWord, DeviceWord64};
@@ -29,7 +33,7 @@ pub const WAYS: u32 = if cfg!(loom) { 2 } else { 8 };
 /// Smallest and largest page, in bytes.
 pub const PAGE_BYTES: (u32, u32) = (4 << 10, 1 << 20);
 /// Files that a session may have mapped at a time.
-pub const MAPPINGS: u32 = 256;
+pub const MAPPINGS: u32 = if cfg!(loom) { 1 } else { 256 };
 
 /// How often a lane that may not guard a frame tries to mark it KEEPABLE.
 const LOCK_TRIES: u32 = if cfg!(loom) { 1 } else { 8 };
@@ -138,6 +142,8 @@ pub struct Mapping {
     pub file: DeviceWord,
     /// Whether lanes may store to its pages.
     pub writable: DeviceWord,
+    /// Where its pages have their place.
+    places: Places,
 }
 
 /// What a [`Cache`] is made of. Whoever has one can do nothing with it but to read it.
@@ -231,24 +237,18 @@ impl Cache {
         let index = address.checked_sub(self.parts.memory).filter(|_| page > 0)? / page;
         u32::try_from(index).ok().filter(|_| index < frames).map(FrameIndex)
     }
-    /// The frame in which a page is looked for first, of its set. Neighbouring pages of a file have different ones (Fibonacci hashing).
-    #[inline]
-    #[must_use]
-    pub const fn home(&self, key: Key) -> FrameIndex {
-        let mixed = key.word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        FrameIndex(((mixed * (self.parts.set_count * WAYS) as u64) >> 32) as u32)
-    }
     /// The set in which a page has its place.
-    const fn place(&self, key: Key) -> u32 {
+    fn place(&self, key: Key) -> u32 {
         self.home(key).0 / WAYS
     }
     /// The frame of a page's set that may have it, if one does: a hint.
     fn likely(&self, key: Key) -> Option<(FrameIndex, &Frame)> {
-        let home = self.home(key).0;
-        let others = (1..WAYS).map(|step| home / WAYS * WAYS + (home + step) % WAYS);
-        core::iter::once(home)
-            .chain(others)
-            .map(|index| (FrameIndex(index), self.frame(FrameIndex(index))))
+        let layout = self.layout(key);
+        let home = layout.home(key).0;
+        let ways = if layout.owns(key) { 1 } else { WAYS };
+        (0..ways)
+            .map(|step| FrameIndex(home / WAYS * WAYS + (home + step) % WAYS))
+            .map(|index| (index, self.frame(index)))
             .find(|(_, frame)| frame.key() == key.word())
     }
     fn frames_of(&self, place: u32) -> impl Iterator<Item = (FrameIndex, &Frame)> {
@@ -329,13 +329,13 @@ impl Cache {
         }
         // What is READY here stays so until the lock is released.
         let is_there = frame.seen().phase() == Phase::Ready && frame.key() == key.word();
-        let marked = is_there && self.mark_locked(index);
+        let marked = is_there && self.mark_locked(index, key);
         set.lock.release();
         Some(marked)
     }
     /// [`Cache::mark`] of a frame that is READY, with the set's lock. As many frames of a set as may be are KEEPABLE; then one that nobody keeps
-    /// loses the mark first.
-    fn mark_locked(&self, index: FrameIndex) -> bool {
+    /// loses the mark first. No other page wants a frame of the page's own.
+    fn mark_locked(&self, index: FrameIndex, key: Key) -> bool {
         let frame = self.frame(index);
         if frame.glimpse().is_keepable() {
             return true;
@@ -343,8 +343,9 @@ impl Cache {
         let first = index.0 / WAYS * WAYS;
         let others = || (1..WAYS).map(|step| self.frame(FrameIndex(first + (index.0 + step) % WAYS)));
         let marked = others().map(|other| u32::from(other.glimpse().is_keepable())).sum::<u32>();
-        let has_room =
-            marked + 1 < WAYS || others().any(|other| other.glimpse().is_keepable() && other.end_keepable());
+        let has_room = self.layout(key).owns(key)
+            || marked + 1 < WAYS
+            || others().any(|other| other.glimpse().is_keepable() && other.end_keepable());
         if has_room {
             frame.make_keepable();
         }
@@ -367,14 +368,22 @@ impl Cache {
 
     /// Finds a frame for a page that was absent. One lane. Waits for nothing ([R-CACHE-3]).
     pub fn begin(&self, key: Key) -> Begun {
-        let place = self.place(key);
+        let layout = self.layout(key);
+        let home = layout.home(key);
+        let place = home.0 / WAYS;
         let set = &self.sets()[place as usize];
-        // Where many wait for few frames, most come here in vain: those do not take the lock from the one for whom a frame is free.
-        if !self.frames_of(place).any(|(_, frame)| frame.glimpse().may_be_taken()) || !set.lock.try_take() {
-            return Begun::Later;
-        }
-        let begun = self.begin_locked(key, place, set);
-        set.lock.release();
+        let begun = if layout.owns(key) {
+            self.begin_own(key, home)
+        } else {
+            // Where many wait for few frames, most come here in vain: those do not take the lock from the one for whom a frame is free.
+            let may_begin = self.frames_of(place).any(|(_, frame)| frame.glimpse().may_be_taken());
+            if !may_begin || !set.lock.try_take() {
+                return Begun::Later;
+            }
+            let begun = self.begin_locked(key, home, set);
+            set.lock.release();
+            begun
+        };
         match begun {
             Begun::Fill(_) => set.misses.count(1),
             Begun::Write(_) => set.write_backs.count(1),
@@ -382,9 +391,9 @@ impl Cache {
         }
         begun
     }
-    /// [`Cache::begin`], with the set's lock.
-    fn begin_locked(&self, key: Key, place: u32, set: &Set) -> Begun {
-        let (home, mut empty) = (self.home(key), None);
+    /// [`Cache::begin`], with the set's lock, of a page that shares its set with others.
+    fn begin_locked(&self, key: Key, home: FrameIndex, set: &Set) -> Begun {
+        let (place, mut empty) = (home.0 / WAYS, None);
         for (index, frame) in self.frames_of(place) {
             match frame.key() {
                 found if found == key.word() => return Begun::Present,
@@ -448,6 +457,12 @@ impl Cache {
         }
         for frame in self.frames() {
             frame.let_go();
+        }
+    }
+    /// Forgets what is in some frames. No kernel runs.
+    pub fn forget_frames(&self, frames: Range<u32>) {
+        for index in frames {
+            self.frame(FrameIndex(index)).forget();
         }
     }
     /// Forgets the pages of a mapping. No kernel runs.

@@ -1,23 +1,31 @@
 //! What a lane finds that is overtaken between its look for a page and its guard.
 
-use super::{Begun, Cache, CacheParts, Frame, FrameIndex, Guarded, Key, Set, WAYS};
+use super::{Begun, Cache, CacheParts, Frame, FrameIndex, Guarded, Key, MAPPINGS, Mapping, Set, WAYS};
 
-/// A set, and its frames.
-#[derive(Default)]
+/// A set, its frames, and mappings.
 struct World {
     set: Set,
     frames: [Frame; WAYS as usize],
+    mappings: [Mapping; MAPPINGS as usize],
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let mappings = core::array::from_fn(|_| Mapping::default());
+        mappings[0].share(WAYS);
+        Self { set: Set::default(), frames: Default::default(), mappings }
+    }
 }
 
 impl World {
     fn cache(&self) -> Cache {
         // SAFETY:
-        // - the tables outlive what is made here, and there are no mappings and no memory
+        // - the tables outlive what is made here, and there is no memory
         unsafe {
             Cache::new(CacheParts {
                 sets: &raw const self.set,
                 frames: self.frames.as_ptr(),
-                mappings: core::ptr::null(),
+                mappings: self.mappings.as_ptr(),
                 memory: 0,
                 set_count: 1,
                 page_bytes: 4096,

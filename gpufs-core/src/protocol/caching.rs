@@ -1,7 +1,8 @@
 //! Pages of files in device memory: the rules of [`cache`](crate::cache), whose states these are.
 //!
-//! **R-CACHE-1** *A page is in one frame at most.* A frame gets a key under the lock of its set alone, by a lane that has seen there that no frame
-//! of the set has it. A page's set follows from its key. A key stays from FILLING until the frame is another's or EMPTY.
+//! **R-CACHE-1** *A page is in one frame at most.* A frame gets a key under the lock of its set alone, by a lane that has seen there that no
+//! frame of the set has it; or it is the one frame in which the page may be ([R-CACHE-9]). A page's set follows from its key. A key stays from
+//! FILLING until the frame is another's or EMPTY.
 //!
 //! **R-CACHE-2** *Only what nobody uses goes.* A frame leaves READY under its set's lock, by one exchange of the very word that was seen: READY,
 //! no pin, no guard, neither DIRTY nor WRITING. A lane that pins adds first and looks afterwards: it finds READY and the page's key in what it
@@ -40,6 +41,14 @@
 //! nothing with them. Its loads of bytes may run beside another lane's plain stores of the next page; what they return is then no value that is
 //! used.
 //!
+//! **R-CACHE-9** *A page with a frame of its own stays.* Where the frames that nobody has suffice for all pages that a file has when the host
+//! maps it, they are theirs, one behind the other, in whole sets that no other page's key chooses. The host says so while no kernel runs, and
+//! has forgotten what was in them. A lane takes such a frame for its page by an exchange of EMPTY for FILLING, without a lock; it is never a
+//! victim, and every page of such a set may be KEEPABLE. So a lane that finds its edition begun, by an acquiring load, reads the page by its
+//! address, without a pin, for as long as the kernel runs; one that finds it READY stores there, and marks it as [R-CACHE-6] says. A lane that has
+//! filled one with as many bytes as the file had of it takes 1 off the mapping's count of absent pages, behind `filled`. A lane that finds that
+//! count 0, by an acquiring load, does so with all of the pages. Pages beyond those have their place among the sets that are nobody's.
+//!
 //! # Proofs
 //!
 //! **P-CACHE-READ** *A lane that has pinned a page reads that page.* Its addition found READY, so it acquired what `filled` released: the bytes, the
@@ -51,9 +60,16 @@
 //! second look sees the end of the edition: the words differ, as no number of pages comes back within a glance (2⁴⁰). A lane's store to a writable
 //! page is of the edition, and a load may see it or not. `loom_cache`: `glance_or_evict`.
 //!
+//! **P-CACHE-WHOLE** *A lane that finds no page absent reads each page.* A page is taken off the count once: its frame is EMPTY before, and what
+//! is READY in it stays, since no other key leads to its set, and nobody evicts by its own ([R-CACHE-9]). Each change of the count is a release,
+//! and one of those before goes on with their sequence, so an acquiring load of the last value acquires what every lane did before its own: the
+//! bytes of its page, and that it is READY. The edition of one page says as much of its bytes alone. A page that is not whole, as the file was
+//! cut or a read failed, leaves the count above 0. `loom_cache`: `whole_or_brought`, `one_brings_its_own`.
+//!
 //! **P-CACHE-ONCE** *A page is brought by one lane at a time.* Keys are set under one lock, after a look at all frames that could have the key
 //! ([R-CACHE-1]). A look may find the key of a frame whose fill has just failed: then the lane looks again. It cannot miss one, since only
-//! holders of the lock set keys. `loom_cache`: `one_brings`.
+//! holders of the lock set keys. A frame of a page's own is taken by an exchange, which one lane succeeds in. `loom_cache`: `one_brings`,
+//! `one_brings_its_own`.
 //!
 //! **P-CACHE-STORE** *No store is lost.* Mark and take are changes of one word. If the mark comes before the take, the take acquires the store, and
 //! the copy has it. Otherwise the mark is there after the take, and with it the page cannot go ([R-CACHE-2]). `loom_cache`: `store_and_write`.
@@ -66,6 +82,7 @@
 //!   pins, which are of lanes that wait for no page, or stray. Then the frame is EMPTY, clean, or dirty: the lane takes it, or writes it and
 //!   begins again. Where that write fails, its error is the lane's: no room can be had.
 //! - The set's lock busy: its holder waits for nothing.
+//! - The page has a frame of its own: that is EMPTY, and the lane takes it, or FILLING, as above. Nobody else wants it.
 //!
 //! No lane of this list waits for another that waits for a page. So in every schedule some lane of those that wait goes on. A lane may be
 //! overtaken by others; nothing bounds how often, as with slots. `loom_cache`: `guards_leave_room`.

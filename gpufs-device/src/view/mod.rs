@@ -25,18 +25,26 @@
 //! twice in a row is remembered by its view: an access to it is a compare and a load. So is the next page of a scan. Other loads of up to 16 bytes
 //! glance at a page that is there: four loads, and nothing that other lanes could wait for is stored.
 //!
+//! # Files that have room as a whole
+//!
+//! Where the frames that nobody has suffice for all pages that a file has when it is mapped, they are the file's until it is unmapped, one behind the
+//! other, and what was brought there stays. A view that begins when all of the file is there reads at the speed of memory: an access is a
+//! compare and a load, and a pin is an address. Such accesses are not counted as hits. So give a session a cache that is a set of 8 pages
+//! larger than its files, if it can be, and touch all of a file in a kernel before the one that counts. Files share what is left, half of the
+//! frames at least if one of them has no room: then those whose frames lie in that half lose them.
+//!
 //! # How many pages may be kept
 //!
 //! A [`Pin`] keeps its page; so does a view, where it can, the page that it remembers. Pages have their place in sets of
 //! [`WAYS`](gpufs_core::cache::WAYS) (8), of which one is never kept ([R-CACHE-5]). Any 7 distinct pages may be kept at a time in
 //! a session; more, as long as no set has 8. A pin beyond that is `EBUSY`: no call waits for what a lane keeps. Lanes that pin the same
-//! page keep one.
+//! page keep one. Of a file that has room as a whole every page may be kept.
 //!
 //! # What is promised
 //!
 //! | about | promise |
 //! |---|---|
-//! | [`View`]: other writers of the file | a page is as it was read when it was brought, for as long as it is in the cache. The host drops it with `Session::unmap` |
+//! | [`View`]: other writers of the file | a page is as it was read when it was brought, for as long as it is in the cache: until the file is unmapped, where that has room as a whole. The host drops it with `Session::unmap` |
 //! | [`ViewMut`]: lanes of the session | one copy of each page: what a lane stores, every lane loads, in relaxed order. Two mappings of one file are two copies |
 //! | [`ViewMut`]: other readers of the file | see stores after [`ViewMut::flush`], after `Session::synchronize`, or when a page had to go |
 //! | [`ViewMut`]: other writers of the file | a dirty page is written whole: what others wrote to it since it was brought is overwritten |
@@ -54,6 +62,7 @@ mod flush;
 mod mapping;
 mod pages;
 mod plain;
+mod reach;
 mod read;
 mod window;
 mod write;

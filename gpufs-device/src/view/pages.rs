@@ -234,14 +234,14 @@ fn round(session: &SessionTables, lanes: Lanes, wanted: Option<Key>) -> Step {
     let fill = if let Begun::Fill(frame) = begun { Some(frame) } else { None };
     let victim = if let Begun::Write(frame) = begun { Some(frame) } else { None };
     let brought = bring(session, lanes, wanted.zip(fill));
-    if let Some(frame) = fill {
+    if let Some((key, frame)) = wanted.zip(fill) {
         step = match brought {
             Ok(0) => Step::Failed(Errno::NXIO),
             Ok(_) => Step::Pinned(frame),
             Err(errno) => Step::Failed(errno),
         };
         match brought {
-            Ok(valid) if valid > 0 => cache.frame(frame).filled(valid, mates.count()),
+            Ok(valid) if valid > 0 => cache.filled(key, frame, valid, mates.count()),
             _ => cache.frame(frame).failed(),
         }
     }

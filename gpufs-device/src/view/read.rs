@@ -5,20 +5,21 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 
 use gpufs_core::Errno;
-use gpufs_core::cache::FrameIndex;
+use gpufs_core::cache::{FrameIndex, Key};
 use gpufs_core::session::FileIndex;
 
 use super::check_caller;
 use super::mapping::{Mapping, check};
 use super::plain::Plain;
-use super::window::Window;
+use super::window::{STAYS, There, Window};
 use crate::Fs;
 use crate::file::POSIX_FADV_WILLNEED;
 
 /// Elements of a mapped file, for reading, in one lane. Ends with the call that lends it.
 #[expect(missing_debug_implementations, reason = "a lane's own, and of no use outside")]
 pub struct View<'v, T> {
-    window: Window<'v>,
+    there: There,
+    window: &'v Window<'v>,
     of: PhantomData<T>,
 }
 
@@ -48,7 +49,7 @@ impl Fs {
         check_caller(self)?;
         let mapping = check(self.session(), mapping.entry(), false)?;
         let window = Window::new(self, mapping, offset, count, size_of::<T>() as u64)?;
-        Ok(look(&View { window, of: PhantomData }))
+        Ok(look(&View { there: window.there(), window: &window, of: PhantomData }))
     }
 }
 
@@ -63,10 +64,15 @@ impl<T: Plain> View<'_, T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// How many elements from `index` on, within the view, lie in the page of that one: so many can be pinned from there. 0 beyond the view.
+    /// How many elements from `index` on, within the view, can be pinned from there: those that lie in the page of that one, or, of a file that was
+    /// there as a whole when the view began, all that follow. 0 beyond the view.
+    #[inline]
     #[must_use]
     pub fn rest_of_page(&self, index: u64) -> u64 {
-        self.window.rest_of_page(index, size_of::<T>() as u64)
+        match self.there.rest(index) {
+            0 => self.window.rest_of_page(index, size_of::<T>() as u64),
+            rest => rest,
+        }
     }
     /// The element at `index`. Any lane; brings its page where it has to.
     ///
@@ -74,16 +80,20 @@ impl<T: Plain> View<'_, T> {
     /// `EINVAL` beyond the view; `ENXIO` where the file has no such bytes; what reading the page met: `EIO`, `EBADF` …
     #[inline]
     pub fn get(&self, index: u64) -> Result<T, Errno> {
-        self.window.load(index, |address| {
+        let read = |address| {
             // SAFETY:
             // - within the frame, and as far as its file had bytes; it stays during the call
             // - a multiple of the size, and so aligned
             // - of a mapping for reading, which nobody stores to; any bytes are a value
             unsafe { (address as *const T).read() }
-        })
+        };
+        match self.there.address_of(index, size_of::<T>() as u64) {
+            Some(address) => Ok(read(address)),
+            None => self.window.load(index, read),
+        }
     }
-    /// The elements from `first` on as a slice, for loads at the speed of memory: its page stays as long as the pin. They lie in one page.
-    /// Any lane; lanes that pin the same page keep one.
+    /// The elements from `first` on as a slice, for loads at the speed of memory: its page stays as long as the pin. They lie in one page, as far as
+    /// [`View::rest_of_page`] says. Any lane; lanes that pin the same page keep one.
     ///
     /// A slice ends with its pin:
     ///
@@ -107,12 +117,38 @@ impl<T: Plain> View<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`View::get`]; `EINVAL` also where they lie in two pages; `EBUSY` where too many pages are kept (see [`crate::view`]).
+    /// As [`View::get`]; `EINVAL` also where they lie in two pages, unless the file was there as a whole; `EBUSY` where too many pages are kept
+    /// (see [`crate::view`]).
+    #[inline]
     pub fn pin(&self, first: u64, count: usize) -> Result<Pin<'_, T>, Errno> {
         let size = size_of::<T>() as u64;
-        let bytes = (count as u64).checked_mul(size).ok_or(Errno::INVAL)?;
-        let (frame, address) = self.window.guard(first.checked_mul(size), bytes)?;
-        Ok(Pin { window: &self.window, frame, address, count, of: PhantomData })
+        let end = first.checked_add(count as u64).ok_or(Errno::INVAL)?;
+        let (frame, address) = match self.there.address_before(first, end, size) {
+            Some(address) => (STAYS, address),
+            None => {
+                let bytes = (count as u64).checked_mul(size).ok_or(Errno::INVAL)?;
+                self.window.guard(first.checked_mul(size), bytes)?
+            }
+        };
+        Ok(Pin { window: self.window, frame, address, count, of: PhantomData })
+    }
+    /// All elements as a slice, where the file was there as a whole when the view began: for loads as of any other memory.
+    #[must_use]
+    pub fn whole(&self) -> Option<&[T]> {
+        if self.is_empty() {
+            return Some(&[]);
+        }
+        let address = self.there.address_before(0, self.len(), size_of::<T>() as u64)?;
+        // SAFETY:
+        // - as many elements one behind the other, in frames that stay as long as the kernel runs, aligned; any bytes are values
+        // - of a mapping for reading, which nobody stores to
+        Some(unsafe { core::slice::from_raw_parts(address as *const T, self.len() as usize) })
+    }
+    /// How many elements, from the first on, are in device memory and stay there while the kernel runs, and where the first is.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn there(&self) -> (u64, u64) {
+        self.there.all()
     }
     /// Has the system read `count` elements from `first` on ahead, and does not wait for it: a later miss finds them in the page cache
     /// (`posix_fadvise(2)`, `POSIX_FADV_WILLNEED`). They do not come to device memory before they are touched.
@@ -148,8 +184,8 @@ impl<T: Plain> Deref for Pin<'_, T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY:
-        // - `count` elements within the frame, as far as its file had bytes, aligned; any bytes are values
-        // - guarded as long as this, and of a mapping for reading, which nobody stores to
+        // - `count` elements within the frame, or those of a file that is there as a whole, as far as it had bytes, aligned; any bytes are values
+        // - guarded as long as this, or staying by itself, and of a mapping for reading, which nobody stores to
         unsafe { core::slice::from_raw_parts(self.address as *const T, self.count) }
     }
 }
@@ -174,8 +210,11 @@ impl Fs {
     #[doc(hidden)]
     pub unsafe fn unpin(self, address: u64) -> Result<(), Errno> {
         check_caller(self)?;
-        let frame = self.session().cache.frame_at(address).ok_or(Errno::INVAL)?;
-        let frame = self.session().cache.frame(frame);
+        let cache = &self.session().cache;
+        let frame = cache.frame(cache.frame_at(address).ok_or(Errno::INVAL)?);
+        if Key::from_word(frame.key()).is_some_and(|key| cache.has_own(key)) && frame.settled().is_some() {
+            return Ok(());
+        }
         if frame.seen().guards() == 0 {
             return Err(Errno::INVAL);
         }

@@ -4,76 +4,64 @@
 //!
 //! | way | when | what it costs |
 //! |---|---|---|
-//! | the page that the view remembers | it was used before, or is the next one | a compare and a load |
+//! | the frames of the file, one behind the other ([R-CACHE-9]) | all of the file was there when the view began | a compare and a load |
+//! | the page that the view remembers | it was used before, or is the next one, or has a frame of its own | a compare and a load |
+//! | the page's own frame ([R-CACHE-9]) | it is there | two loads |
 //! | a glance ([R-CACHE-8]) | a load of a page that is there | four loads, nothing is stored |
 //! | a visit | what is not there, or changes; stores | a pin, and whatever brings the page |
 //!
-//! The first and, in the frame where a page is looked for first, the second are made in the caller's code, of values: a view that is lent to a
-//! function that is inlined stays in registers.
+//! The first is made in the caller's code, of two numbers that a view has beside its window ([`There`]). All others are made in functions of
+//! their own, so that their registers are not the caller's: what a loop has would be put into memory around them.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 use gpufs_core::Errno;
-use gpufs_core::cache::{Cache, FrameIndex, Key};
+use gpufs_core::cache::{Cache, FrameIndex, Key, Layout};
 use gpufs_core::session::SessionTables;
 
 use super::flush;
-use super::pages::{self, Visit, Visited};
+#[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
+use super::pages;
 use super::plain::{GLANCED_MAX, Plain, observe};
+use super::reach::{GUARDED, Kept, OF_OWN, OWN, Place, guard, never_glances, reach};
 use crate::Fs;
 use crate::warp::{CallSite, Lanes};
 
+/// In the place of the frame of a guard, where the page stays without one.
+pub(super) const STAYS: FrameIndex = FrameIndex(u32::MAX);
 /// Glances of a view between two at which the page is noted to be in use and hits are counted: a power of two.
 const GLANCES_COUNTED: u32 = 16;
 
-/// The page that a lane used last, and whether it is guarded for the view. Without padding, which would be copied through memory.
+/// Elements of a range, from its first on, that are in device memory and stay there ([R-CACHE-9]), and where the first is.
 #[derive(Clone, Copy)]
-struct Kept {
-    /// The page's key; 0 before the first.
-    key: u64,
-    /// Where its bytes are, where it is guarded.
+pub(super) struct There {
+    count: u64,
     address: u64,
-    frame: FrameIndex,
-    valid: u32,
-    /// 1 where it is guarded, else 0.
-    guarded: u32,
-    /// Glances that are not counted yet.
-    glances: u32,
 }
 
-impl Kept {
-    const NONE: Self = Self { key: 0, address: 0, frame: FrameIndex(0), valid: 0, guarded: 0, glances: 0 };
+impl There {
+    const NOTHING: Self = Self { count: 0, address: 0 };
 
-    /// A page that is used, and not guarded.
-    const fn seen(key: Key) -> Self {
-        Self { key: key.word(), ..Self::NONE }
+    /// Where an element of `size` bytes is, if it is one of them.
+    #[inline]
+    pub(super) const fn address_of(self, index: u64, size: u64) -> Option<u64> {
+        if index < self.count { Some(self.address + index * size) } else { None }
     }
-    fn guarded(cache: &Cache, key: Key, frame: FrameIndex) -> Self {
-        let (address, valid) = (cache.address(frame), cache.frame(frame).valid());
-        Self { key: key.word(), address, frame, valid, guarded: 1, glances: 0 }
+    /// Where those from `first` on are, if all before `end` are of them.
+    #[inline]
+    pub(super) const fn address_before(self, first: u64, end: u64, size: u64) -> Option<u64> {
+        if end <= self.count && self.count > 0 { Some(self.address + first * size) } else { None }
     }
-    const fn is_guarded(&self) -> bool {
-        self.guarded != 0
+    /// How many there are, and where the first is.
+    pub(super) const fn all(self) -> (u64, u64) {
+        (self.count, self.address)
     }
-    const fn guard(&self) -> Option<FrameIndex> {
-        if self.is_guarded() { Some(self.frame) } else { None }
-    }
-}
-
-/// Bytes of a page.
-#[derive(Clone, Copy)]
-struct Place {
-    key: Key,
-    /// Where they begin in the page, and how many there are.
-    within: u64,
-    size: u64,
-}
-
-impl Place {
-    /// Whether a page of so many bytes has them.
-    const fn fits(&self, valid: u32) -> bool {
-        self.within + self.size <= valid as u64
+    /// How many of them there are from `index` on.
+    #[inline]
+    pub(super) const fn rest(self, index: u64) -> u64 {
+        self.count.saturating_sub(index)
     }
 }
 
@@ -88,15 +76,14 @@ pub(super) struct Window<'v> {
     bytes: u64,
     page_mask: u64,
     page_shift: u32,
+    /// Where the pages of the mapping have their place.
+    layout: Layout,
+    there: There,
     kept: Cell<Kept>,
     /// One lane's, and not for longer than the call that lends it.
     of: PhantomData<(*const (), &'v ())>,
 }
 
-/// Where the lanes meet that look for pages.
-static PAGES: CallSite = CallSite::new();
-/// Where those meet that pin: what they do together is something else.
-static PINS: CallSite = CallSite::new();
 /// Where those meet that end guards.
 #[cfg(any(target_arch = "nvptx64", target_arch = "amdgpu"))]
 static ENDS: CallSite = CallSite::new();
@@ -118,11 +105,21 @@ impl Window<'_> {
             return Err(Errno::INVAL);
         }
         let (page_mask, page_shift) = (u64::from(page) - 1, page.trailing_zeros());
+        let there = cache.whole(mapping).map_or(There::NOTHING, |whole| There {
+            count: whole.bytes.saturating_sub(offset).min(bytes) / size,
+            address: cache.address(whole.first) + offset,
+        });
+        let layout = cache.mappings()[mapping as usize].layout();
         let kept = Cell::new(Kept::NONE);
-        Ok(Self { fs, cache, mapping, offset, bytes, page_mask, page_shift, kept, of: PhantomData })
+        let of = PhantomData;
+        Ok(Self { fs, cache, mapping, offset, bytes, page_mask, page_shift, layout, there, kept, of })
     }
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+    /// What of it is there and stays. Constant.
+    pub(super) const fn there(&self) -> There {
+        self.there
     }
     pub(super) const fn mapping(&self) -> u32 {
         self.mapping
@@ -159,24 +156,56 @@ impl Window<'_> {
     /// lane used last, and cannot be glanced at.
     ///
     /// # Errors
-    /// `EINVAL` beyond the range; as [`pages::visit`]; `ENXIO` where the file had no such bytes.
+    /// `EINVAL` beyond the range; as [`super::pages::visit`]; `ENXIO` where the file had no such bytes.
     #[inline]
+    #[expect(unsafe_code, reason = "a value that a function leaves behind a pointer")]
     pub(super) fn load<T: Plain>(&self, index: u64, read: impl FnOnce(u64) -> T) -> Result<T, Errno> {
+        let mut value = MaybeUninit::uninit();
+        match self.load_apart(index, read, &mut value) {
+            // SAFETY:
+            // - written where there is no error
+            None => Ok(unsafe { value.assume_init() }),
+            Some(errno) => Err(errno),
+        }
+    }
+    /// [`Window::load`]: leaves the element in `value`, or returns an error. What is returned as one, value and error, would come by memory, and
+    /// callers would load the error from there beside each value.
+    #[inline(never)]
+    fn load_apart<T: Plain>(
+        &self,
+        index: u64,
+        read: impl FnOnce(u64) -> T,
+        value: &mut MaybeUninit<T>,
+    ) -> Option<Errno> {
+        match self.look(index, read) {
+            Ok(found) => {
+                value.write(found);
+                None
+            }
+            Err(errno) => Some(errno),
+        }
+    }
+    /// [`Window::load`], in the function that is called for it.
+    #[inline]
+    fn look<T: Plain>(&self, index: u64, read: impl FnOnce(u64) -> T) -> Result<T, Errno> {
         let size = size_of::<T>() as u64;
         let place = self.place(index.checked_mul(size), size)?;
         let kept = self.kept.get();
-        if kept.is_guarded() && place.key.word() == kept.key {
+        if kept.stays() && place.key.word() == kept.key {
             return if place.fits(kept.valid) {
                 Ok(read(kept.address + place.within))
             } else {
                 Err(Errno::NXIO)
             };
         }
+        if self.layout.owns(place.key) {
+            return self.reach_own::<_, false>(place, kept, read);
+        }
         if size_of::<T>() > GLANCED_MAX {
             return self.reach::<_, false, false>(place, kept, read, never_glances);
         }
-        if !kept.is_guarded() && place.key.word() != kept.key {
-            let home = self.cache.home(place.key);
+        if !kept.stays() && place.key.word() != kept.key {
+            let home = self.layout.home(place.key);
             let address = self.cache.address(home) + place.within;
             let found = self.cache.frame(home).glance(place.key, |valid| {
                 if place.fits(valid) { Ok(glanced(address)) } else { Err(Errno::NXIO) }
@@ -200,7 +229,8 @@ impl Window<'_> {
         body: impl FnOnce(u64) -> R,
         glance: impl FnOnce(u64) -> R,
     ) -> Result<R, Errno> {
-        let (key, frame, guarded, glances) = (key.word(), kept.frame.0, kept.guarded, kept.glances);
+        let guarded = kept.guarded | if self.layout.owns(key) { OF_OWN } else { 0 };
+        let (key, frame, glances) = (key.word(), kept.frame.0, kept.glances);
         let place = (key, within, size);
         let (kept, result) =
             reach::<_, STORES, GLANCES>(self.fs, place, (kept.key, frame), (guarded, glances), body, glance);
@@ -226,9 +256,14 @@ impl Window<'_> {
     /// As [`Window::load`].
     #[inline]
     pub(super) fn store<R>(&self, index: u64, size: u64, body: impl FnOnce(u64) -> R) -> Result<R, Errno> {
+        if let Some(address) = self.there.address_of(index, size) {
+            let result = body(address);
+            self.cache.frame(self.frame_there(index * size)).stored();
+            return Ok(result);
+        }
         let place = self.place(index.checked_mul(size), size)?;
         let kept = self.kept.get();
-        if kept.is_guarded() && place.key.word() == kept.key {
+        if kept.stays() && place.key.word() == kept.key {
             if !place.fits(kept.valid) {
                 return Err(Errno::NXIO);
             }
@@ -236,7 +271,49 @@ impl Window<'_> {
             self.cache.frame(kept.frame).stored();
             return Ok(result);
         }
+        if self.layout.owns(place.key) {
+            return self.reach_own::<_, true>(place, kept, body);
+        }
         self.reach::<_, true, false>(place, kept, body, never_glances)
+    }
+    /// An access to a page with a frame of its own that the view does not remember.
+    #[inline]
+    fn reach_own<R, const STORES: bool>(
+        &self,
+        place: Place,
+        kept: Kept,
+        body: impl FnOnce(u64) -> R,
+    ) -> Result<R, Errno> {
+        let index = self.layout.home(place.key);
+        let frame = self.cache.frame(index);
+        let Some(valid) = (if STORES { frame.settled_ready() } else { frame.settled() }) else {
+            return self.reach::<_, STORES, false>(place, kept, body, never_glances);
+        };
+        let address = self.cache.address(index);
+        // What the view has of another page is not forgotten: a guard, and glances that are not counted yet.
+        if kept.guarded != GUARDED && kept.glances == 0 {
+            let key = place.key.word();
+            self.kept.set(Kept { key, address, frame: index, valid, guarded: OWN, glances: 0 });
+        }
+        if !place.fits(valid) {
+            return Err(Errno::NXIO);
+        }
+        let result = body(address + place.within);
+        if STORES {
+            frame.stored();
+        }
+        Ok(result)
+    }
+
+    /// The frame of a byte of the range, of those that are there and stay.
+    #[inline]
+    fn frame_there(&self, at: u64) -> FrameIndex {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "less than there are pages with frames of their own"
+        )]
+        let page = ((self.offset + at) >> self.page_shift) as u32;
+        FrameIndex(self.layout.first + page)
     }
 
     /// Guards the page of the `size` bytes at `at` of the range: the frame, which the caller lets go of, and the address of the bytes.
@@ -249,12 +326,27 @@ impl Window<'_> {
         if place.within + size > self.page_mask + 1 {
             return Err(Errno::INVAL);
         }
+        if self.layout.owns(place.key) {
+            let index = self.layout.home(place.key);
+            if let Some(valid) = self.cache.frame(index).settled() {
+                let address = self.cache.address(index) + place.within;
+                return if place.fits(valid) { Ok((STAYS, address)) } else { Err(Errno::NXIO) };
+            }
+        }
         let (frame, address) = guard(self.fs, place)?;
         Ok((frame, address + place.within))
     }
 
     /// Ends a guard that [`Window::guard`] gave. On a GPU convergent with other lanes' calls: one of them does it for all.
+    #[inline]
     pub(super) fn unguard(&self, frame: FrameIndex) {
+        if frame != STAYS {
+            self.end_guard(frame);
+        }
+    }
+    /// [`Window::unguard`] of a page that may go.
+    #[inline(never)]
+    fn end_guard(&self, frame: FrameIndex) {
         // On a CPU a lane that panics ends its guards, and may meet nobody.
         #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
         self.cache.frame(frame).unguard(1);
@@ -293,153 +385,4 @@ fn glanced<T: Plain>(address: u64) -> T {
     // SAFETY:
     // - called by `load` alone: within a frame, at a multiple of the size, a power of two, of at most `GLANCED_MAX`
     unsafe { observe(address) }
-}
-
-/// In the place of [`glanced`] where there are no glances.
-fn never_glances<R>(_: u64) -> R {
-    unreachable!("`reach` was told so")
-}
-
-/// What `body` makes of the address of a place in the frame that holds its page. A lane that keeps the page.
-#[inline]
-fn touch<R, const STORES: bool>(
-    session: &SessionTables,
-    place: Place,
-    index: FrameIndex,
-    body: impl FnOnce(u64) -> R,
-) -> Result<R, Errno> {
-    let frame = session.cache.frame(index);
-    if !place.fits(frame.valid()) {
-        return Err(Errno::NXIO);
-    }
-    let made = body(session.cache.address(index) + place.within);
-    if STORES {
-        frame.stored();
-    }
-    Ok(made)
-}
-
-/// An access to a page that is not guarded for the view: calls `body` with its address while it stays, or `glance` without, once. What the view
-/// remembers afterwards, and what was returned. Convergent.
-///
-/// Not inlined, and given numbers, those of a [`Place`] and of a [`Kept`]: structures would be put into memory before each access.
-#[inline(never)]
-fn reach<R, const STORES: bool, const GLANCES: bool>(
-    fs: Fs,
-    (word, within, size): (u64, u64, u64),
-    (kept_key, kept_frame): (u64, u32),
-    (guarded, glances): (u32, u32),
-    body: impl FnOnce(u64) -> R,
-    glance: impl FnOnce(u64) -> R,
-) -> (Kept, Result<R, Errno>) {
-    let session = fs.session();
-    let cache = &session.cache;
-    let kept = Kept { key: kept_key, frame: FrameIndex(kept_frame), guarded, glances, ..Kept::NONE };
-    let Some(key) = Key::from_word(word) else { return (kept, Err(Errno::INVAL)) };
-    let place = Place { key, within, size };
-    let lanes = Lanes::calling_at(&PAGES);
-    if let (1.., Some(last)) = (kept.glances, Key::from_word(kept.key)) {
-        cache.count_hits(last, kept.glances.into());
-    }
-    // Whoever scans uses a page again and again, and then the next: it is kept.
-    let scans = kept.key == key.word() || (kept.is_guarded() && kept.key + 1 == key.word());
-    pages::end(cache, lanes, kept.guard());
-    let (found, is_shared) = pages::keep(session, lanes, scans.then_some(key));
-    let mut kept = found.map_or(Kept::seen(key), |frame| Kept::guarded(cache, key, frame));
-    if is_shared && let Some(frame) = found {
-        return (kept, touch::<_, STORES>(session, place, frame, body));
-    }
-    let glanced = if GLANCES && found.is_none() {
-        cache.glance(key, |index, valid| {
-            if place.fits(valid) { Ok(glance(cache.address(index) + place.within)) } else { Err(Errno::NXIO) }
-        })
-    } else {
-        None
-    };
-    if glanced.is_some() {
-        kept.glances = 1;
-    }
-    let is_done = found.is_some() || glanced.is_some();
-    if lanes.all(is_done) {
-        let result = match (found, glanced) {
-            (Some(frame), _) => touch::<_, STORES>(session, place, frame, body),
-            (None, glanced) => glanced.unwrap_or(Err(Errno::NXIO)),
-        };
-        return (kept, result);
-    }
-    bring::<_, STORES>(session, lanes, (place, scans), kept, (found, glanced), body)
-}
-
-/// [`reach`], where the pages of some lanes are not there: the others have `found` or `glanced` at theirs. Convergent; called by `lanes`.
-#[inline(never)]
-fn bring<R, const STORES: bool>(
-    session: &SessionTables,
-    lanes: Lanes,
-    (place, scans): (Place, bool),
-    mut kept: Kept,
-    (found, glanced): (Option<FrameIndex>, Option<Result<R, Errno>>),
-    body: impl FnOnce(u64) -> R,
-) -> (Kept, Result<R, Errno>) {
-    let (mut body, mut result) = (Some(body), glanced);
-    let mut touch =
-        |index| body.take().map_or(Err(Errno::NXIO), |body| touch::<_, STORES>(session, place, index, body));
-    if let Some(frame) = found {
-        result = Some(touch(frame));
-    }
-    let wanted = result.is_none().then_some(place.key);
-    let visited = pages::visit(session, lanes, wanted, |index| {
-        result = Some(touch(index));
-        if scans { Visit::Keeps { must: false } } else { Visit::Ends }
-    });
-    match visited {
-        Ok(Visited::Guards(frame)) => kept = Kept::guarded(&session.cache, place.key, frame),
-        Ok(Visited::Left) => {}
-        Err(errno) => {
-            // Of a lane that is done it is not.
-            if wanted.is_some() {
-                result = Some(Err(errno));
-            }
-        }
-    }
-    (kept, result.unwrap_or(Err(Errno::NXIO)))
-}
-
-/// Guards the page of a place that lies in one: the frame, and where its bytes are. Convergent.
-///
-/// What finds the page is a small function, and what brings it another: the code of both together would put the words of the first into memory.
-#[inline(never)]
-fn guard(fs: Fs, place: Place) -> Result<(FrameIndex, u64), Errno> {
-    let session = fs.session();
-    let lanes = Lanes::calling_at(&PINS);
-    let (found, is_shared) = pages::keep(session, lanes, Some(place.key));
-    let is_there = if is_shared { found.is_some() } else { lanes.all(found.is_some()) };
-    let found = if is_there { found } else { Some(bring_guarded(session, lanes, place, found)?) };
-    let frame = found.ok_or(Errno::NXIO)?;
-    if !place.fits(session.cache.frame(frame).valid()) {
-        session.cache.frame(frame).unguard(1);
-        return Err(Errno::NXIO);
-    }
-    Ok((frame, session.cache.address(frame)))
-}
-
-/// [`guard`], where the pages of some lanes could not be kept at once: those have no frame yet. Convergent; called by `lanes`.
-#[inline(never)]
-fn bring_guarded(
-    session: &SessionTables,
-    lanes: Lanes,
-    place: Place,
-    found: Option<FrameIndex>,
-) -> Result<FrameIndex, Errno> {
-    let wanted = found.is_none().then_some(place.key);
-    let visited = pages::visit(session, lanes, wanted, |frame| {
-        let fits = place.fits(session.cache.frame(frame).valid());
-        if fits { Visit::Keeps { must: true } } else { Visit::Ends }
-    });
-    match found {
-        Some(frame) => Ok(frame),
-        None => match visited? {
-            Visited::Guards(frame) => Ok(frame),
-            Visited::Left => Err(Errno::NXIO),
-        },
-    }
 }

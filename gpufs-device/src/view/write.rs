@@ -9,13 +9,14 @@ use gpufs_core::session::FileIndex;
 use super::check_caller;
 use super::mapping::{MappingMut, check};
 use super::plain::{Sum, Word};
-use super::window::Window;
+use super::window::{There, Window};
 use crate::Fs;
 
 /// Numbers of a mapped file, for reading and writing, in one lane. Ends with the call that lends it.
 #[expect(missing_debug_implementations, reason = "a lane's own, and of no use outside")]
 pub struct ViewMut<'v, T> {
-    window: Window<'v>,
+    there: There,
+    window: &'v Window<'v>,
     of: PhantomData<T>,
 }
 
@@ -35,7 +36,7 @@ impl Fs {
         check_caller(self)?;
         let mapping = check(self.session(), mapping.entry(), true)?;
         let window = Window::new(self, mapping, offset, count, size_of::<T>() as u64)?;
-        Ok(look(&ViewMut { window, of: PhantomData }))
+        Ok(look(&ViewMut { there: window.there(), window: &window, of: PhantomData }))
     }
 }
 
@@ -58,12 +59,16 @@ impl<T: Word> ViewMut<'_, T> {
     /// As [`View::get`](super::View::get); what writing another page met, where that had to go first.
     #[inline]
     pub fn get(&self, index: u64) -> Result<T, Errno> {
-        self.window.load(index, |address| {
+        let load = |address| {
             // SAFETY:
             // - within the frame, and as far as its file had bytes; it stays during the call
             // - a multiple of the size, and so aligned; a mapping for writing is touched by words alone
             unsafe { T::load(address) }
-        })
+        };
+        match self.there.address_of(index, Self::SIZE) {
+            Some(address) => Ok(load(address)),
+            None => self.window.load(index, load),
+        }
     }
     /// Stores `value` at `index`, whole. Any lane. It is in the file after [`ViewMut::flush`] (see [`crate::view`]).
     ///

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "writes pages to files")]
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -12,6 +13,7 @@ use gpufs_core::session::{FileIndex, OpenFile};
 use gpufs_core::{Errno, cache};
 
 use super::files::RegisterError;
+use super::shares::Own;
 use super::{Body, Builder, OpenError};
 
 /// Bytes of a page where the builder does not say.
@@ -31,9 +33,13 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// Sets of frames.
+    /// Sets of frames. A cache of many has up to two more than it was asked for, so that a file of just as many bytes has room as a whole.
     pub(super) fn sets(self) -> u32 {
-        u32::try_from(self.bytes / (WAYS as usize * self.page_bytes.max(1) as usize)).unwrap_or(u32::MAX)
+        /// So many sets, and one more is little.
+        const MANY: usize = 64;
+        let set = WAYS as usize * self.page_bytes.max(1) as usize;
+        let sets = if self.bytes / set < MANY { self.bytes / set } else { self.bytes.div_ceil(set) + 1 };
+        u32::try_from(sets).unwrap_or(u32::MAX)
     }
     /// Bytes of all frames.
     pub(super) fn frame_bytes(self) -> usize {
@@ -60,8 +66,9 @@ impl CacheSizes {
 }
 
 impl Builder {
-    /// Bytes of device memory for pages of mapped files ([`Session::map`](super::Session::map)), in whole sets of 8 pages. Default 0: files cannot
-    /// be mapped, and nothing is allocated.
+    /// Bytes of device memory for pages of mapped files ([`Session::map`](super::Session::map)), in whole sets of 8 pages; where those are 64 or
+    /// more, one or two are added. Files that have room as a whole are read at the speed of memory ([`gpufs_device::view`]). Default 0: files
+    /// cannot be mapped, and nothing is allocated.
     #[must_use]
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cached.bytes = bytes;
@@ -81,7 +88,9 @@ pub(super) struct Mapped {
     /// As [`cache::Mapping`] has it.
     generation: u32,
     /// The file, where the entry is in use, and whether lanes may store to its pages.
-    file: Option<(FileIndex, bool)>,
+    pub(super) file: Option<(FileIndex, bool)>,
+    /// What its pages have of frames of their own.
+    pub(super) own: Option<Own>,
 }
 
 impl Mapped {
@@ -90,7 +99,7 @@ impl Mapped {
     pub(super) fn all(session: u64, mappings: &[cache::Mapping]) -> Vec<Self> {
         #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
         let generation = (session as u32) << 16;
-        vec![Self { generation, file: None }; mappings.len()]
+        vec![Self { generation, file: None, own: None }; mappings.len()]
     }
     /// Whether it is of this entry of the file table.
     pub(super) fn has_file(&self, index: FileIndex) -> bool {
@@ -101,7 +110,8 @@ impl Mapped {
 /// What the cache of a session has done since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
-    /// Lanes that looked for a page and found it. Accesses to the page that a view remembers are not counted.
+    /// Lanes that looked for a page and found it. Accesses to the page that a view remembers are not counted, nor those to files that have room as
+    /// a whole.
     pub hits: u64,
     /// Pages that were read from their files, or were to be.
     pub misses: u64,
@@ -152,7 +162,16 @@ impl Body {
         }
         let free = self.mapped.iter().position(|mapped| mapped.file.is_none());
         let index = free.ok_or_else(|| failed(Errno::MFILE))?;
-        let file = self.register_file(file)?;
+        let file = File::from(file);
+        let bytes = file
+            .metadata()
+            .map_err(|error| failed(Errno::from_number(error.raw_os_error().unwrap_or(libc::EIO))))?
+            .len();
+        let file = self.register_file(OwnedFd::from(file))?;
+        if let Err(error) = self.lay_out(index, bytes) {
+            self.unregister_file(file)?;
+            return Err(RegisterError { what: "mapping a file", source: error.into() });
+        }
         let mapped = &mut self.mapped[index];
         mapped.generation = mapped.generation.wrapping_add(1);
         mapped.file = Some((file, writable));
@@ -177,7 +196,7 @@ impl Body {
         let generation = generation.wrapping_add(1);
         // ORDERING: relaxed: no kernel runs, and the next launch publishes it.
         cache.mappings()[index as usize].generation.set(generation);
-        self.mapped[index as usize] = Mapped { generation, file: None };
+        self.mapped[index as usize] = Mapped { generation, file: None, own: None };
         self.unregister_file(file)
     }
 

@@ -25,6 +25,7 @@
 //! | `files.rs`, `buffer.rs`, `placed.rs`, `device.rs`, `seeker.rs` | what the host gives to kernels, and what it knows of the device |
 //! | `channels.rs`, `resident.rs` | channels between threads and lanes, and kernels that stay |
 //! | `cached.rs` | the cache of pages, and the files that are mapped |
+//! | `shares.rs` | how the cache's frames are shared out among those files |
 //! | `transfers.rs` | bulk transfers that a session counts |
 //! | `services.rs` | functions of the program that kernels call |
 //! | `stats.rs`, `failures.rs`, `error.rs` | what a session reports |
@@ -69,6 +70,7 @@ mod recover;
 mod resident;
 mod seeker;
 mod services;
+mod shares;
 mod sizes;
 mod standard;
 mod state;
@@ -160,6 +162,8 @@ struct Body {
     host_files: Vec<(u32, OwnedFd, RawFd)>,
     /// The entries of the table of mappings.
     mapped: Vec<Mapped>,
+    /// Sets of the cache that pages without a frame of their own share.
+    shared_sets: u32,
     /// Moves the positions of redirected standard streams.
     seeker: Seeker,
     reported: ReportedFailures,

@@ -225,11 +225,12 @@ impl Body {
         let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
         let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
         let source = if memory.is_of_runtime { Arc::clone(memory.source()) } else { ordinary };
-        let mapped = Mapped::all(number, tables.host.cache.mappings());
         let mut session = Self {
             gate: Arc::clone(gate),
             trace,
             number,
+            mapped: Mapped::all(number, tables.host.cache.mappings()),
+            shared_sets: 0,
             tables,
             state: State::Idle,
             service: Some(service),
@@ -243,7 +244,6 @@ impl Body {
             fixed_files,
             fixed_buffers,
             host_files: Vec::new(),
-            mapped,
             seeker: Seeker::default(),
             reported: ReportedFailures::new(builder.report_failures),
             memory,
