@@ -241,6 +241,34 @@ pub unsafe extern "C-unwind" fn gpufs_raw_view_unpin(tables: *const SessionTable
     done(checked.and_then(|fs| unsafe { fs.unpin(at.addr() as u64) }))
 }
 
+/// Where the bytes of a mapping for reading from `offset` on lie, if the file is there as a whole: an address, which is good while the kernel
+/// runs, or 0, or a negated errno. `bytes` says how many.
+///
+/// # Safety
+/// `tables` is null or a session's on this device; `bytes` is null or valid for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_view_whole(
+    tables: *const SessionTables,
+    mapping: u64,
+    offset: u64,
+    bytes: *mut u64,
+) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let checked = unsafe { session(tables) };
+    result(checked.and_then(|fs| {
+        let Given::Read(mapping) = given(mapping) else { return Err(Errno::ACCES) };
+        let most = i64::MAX.cast_unsigned().checked_sub(offset).ok_or(Errno::INVAL)?;
+        let (count, address) = fs.view::<u8, _>(mapping, offset, most, |view| view.there())?;
+        if !bytes.is_null() {
+            // SAFETY:
+            // - this function's contract
+            unsafe { bytes.write(count) };
+        }
+        Ok(if count == 0 { 0 } else { address })
+    }))
+}
+
 /// Writes every dirty page of a mapping, and with `sync` other than 0 has its device keep them: 0, or a negated errno.
 ///
 /// # Safety

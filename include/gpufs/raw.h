@@ -135,6 +135,8 @@ GPUFS_BOTH int64_t gpufs_raw_view_add(gpufs_session *session, uint64_t mapping, 
                                       void *before, size_t bytes);
 /* An address. */
 GPUFS_BOTH int64_t gpufs_raw_view_pin(gpufs_session *session, uint64_t mapping, uint64_t offset, size_t bytes);
+/* An address, or 0. */
+GPUFS_BOTH int64_t gpufs_raw_view_whole(gpufs_session *session, uint64_t mapping, uint64_t offset, uint64_t *bytes);
 GPUFS_BOTH int64_t gpufs_raw_view_unpin(gpufs_session *session, const void *at);
 GPUFS_BOTH int64_t gpufs_raw_view_flush(gpufs_session *session, uint64_t mapping, int sync);
 GPUFS_BOTH int64_t gpufs_raw_view_prefetch(gpufs_session *session, uint64_t mapping, uint64_t offset, uint64_t bytes);

@@ -12,11 +12,12 @@
  *         }
  *     }
  *
- * A number that is loaded costs a few loads where its page is there. Whoever looks at many numbers of a page pins it, and
- * has a pointer to them: gpufs_view_pin, in C++ gpufs::pin. Threads of a warp that miss the same page read it once, and
+ * A number that is loaded costs a few loads where its page is there, and one where all of the file is: a view in C++ finds
+ * that out when it is made, in C gpufs_view_whole gives a pointer. A thread that looks at many numbers of a page pins it,
+ * and has a pointer to them: gpufs_view_pin, in C++ gpufs::pin. Threads of a warp that miss the same page read it once, and
  * the pages that a warp misses together are one batch.
  *
- *     mmap      gpufs_view_pin: bytes of one page, for reading
+ *     mmap      gpufs_view_pin: bytes of one page, for reading; gpufs_view_whole: all of a file, where that is there
  *     munmap    gpufs_view_unpin
  *     msync     gpufs_view_flush (every store that came before it is in the file, for all to read), gpufs_view_sync (on its
  *               device)
@@ -65,6 +66,20 @@ gpufs_view_pin(gpufs_session *session, gpufs_mapping mapping, uint64_t offset, s
 /* Lets go of a page that gpufs_view_pin gave. 0, or -1: EINVAL for what is no address of a page that is kept. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_view_unpin(gpufs_session *session, const void *at) {
     return gpufs_int_(gpufs_raw_view_unpin(session, at));
+}
+/* Where the bytes of a mapping for reading from `offset` on lie, if all of the file is in device memory and stays there: so
+ * it does where the cache had room for all of it when it was mapped, once every page was touched. They may be loaded as
+ * any other memory while the kernel runs; `*bytes` says how many there are. Null, with 0 bytes, where the file is not, or
+ * not yet, there as a whole: error number 0 then. Null: EACCES for a mapping for writing. */
+GPUFS_INLINE GPUFS_RESULT(const void *)
+gpufs_view_whole(gpufs_session *session, gpufs_mapping mapping, uint64_t offset, uint64_t *bytes) {
+    uint64_t count = 0;
+    int64_t raw = gpufs_raw_view_whole(session, mapping.number_, offset, &count);
+    int error = gpufs_error_of_(raw);
+    if (bytes != 0) {
+        *bytes = count;
+    }
+    GPUFS_RETURN(const void *, error != 0 ? (const void *)0 : (const void *)(uintptr_t)raw, error);
 }
 /* Writes every page of the mapping that was stored to, by any thread. 0, or -1: EACCES, and what a write met. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_view_flush(gpufs_session *session, gpufs_mapping mapping) {
@@ -126,10 +141,20 @@ class view {
 
   public:
     GPUFS_BOTH view(Session session, gpufs_mapping mapping, uint64_t offset = 0)
-        : session_(session), mapping_(mapping), offset_(offset) {}
+        : session_(session), mapping_(mapping), offset_(offset), there_(0), at_(nullptr) {
+        uint64_t bytes = 0;
+        const int64_t found = gpufs_raw_view_whole(session, mapping.number_, offset, &bytes);
+        if (gpufs_error_of_(found) == 0 && offset % sizeof(T) == 0) {
+            at_ = reinterpret_cast<const T *>(static_cast<uintptr_t>(found));
+            there_ = bytes / sizeof(T);
+        }
+    }
 
     /* The element, with the error number. */
     GPUFS_BOTH Result<T> operator[](uint64_t index) const {
+        if (index < there_) {
+            return Result<T>(at_[index], 0);
+        }
         T value = T();
         const int error = gpufs_view_get(session_, mapping_, at(index), &value, sizeof(T)).error();
         return Result<T>(value, error);
@@ -161,6 +186,9 @@ class view {
     Session session_;
     gpufs_mapping mapping_;
     uint64_t offset_;
+    /* Elements that are in device memory and stay there, and where the first is. */
+    uint64_t there_;
+    const T *at_;
 };
 
 } /* namespace gpufs */

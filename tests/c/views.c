@@ -45,6 +45,36 @@ static void looks(gpufs_session *fs, void *argument) {
     CHECK(gpufs_view_prefetch(fs, shared->read, PAGE, 8 * PAGE) == 0);
 }
 
+/* Every thread touches pages of a file that has room as a whole. */
+static void touches(gpufs_session *fs, void *argument) {
+    const struct shared *shared = argument;
+    uint64_t found, bytes = 1;
+    for (uint64_t page = gpufs_thread(); page < 40; page += gpufs_threads()) {
+        CHECK(gpufs_view_whole(fs, shared->read, 0, &bytes) == NULL && bytes == 0);
+        CHECK(gpufs_view_get(fs, shared->read, page * PAGE, &found, 8) == 0 && found == page * 512 * 3);
+    }
+}
+
+/* All of it is there. */
+static void whole(gpufs_session *fs, void *argument) {
+    const struct shared *shared = argument;
+    uint64_t bytes = 0, found, at = gpufs_thread() * 97 % COUNT;
+    const uint64_t *numbers = gpufs_view_whole(fs, shared->read, 8 * at, &bytes);
+    CHECK(numbers != NULL && bytes == 8 * (COUNT - at));
+    for (uint64_t next = 0; next < bytes / 8; next += 31) {
+        CHECK(numbers[next] == (at + next) * 3);
+    }
+    CHECK(gpufs_view_get(fs, shared->read, 8 * at, &found, 8) == 0 && found == at * 3);
+    CHECK(gpufs_view_whole(fs, shared->read, 8 * COUNT, &bytes) == NULL && bytes == 0);
+    CHECK(gpufs_view_whole(fs, shared->read, 0, NULL) != NULL);
+    CHECK_FAILS(gpufs_view_whole(fs, shared->write, 0, &bytes), NULL, EACCES);
+    CHECK_FAILS(gpufs_view_whole(NULL, shared->read, 0, &bytes), NULL, EINVAL);
+    CHECK_FAILS(gpufs_view_whole(fs, shared->read, UINT64_MAX, &bytes), NULL, EINVAL);
+    /* Over the end of a page, and as often as one likes. */
+    const void *pinned = gpufs_view_pin(fs, shared->read, PAGE - 8, 3 * PAGE);
+    CHECK(pinned != NULL && gpufs_view_unpin(fs, pinned) == 0 && gpufs_view_unpin(fs, pinned) == 0);
+}
+
 /* One thread: each wrong use. */
 static void wrong(gpufs_session *fs, void *argument) {
     const struct shared *shared = argument;
@@ -125,6 +155,13 @@ int main(void) {
     CHECK(statistics.cache_misses >= 40 && statistics.cache_evictions >= 32 && statistics.cache_write_backs > 0);
     CHECK(gpufs_host_unmap(host, shared.read) == 0 && gpufs_host_unmap(host, shared.write) == 0);
     CHECK_FAILS(gpufs_host_unmap(host, shared.read), -1, EBADF);
+    CHECK(gpufs_host_close(host) == 0);
+    options.cache_bytes = 56 * PAGE;
+    host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(host != NULL && gpufs_host_map(host, made, GPUFS_MAP_READ, &shared.read) == 0);
+    CHECK(gpufs_host_map(host, sums, GPUFS_MAP_WRITE, &shared.write) == 0);
+    CHECK(gpufs_host_launch(host, 1, 40, touches, &shared) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 3, 40, whole, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_close(host) == 0);
     return 0;
 }

@@ -53,6 +53,21 @@ void looks(gpufs_session *fs, void *argument) {
     CHECK(sums.add(gpufs_thread() + 1, 2) == -7 && sums.flush() == 0 && sums.sync() == 0);
 }
 
+/* A file that has room as a whole: before and after all of it was touched. */
+void whole(gpufs_session *fs, void *argument) {
+    const Shared &shared = *static_cast<const Shared *>(argument);
+    for (int round = 0; round < 2; round++) {
+        gpufs::view<float> v(fs, shared.read);
+        for (uint64_t at = gpufs_thread(); at < COUNT; at += gpufs_threads()) {
+            CHECK(v[at] == static_cast<float>(at));
+        }
+        CHECK(v[COUNT].error() == ENXIO && v[UINT64_MAX].error() == EINVAL);
+        gpufs::view<Pair> pairs(fs, shared.read, 8);
+        CHECK(pairs[4].value().first == 10 && pairs[4].value().second == 11 && pairs[COUNT / 2 - 1].error() == ENXIO);
+        CHECK(gpufs::view<Pair>(fs, shared.read, 4)[0].error() == EINVAL);
+    }
+}
+
 } // namespace
 
 int main() {
@@ -75,6 +90,12 @@ int main() {
     CHECK(gpufs_host_launch(host, 2, 50, looks, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     int64_t found[101];
     CHECK(pread(sums, found, sizeof found, 0) == sizeof found && found[0] == -300 && found[1] == -5 && found[100] == -5);
+    CHECK(gpufs_host_close(host) == 0);
+    options.cache_bytes = 40 * 4096;
+    host = gpufs_host_open(GPUFS_CPU, 0, &options);
+    CHECK(host != nullptr && gpufs_host_map(host, numbers, GPUFS_MAP_READ, &shared.read) == 0);
+    CHECK(gpufs_host_launch(host, 1, 1, whole, &shared) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, 2, 50, whole, &shared) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_close(host) == 0);
     return 0;
 }
