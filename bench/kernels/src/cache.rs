@@ -141,6 +141,15 @@ fn by_warps(job: &Looks, get: impl Fn(u64) -> Result<u64, Errno>) -> Result<u64,
     random(job, (u64::from(warp_index()), warps), place, get)
 }
 
+/// Part `number` of `all`, a power of two, in another order each time round: warps whose parts came in the same order again and again would
+/// fall in step, and read what others have just had brought to a cache.
+#[inline(always)]
+const fn mixed(number: u64, all: u64) -> u64 {
+    // Odd: each part once.
+    const MIXER: u64 = 0x9e37_79b9_7f4a_7c15;
+    (number.wrapping_mul(MIXER) ^ scramble(number >> all.trailing_zeros())) & (all - 1)
+}
+
 /// Looks at all numbers of the warp's stretches, the lanes side by side.
 #[inline(always)]
 fn in_order(job: &Looks, get: impl Fn(u64) -> Result<u64, Errno>) -> Result<u64, Errno> {
@@ -149,7 +158,7 @@ fn in_order(job: &Looks, get: impl Fn(u64) -> Result<u64, Errno>) -> Result<u64,
     let (mut sum, mut stretch) = (0_u64, u64::from(warp_index()));
     // Ends: `stretch` grows.
     while stretch < job.work {
-        let first = (stretch & (stretches - 1)) * STRETCH;
+        let first = mixed(stretch, stretches) * STRETCH;
         let mut at = first + lane;
         // Ends: `at` grows.
         while at < first + STRETCH {
@@ -198,15 +207,12 @@ fn spans<S: Deref<Target = [Pair]>>(
     job: &Looks,
     pin: impl Fn(u64, u64) -> Result<S, Errno>,
 ) -> Result<u64, Errno> {
-    // Odd: each span once a pass.
-    const MIXER: u64 = 0x9e37_79b9_7f4a_7c15;
     let (pairs, all) = (job.piece / 2, job.count / job.piece);
     let warps = grid_threads() / u64::from(Machine::width());
     let (mut sum, mut number) = (0_u64, u64::from(warp_index()));
     // Ends: `number` grows.
     while number < job.work {
-        let which = number.wrapping_mul(MIXER) & (all - 1);
-        let span = pin(which * pairs, pairs)?;
+        let span = pin(mixed(number, all) * pairs, pairs)?;
         sum = sum.wrapping_add(sum_of(&span));
         number += warps;
     }

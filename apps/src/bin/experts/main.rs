@@ -146,6 +146,12 @@ fn made(task: &Task) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes of so much of the weights, of 100; with all of them what routers need has room, too.
+fn room(stack: &Stack, percent: u64) -> Result<usize, Failure> {
+    let bytes = if percent == 100 { stack.file.metadata()?.len() } else { stack.bytes() * percent / 100 };
+    Ok(usize::try_from(bytes)?)
+}
+
 fn run(task: &Task) -> Result<ExitCode, Failure> {
     let stack = Stack::open(&task.path)?;
     let shape = stack.shape;
@@ -154,7 +160,7 @@ fn run(task: &Task) -> Result<ExitCode, Failure> {
     let set = task.running.page.saturating_mul(WAYS as usize).max(1);
     let wanted = match task.running.cache {
         Some(bytes) => bytes,
-        None => usize::try_from(stack.bytes() * task.running.hit_rate / 100)?,
+        None => room(&stack, task.running.hit_rate)?,
     };
     let fits = wanted.div_ceil(set).max(1).saturating_mul(set);
     let page = task.running.page;
@@ -163,12 +169,13 @@ fn run(task: &Task) -> Result<ExitCode, Failure> {
     let failed = |error| cli::about(&task.path, error);
     let mut stage = Stage::open(&task.options, &DEFAULTS, &stack, &wants)?;
     println!(
-        "{}: {} layers of {} experts of {} bytes, {} chosen; {fits} of {} bytes fit",
+        "{}: {} layers of {} experts of {} bytes, {} chosen; {} of {} bytes fit",
         cli::show(&task.path),
         shape.layers,
         shape.experts,
         shape.expert_bytes(),
         shape.chosen,
+        (fits as u64).min(stack.bytes()),
         stack.bytes()
     );
     println!(

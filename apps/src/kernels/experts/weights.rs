@@ -68,10 +68,13 @@ impl Weights for View<'_, u128> {
     fn times(&self, lanes: Lanes, block: Block, vector: impl Fn(u64) -> u128) -> Result<Parts, Errno> {
         match Span::of(self, block.first, ROWS * block.words)? {
             // Loaded as from memory, while the pages are kept.
-            Some(span) => {
-                let slices = span.slices();
-                times(lanes, block, |at| element(slices, at), &vector)
-            }
+            Some(span) => match span.slices() {
+                (all, []) => {
+                    let word = |at| all.get(at as usize).copied().ok_or(Errno::INVAL);
+                    times(lanes, block, word, &vector)
+                }
+                slices => times(lanes, block, |at| element(slices, at), &vector),
+            },
             None => times(lanes, block, |at| self.get(block.first + at), &vector),
         }
     }
