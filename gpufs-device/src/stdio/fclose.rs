@@ -43,7 +43,7 @@ impl File {
                 let flushed = held
                     .flush()
                     .and_then(|()| held.update_memory(Asked::ByName))
-                    .and_then(|()| held.leave_input());
+                    .and_then(|()| held.leave_reading());
                 if let Err(errno) = flushed {
                     if held.gave_up(errno) {
                         // The system still has the stream's buffers.
