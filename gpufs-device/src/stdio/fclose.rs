@@ -18,7 +18,8 @@ impl File {
     /// there is no error but `EBADF`.
     ///
     /// # Errors
-    /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
+    /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open
+    /// as long as the system has bytes of it in flight.
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
     pub fn fclose(self) -> Result<(), Errno> {
         let inside = self.enter()?;
