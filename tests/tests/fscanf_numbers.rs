@@ -262,6 +262,36 @@ fn lanes_that_call_together_read_as_the_c_library() {
     assert!(opened > 100, "numbers were hardly ever read ahead");
 }
 
+/// The first token of a block, of which some is carried over, is a number or none as a whole: wherever it is cut, and so is what is wrong with it.
+#[test]
+fn what_is_no_number_is_none_across_blocks() {
+    let scratch = Scratch::new("fscanf-across");
+    for (shift, wrong) in (1..8).flat_map(|shift| [(shift, 7), (shift, 3)]) {
+        let mut text: Vec<u8> =
+            (0..2000).flat_map(|number| format!("{} ", 1_111_111 + number).into_bytes()).collect();
+        // Tokens are open from behind number 127 on; the next block begins 4096 bytes behind it, within a number as another is longer.
+        let begins = 128 * 8 - 1 + 4096 - 8 + shift;
+        (0..shift).for_each(|_| text.insert(200 * 8, b'1'));
+        assert!(text[begins] == b' ' && text[begins + 8] == b' ');
+        text[begins + wrong] = b'x';
+        fs::write(scratch.path("text"), &text).unwrap();
+        let [.., many] = builders();
+        let mut session = session(many, 32, Schedule::Fast);
+        let file = once(&mut session, |fs| fs.fopen(&scratch.c("text"), c"r").unwrap());
+        let system = System::open(&scratch.path("text"));
+        let mut opened = 0;
+        for call in 0..24 {
+            let answers = each(&mut session, 32, |_, _| read(file, 0));
+            for (lane, answer) in answers.into_iter().enumerate() {
+                assert_eq!(answer, system.read(0), "shift {shift}, wrong {wrong}, call {call}, lane {lane}");
+            }
+            opened += u32::from(once(&mut session, |fs| are_tokens_open(tables_of(fs), Tokens::Integers)));
+        }
+        assert!(opened > 10, "numbers were hardly ever read ahead");
+        once(&mut session, |_| file.fclose()).unwrap();
+    }
+}
+
 /// Every thread of the grid reads numbers, so many at a time, until there are none left: what each call read.
 fn read_by_all(session: &mut Session, grid: Grid, file: File, reals: bool) -> (Vec<Vec<u64>>, u32) {
     let taken = Mutex::new(Vec::new());

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use gpufs_core::Queue;
 use gpufs_device::Errno;
 use gpufs_device::file::O_RDONLY;
 use gpufs_device::stdio::Buffering;
@@ -142,6 +143,23 @@ fn writing_a_pipe_that_nobody_reads() {
         assert!(draining.join().unwrap() == bytes[..accepted], "{mode}: {accepted} bytes, not those");
         still_works(session, scratch);
     });
+}
+
+/// A call that gave up before any of the stream's bytes were in flight: they are lost with the stream, which is closed.
+#[test]
+fn a_stream_of_which_nothing_is_in_flight_is_closed() {
+    let scratch = Scratch::in_memory("nothing-in-flight");
+    let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(1)).cpu().unwrap();
+    let file = session.with_tables(|fs| fs.fopen(&scratch.c("file"), c"w")).unwrap().unwrap();
+    session.with_tables(|_| file.fputs(c"text")).unwrap().unwrap();
+    // Others have all slots.
+    let claims = |queue: &'static Queue| std::iter::from_fn(move || Some((queue, queue.claim(64, 0)?)));
+    let taken: Vec<_> = tables(&session).queues().iter().flat_map(claims).collect();
+    let closed = session.with_tables(|_| (file.fclose(), file.fclose()));
+    taken.into_iter().for_each(|(queue, claim)| queue.release(claim));
+    assert_eq!(closed.unwrap(), (Err(Errno::TIMEDOUT), Err(Errno::BADF)));
+    assert_eq!(scratch.read("file"), b"");
+    still_works(&mut session, &scratch);
 }
 
 #[test]

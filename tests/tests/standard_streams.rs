@@ -14,8 +14,8 @@ use std::time::Duration;
 use gpufs_core::seek::SeekRequest;
 use gpufs_core::session::OpenFile;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::Errno;
 use gpufs_device::file::Whence;
+use gpufs_device::{Errno, Fs};
 use gpufs_tests::random::text;
 use gpufs_tests::{MODES, Scratch, each, once, setting, skip, small, tables};
 
@@ -288,4 +288,84 @@ fn a_shared_position_is_asked_for_one_at_a_time() {
         assert_eq!(once(&mut session, |fs| fs.lseek(index, 1, Whence::Set)), Err(Errno::IO), "{mode}");
         file.flags.publish(own);
     }
+}
+
+/// A stream on a file of `0123456789` from 3 on, whose position a host has, too: calls of one lane, and where the host's descriptor then stands.
+fn beside_the_host(scratch: &Scratch, append: bool, calls: impl Fn(Fs, &File) + Sync) -> (u64, Vec<u8>) {
+    fs::write(scratch.path("file"), "0123456789").unwrap();
+    let mut host =
+        OpenOptions::new().read(true).write(true).append(append).open(scratch.path("file")).unwrap();
+    host.seek(SeekFrom::Start(3)).unwrap();
+    let mut session = small().standard_output(host.try_clone().unwrap()).cpu().unwrap();
+    let stands = once(&mut session, |fs| {
+        calls(fs, &host);
+        (&host).stream_position().unwrap()
+    });
+    drop(session);
+    (stands, scratch.read("file"))
+}
+
+/// What a stream has read ahead, what was pushed back and what is not written yet count in its position. Calls that read or write elsewhere, or close
+/// it, leave the file where the stream stands.
+#[test]
+fn a_shared_file_is_left_where_its_stream_stands() {
+    let scratch = Scratch::new("shared-stands");
+    let other = scratch.c("other");
+    let next = |fs: Fs| fs.stdout().fgetc().unwrap().unwrap();
+    let position = |fs: Fs| fs.stdout().ftell().unwrap();
+    let read = |leave: &(dyn Fn(Fs) + Sync)| {
+        beside_the_host(&scratch, false, |fs, mut host| {
+            assert_eq!((next(fs), next(fs), position(fs)), (b'3', b'4', 5));
+            assert_eq!(host.stream_position().unwrap(), 10, "it has read ahead");
+            fs.stdout().ungetc(b'x').unwrap();
+            assert_eq!((position(fs), next(fs), position(fs)), (4, b'x', 5));
+            leave(fs);
+        })
+    };
+    let [flushed, closed, reopened, replaced] = [
+        read(&|fs| fs.stdout().fflush().unwrap()),
+        read(&|fs| fs.stdout().fclose().unwrap()),
+        read(&|fs| _ = fs.stdout().freopen(Some(&other), c"w").unwrap()),
+        read(&|fs| {
+            let new = fs.fopen(&other, c"w").unwrap();
+            fs.dup2(new.fileno().unwrap(), fs.stdout().fileno().unwrap()).unwrap();
+        }),
+    ]
+    .map(|(stands, _)| stands);
+    assert_eq!((flushed, closed, reopened, replaced), (5, 5, 5, 5));
+    let (stands, text) = read(&|fs| {
+        fs.stdout().fputs(c"ab").unwrap();
+        fs.stdout().fflush().unwrap();
+    });
+    assert_eq!((stands, &text[..]), (7, &b"01234ab789"[..]));
+    // More was pushed back than there is in front.
+    let (stands, _) = beside_the_host(&scratch, false, |fs, _| {
+        assert_eq!(next(fs), b'3');
+        for byte in *b"fedcba" {
+            fs.stdout().ungetc(byte).unwrap();
+        }
+        fs.stdout().fflush().unwrap();
+    });
+    assert_eq!(stands, 0);
+    for append in [false, true] {
+        let (_, text) = beside_the_host(&scratch, append, |fs, mut host| {
+            fs.stdout().fputs(c"ab").unwrap();
+            // The end is found by a seek to it.
+            let wanted = if append { (12, 10) } else { (5, 3) };
+            assert_eq!((position(fs), host.stream_position().unwrap()), wanted);
+            fs.stdout().fflush().unwrap();
+            assert_eq!(position(fs), wanted.0);
+            // With nothing to be written, it is where the host puts it.
+            host.seek(SeekFrom::Start(2)).unwrap();
+            assert_eq!(position(fs), 2);
+        });
+        assert_eq!(text, if append { &b"0123456789ab"[..] } else { b"012ab56789" });
+    }
+    // The end that was met is none behind a seek.
+    beside_the_host(&scratch, false, |fs, _| {
+        let mut rest = [0; 16];
+        assert_eq!((fs.stdout().fread(&mut rest), fs.stdout().feof()), (Ok(7), true));
+        fs.stdout().fseek(-3, Whence::Current).unwrap();
+        assert_eq!((fs.stdout().feof(), next(fs), position(fs)), (false, b'7', 8));
+    });
 }

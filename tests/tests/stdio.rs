@@ -316,6 +316,31 @@ fn dup2_keeps_how_a_stream_is_buffered() {
     }
 }
 
+/// What a stream had accepted is in its file before `dup2` makes it another, in which the stream goes on where that stands. Streams beside it stay.
+#[test]
+fn dup2_moves_the_stream_that_is_on_the_number() {
+    let scratch = Scratch::new("dup2-stream");
+    let other = scratch.c("other");
+    for mut session in sessions() {
+        fs::write(scratch.path("other"), "0123456789").unwrap();
+        once(&mut session, |fs| {
+            let files = ["first", "moved", "last"].map(|name| fs.fopen(&scratch.c(name), c"w").unwrap());
+            files.iter().for_each(|file| file.fputs(c"before").unwrap());
+            let new = fs.open(&other, gpufs_device::file::O_WRONLY, 0).unwrap();
+            assert_eq!(fs.lseek(new, 4, Whence::Set), Ok(4));
+            let number = files[1].fileno().unwrap();
+            assert_eq!(fs.dup2(new, number), Ok(number));
+            assert_eq!(scratch.read("moved"), b"before");
+            files.iter().for_each(|file| file.fputs(c", now").unwrap());
+            files.iter().for_each(|file| file.fclose().unwrap());
+            fs.close(new).unwrap();
+        });
+        let left = ["first", "moved", "last", "other"].map(|name| scratch.read(name));
+        let wanted: [&[u8]; 4] = [b"before, now", b"before", b"before, now", b"0123, now9"];
+        assert_eq!(left, wanted);
+    }
+}
+
 /// What of a stream's file is told by its mode alone: where it begins, whether it closes on `execve`, and that nothing counts behind a comma.
 #[test]
 fn a_mode_says_where_a_stream_begins() {
@@ -426,7 +451,8 @@ fn an_unbuffered_stream_reads_what_it_is_asked_for() {
                 let file = fs.fdopen(from, c"r").unwrap();
                 file.setvbuf(buffering, 0).unwrap();
                 let mut memory = [0; 16];
-                assert_eq!((file.fread(&mut memory[..3]), &memory[..3]), (Ok(3), &b"012"[..]));
+                file.ungetc(b'x').unwrap();
+                assert_eq!((file.fread(&mut memory[..4]), &memory[..4]), (Ok(4), &b"x012"[..]));
                 let read = fs.read(from, &mut memory).unwrap();
                 assert_eq!(&memory[..read], left, "{buffering:?}");
                 assert_eq!(file.fclose(), Ok(()));

@@ -362,7 +362,7 @@ fn publish_run(session: &SessionTables, stream: &Stream, lanes: Lanes, first: u3
     let is_short = bytes <= CARRIED_ALONE_MAX;
     // A block that is begun by a long line goes by itself, and nothing goes behind the file's last.
     let goes = carried.is_some() && (rank == 0 || is_short);
-    let ends = rank < claims && !(is_short && lines.is_whole(stream, place));
+    let ends = !(is_short && lines.is_whole(stream, place));
     let mut run = leading(lanes, goes).min(leading(lanes, !ends) + 1);
     let (_, text, _) = lines.memory(session, place);
     if run == 1 {

@@ -63,7 +63,7 @@ impl Fs {
         let exchanged = match stream {
             Some(file) => with_lock(file, alone, |held| {
                 // What cannot be written is lost with the file, as where a file is closed.
-                let flushed = held.flush().and_then(|()| held.leave_input());
+                let flushed = held.flush().and_then(|()| held.leave_reading());
                 if flushed.is_err() {
                     held.take_back()?;
                 }

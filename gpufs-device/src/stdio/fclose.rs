@@ -18,7 +18,8 @@ impl File {
     /// there is no error but `EBADF`.
     ///
     /// # Errors
-    /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open.
+    /// Of a call of the host's own that gave up waiting (`ETIMEDOUT` past the deadline, `EIO` on a ring that has failed), the stream stays open
+    /// as long as the system has bytes of it in flight.
     /// `EBADF` if it is closed already; what flushing met (the bytes are then lost with the stream) or closing.
     pub fn fclose(self) -> Result<(), Errno> {
         let inside = self.enter()?;
@@ -43,7 +44,7 @@ impl File {
                 let flushed = held
                     .flush()
                     .and_then(|()| held.update_memory(Asked::ByName))
-                    .and_then(|()| held.leave_input());
+                    .and_then(|()| held.leave_reading());
                 if let Err(errno) = flushed {
                     if held.gave_up(errno) {
                         // The system still has the stream's buffers.

@@ -61,7 +61,7 @@ impl LockedStream {
     fn reopen(&self, file: File, path: Option<&CStr>, flags: Result<u32, Errno>) -> Option<Failed> {
         let session = self.session;
         let old = Descriptor(self.stream.file.peek());
-        if let Err(errno) = self.flush().and_then(|()| self.leave_input()) {
+        if let Err(errno) = self.flush().and_then(|()| self.leave_reading()) {
             // The system still has the stream's buffers where a thread of the host's gave up.
             let kept = if self.gave_up(errno) { Some(errno) } else { self.take_back().err() };
             if let Some(errno) = kept {

@@ -34,7 +34,8 @@ impl LockedStream {
         Ok(())
     }
 
-    /// From reading to idle: the position is where the reader stood, what was read ahead and pushed back is dropped.
+    /// From reading to idle: the position is where the reader stood, also that of a file that others share; what was read ahead and pushed back is
+    /// dropped. Nothing, of a stream that is not reading.
     ///
     /// # Errors
     /// Of a position that others share: the host could not move it back. Then nothing is dropped.

@@ -56,12 +56,4 @@ impl LockedStream {
             outcome => outcome.map(drop),
         }
     }
-
-    /// Before the stream is closed: the file is left where the reader stands.
-    pub(super) fn leave_input(&self) -> Result<(), Errno> {
-        if self.stream.direction() == Direction::Reading && self.file_flags() & OpenFile::SHARED != 0 {
-            return self.leave_reading();
-        }
-        Ok(())
-    }
 }
