@@ -69,7 +69,22 @@ fn what_is_there_as_a_whole_is_not_looked_for() {
     let wanted = numbers(COUNT);
     sessions("what_is_there_as_a_whole_is_not_looked_for", 32, |session| {
         let map = session.map(file(&scratch, "file", &wanted)).unwrap();
+        let slices = |session: &mut Session, there: bool| {
+            once(session, |fs| {
+                fs.view::<u64, _>(map, 8, COUNT - 1, |view| match view.whole() {
+                    Some(slice) => assert!(there && *slice == wanted[1..]),
+                    None => assert!(!there, "all of it was touched"),
+                })
+                .unwrap();
+                fs.view::<u64, _>(map, 0, COUNT + 1, |view| assert_eq!(view.whole(), None)).unwrap();
+                fs.view::<u64, _>(map, 8, 0, |view| assert_eq!(view.whole(), Some(&[][..]))).unwrap();
+                let nothing = fs.view::<u64, _>(map, 0, COUNT, |view| view.pin(0, 0).map(|pin| pin.len()));
+                assert_eq!(nothing, Ok(Ok(0)));
+            });
+        };
+        slices(session, false);
         warm(session, map, COUNT);
+        slices(session, true);
         let before = once(session, looks);
         each(session, 100, |fs, lane| {
             let random = Random::of_case(3, lane);
