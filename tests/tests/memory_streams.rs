@@ -139,9 +139,7 @@ fn memory_has_what_another_lane_flushed() {
         once(session, |_| file.fclose()).unwrap();
         // SAFETY:
         // - nobody writes it any more
-        assert_eq!(
-            unsafe { std::ptr::with_exposed_provenance::<[u8; 10]>(address).read() },
-            *b"ab\x003456789"
-        );
+        let memory = unsafe { std::ptr::with_exposed_provenance::<[u8; 10]>(address).read() };
+        assert_eq!(memory, *b"ab\x003456789");
     });
 }
