@@ -1,5 +1,8 @@
 //! The formatting engine by itself: errors, limits, sinks, and what is not C's.
 
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
 use gpufs_device::format::{
     Argument, CountSink, FormatError, Kind, Passed, Sink, SinkWriter, SliceSink, What, WindowSink,
     argument_types, check, format, snprintf, snprintf_with, takes_all,
@@ -112,6 +115,53 @@ fn a_string_may_be_one_byte_too_long() {
     assert_eq!(print(&text), (Err(FormatError { offset: 2, what: What::Overflow }), 0));
     let most = u64::from(i32::MAX.unsigned_abs());
     assert_eq!(print(&text[1..]), (Ok(most), most));
+}
+
+/// Of one piece of memory again and again: characters of six bytes, with one more of which the output is too long by five.
+#[test]
+fn a_wide_string_may_be_one_character_too_long() {
+    const PIECE: usize = 16 << 20;
+    let count = i32::MAX as usize / 6 + 1;
+    let bytes = ((count + 1) * 4).next_multiple_of(PIECE);
+    let file = tempfile();
+    file.write_all_at(&0x7fff_ffff_u32.to_ne_bytes().repeat(PIECE / 4), 0).unwrap();
+    // SAFETY:
+    // - a new mapping, where the kernel likes
+    let memory = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)
+    };
+    assert!(memory != libc::MAP_FAILED);
+    for at in (0..bytes).step_by(PIECE) {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        // SAFETY:
+        // - a part of the mapping, which nothing else uses
+        let mapped = unsafe { libc::mmap(memory.byte_add(at), PIECE, prot, flags, file.as_raw_fd(), 0) };
+        assert!(mapped != libc::MAP_FAILED);
+    }
+    let text: *mut u32 = memory.cast();
+    // SAFETY:
+    // - within the mapping, which may be written
+    unsafe { text.add(count).write(0) };
+    // SAFETY:
+    // - aligned, ends with the NUL, and stays for the call
+    let text = unsafe { Argument::wide_c_string(text) };
+    let result = format(&mut Untouched, b"%ls", &[text]);
+    assert_eq!(result, Err(FormatError { offset: 3, what: What::Overflow }));
+    // SAFETY:
+    // - mapped above, and used no more
+    assert_eq!(unsafe { libc::munmap(memory, bytes) }, 0);
+}
+
+/// A file without a name.
+fn tempfile() -> std::fs::File {
+    // SAFETY:
+    // - a name with its NUL
+    let number = unsafe { libc::memfd_create(c"wide".as_ptr(), 0) };
+    assert!(number >= 0);
+    // SAFETY:
+    // - the kernel has just made it, and nothing else owns it
+    unsafe { std::os::fd::FromRawFd::from_raw_fd(number) }
 }
 
 #[test]
@@ -467,9 +517,10 @@ proptest! {
         let kinds: Vec<_> = arguments.iter().map(|argument| argument.kind()).collect();
         let result = format(&mut CountSink::new(), &format_, &arguments).map(|_| ());
         let checked = check(&format_, &kinds);
-        // Only the run time sees what `*` says, and how long the output is.
+        // Only the run time sees what `*` says, how long the output is, and what is no character.
         prop_assert!(
-            result == checked.map(drop) || matches!(result, Err(FormatError { what: What::Overflow, .. })),
+            result == checked.map(drop)
+                || matches!(result, Err(FormatError { what: What::Overflow | What::Illegal, .. })),
             "{result:?} {checked:?}"
         );
         if let Ok(taken) = checked {

@@ -217,6 +217,52 @@ fn waits_end_in_time() {
     });
 }
 
+/// Warps that come for the same records of a closed channel get one each: who finds them taken looks behind them.
+#[test]
+fn a_closed_channel_gives_what_was_sent() {
+    const LANES: u32 = 32;
+    for seed in 0..60 {
+        let options = CpuOptions { width: 4, schedule: Schedule::Seeded(seed), ..CpuOptions::default() };
+        let mut session = small().mode(Mode::Enter).cpu_with(options).unwrap();
+        let (sender, receiver) = session.channel_to_kernels::<u32>(LANES).unwrap();
+        (0..LANES).for_each(|number| sender.send(number).unwrap());
+        sender.close();
+        let taken = Mutex::new(BTreeSet::new());
+        session
+            .run(Grid { blocks: LANES / 4, threads: 4 }, |fs| {
+                let record = receiver.receive(fs).unwrap();
+                taken.lock().unwrap().insert(record);
+            })
+            .unwrap();
+        assert!(taken.into_inner().unwrap().into_iter().eq((0..LANES).map(Some)), "seed {seed}");
+    }
+}
+
+/// A bell that woke a lane is silenced: the lane's next wait sleeps.
+#[test]
+fn a_lane_that_was_woken_sleeps_again() {
+    for mode in MODES {
+        let mut session = match small().mode(mode).cpu() {
+            Ok(session) => session,
+            Err(refused) => {
+                skip(&format!("{mode}"), refused);
+                continue;
+            }
+        };
+        let before = session.statistics().total().operations;
+        let arguments = |numbers, squares| square::Arguments { numbers, squares };
+        let kernel = session.stay::<square::Entry, u64, u64>(lanes(1), 2, arguments).unwrap();
+        for number in 1..4 {
+            std::thread::sleep(Duration::from_millis(150));
+            kernel.requests().send(number).unwrap();
+            assert_eq!(kernel.replies().receive(), Some(number * number), "{mode}");
+        }
+        assert_eq!(kernel.finish().unwrap(), Vec::<u64>::new(), "{mode}");
+        let done = session.statistics().total().operations - before;
+        assert!(done < 100, "{mode}: {done} operations of three wakes");
+    }
+}
+
 /// A session that is closed while both sides wait ends their waits; later calls are errors; descriptors and memory are given back.
 ///
 /// Descriptors are counted where no other test opens and closes its own.

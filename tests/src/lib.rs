@@ -13,7 +13,7 @@ mod seccomp;
 pub mod stopped;
 pub mod suite;
 
-pub use seccomp::refuse_call;
+pub use seccomp::{refuse_call, refuse_call_of};
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};

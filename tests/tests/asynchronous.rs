@@ -14,7 +14,7 @@ use gpufs_device::file::Descriptor;
 use gpufs_device::{Call, Errno, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
+use gpufs_tests::{MODES, Scratch, each, lanes, once, skip, small, tables};
 
 const SEEDS: u64 = 3;
 
@@ -198,7 +198,7 @@ fn reads_of_empty_pipes_are_cancelled() {
             pipes.iter().map(|(reader, _)| give(session, reader.try_clone().unwrap())).collect();
         let results = each(session, 20, |fs, lane| {
             let pending = until_started(|| fs.start_read(ends[lane as usize], 10));
-            assert!(!pending.is_done());
+            assert!(!pending.is_done() && !pending.is_known_done());
             // The kernel may have it between two states, where nothing can end it. Ends: it gets where it waits.
             while pending.cancel().unwrap() == Cancel::NotCanceled {
                 std::thread::yield_now();
@@ -240,6 +240,59 @@ fn a_deadline_ends_a_wait() {
         });
         assert_eq!(read, Ok(b"0123456789".to_vec()), "{name}");
     });
+}
+
+/// A wait whose time is over cancels once where that ends the operation; what cannot be cancelled ends by itself, and has its own result.
+#[test]
+fn what_is_late_is_cancelled_as_often_as_it_must_be() {
+    let scratch = Scratch::new("async-late");
+    for mode in MODES {
+        let Ok(mut session) = small().mode(mode).cpu() else {
+            skip("what_is_late_is_cancelled_as_often_as_it_must_be", mode);
+            continue;
+        };
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let end = give(&mut session, reader);
+        let operations = |session: &Session| session.statistics().total().operations;
+        // More where the kernel is late.
+        let least = (0..20).map(|_| {
+            let before = operations(&session);
+            let late = once(&mut session, |fs| {
+                let pending = fs.start_read(end, 1).unwrap();
+                pending.wait_for(Duration::from_millis(1)).map(|done| done.count())
+            });
+            assert_eq!(late, Err(Errno::TIMEDOUT), "{mode}");
+            operations(&session) - before
+        });
+        assert_eq!(least.min(), Some(2), "{mode}: the read and its cancel");
+        let mut file = File::create(scratch.path("file")).unwrap();
+        file.write_all(&vec![b'x'; 32 << 20]).unwrap();
+        let file = give(&mut session, file);
+        let synced = once(&mut session, |fs| {
+            fs.start_fsync(file).unwrap().wait_for(Duration::from_millis(2)).map(|done| done.count())
+        });
+        assert!(matches!(synced, Ok(0) | Err(Errno::TIMEDOUT)), "{mode}: {synced:?}");
+    }
+}
+
+/// The session's deadline is of waits that have no limit: one that has its own may be longer.
+#[test]
+fn a_wait_with_a_limit_has_no_other() {
+    for mode in MODES {
+        let builder = small().mode(mode).deadline(Duration::from_millis(700)).report_failures(false);
+        let Ok(mut session) = builder.cpu() else {
+            skip("a_wait_with_a_limit_has_no_other", mode);
+            continue;
+        };
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let end = give(&mut session, reader);
+        let limited = once(&mut session, |fs| {
+            fs.start_read(end, 1).unwrap().wait_for(Duration::from_millis(1200)).map(|done| done.count())
+        });
+        assert_eq!(limited, Err(Errno::TIMEDOUT), "{mode}");
+        let ended = session.run(lanes(1), |fs| drop(fs.start_read(end, 1).unwrap().wait()));
+        assert!(ended.is_err(), "{mode}: the kernel of a lane that waits past the deadline goes on");
+    }
 }
 
 /// As many as may be, and then `EAGAIN`; calls that wait go on meanwhile, by the same ring; what was started first ends.

@@ -1,10 +1,11 @@
 //! `fscanf` on streams that lanes share.
 
+use gpufs_core::stream::readahead::Tokens;
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File, fscanf};
 use gpufs_host::CpuOptions;
 use gpufs_host::ring::Mode;
-use gpufs_tests::{Scratch, each, once, small};
+use gpufs_tests::{Scratch, each, once, small, tables_of};
 
 fn session(width: u32) -> gpufs_host::Session {
     let options = CpuOptions { width, ..CpuOptions::default() };
@@ -76,6 +77,51 @@ fn what_does_not_match_stays_unread() {
         assert_eq!(fscanf!(file, c"%s", &mut text), Ok(Some(1)));
         assert_eq!((&text, file.ftell()), (b"aaa\0", Ok(3)));
     });
+}
+
+/// A wide character that was pushed back, before anything was read, stays pushed back where it does not match.
+#[test]
+fn what_was_pushed_back_and_does_not_match_stays_unread() {
+    let scratch = Scratch::new("fscanf-pushed");
+    let mut session = session(1);
+    let file = open(&mut session, &scratch, "b");
+    once(&mut session, |_| {
+        let bytes = "€".as_bytes();
+        bytes.iter().rev().for_each(|byte| assert_eq!(file.ungetc(*byte), Ok(Some(*byte))));
+        assert_eq!(fscanf!(file, c"%l[ab]", &mut [0_u32; 4]), Ok(Some(0)));
+        bytes.iter().chain(b"b").for_each(|byte| assert_eq!(file.fgetc(), Ok(Some(*byte))));
+        assert_eq!(file.fgetc(), Ok(None));
+    });
+}
+
+/// Calls of more numbers than are read ahead at a time are not tried for ever.
+#[test]
+fn more_numbers_than_are_read_ahead_at_a_time() {
+    let scratch = Scratch::new("fscanf-many");
+    let options = CpuOptions { width: 64, ..CpuOptions::default() };
+    let mut session =
+        small().ring_entries(512).read_ahead(16 << 10).mode(Mode::Enter).cpu_with(options).unwrap();
+    let text: String = (0..64 * 16 * 10).map(|number| format!("{number:015}\n")).collect();
+    let file = open(&mut session, &scratch, &text);
+    let opened = each(&mut session, 64, |fs, lane| {
+        let mut opened = false;
+        for round in 0..10 {
+            let mut got = [0_i64; 16];
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &mut got;
+            let format = c"%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld%ld";
+            let count = fscanf!(file, format, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+            assert_eq!(count, Ok(Some(16)));
+            let first = (round * 64 + lane.cast_signed()) * 16;
+            assert!(got.into_iter().eq(first..first + 16), "lane {lane}, round {round}: {got:?}");
+            // Of an entry that was never used the words mean nothing.
+            let mut streams =
+                tables_of(fs).streams().iter().filter(|stream| stream.generation.peek() % 2 == 1);
+            opened |= streams.any(|stream| stream.lines.offers(Tokens::Integers));
+        }
+        opened
+    });
+    assert!(opened.contains(&true), "numbers were never read ahead");
+    once(&mut session, |_| file.fclose()).unwrap();
 }
 
 /// A lane whose format is wrong reads nothing; the others read on.

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use gpufs_core::session::SessionTables;
 use gpufs_core::stream::readahead::Tokens;
 use gpufs_core::word::DeviceWord;
-use gpufs_device::stdio::Whence;
-use gpufs_device::{File, fscanf, warp};
+use gpufs_device::stdio::{Buffering, Whence};
+use gpufs_device::{File, Fs, fscanf, warp};
 use gpufs_host::cpu::Schedule;
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Session};
@@ -427,4 +427,90 @@ fn other_calls_between_numbers_lose_nothing() {
             once(&mut session, |_| file.fclose()).unwrap();
         }
     }
+}
+
+/// A session that reads `places` blocks of 4 KiB of a stream ahead.
+fn ahead(places: usize, width: u32) -> Session {
+    let builder = small().ring_entries(512).buffers(2 << 20).read_ahead(places * (8 << 10));
+    session(builder, width, Schedule::Fast)
+}
+
+/// What a lane alone and more lanes than there are places take goes through all places.
+#[test]
+fn numbers_are_taken_from_every_place() {
+    let scratch = Scratch::new("fscanf-places");
+    let all: Vec<u64> = (0..60_000).map(|number| 1_000_000 + number).collect();
+    let text: String = all.iter().map(|number| format!("{number}\n")).collect();
+    fs::write(scratch.path("text"), &text).unwrap();
+    for (places, width) in [(32, 1), (32, 64), (2, 1), (2, 64)] {
+        let mut session = ahead(places, width);
+        let file = once(&mut session, |fs| fs.fopen(&scratch.c("text"), c"r").unwrap());
+        let (mut taken, open) = read_by_all(&mut session, Grid { blocks: 1, threads: width }, file, false);
+        assert!(open > 100, "{places} places, {width} lanes: numbers were hardly ever read ahead");
+        taken.sort();
+        assert_eq!(taken.concat(), all, "{places} places, {width} lanes");
+        once(&mut session, |_| file.fclose()).unwrap();
+    }
+}
+
+/// Where the last number ends that was read ahead, it ends, whatever is at the first one's place, which has no white space before it here.
+#[test]
+fn a_last_number_ends_with_its_token() {
+    let scratch = Scratch::new("fscanf-last");
+    // Numbers are read ahead from the call on after which there were enough.
+    for before in 100..150 {
+        let mut text = "5.25 ".repeat(before) + "1.2.3";
+        let mut wanted = vec![5.25; before];
+        wanted.extend([1.2, 0.3]);
+        for number in 0..40 {
+            text.push_str(&format!(" {}", 500_000 + number));
+            wanted.push(f64::from(500_000 + number));
+        }
+        text.push('\n');
+        fs::write(scratch.path("text"), &text).unwrap();
+        let mut session = ahead(4, 1);
+        let got = once(&mut session, |fs| {
+            let file = fs.fopen(&scratch.c("text"), c"r").unwrap();
+            let mut got = Vec::new();
+            let mut number = 0.0;
+            while fscanf!(file, c"%lf", &mut number).unwrap().is_some() {
+                got.push(number);
+            }
+            file.fclose().unwrap();
+            got
+        });
+        assert_eq!(got, wanted, "{before} before");
+    }
+}
+
+/// Numbers are read ahead after many calls, and of nothing but what is buffered, seekable, and nobody's.
+#[test]
+fn streams_whose_numbers_stay_closed() {
+    let scratch = Scratch::new("fscanf-closed");
+    let text: String = (0..5000).map(|number| format!("{}\n", 1_000_000 + number)).collect();
+    fs::write(scratch.path("text"), &text).unwrap();
+    let mut session = ahead(4, 1);
+    let calls = |fs: Fs, file, count| {
+        (0..count).for_each(|_| assert_eq!(read(file, 0).0, Some(1)));
+        are_tokens_open(tables_of(fs), Tokens::Integers)
+    };
+    once(&mut session, |fs| {
+        let open = || fs.fopen(&scratch.c("text"), c"r").unwrap();
+        let file = open();
+        assert!(!calls(fs, file, 100), "after few calls");
+        assert!(calls(fs, file, 100), "after many");
+        file.fclose().unwrap();
+        for buffering in [Buffering::None, Buffering::Line] {
+            let file = open();
+            file.setvbuf(buffering, 0).unwrap();
+            assert!(!calls(fs, file, 300), "{buffering:?}");
+            file.fclose().unwrap();
+        }
+        let file = open();
+        file.flockfile().unwrap();
+        assert!(!calls(fs, file, 300), "kept");
+        file.funlockfile().unwrap();
+        assert!(calls(fs, file, 200), "kept no more");
+        file.fclose().unwrap();
+    });
 }

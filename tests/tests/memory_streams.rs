@@ -119,3 +119,27 @@ fn text_grows() {
         });
     });
 }
+
+/// Who flushes a stream on memory need not be who opened it.
+#[test]
+fn memory_has_what_another_lane_flushed() {
+    sessions("memory_has_what_another_lane_flushed", |session| {
+        let mut memory = *b"0123456789";
+        let address = memory.as_mut_ptr().expose_provenance();
+        // SAFETY:
+        // - the memory outlives the stream, and is looked at when that is closed
+        let open = |fs: Fs| unsafe { fs.fmemopen(std::ptr::with_exposed_provenance_mut(address), 10, c"w") };
+        let file = once(session, |fs| open(fs).unwrap());
+        each(session, 2, |_, lane| {
+            if lane == 1 {
+                file.fputs(c"ab").unwrap();
+                file.fflush().unwrap();
+            }
+        });
+        once(session, |_| file.fclose()).unwrap();
+        // SAFETY:
+        // - nobody writes it any more
+        let memory = unsafe { std::ptr::with_exposed_provenance::<[u8; 10]>(address).read() };
+        assert_eq!(memory, *b"ab\x003456789");
+    });
+}

@@ -183,6 +183,24 @@ fn a_forked_child_leaves_its_parents_session_alone() {
     }
 }
 
+/// A fork while the host works alone on the tables: in the child nobody does, and a call is refused as ever.
+#[test]
+fn a_fork_while_the_host_works_alone() {
+    for mode in MODES {
+        let Some(mut session) = session("a_fork_while_the_host_works_alone", mode) else { continue };
+        let scratch = Scratch::new("fork-alone");
+        let log = once(&mut session, |fs| fs.fopen(&scratch.c("log"), c"w").unwrap());
+        let gate = tables(&session).gate().expect("the host's calls pass one");
+        gate.exclude();
+        let status = fork(|| assert_eq!(log.fputs(c"the child's\n"), Err(Errno::BADF)), libc::_exit);
+        gate.admit();
+        assert!(status.success(), "{mode}: {status}");
+        assert_eq!(log.fputs(c"the parent's\n"), Ok(()), "{mode}");
+        drop(session);
+        assert_eq!(scratch.read("log"), b"the parent's\n", "{mode}");
+    }
+}
+
 /// A fork while kernels run, which go on in the parent and are not there in the child.
 #[test]
 fn a_fork_beside_running_kernels_changes_nothing() {

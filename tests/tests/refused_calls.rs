@@ -9,11 +9,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gpufs_device::fprintf;
+use gpufs_core::abi::IORING_REGISTER_BUFFERS;
+use gpufs_core::alloc::BufferPool;
+use gpufs_device::aio::Link;
+use gpufs_device::file::{O_CREAT, O_RDWR};
+use gpufs_device::{Errno, fprintf};
 use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{Grid, Session};
-use gpufs_tests::{Scratch, refuse_call, skip, small};
+use gpufs_tests::{Scratch, each, once, refuse_call_of, skip, small, tables};
 
 /// No case takes nearly as long.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -26,6 +30,8 @@ const REGISTER: i64 = libc::SYS_io_uring_register;
 #[derive(Clone, Copy, Debug)]
 struct Case {
     call: i64,
+    /// Calls alone whose second argument it is.
+    second: Option<u32>,
     errno: i32,
     /// The filter comes after the session was opened, and after it has served a kernel.
     late: bool,
@@ -35,13 +41,15 @@ struct Case {
 impl Case {
     fn encode(self) -> String {
         let mode = self.mode.map_or_else(|| "-".to_owned(), |mode| mode.to_string());
-        format!("{} {} {} {mode}", self.call, self.errno, self.late)
+        let second = self.second.map_or_else(|| "-".to_owned(), |second| second.to_string());
+        format!("{} {} {} {mode} {second}", self.call, self.errno, self.late)
     }
     fn decode(text: &str) -> Self {
         let words: Vec<_> = text.split(' ').collect();
         let mode = Mode::BEST_FIRST.into_iter().find(|mode| mode.to_string() == words[3]);
         Self {
             call: words[0].parse().unwrap(),
+            second: words[4].parse().ok(),
             errno: words[1].parse().unwrap(),
             late: words[2].parse().unwrap(),
             mode,
@@ -63,6 +71,29 @@ fn write_lines(session: &mut Session, scratch: &Scratch, name: &str) -> Result<u
     Ok(std::fs::read_to_string(scratch.path(name)).unwrap().lines().count())
 }
 
+/// A lane's transfers of each kind, through memory of the session's: what the file then has.
+fn transfer(session: &mut Session, scratch: &Scratch) -> Result<String, Errno> {
+    let path = scratch.c("transfers");
+    let file = once(session, |fs| fs.open(&path, O_RDWR | O_CREAT, 0o600))?;
+    each(session, 7, |fs, lane| fs.pwrite(file, &b"called "[lane as usize..][..1], lane).unwrap());
+    once(session, |fs| {
+        fs.close(file)?;
+        let file = fs.open(&path, O_RDWR, 0)?;
+        let started = fs.start_pwrite(file, b"started ", 7)?.wait()?.count();
+        let [linked, synced] = fs.start_chain([
+            Link::Pwrite { descriptor: file, from: b"linked", offset: 15 },
+            Link::Fdatasync(file),
+        ])?;
+        synced.wait().map(drop)?;
+        assert_eq!((started, linked.wait()?.count()), (8, 6));
+        let mut bytes = [0; 32];
+        let count = fs.pread(file, &mut bytes, 0)?;
+        fs.start_pread(file, 11, 0)?.wait_into(&mut bytes[count..])?;
+        fs.close(file)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    })
+}
+
 /// In the child: what the case comes to, as lines for the parent.
 #[test]
 fn child() {
@@ -70,7 +101,7 @@ fn child() {
     let case = Case::decode(&case);
     let scratch = Scratch::new("refused-calls");
     if !case.late
-        && let Err(reason) = refuse_call(case.call, case.errno)
+        && let Err(reason) = refuse_call_of(case.call, case.second, case.errno)
     {
         return println!("\nskip={reason}");
     }
@@ -88,16 +119,20 @@ fn child() {
     for (mode, reason) in session.refused() {
         std::write!(said, "\nrefused={mode}: {reason}").unwrap();
     }
-    println!("{said}");
+    let unregistered = tables(&session).staging.buffer_index == BufferPool::UNREGISTERED;
+    println!("{said}\nunregistered={unregistered}");
     if case.late {
         println!("\nbefore={:?}", write_lines(&mut session, &scratch, "before").ok());
         std::thread::sleep(Duration::from_millis(50));
-        if let Err(reason) = refuse_call(case.call, case.errno) {
+        if let Err(reason) = refuse_call_of(case.call, case.second, case.errno) {
             return println!("\nskip={reason}");
         }
     }
     match write_lines(&mut session, &scratch, "lines") {
-        Ok(count) => println!("\nlines={count}"),
+        Ok(count) => {
+            println!("\nlines={count}");
+            println!("\ntransfers={:?}", transfer(&mut session, &scratch));
+        }
         Err(error @ SyncError::Ring { .. }) => println!("\nfailed={error}"),
         Err(error) => println!("\nother={error}"),
     }
@@ -168,7 +203,7 @@ fn what_is_refused_before_is_done_without_and_named() {
         [(SETUP, "io_uring_setup"), (ENTER, "io_uring_enter"), (REGISTER, "io_uring_register")]
     {
         for errno in [libc::EPERM, libc::ENOSYS] {
-            let case = Case { call, errno, late: false, mode: None };
+            let case = Case { call, second: None, errno, late: false, mode: None };
             let Some(said) = run(case) else { return };
             assert_eq!(value(&said, "mode"), Some("threads"), "{case:?}");
             assert_eq!(value(&said, "lines"), Some("128"), "{case:?}");
@@ -184,6 +219,29 @@ fn what_is_refused_before_is_done_without_and_named() {
     }
 }
 
+/// Where the rings take no registered memory, as where little may be locked, operations name addresses.
+#[test]
+fn memory_that_cannot_be_registered_is_used_all_the_same() {
+    for mode in [Mode::Sqpoll, Mode::Enter] {
+        if !here(mode) {
+            continue;
+        }
+        for errno in [libc::ENOMEM, libc::EPERM] {
+            let second = Some(IORING_REGISTER_BUFFERS);
+            let Some(said) = run(Case { call: REGISTER, second, errno, late: false, mode: Some(mode) })
+            else {
+                return;
+            };
+            let whole = "Ok(\"called started linkedcalled star\")";
+            for (key, wanted) in
+                [("unregistered", "true"), ("lines", "128"), ("transfers", whole), ("closed", "yes")]
+            {
+                assert_eq!(value(&said, key), Some(wanted), "{key}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_mode_that_was_asked_for_and_is_refused_is_an_error() {
     for mode in [Mode::Sqpoll, Mode::Enter] {
@@ -192,7 +250,7 @@ fn a_mode_that_was_asked_for_and_is_refused_is_an_error() {
         }
         // With 0 the call says that all is well, and nothing happens.
         for errno in [libc::EPERM, 0] {
-            let case = Case { call: ENTER, errno, late: false, mode: Some(mode) };
+            let case = Case { call: ENTER, second: None, errno, late: false, mode: Some(mode) };
             let Some(said) = run(case) else { return };
             if mode == Mode::Sqpoll && errno == 0 {
                 // A thread that is up needs nobody to enter.
@@ -212,7 +270,7 @@ fn what_is_refused_later_ends_the_waits_and_is_named() {
             continue;
         }
         for errno in [libc::EPERM, libc::ENOSYS, libc::EINVAL] {
-            let case = Case { call: ENTER, errno, late: true, mode: Some(mode) };
+            let case = Case { call: ENTER, second: None, errno, late: true, mode: Some(mode) };
             let Some(said) = run(case) else { return };
             assert_eq!(value(&said, "before"), Some("Some(128)"), "{case:?}");
             assert_eq!(value(&said, "closed"), Some("yes"), "{case:?}");
@@ -225,7 +283,7 @@ fn what_is_refused_later_ends_the_waits_and_is_named() {
     }
     // What a session no longer calls may be refused.
     for (call, mode) in [(SETUP, None), (REGISTER, None), (ENTER, Some(Mode::Threads))] {
-        let case = Case { call, errno: libc::EPERM, late: true, mode };
+        let case = Case { call, second: None, errno: libc::EPERM, late: true, mode };
         let Some(said) = run(case) else { return };
         assert_eq!((value(&said, "lines"), value(&said, "closed")), (Some("128"), Some("yes")), "{case:?}");
     }

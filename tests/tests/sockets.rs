@@ -603,6 +603,14 @@ fn calls_that_do_not_wait() {
             fs.bind(silent, &LOCAL.into()).unwrap();
             fs.listen(silent, 1).unwrap();
             assert_eq!(fs.accept(silent, None), Err(Errno::AGAIN));
+            // Those that have no place in its queue are not waited for.
+            let address = fs.getsockname(silent).unwrap();
+            let connecting = [(); 4].map(|()| {
+                let socket = fs.socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0).unwrap();
+                (socket, fs.connect(socket, &address))
+            });
+            assert_eq!(connecting[3].1, Err(Errno::INPROGRESS));
+            connecting.into_iter().for_each(|(socket, _)| fs.close(socket).unwrap());
             for open in [listener, quick, silent] {
                 fs.close(open).unwrap();
             }

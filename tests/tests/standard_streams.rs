@@ -261,6 +261,11 @@ fn a_shared_position_is_asked_for_one_at_a_time() {
         for _ in 0..2 {
             assert_eq!(each(&mut session, 8, |_, _| stream.fseek(5, Whence::Set)), [Ok(()); 8], "{mode}");
         }
+        assert_eq!(each(&mut session, 8, |_, _| stream.ftell()), [Ok(0); 8], "{mode}");
+        // A thread of the host's, too.
+        for _ in 0..2 {
+            assert_eq!(session.with_tables(|_| stream.fseek(4, Whence::Set)), Ok(Ok(())), "{mode}");
+        }
         // Another has the lock.
         let (begun, released) = (DeviceWord::new(0), DeviceWord::new(0));
         assert!(file.lock.try_take());

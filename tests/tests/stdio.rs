@@ -11,7 +11,7 @@ use std::time::Duration;
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File};
 use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, c_path, each, once, small};
+use gpufs_tests::{MODES, Scratch, c_path, each, once, small, tables};
 
 /// A session in each mode, and one of each width.
 fn sessions() -> impl Iterator<Item = Session> {
@@ -20,6 +20,57 @@ fn sessions() -> impl Iterator<Item = Session> {
     modes.chain(widths).map(|(mode, width)| {
         small().mode(mode).cpu_with(CpuOptions { width, ..CpuOptions::default() }).expect("a session")
     })
+}
+
+/// An unbuffered stream has no pieces: a long record is one write, whatever size is asked for.
+#[test]
+fn an_unbuffered_record_is_one_write() {
+    let scratch = Scratch::new("unbuffered");
+    let name = scratch.c("file");
+    for mut session in sessions() {
+        let file = once(&mut session, |fs| fs.fopen(&name, c"w").unwrap());
+        once(&mut session, |_| file.setvbuf(Buffering::None, 16)).unwrap();
+        let operations = |session: &Session| session.statistics().total().operations;
+        let before = operations(&session);
+        once(&mut session, |_| assert_eq!(file.fwrite(&[b'x'; 4000]), Ok(4000)));
+        assert_eq!(operations(&session) - before, 1);
+        once(&mut session, |_| file.fclose()).unwrap();
+        assert_eq!(scratch.read("file"), [b'x'; 4000]);
+    }
+}
+
+/// Lanes that call together with handles of streams that are closed, and with that of a stream which has the place of one of them by then: it
+/// alone is written.
+#[test]
+fn handles_of_one_place_are_told_apart() {
+    let scratch = Scratch::new("one-place");
+    let name = scratch.c("file");
+    for mut session in sessions() {
+        // Of many more streams than there are places.
+        let last = 20 * tables(&session).streams().len();
+        let handles = once(&mut session, |fs| {
+            (0..=last)
+                .map(|number| {
+                    let file = fs.fopen(&name, c"w").unwrap();
+                    (number < last).then(|| file.fclose().unwrap());
+                    file
+                })
+                .collect::<Vec<_>>()
+        });
+        let open = *handles.last().unwrap();
+        for closed in handles[..handles.len() - 1].chunks(15) {
+            let outcomes = each(&mut session, 2 * closed.len() as u32, |_, lane| {
+                let lane = lane as usize;
+                let file = if lane.is_multiple_of(2) { closed[lane / 2] } else { open };
+                file.fwrite(b"record\n")
+            });
+            for (lane, outcome) in outcomes.into_iter().enumerate() {
+                assert_eq!(outcome, if lane.is_multiple_of(2) { Err(Errno::BADF) } else { Ok(7) });
+            }
+        }
+        once(&mut session, |_| open.fclose()).unwrap();
+        assert_eq!(scratch.read("file"), b"record\n".repeat(handles.len() - 1));
+    }
 }
 
 /// All that is left to be read.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use gpufs_core::word::DeviceWord;
 use gpufs_device::trace::Trace;
 use gpufs_device::{Errno, Fs, warp};
 use gpufs_host::{CpuOptions, Grid, Schedule, Session};
@@ -308,6 +309,43 @@ fn lanes_that_call_together_begin_one_span_of_each_event_of_each_file() {
             assert!(memmem(&content, text.as_bytes()), "{file} lacks {text:?}");
         }
     }
+}
+
+/// Lanes of one warp that open a file apart are writers of their own: each is told the name of an event that all of them have, and the span of one
+/// that begins it alone is its own.
+#[test]
+fn writers_of_one_file_are_told_apart() {
+    let scratch = Scratch::new("writers-apart");
+    let path = scratch.c("file.pftrace");
+    let mut session = small().cpu().unwrap();
+    let opened = DeviceWord::new(0);
+    each(&mut session, 8, |fs, lane| {
+        // The second half opens it when the first has.
+        while lane >= 4 && opened.observe() < 4 {
+            warp::nap(1_000);
+        }
+        let trace = fs.trace(&path).unwrap();
+        opened.fetch_add(1);
+        while opened.observe() < 8 {
+            warp::nap(1_000);
+        }
+        let event = trace.event("the event", []).unwrap();
+        event.instant(()).unwrap();
+        if lane % 4 == 3 {
+            trace.event("of one lane", []).unwrap().begin(()).unwrap().end().unwrap();
+        }
+        trace.close().unwrap();
+    });
+    drop(session);
+    let said = Said::of(&scratch.path("file.pftrace"));
+    let sequences: BTreeSet<u64> = said.begun.iter().map(|(sequence, ..)| *sequence).collect();
+    assert_eq!(sequences.len(), 2, "{said:?}");
+    for sequence in sequences {
+        for name in ["the event", "of one lane"] {
+            assert!(said.names.contains(&(sequence, name.to_owned())), "{name} {said:?}");
+        }
+    }
+    assert_eq!(said.events.len(), 8 + 2 * 2);
 }
 
 fn memmem(content: &[u8], wanted: &[u8]) -> bool {

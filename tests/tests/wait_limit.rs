@@ -6,15 +6,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use gpufs_device::Errno;
 use gpufs_device::file::{Descriptor, O_RDONLY, O_WRONLY};
 use gpufs_device::service::{LOCK_EX, LOCK_UN};
 use gpufs_device::socket::{
     AF_UNIX, POLL_MAX, POLLIN, POLLOUT, PollFd, SOCK_NONBLOCK, SOCK_STREAM, SocketAddress,
 };
+use gpufs_device::{Errno, warp};
 use gpufs_host::cpu::Schedule;
-use gpufs_host::{CpuOptions, Session};
-use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
+use gpufs_host::{CpuOptions, Grid, Session};
+use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables, tables_of};
 
 /// Long enough for what does not wait.
 const LIMIT: Duration = Duration::from_millis(60);
@@ -50,11 +50,12 @@ fn pipes_that_nobody_serves() {
     everywhere(|session, name| {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let from = give(session, reader);
-        assert_eq!(
-            each(session, 50, |fs, _| fs.read(from, &mut [0; 4])),
-            [Err(Errno::TIMEDOUT); 50],
-            "{name}"
-        );
+        let read = each(session, 50, |fs, _| {
+            let started = Instant::now();
+            let read = fs.read(from, &mut [0; 4]);
+            (read, started.elapsed() >= LIMIT)
+        });
+        assert_eq!(read, [(Err(Errno::TIMEDOUT), true); 50], "{name}");
         writer.write_all(b"ab").unwrap();
         assert_eq!(once(session, |fs| fs.read(from, &mut [0; 4])), Ok(2), "{name}");
 
@@ -69,6 +70,57 @@ fn pipes_that_nobody_serves() {
         reader.read_exact(&mut [0; 65_536]).unwrap();
         assert_eq!(once(session, |fs| fs.write(to, b"more")), Ok(4), "{name}");
     });
+}
+
+/// Lanes that may not poll look less and less often.
+#[test]
+fn lanes_that_wait_for_long_look_rarely() {
+    for mode in MODES {
+        let options = CpuOptions { width: 1, ..CpuOptions::default() };
+        let builder = small().mode(mode).wait_limit(Duration::from_millis(500));
+        let Ok(mut session) = builder.cpu_with(options) else {
+            skip("lanes_that_wait_for_long_look_rarely", mode);
+            continue;
+        };
+        let [from, _to] = once(&mut session, |fs| fs.pipe().unwrap());
+        let before = session.statistics().total().operations;
+        session
+            .run(Grid { blocks: 200, threads: 1 }, |fs| {
+                assert_eq!(fs.read(from, &mut [0; 4]), Err(Errno::TIMEDOUT));
+            })
+            .unwrap();
+        let done = session.statistics().total().operations - before;
+        assert!(done < 200 * 100, "{mode}: {done} operations");
+    }
+}
+
+/// What came before the limit counts, however late a lane comes to see it.
+#[test]
+fn what_came_in_time_counts() {
+    for mode in MODES {
+        let options = CpuOptions { width: 1, threads: 1, ..CpuOptions::default() };
+        let limit = Duration::from_millis(600);
+        let Ok(mut session) = small().mode(mode).wait_limit(limit).cpu_with(options) else {
+            skip("what_came_in_time_counts", mode);
+            continue;
+        };
+        let (reader, writer) = std::io::pipe().unwrap();
+        let from = give(&mut session, reader);
+        session
+            .run(Grid { blocks: 2, threads: 1 }, |fs| {
+                if warp::global_thread() == 0 {
+                    assert_eq!(fs.read(from, &mut [0; 4]), Ok(1), "{mode}");
+                } else {
+                    while tables_of(fs).queues().iter().all(|queue| queue.waits() == 0) {
+                        warp::nap(10_000);
+                    }
+                    (&writer).write_all(b"x").unwrap();
+                    // All lanes are this thread's.
+                    std::thread::sleep(limit + Duration::from_millis(50));
+                }
+            })
+            .unwrap();
+    }
 }
 
 #[test]

@@ -6,9 +6,14 @@ use super::parse::LIMIT;
 use super::sink::{Output, Sink};
 use super::{Argument, Kind, What};
 
+/// Bytes of the longest character.
+const ENCODED_MAX: usize = 6;
+/// Where a string without a precision is cut: then it is too long for the whole output, whatever its last character.
+const CUT_AT: u32 = LIMIT + ENCODED_MAX as u32;
+
 /// A character in UTF-8.
 struct Encoded {
-    bytes: [u8; 6],
+    bytes: [u8; ENCODED_MAX],
     length: usize,
 }
 
@@ -26,7 +31,7 @@ impl Encoded {
             0x400_0000..0x8000_0000 => 6,
             _ => return Err(What::Illegal),
         };
-        let mut bytes = [0; 6];
+        let mut bytes = [0; ENCODED_MAX];
         for (index, byte) in (0..length).zip(&mut bytes) {
             let six = (character >> (6 * (length - 1 - index))) as u8 & 0x3f;
             *byte = if index == 0 { !(0xff_u8 >> length) | six } else { 0x80 | six };
@@ -66,8 +71,7 @@ fn characters(
     argument: Argument<'_>,
     mut each: impl FnMut(&[u8]),
 ) -> Result<u64, What> {
-    // One byte above the limit of the whole output tells a string that is too long.
-    let limit = u64::from(directive.precision.unwrap_or(LIMIT + 1));
+    let limit = u64::from(directive.precision.unwrap_or(CUT_AT));
     let most = if argument.kind() == Kind::Wide { argument.length() } else { u32::MAX };
     let first: *const u32 = core::ptr::with_exposed_provenance(argument.bits() as usize);
     let mut length = 0;

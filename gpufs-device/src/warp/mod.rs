@@ -422,7 +422,12 @@ const THREAD_BITS: u32 = 40;
 pub(crate) fn identity() -> u64 {
     let thread = global_thread();
     let first = if Machine::INDEPENDENT_LANES { thread } else { thread - u64::from(Machine::lane()) };
-    Machine::launch() << THREAD_BITS | ((first + 1) & ((1 << THREAD_BITS) - 1))
+    identity_of(Machine::launch(), first)
+}
+
+#[inline]
+const fn identity_of(launch: u64, thread: u64) -> u64 {
+    launch << THREAD_BITS | ((thread + 1) & ((1 << THREAD_BITS) - 1))
 }
 
 /// Threads in the whole grid. Any lane; the same everywhere.
@@ -449,7 +454,18 @@ pub fn clock() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::LaneMask;
+    use super::{LaneMask, THREAD_BITS, identity_of};
+
+    #[test]
+    fn identities_are_not_0_and_tell_apart() {
+        let mut all = std::collections::BTreeSet::from([0]);
+        for launch in [0, 1, 2, (1 << 24) - 1] {
+            for thread in [0, 1, 2, 0xffff_ffff, (1 << THREAD_BITS) - 2] {
+                assert!(all.insert(identity_of(launch, thread)), "{launch} {thread}");
+            }
+        }
+        assert_eq!(identity_of(0, 1 << THREAD_BITS), identity_of(0, 0), "none is another launch's");
+    }
 
     #[test]
     fn nth_and_rank_are_inverse() {

@@ -457,22 +457,22 @@ unsafe fn transfer(sqe: &Sqe, ready: bool, tables: &Tables) -> Result<Step, Errn
     if sqe.op_flags & RWF_NOWAIT != 0 || !may_wait(file.raw())? {
         return go(CURRENT_POSITION, 0, u32::MAX).map(Step::Done);
     }
-    let result = match go(CURRENT_POSITION, RWF_NOWAIT, u32::MAX) {
+    match go(CURRENT_POSITION, RWF_NOWAIT, u32::MAX) {
         // A terminal or a FIFO takes "do not wait" only from its descriptor. Where that does not say so, the call is made once the file is ready.
         Err(Errno::OPNOTSUPP) if ready || is_nonblocking(file.raw()) => {
-            go(CURRENT_POSITION, 0, if reads { u32::MAX } else { BLOCKING_WRITE_BYTES_MAX })
-        }
-        other => other,
-    };
-    match result {
-        Err(Errno::AGAIN | Errno::OPNOTSUPP) => {
-            if ready {
-                std::thread::sleep(AGAIN_NAP);
+            match go(CURRENT_POSITION, 0, if reads { u32::MAX } else { BLOCKING_WRITE_BYTES_MAX }) {
+                Err(Errno::AGAIN) => {}
+                // `EOPNOTSUPP`, too: then it is of the entry's own flags.
+                done => return done.map(Step::Done),
             }
-            Ok(Step::Waits(file, if reads { libc::POLLIN } else { libc::POLLOUT }))
         }
-        done => done.map(Step::Done),
+        Err(Errno::AGAIN | Errno::OPNOTSUPP) => {}
+        done => return done.map(Step::Done),
     }
+    if ready {
+        std::thread::sleep(AGAIN_NAP);
+    }
+    Ok(Step::Waits(file, if reads { libc::POLLIN } else { libc::POLLOUT }))
 }
 
 /// Whether a transfer on `fd` may have to wait for another party: pipes, sockets, terminals.
