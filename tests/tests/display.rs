@@ -3,7 +3,11 @@
 
 use std::fmt;
 use std::fs;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
+use gpufs_core::Claim;
+use gpufs_core::alloc::BufferPool;
 use gpufs_core::word::DeviceWord;
 use gpufs_device::stdio::{Buffering, Whence};
 use gpufs_device::{Errno, File, Fs, fprintf, warp};
@@ -12,7 +16,7 @@ use gpufs_host::ring::Mode;
 use gpufs_host::session::SyncError;
 use gpufs_host::{CpuOptions, Session};
 use gpufs_tests::closures::assert_works;
-use gpufs_tests::{Scratch, each, lanes, once, small};
+use gpufs_tests::{Scratch, each, lanes, once, small, tables};
 
 /// What the buffers hold before a test: another file's bytes.
 const SECRET: u8 = b'#';
@@ -264,6 +268,105 @@ fn a_text_longer_than_all_memory_is_refused() {
     let long = "y".repeat(4_000_000);
     let text = String::from_utf8(scratch.read("out")).unwrap();
     assert!(text.lines().eq(["short", &long].into_iter().cycle().take(6)), "{} bytes", text.len());
+}
+
+/// All buffers of the memory for long texts, taken; or every second one of them, so that none is left that lies next to another.
+fn taken(pool: &BufferPool, all: bool) -> Vec<Claim> {
+    let claims: Vec<Claim> = std::iter::from_fn(|| pool.free.claim_one(0)).collect();
+    assert_eq!(claims.len(), pool.free.capacity() as usize);
+    let (kept, free): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| all || claim.item(0) % 2 == 0);
+    free.into_iter().for_each(|claim| pool.free.release(claim));
+    kept
+}
+
+/// A text waits until there is memory for all of it, beyond the deadline where it could not look again before; what is longer than all memory waits
+/// for nothing.
+#[test]
+fn a_long_text_waits_for_all_of_its_memory() {
+    struct Told<'a>(&'a str, &'a DeviceWord);
+    impl fmt::Display for Told<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.1.fetch_add_relaxed(1);
+            f.write_str(self.0)
+        }
+    }
+    const DEADLINE: Duration = Duration::from_secs(2);
+    let scratch = Scratch::in_memory("long-waits");
+    let options = CpuOptions { threads: 1, ..CpuOptions::default() };
+    let mut session = small().mode(Mode::Enter).deadline(DEADLINE).cpu_with(options).unwrap();
+    let out = once(&mut session, |fs| fs.fopen(&scratch.c("out"), c"w").unwrap());
+    let pool = &tables(&session).records;
+    let (buffers, buffer) = (pool.free.capacity() as usize, pool.buffer_bytes as usize);
+    // All that there can be, where each buffer has a head of 16 bytes; and a byte more than there is while every second one is taken.
+    let lengths = [(true, buffers * (buffer - 16)), (false, buffers / 2 * (buffer - 16) + 1)];
+    let mut wanted = String::new();
+    for (all, length) in lengths {
+        let (text, times) = ("w".repeat(length), DeviceWord::new(0));
+        let claims = Mutex::new(taken(pool, all));
+        let printed = each(&mut session, 2, |_, lane| {
+            if lane == 1 {
+                return writeln!(out, "{}", Told(&text[1..], &times));
+            }
+            // Ends: the other lane prints.
+            while times.peek() == 0 {
+                warp::nap(1_000);
+            }
+            let started = Instant::now();
+            // One thread has both lanes: the other does not look meanwhile. Ends: a time.
+            while all && started.elapsed() < DEADLINE + DEADLINE / 4 {
+                std::hint::spin_loop();
+            }
+            (0..50).for_each(|_| warp::nap(1_000));
+            claims.lock().unwrap().drain(..).for_each(|claim| pool.free.release(claim));
+            Ok(())
+        });
+        assert_eq!((printed, times.peek()), (vec![Ok(()); 2], 2), "{length} bytes");
+        wanted += &(text[1..].to_owned() + "\n");
+    }
+    let started = Instant::now();
+    let long = "x".repeat(buffers * buffer);
+    assert_eq!(once(&mut session, |_| write!(out, "{long}")), Err(Errno::NOMEM));
+    assert!(started.elapsed() < 3 * DEADLINE, "{:?}", started.elapsed());
+    once(&mut session, |_| out.fclose()).unwrap();
+    assert!(scratch.read("out") == wanted.as_bytes());
+    assert_eq!(pool.free.free() as usize, buffers);
+}
+
+/// A text that is printed inside of another's `Display`, which has all memory, is refused after the deadline, and the other goes on.
+#[test]
+fn a_long_text_inside_of_another_is_refused_in_time() {
+    const DEADLINE: Duration = Duration::from_secs(2);
+    /// Takes all memory and prints another.
+    struct Outer<'a>(File, &'a BufferPool, Mutex<Option<(Result<(), Errno>, Duration)>>);
+    impl fmt::Display for Outer<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            // Ends: each round takes memory.
+            while self.1.free.free() > 0 {
+                f.write_str(&"o".repeat(1_000))?;
+            }
+            let (text, started) = ("i".repeat(1_000), Instant::now());
+            let inner = write!(self.0, "{text}");
+            *self.2.lock().unwrap() = Some((inner, started.elapsed()));
+            Ok(())
+        }
+    }
+    let scratch = Scratch::in_memory("long-inside");
+    // A nap is a turn of others, of which there are none: a great many looks in little time.
+    let options = options(1, Schedule::Seeded(1));
+    let mut session = small().mode(Mode::Enter).deadline(DEADLINE).cpu_with(options).unwrap();
+    let pool = &tables(&session).records;
+    let (printed, inner) = once(&mut session, |fs| {
+        let out = fs.fopen(&scratch.c("out"), c"w").unwrap();
+        let outer = Outer(out, pool, Mutex::new(None));
+        let printed = write!(out, "{outer}").and_then(|()| out.fclose());
+        (printed, outer.2.into_inner().unwrap())
+    });
+    let (refused, waited) = inner.unwrap();
+    assert_eq!((printed, refused), (Ok(()), Err(Errno::NOMEM)));
+    assert!(DEADLINE <= waited && waited < 10 * DEADLINE, "{waited:?}");
+    let text = scratch.read("out");
+    assert!(text.len() > 4_000_000 && text.iter().all(|letter| *letter == b'o'), "{} bytes", text.len());
+    assert_eq!(pool.free.free(), pool.free.capacity());
 }
 
 /// A panic gives back the memory of its text: 4 MiB would be gone after a few.

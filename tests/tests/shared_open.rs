@@ -2,9 +2,11 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::time::Duration;
 
+use gpufs_core::shared::{Left, State, Table};
 use gpufs_core::word::DeviceWord;
-use gpufs_device::{Errno, fprintf, warp};
+use gpufs_device::{Errno, Fs, fprintf, warp};
 use gpufs_host::ring::Mode;
 use gpufs_host::{Builder, CpuOptions, Grid, Schedule, Session};
 use gpufs_tests::{MODES, Scratch, each, once, skip, small, tables};
@@ -277,6 +279,103 @@ fn every_byte_of_a_path_counts() {
         let text = fs::read_to_string(scratch.path(&format!("{}{number:02}", "n".repeat(number)))).unwrap();
         assert_eq!(text, format!("{number}\n").repeat(10));
     }
+}
+
+/// Whole warps look at every entry: each path that they open gets one stream, which the next find.
+#[test]
+fn whole_warps_find_each_stream() {
+    let scratch = Scratch::new("shared-warps");
+    let names: Vec<CString> = (0..29).map(|number| scratch.c(&format!("file{number}"))).collect();
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    let opened: [Vec<Vec<u64>>; 2] = [(); 2].map(|()| {
+        each(&mut session, 32, |fs, _| {
+            names.iter().map(|name| fs.fopen_shared(name, c"w").unwrap().to_handle()).collect()
+        })
+    });
+    let wanted = &opened[0][0];
+    assert_eq!(wanted.iter().collect::<std::collections::BTreeSet<_>>().len(), 29);
+    assert!(opened.iter().flatten().all(|handles| handles == wanted));
+    // Whether a descriptor is closed on exec makes no other stream.
+    assert_eq!(once(&mut session, |fs| fs.fopen_shared(&names[7], c"we").unwrap().to_handle()), wanted[7]);
+}
+
+/// Paths whose keys are the same, as is known of these two names, are different: where one lane empties both in turn, and where lanes open them together.
+#[test]
+fn paths_with_one_key_are_two() {
+    let names = [c"8yn0iYCKYHlIj4-BwPqk", c"GReLUrM4wMqfg9yzV3KQ"];
+    let [one, other] = names.map(|name| Table::key_of(name.to_bytes(), 0));
+    assert_eq!(one, other);
+    let scratch = Scratch::new("shared-keys");
+    // The key is of the path as it is written: no directory goes before the names. The other tests name whole paths.
+    let before = std::env::current_dir().unwrap();
+    std::env::set_current_dir(scratch.dir()).unwrap();
+    let write = |fs: Fs, name| -> Result<(), Errno> {
+        let file = fs.fopen_shared(name, c"w")?;
+        file.fputs(name)?;
+        file.fclose()
+    };
+    let holds = |times| {
+        for name in names {
+            let text = scratch.read(name.to_str().unwrap());
+            assert!(text == name.to_bytes().repeat(times), "{name:?}: {} bytes", text.len());
+        }
+    };
+    for schedule in (0..10).map(Schedule::Seeded).chain([Schedule::Fast]) {
+        let options = CpuOptions { schedule, ..CpuOptions::default() };
+        let builder = small().mode(Mode::Enter).deadline(Duration::from_secs(20));
+        let mut session = builder.cpu_with(options).unwrap();
+        let in_turn = once(&mut session, |fs| [0, 1, 0, 1].map(|name| write(fs, names[name])));
+        assert_eq!(in_turn, [Ok(()); 4]);
+        holds(2);
+        let together = each(&mut session, 32, |fs, lane| write(fs, names[lane as usize % 2]));
+        assert_eq!(together, [Ok(()); 32]);
+        holds(16);
+    }
+    std::env::set_current_dir(before).unwrap();
+}
+
+/// A path that is too long takes no entry: none that remembers is needed for it.
+#[test]
+fn a_path_that_is_too_long_makes_nothing_forgotten() {
+    let scratch = Scratch::new("shared-long");
+    let long = CString::new("x".repeat(4096)).unwrap();
+    let mut session = small().mode(Mode::Enter).cpu().unwrap();
+    let count = tables(&session).shared.count;
+    let names: Vec<CString> = (0..count).map(|number| scratch.c(&format!("file{number}"))).collect();
+    once(&mut session, |fs| {
+        let write = |name: &CString| {
+            let file = fs.fopen_shared(name, c"w").unwrap();
+            file.fputs(c"text\n").unwrap();
+            file.fclose().unwrap();
+        };
+        names.iter().for_each(write);
+        assert_eq!(fs.fopen_shared(&long, c"w").err(), Some(Errno::NAMETOOLONG));
+        names.iter().for_each(write);
+    });
+    for number in 0..count {
+        assert_eq!(scratch.read(&format!("file{number}")), b"text\ntext\n", "{number}");
+    }
+}
+
+/// A stream that is open as often as its word can count is opened no more, until somebody closes it.
+#[test]
+fn a_stream_is_opened_so_often_at_most() {
+    const MOST: u32 = (1 << 29) - 2;
+    let scratch = Scratch::new("shared-often");
+    let name = scratch.c("log");
+    let mut session = small().mode(Mode::Enter).deadline(Duration::from_secs(20)).cpu().unwrap();
+    let file = once(&mut session, |fs| fs.fopen_shared(&name, c"w").unwrap());
+    let table = &tables(&session).shared;
+    let entry = table.entries().iter().find(|entry| entry.seen().state() == State::Open).unwrap();
+    assert!(entry.join(entry.seen(), MOST - 2));
+    once(&mut session, |fs| {
+        assert_eq!(fs.fopen_shared(&name, c"w").map(|same| same.to_handle()), Ok(file.to_handle()));
+        assert_eq!(fs.fopen_shared(&name, c"w").err(), Some(Errno::MFILE));
+        file.fclose().unwrap();
+        assert_eq!(fs.fopen_shared(&name, c"w").map(|same| same.to_handle()), Ok(file.to_handle()));
+    });
+    assert_eq!(entry.leave(entry.seen().epoch(), MOST - 1), Left::Others);
+    once(&mut session, |_| assert_eq!((file.fclose(), file.fclose()), (Ok(()), Err(Errno::BADF))));
 }
 
 /// Lanes that panic with the stream open, or while others open it, leave it to the others and to the next kernel.

@@ -255,28 +255,37 @@ fn find_remembered(group: Lanes, table: &Table, wanted: &Wanted<'_>) -> Option<u
         return None;
     }
     let key = group.from_leader(wanted.key);
-    first_entry(group, table, |index| table.hits(index, key) && table.entry(index).is_remembered()).filter(
-        |index| {
-            group.any(group.is_leader() && table.is_for(*index, wanted.path.to_bytes(), wanted.same_flags))
-        },
+    first_entry(
+        group,
+        table,
+        |index| table.hits(index, key) && table.entry(index).is_remembered(),
+        |index| table.is_for(index, wanted.path.to_bytes(), wanted.same_flags),
     )
 }
 
 /// A free entry, one that remembers nothing if there is such. Convergent; the lock's holder.
 fn find_free(group: Lanes, table: &Table) -> Option<u32> {
     let is_free = |index| table.entry(index).seen().state() == State::Free;
-    first_entry(group, table, |index| is_free(index) && !table.entry(index).is_remembered())
-        .or_else(|| first_entry(group, table, is_free))
+    first_entry(group, table, |index| is_free(index) && !table.entry(index).is_remembered(), |_| true)
+        .or_else(|| first_entry(group, table, is_free, |_| true))
 }
 
-/// The first entry that is so, as the lane sees it that looks at it. Convergent.
-fn first_entry(group: Lanes, table: &Table, is_so: impl Fn(u32) -> bool) -> Option<u32> {
+/// The first entry that is so, as the lane sees it that looks at it, and that the leader takes. Convergent.
+fn first_entry(
+    group: Lanes,
+    table: &Table,
+    is_so: impl Fn(u32) -> bool,
+    takes: impl Fn(u32) -> bool,
+) -> Option<u32> {
     // Ends: over the entries, one for each lane at a time.
     for first in (0..table.count).step_by(group.count() as usize) {
         let mine = first + group.rank();
         let found = group.ballot(mine < table.count && is_so(mine));
-        if !found.is_empty() {
-            return Some(group.broadcast(mine, found.first()));
+        for lane in found.iter() {
+            let index = group.broadcast(mine, lane);
+            if group.any(group.is_leader() && takes(index)) {
+                return Some(index);
+            }
         }
     }
     None

@@ -121,6 +121,16 @@ fn what_takes_the_tables_is_refused_while_the_gpu_has_them() {
     assert_eq!(session.with_tables(|fs| fs.nop()), Ok(Ok(())));
 }
 
+/// Their paths lie in the GPU's own memory, which the host does not reach.
+#[test]
+fn the_host_opens_no_shared_streams_of_a_gpu() {
+    let mut session = on(&Arc::new(Fake::default()));
+    let opened = session.with_tables(|fs| fs.fopen_shared(c"/dev/null", c"w").map(|file| file.to_handle()));
+    assert_eq!(opened, Ok(Err(Errno::NOSYS)));
+    let opened = session.with_tables(|fs| fs.fopen(c"/dev/null", c"w").and_then(|file| file.fclose()));
+    assert_eq!(opened, Ok(Ok(())));
+}
+
 /// The GPU lets go of the memory of a ring that is renewed, and gets what lies there then.
 #[test]
 fn rings_are_made_anew_below_a_gpu() {
