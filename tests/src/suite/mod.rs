@@ -229,6 +229,8 @@ macro_rules! suite_cases {
             views {
                 programs_on_few_frames any,
                 scans_of_a_larger_file any,
+                scans_of_a_whole_file any,
+                programs_on_a_whole_file any,
             }
             sizes {
                 full_occupancy gpu_alone,

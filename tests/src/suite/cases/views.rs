@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
+use gpufs_device::view::Mapping;
 use gpufs_host::{Builder, Grid, Session};
 use gpufs_test_kernels::{OWN, elements_after, view_programs, view_scan};
 
@@ -24,9 +25,18 @@ fn in_each_mode(bench: &Bench, case: &str, frames: usize, mut run: impl FnMut(&m
 
 /// Every thread reads, stores to, adds to and flushes its own elements of pages that all share; then the file is what plain arrays say.
 pub fn programs_on_few_frames(bench: &Bench) -> Outcome {
+    programs(bench, "programs_on_few_frames", 16)
+}
+
+/// The same of a file that has room as a whole.
+pub fn programs_on_a_whole_file(bench: &Bench) -> Outcome {
+    programs(bench, "programs_on_a_whole_file", 1024)
+}
+
+fn programs(bench: &Bench, case: &str, frames: usize) -> Outcome {
     let seed = setting("GPUFS_SEED", 1);
     let rounds = 50 * bench.scale;
-    in_each_mode(bench, "programs_on_few_frames", 16, |harness| {
+    in_each_mode(bench, case, frames, |harness| {
         let scratch = Scratch::new("view-programs");
         let grid = Grid { blocks: bench.sized(4, 32), threads: 64 };
         let threads = u64::from(grid.blocks * grid.threads);
@@ -56,20 +66,45 @@ pub fn programs_on_few_frames(bench: &Bench) -> Outcome {
     Outcome::Passed
 }
 
-/// Threads scan a file that is larger than the cache, and look at elements anywhere.
+/// Elements of the file that is scanned, in more than 100 pages.
+const SCANNED: u64 = 100 * 2048 + 9;
+
+/// Threads scan a file, and look at elements anywhere.
+fn scan(bench: &Bench, harness: &mut Harness, map: Mapping) {
+    let report = harness.report();
+    let grid = Grid { blocks: bench.sized(2, 64), threads: 64 };
+    let arguments = view_scan::Arguments { map, count: SCANNED, each: 20, report: report.handle() };
+    harness.session.start::<view_scan::Entry>(grid, arguments).unwrap();
+    harness.synchronize().unwrap();
+    harness.check(&report);
+}
+
+/// The same of a file that has room as a whole: after the first scan no page is looked for.
+pub fn scans_of_a_whole_file(bench: &Bench) -> Outcome {
+    in_each_mode(bench, "scans_of_a_whole_file", 424, |harness| {
+        let scratch = Scratch::new("view-whole");
+        let content: Vec<u8> = (0..SCANNED).flat_map(u64::to_le_bytes).collect();
+        File::create(scratch.path("file")).unwrap().write_all(&content).unwrap();
+        let map = harness.session.map(File::open(scratch.path("file")).unwrap()).unwrap();
+        scan(bench, harness, map);
+        let first = harness.session.cache_statistics();
+        assert!(first.misses >= 100 && first.evictions == 0, "{first:?}");
+        scan(bench, harness, map);
+        assert_eq!(harness.session.cache_statistics(), first);
+        harness.session.unmap(map).unwrap();
+    });
+    Outcome::Passed
+}
+
+/// The same of a file that is larger than the cache.
 pub fn scans_of_a_larger_file(bench: &Bench) -> Outcome {
     in_each_mode(bench, "scans_of_a_larger_file", 24, |harness| {
         let scratch = Scratch::new("view-scan");
-        let count = 100 * 2048 + 9;
+        let count = SCANNED;
         let content: Vec<u8> = (0..count).flat_map(u64::to_le_bytes).collect();
         File::create(scratch.path("file")).unwrap().write_all(&content).unwrap();
         let map = harness.session.map(File::open(scratch.path("file")).unwrap()).unwrap();
-        let report = harness.report();
-        let grid = Grid { blocks: bench.sized(2, 64), threads: 64 };
-        let arguments = view_scan::Arguments { map, count, each: 20, report: report.handle() };
-        harness.session.start::<view_scan::Entry>(grid, arguments).unwrap();
-        harness.synchronize().unwrap();
-        harness.check(&report);
+        scan(bench, harness, map);
         let statistics = harness.session.cache_statistics();
         assert!(statistics.misses >= 100 && statistics.evictions >= 76, "{statistics:?}");
         harness.session.unmap(map).unwrap();
