@@ -1,4 +1,4 @@
-//! What a stream that reads asks the kernel for when its buffer is empty, and what it keeps where that fails.
+//! What a stream that reads asks the kernel for when its buffer is empty, what it keeps where that fails, and what it drops where it is written.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -77,5 +77,21 @@ fn a_stream_keeps_its_buffer_where_a_read_fails() {
         }
         assert_eq!(free(session), before);
         once(session, |_| file.fclose().unwrap());
+    });
+}
+
+/// What was read ahead of a file is dropped where its reader writes next, which needs no seek between: it writes where it stands.
+#[test]
+fn who_reads_and_then_writes_does_so_where_it_stands() {
+    let scratch = Scratch::in_memory("reads-writes");
+    in_every_mode("who_reads_and_then_writes_does_so_where_it_stands", |session| {
+        fs::write(scratch.path("file"), b"abcdefgh").unwrap();
+        once(session, |fs| {
+            let file = fs.fopen(&scratch.c("file"), c"r+").unwrap();
+            assert_eq!(file.fgetc(), Ok(Some(b'a')));
+            assert_eq!(file.fputs(c"XY"), Ok(()));
+            assert_eq!((file.ftell(), file.fclose()), (Ok(3), Ok(())));
+        });
+        assert_eq!(scratch.read("file"), b"aXYdefgh");
     });
 }

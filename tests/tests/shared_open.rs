@@ -299,7 +299,8 @@ fn whole_warps_find_each_stream() {
     assert_eq!(once(&mut session, |fs| fs.fopen_shared(&names[7], c"we").unwrap().to_handle()), wanted[7]);
 }
 
-/// Paths whose keys are the same, as is known of these two names, are different: where one lane empties both in turn, and where lanes open them together.
+/// Paths whose keys are the same, as is known of these two names, are different: where one lane empties both in turn, and where lanes open
+/// them together.
 #[test]
 fn paths_with_one_key_are_two() {
     let names = [c"8yn0iYCKYHlIj4-BwPqk", c"GReLUrM4wMqfg9yzV3KQ"];

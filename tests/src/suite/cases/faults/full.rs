@@ -207,7 +207,27 @@ pub fn a_full_disk_keeps_what_was_accepted(bench: &Bench) -> Outcome {
         fs::remove_file(disk.scratch.path("log")).unwrap();
         assert_works(&mut harness);
     }
+    lanes_of_a_call_that_is_cut_short(bench, &disk);
     Outcome::Passed
+}
+
+/// Of lanes that write without a buffer, together or not, those whose bytes are all written get no error, and each other gets it.
+fn lanes_of_a_call_that_is_cut_short(bench: &Bench, disk: &FullDisk) {
+    let mut harness = bench.open(small());
+    disk.fill(8 << 10);
+    harness.must(vec![fopen(0, &disk.scratch.c("log"), c"w"), Do::Setvbuf(0, Buffering::None, 0)]);
+    let (answers, _) = harness.try_each(vec![vec![Do::Fwrite(0, vec![b'x'; 3000])]; 4]);
+    let answers: Vec<&Answer> = answers.iter().flatten().collect();
+    for answer in &answers {
+        let wanted = if answer.value == 3000 { 0 } else { Errno::NOSPC.number() };
+        assert_eq!(answer.errno, wanted, "{} bytes", answer.value);
+    }
+    assert_eq!(answers.iter().filter(|answer| answer.errno != 0).count(), 2);
+    let accepted: i64 = answers.iter().map(|answer| answer.value).sum();
+    assert_eq!(accepted, fs::metadata(disk.scratch.path("log")).unwrap().len() as i64);
+    disk.make_room();
+    harness.must(vec![Do::Fclose(0)]);
+    fs::remove_file(disk.scratch.path("log")).unwrap();
 }
 
 /// 512 threads × 3 × about 48 bytes: more than there is room for, with the blocks' own.
