@@ -442,6 +442,10 @@ fn each_set_counts_its_own_looks() {
     let Begun::Write(_) = cache.begin(key(others(&cache).next().unwrap())) else { panic!("all are dirty") };
     assert_eq!(counts(&world.sets[0]), [12, u64::from(WAYS), 0, 1, 1]);
     assert_eq!(counts(&world.sets[1]), [0; 5]);
+    let page = (0..).find(|page| cache.home(key(*page)).0 >= WAYS).unwrap();
+    cache.count_hits(key(page), 3);
+    cache.count_wait(key(page));
+    assert_eq!(counts(&world.sets[1]), [3, 0, 0, 0, 1]);
 }
 
 /// What was in a frame before it was forgotten is not seen while the next page is on its way.

@@ -149,13 +149,16 @@ fn every_page_with_a_frame_of_its_own_may_be_kept() {
 fn all_other_pages_share_the_rest() {
     let world = World::new(BYTES);
     let cache = world.cache();
+    let mut homes = std::collections::BTreeSet::new();
     for page in 0..200 {
         for key in [Key::new(SHARES, page).unwrap(), Key::new(WHOLE, u64::from(OWN) + page).unwrap()] {
             assert!(cache.home(key).0 < WAYS);
+            homes.insert((key.mapping(), cache.home(key).0));
             let index = bring(&cache, key, PAGE);
             assert!(index.0 < WAYS);
         }
     }
+    assert_eq!(homes.len(), 2 * WAYS as usize, "pages of each are spread over the frames");
     assert_eq!(cache.whole(WHOLE), None, "what is beyond does not count");
     assert_eq!([0, 1, 2].map(|set: usize| world.sets[set].misses.peek()), [400, 0, 0]);
 }

@@ -78,8 +78,11 @@ fn what_is_there_as_a_whole_is_not_looked_for() {
                 .unwrap();
                 fs.view::<u64, _>(map, 0, COUNT + 1, |view| assert_eq!(view.whole(), None)).unwrap();
                 fs.view::<u64, _>(map, 8, 0, |view| assert_eq!(view.whole(), Some(&[][..]))).unwrap();
-                let nothing = fs.view::<u64, _>(map, 0, COUNT, |view| view.pin(0, 0).map(|pin| pin.len()));
-                assert_eq!(nothing, Ok(Ok(0)));
+                let nothing = fs.view::<u64, _>(map, 0, COUNT, |view| {
+                    let pin = view.pin(0, 0).unwrap();
+                    (pin.len(), pin.as_ptr().addr() >= PAGE as usize)
+                });
+                assert_eq!(nothing, Ok((0, true)), "no element, at an address of memory");
             });
         };
         slices(session, false);
@@ -190,7 +193,7 @@ fn what_is_stored_there_is_written() {
         // What was not stored to is not written.
         fs::write(scratch.path("file"), vec![0; COUNT as usize * 8]).unwrap();
         once(session, |fs| {
-            fs.view_mut::<u64, _>(map, 0, COUNT, |view| view.set(3 * EACH, 1)).unwrap().unwrap()
+            fs.view_mut::<u64, _>(map, 0, COUNT, |view| view.set(3 * EACH, 1)).unwrap().unwrap();
         });
         let found = content();
         assert_eq!(found.iter().position(|byte| *byte != 0), Some(3 * PAGE as usize));
@@ -242,6 +245,40 @@ fn a_file_of_another_length_than_when_it_was_mapped() {
             }
             session.unmap(map).unwrap();
         }
+    });
+}
+
+/// A view that goes from what a file has more than when it was mapped, whose pages are shared, to pages with frames of their own.
+#[test]
+fn a_view_of_pages_of_both_kinds() {
+    const MAPPED: u64 = 3;
+    let scratch = Scratch::new("whole-both");
+    let wanted = numbers(30 * EACH);
+    let hits = |fs: Fs| tables_of(fs).cache.sets().iter().map(|set| set.hits.peek()).sum::<u64>();
+    sessions("a_view_of_pages_of_both_kinds", 64, |session| {
+        let map = session.map(file(&scratch, "file", &wanted[..(MAPPED * EACH) as usize])).unwrap();
+        fs::write(scratch.path("file"), bytes_of(&wanted)).unwrap();
+        once(session, |fs| {
+            let get = |accesses: &[(u64, usize, u64)]| {
+                let before = hits(fs);
+                fs.view::<u64, _>(map, 0, 30 * EACH, |view| {
+                    for (page, keeps, counted) in accesses {
+                        assert_eq!(view.get(page * EACH), Ok(wanted[(page * EACH) as usize]));
+                        assert_eq!((kept(fs), hits(fs) - before), (*keeps, *counted), "page {page}");
+                    }
+                })
+                .unwrap();
+                assert_eq!(kept(fs), 0);
+                hits(fs) - before
+            };
+            // Brought; the last of those with frames of their own stays absent.
+            get(&[(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]);
+            // A page that is kept by a guard, which is not forgotten over one that stays by itself.
+            assert_eq!(get(&[(9, 0, 0), (9, 1, 2), (0, 1, 2), (9, 1, 2), (1, 1, 2), (10, 1, 3)]), 3);
+            // Glances are counted, though pages of the other kind come between.
+            assert_eq!(get(&[(9, 0, 0), (0, 0, 0), (10, 0, 0), (1, 0, 0)]), 2);
+        });
+        session.unmap(map).unwrap();
     });
 }
 
