@@ -134,15 +134,16 @@ fn a_wide_string_may_be_one_character_too_long() {
     assert!(memory != libc::MAP_FAILED);
     for at in (0..bytes).step_by(PIECE) {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        let part = memory.wrapping_byte_add(at);
         // SAFETY:
         // - a part of the mapping, which nothing else uses
-        let mapped = unsafe { libc::mmap(memory.byte_add(at), PIECE, prot, flags, file.as_raw_fd(), 0) };
+        let mapped = unsafe { libc::mmap(part, PIECE, prot, flags, file.as_raw_fd(), 0) };
         assert!(mapped != libc::MAP_FAILED);
     }
     let text: *mut u32 = memory.cast();
     // SAFETY:
     // - within the mapping, which may be written
-    unsafe { text.add(count).write(0) };
+    unsafe { text.wrapping_add(count).write(0) };
     // SAFETY:
     // - aligned, ends with the NUL, and stays for the call
     let text = unsafe { Argument::wide_c_string(text) };
