@@ -28,6 +28,7 @@
 //! | the count of absent pages is taken off relaxed | `whole_or_brought` |
 //! | the count of absent pages is loaded relaxed | `whole_or_brought` |
 //! | a page of its own is looked for relaxed | `whole_or_brought` |
+//! | a page of its own is stored to before it is READY | `stored_or_brought` |
 //! | a frame of its own is taken without an exchange | `one_brings_its_own` |
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "a table of pointers, and the cells")]
@@ -35,8 +36,8 @@
 mod rig;
 
 use gpufs_core::cache::{
-    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Layout, MAPPINGS, Mapping, Set, WAYS,
-    Write,
+    Begun, Cache, CacheParts, Found, Frame, FrameIndex, Guarded, Key, Layout, MAPPINGS, Mapping, Pinned, Set,
+    WAYS, Write,
 };
 use gpufs_core::word::DeviceWord64;
 use loom::cell::UnsafeCell;
@@ -246,6 +247,35 @@ fn whole_or_brought() {
             }
             other.join().unwrap();
             assert!(world.cache.whole(0).is_some(), "both are there");
+        },
+    );
+}
+
+/// A lane stores to a page with a frame of its own that another brings, without a pin, and then flushes what it finds dirty.
+#[test]
+fn stored_or_brought() {
+    explore(
+        2,
+        || World::laid_out(Layout { first: 0, own: 1, shared: 0 }, &[]),
+        |world| {
+            let other = spawn(world, |world| {
+                let frame = world.cache.frame(FrameIndex(0));
+                if frame.settled_ready().is_none() {
+                    return;
+                }
+                world.page.set(7);
+                frame.stored();
+                // A flush passes over what is not READY.
+                if frame.pin(key(0), 1) == Pinned::Yes {
+                    if frame.begin_write() == Write::Begun {
+                        world.write(FrameIndex(0));
+                    }
+                    frame.unpin(1);
+                }
+                assert_eq!(world.file.peek(), 7, "a flush returned without a store before it");
+            });
+            world.read(0);
+            other.join().unwrap();
         },
     );
 }

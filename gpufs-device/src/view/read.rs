@@ -133,6 +133,18 @@ impl<T: Plain> View<'_, T> {
         Ok(Pin { window: self.window, frame, address, count, of: PhantomData })
     }
     /// All elements as a slice, where the file was there as a whole when the view began: for loads as of any other memory.
+    ///
+    /// ```
+    /// use gpufs_device::Errno;
+    /// use gpufs_device::view::View;
+    ///
+    /// fn largest(view: &View<'_, u64>) -> Result<u64, Errno> {
+    ///     if let Some(numbers) = view.whole() {
+    ///         return Ok(numbers.iter().copied().max().unwrap_or(0));
+    ///     }
+    ///     (0..view.len()).try_fold(0, |largest, at| Ok(view.get(at)?.max(largest)))
+    /// }
+    /// ```
     #[must_use]
     pub fn whole(&self) -> Option<&[T]> {
         if self.is_empty() {

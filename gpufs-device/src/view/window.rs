@@ -263,7 +263,9 @@ impl Window<'_> {
         }
         let place = self.place(index.checked_mul(size), size)?;
         let kept = self.kept.get();
-        if kept.stays() && place.key.word() == kept.key {
+        let is_kept = kept.stays() && place.key.word() == kept.key;
+        // One that stays by itself may have been loaded from a moment before it was READY.
+        if is_kept && (kept.guarded == GUARDED || self.cache.frame(kept.frame).settled_ready().is_some()) {
             if !place.fits(kept.valid) {
                 return Err(Errno::NXIO);
             }
