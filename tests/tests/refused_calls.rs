@@ -131,7 +131,10 @@ fn child() {
     match write_lines(&mut session, &scratch, "lines") {
         Ok(count) => {
             println!("\nlines={count}");
-            println!("\ntransfers={:?}", transfer(&mut session, &scratch));
+            // Of a ring whose `io_uring_enter` does nothing no more is promised than that it says so.
+            if case.call == REGISTER {
+                println!("\ntransfers={:?}", transfer(&mut session, &scratch));
+            }
         }
         Err(error @ SyncError::Ring { .. }) => println!("\nfailed={error}"),
         Err(error) => println!("\nother={error}"),
