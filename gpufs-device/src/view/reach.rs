@@ -71,6 +71,7 @@ impl Place {
 static PAGES: CallSite = CallSite::new();
 /// Where those meet that pin: what they do together is something else.
 static PINS: CallSite = CallSite::new();
+
 /// In the place of [`glanced`] where there are no glances.
 pub(super) fn never_glances<R>(_: u64) -> R {
     unreachable!("`reach` was told so")

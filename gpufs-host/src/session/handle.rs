@@ -363,7 +363,8 @@ impl Session {
     ///
     /// # Errors
     /// The session has no cache ([`super::Builder::cache`]); `ENODEV` for a pipe, a socket and their like; `EACCES` where the file is not open so;
-    /// `EMFILE` where 256 are mapped; `EBUSY` while kernels run; as [`Session::register_file`].
+    /// `EMFILE` where 256 are mapped; `EBUSY` while kernels run; as [`Session::register_file`]. Where the file takes frames that pages of others
+    /// have, what writing those met: then it is not mapped.
     pub fn map(&mut self, file: impl Into<OwnedFd>) -> Result<Mapping, RegisterError> {
         let (index, generation) = self.live.enter()?.map(file.into(), false)?;
         Ok(Mapping::of_entry(index, generation))
