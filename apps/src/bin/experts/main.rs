@@ -86,7 +86,7 @@ struct Running {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = from_to::<u64>(1, MOST, ""))]
     tokens: u64,
     /// So much of the experts' weights, of 100, fits the cache, and as much the device's memory where
-    /// the host is in the loop
+    /// the host is in the loop; as many experts as a token needs of a layer always fit
     #[arg(
         long, verbatim_doc_comment, value_name = "PERCENT", default_value_t = 50, value_parser = from_to::<u64>(0, 100, ""), overrides_with = "cache"
     )]
@@ -146,10 +146,12 @@ fn made(task: &Task) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes of so much of the weights, of 100; with all of them what routers need has room, too.
+/// Bytes of so much of the weights, of 100, and of as many experts as a token needs of a layer at least; with all of them what routers need has room,
+/// too.
 fn room(stack: &Stack, percent: u64) -> Result<usize, Failure> {
     let bytes = if percent == 100 { stack.file.metadata()?.len() } else { stack.bytes() * percent / 100 };
-    Ok(usize::try_from(bytes)?)
+    let least = stack.shape.chosen * stack.shape.expert_bytes();
+    Ok(usize::try_from(bytes.max(least))?)
 }
 
 fn run(task: &Task) -> Result<ExitCode, Failure> {

@@ -26,7 +26,8 @@ mod weights;
 
 use gpufs_device::kernel::Shared;
 use gpufs_device::view::Mapping;
-use gpufs_device::{Errno, calling, kernel, portable};
+use gpufs_device::warp::{global_thread, grid_threads};
+use gpufs_device::{Errno, Fs, calling, kernel, portable};
 
 use self::layers::{Pass, Through};
 use self::weights::Weights;
@@ -87,13 +88,34 @@ fn think<W: Weights>(job: &Job, tokens: Tokens, weights: &W) {
     }
 }
 
+/// Looks at what is in the file before the experts, which nothing else has from the cache: a view begins with plain loads once all of the file is there.
+/// Called by all threads of the grid.
+fn touch(fs: Fs, map: Mapping, before: u64) -> Result<(), Errno> {
+    /// The smallest page, in words.
+    const PAGE: u64 = 4096 / 16;
+    fs.view::<u128, _>(map, 0, before / 16, |view| {
+        let mut word = global_thread() * PAGE;
+        // Ends: `word` grows.
+        while word < view.len() {
+            view.get(word)?;
+            word += grid_threads() * PAGE;
+        }
+        Ok(())
+    })?
+}
+
 kernel! {
     /// Takes tokens through all layers, with the weights of a mapped file. All threads of the grid run at the same time.
     pub fn think_cached(fs: Fs, job: Shared<Job>, map: Mapping, tokens: Tokens) {
         job.with(fs, |job| {
             let words = job.shape.layers * job.shape.experts * job.shape.expert_bytes() / 16;
-            let looked = fs.view::<u128, _>(map, job.experts_at, words, |view| {
-                think(job, tokens, view);
+            let looked = fs.view::<u128, _>(map, job.experts_at, words, |view| match view.whole() {
+                // All of the file is in device memory, and stays there.
+                Some(all) => think(job, tokens, &all),
+                None => {
+                    job.meeting.note(touch(fs, map, job.experts_at));
+                    think(job, tokens, view);
+                }
             });
             job.meeting.note(looked);
         });

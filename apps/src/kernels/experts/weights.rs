@@ -62,6 +62,15 @@ impl Weights for Array {
     }
 }
 
+/// Weights that lie one behind the other.
+impl Weights for &[u128] {
+    #[inline]
+    fn times(&self, lanes: Lanes, block: Block, vector: impl Fn(u64) -> u128) -> Result<Parts, Errno> {
+        let word = |at| self.get((block.first + at) as usize).copied().ok_or(Errno::INVAL);
+        times(lanes, block, word, &vector)
+    }
+}
+
 /// Weights of a file, through the cache.
 impl Weights for View<'_, u128> {
     #[inline]
