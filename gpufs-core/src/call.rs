@@ -186,6 +186,7 @@ calls! {
     TraceOpen "trace_open",
     TraceName "trace_name",
     TraceBegin "trace_begin",
+    TraceEnd "trace_end",
     TraceEvent "trace_event",
     TraceClocks "trace_clocks",
 }

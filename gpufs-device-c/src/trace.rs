@@ -315,7 +315,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_end(span: *mut RawPlace) -> i64 
     let word = core::mem::take(&mut span.word);
     // SAFETY:
     // - this function's contract
-    let trace = unsafe { span.trace.get(Call::TraceEvent) };
+    let trace = unsafe { span.trace.get(Call::TraceEnd) };
     done(trace.and_then(|trace| Span::from_word(trace, word).end()))
 }
 

@@ -24,7 +24,8 @@
  *     load.instant(rows);
  *     trace.counter("queue").set(length);
  *
- * A span is one event for all threads of a warp that begin it together, with the lowest one's values, and its end. A
+ * A span is one event for all threads of a warp that begin it together, with the lowest one's values, and its end; they
+ * go on together from both, so that the next one is one event as well. A
  * moment and a counter's value are one for each thread that calls. A name has GPUFS_TRACE_NAME_BYTES bytes at most, an
  * event GPUFS_TRACE_VALUES_MAX values. A thread uses what it filled in itself. The file is a stream that all threads
  * share, as gpufs_fopen_shared's, and is closed as often as it was opened; what a kernel leaves open, the host writes.
@@ -157,22 +158,29 @@ GPUFS_BOTH inline gpufs_trace_value trace_value(unsigned long long value) { retu
 /* A span. It ends with its scope, or before, by end(). */
 class TraceSpan {
   public:
-    GPUFS_BOTH explicit TraceSpan(gpufs_trace_span span, int error) : span_(span), error_(error) {}
-    GPUFS_BOTH TraceSpan(TraceSpan &&from) : span_(from.span_), error_(from.error_) { from.span_.began_ = 0; }
+    GPUFS_BOTH explicit TraceSpan(gpufs_trace_span span, int error) : span_(span), error_(error), open_(error == 0) {}
+    GPUFS_BOTH TraceSpan(TraceSpan &&from) : span_(from.span_), error_(from.error_), open_(from.open_) {
+        from.open_ = false;
+    }
     TraceSpan(const TraceSpan &) = delete;
     TraceSpan &operator=(const TraceSpan &) = delete;
     GPUFS_BOTH ~TraceSpan() {
-        if (span_.began_ != 0) {
+        if (open_) {
             (void)gpufs_trace_end(&span_);
         }
     }
-    GPUFS_BOTH Result<int> end() { return gpufs_trace_end(&span_); }
+    GPUFS_BOTH Result<int> end() {
+        open_ = false;
+        return gpufs_trace_end(&span_);
+    }
     /* Why it did not begin, or 0. */
     GPUFS_BOTH int error() const { return error_; }
 
   private:
     gpufs_trace_span span_;
     int error_;
+    /* It is to be ended, also by a thread for which another one writes. */
+    bool open_;
 };
 
 /* An event with `count` values. */

@@ -373,7 +373,8 @@ macro_rules! perform {
             }
             Call::TraceOpen => fs.trace(absent).and_then(Trace::close).map(|()| 0),
             Call::TraceName => traced(*fs, absent, |trace| trace.counter("counter").map(drop)),
-            Call::TraceBegin => traced(*fs, absent, |trace| trace.event("span", [])?.begin(())?.end()),
+            Call::TraceBegin => traced(*fs, absent, |trace| trace.event("span", [])?.begin(()).map(drop)),
+            Call::TraceEnd => traced(*fs, absent, |trace| trace.event("span", [])?.begin(())?.end()),
             Call::TraceEvent => traced(*fs, absent, |trace| trace.event("moment", ["of"])?.instant([1])),
             Call::TraceClocks => traced(*fs, absent, Trace::join_clocks),
             Call::Getdelim => {

@@ -88,6 +88,31 @@ fn lanes_that_part_at_random() {
     }
 }
 
+/// The one that writes for all is not left behind, at the begin or at the end: the next span would be another's.
+#[test]
+fn lanes_that_begin_and_end_spans_together_stay_together() {
+    let Some(scratch) = scratch("lanes_that_begin_and_end_spans_together_stay_together") else { return };
+    let path = scratch.c("run.pftrace");
+    let mut session = small().cpu().unwrap();
+    let grid = Grid { blocks: 3, threads: 64 };
+    session
+        .run(grid, |fs| {
+            let trace = fs.trace(&path).unwrap();
+            let (outer, inner) = (trace.event("outer", []).unwrap(), trace.event("inner", []).unwrap());
+            for _ in 0..40 {
+                let span = outer.begin(()).unwrap();
+                inner.begin(()).unwrap().end().unwrap();
+                span.end().unwrap();
+            }
+        })
+        .unwrap();
+    drop(session);
+    let read = read(&scratch.path("run.pftrace")).unwrap();
+    assert_eq!(read.errors, Vec::<String>::new());
+    let begun = (read.count("begin", "outer"), read.count("begin", "inner"), read.count("end", ""));
+    assert_eq!(begun, (6 * 40, 6 * 40, 2 * 6 * 40), "one for each warp and round");
+}
+
 #[test]
 fn a_trace_is_readable_while_the_kernel_runs() {
     let Some(scratch) = scratch("a_trace_is_readable_while_the_kernel_runs") else { return };

@@ -69,7 +69,7 @@ impl<const N: usize> Event<N> {
         Self { trace, name, value_names }
     }
 
-    /// Begins a span: one for all lanes that call together, whose lowest lane's values it has.
+    /// Begins a span: one for all lanes that call together, whose lowest lane's values it has. They go on together.
     ///
     /// # Errors
     /// In the lane that writes: as [`File::fwrite`](crate::File::fwrite).
@@ -107,14 +107,29 @@ impl Span {
         };
         Self { trace, began }
     }
-    /// Ends it. What other lanes began together with this one they end by themselves, at no cost.
+    /// Ends it. Lanes that end spans together go on together, those that began none of their own among them: otherwise these would be at the next
+    /// span before the one that writes for all, and begin it without that lane.
     ///
     /// # Errors
-    /// As [`File::fwrite`](crate::File::fwrite).
+    /// In the lane that began it: as [`File::fwrite`](crate::File::fwrite).
     pub fn end(self) -> Result<(), Errno> {
-        let Some(track) = self.began else { return Ok(()) };
+        let Self { trace, began } = self;
+        let track = began.unwrap_or(None);
         let event = packets::Event { kind: Kind::End, name: 0, track, value_names: &[], values: &[] };
-        self.trace.write(event)
+        let encoded = Encoded::new(trace.sequence, Machine::clock(), event);
+        let inside = match trace.file.enter() {
+            Ok(inside) => inside,
+            // Of those that wrote nothing it is no failure.
+            Err(errno) => return if began.is_some() { Err(errno) } else { Ok(()) },
+        };
+        let lanes = Lanes::calling(&inside, Call::TraceEnd);
+        let writers = lanes.ballot(began.is_some());
+        let written = match began {
+            Some(_) => put_record(trace.file, lanes.subset(writers), &encoded),
+            None => Ok(()),
+        };
+        lanes.sync();
+        counted(trace.file.fs().session(), Call::TraceEnd, written)
     }
 }
 
@@ -155,8 +170,10 @@ impl Trace {
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceBegin);
         let began = self.grouped(lanes, name, |group| {
-            // Not all lanes: the others go on.
-            group.is_leader().then(|| self.begin_alone(group, time, (name, value_names, values)))
+            let begun = group.is_leader().then(|| self.begin_alone(group, time, (name, value_names, values)));
+            // The others do not write, and wait: they would end the span, and begin the next, without the one that does.
+            group.sync();
+            begun
         });
         let began = counted(self.file.fs().session(), Call::TraceBegin, began.transpose())?;
         Ok(Span { trace: self, began })

@@ -23,7 +23,7 @@
 //!
 //! | what | writer | where it is shown |
 //! |---|---|---|
-//! | a span, from [`Event::begin`] to [`Span::end`] | of the lanes that begin it together, one: the lowest, with its values. It writes the end, too | on its warp's track; where lanes have parted, on that lane's own |
+//! | a span, from [`Event::begin`] to [`Span::end`] | of the lanes that begin it together, one: the lowest, with its values. It writes the end, too; the others wait for it at both | on its warp's track; where lanes have parted, on that lane's own |
 //! | a moment, [`Event::instant`] | each lane | on its warp's track |
 //! | a counter's value, [`Counter::set`] | each lane | on the counter's track, one for each name in the file |
 //!
