@@ -42,7 +42,7 @@
 //! | what | how many |
 //! |---|---|
 //! | operations in flight on a ring, with lanes that wait for pipes and terminals | half of the ring's entries that no stream buffer needs: 352 by default (`Builder::ring_entries`) |
-//! | memory | an eighth of the calls' staging memory: 1.9 MiB by default (`Builder::buffers`) |
+//! | memory | beside the calls' staging memory a third of its size: 4 MiB by default (`Builder::buffers`) |
 //!
 //! # When kernels end
 //!

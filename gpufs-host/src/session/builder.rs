@@ -77,7 +77,7 @@ impl Default for Builder {
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
-            staging_bytes: 14 << 20,
+            staging_bytes: 12 << 20,
             stream_bytes: None,
             stream_buffer_bytes: None,
             blocks_per_stream: 32,
@@ -137,8 +137,8 @@ impl Builder {
         self.idle = idle;
         self
     }
-    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 14 MiB for calls and 40 MiB for
-    /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has an eighth of the
+    /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 12 MiB for calls and 40 MiB for
+    /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has a third of the
     /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories.
     ///
     /// A text that is kept whole until it is written is at most 4 MiB long, with the texts of all lanes together; 256 KiB where streams have
@@ -366,7 +366,7 @@ impl Builder {
 
     /// Staging buffers of asynchronous operations ([R-ASYNC-5]), beside those of calls.
     pub(super) fn async_buffers(&self) -> u32 {
-        (self.staging_buffers() / 8).max(ASYNC_BUFFERS_MIN)
+        (self.staging_buffers() / 3).max(ASYNC_BUFFERS_MIN)
     }
 
     /// Buffers for entries of directories ([R-SERVE-9]), at most as many as directories can be open. A directory that finds none is read through
