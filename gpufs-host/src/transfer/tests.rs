@@ -312,6 +312,45 @@ fn a_window_is_for_large_ranges_of_files_in_memory_that_may_be_written_to() {
     std::fs::remove_file(name).unwrap();
 }
 
+/// Huge pages are made of what the file has not had before, and nothing else changes.
+#[test]
+fn what_a_file_in_memory_has_not_had_comes_as_huge_pages() {
+    const HUGE: usize = 2 << 20;
+    let Some(name) = in_memory("huge") else { return };
+    let (before, begin, end) = (3 * HUGE + 9, HUGE + 5, 9 * HUGE + 77);
+    std::fs::write(&name, vec![7_u8; before]).unwrap();
+    let file = File::options().write(true).open(&name).unwrap().into();
+    let window = window::Window::on(&file, begin as u64, end as u64).unwrap();
+    let mut bytes = pattern(end - begin);
+    let pieces = bytes.chunks_mut(300_000).enumerate().collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        for (number, piece) in pieces {
+            let offset = (begin + number * 300_000) as u64;
+            let window = &window;
+            scope.spawn(move || {
+                // SAFETY:
+                // - memory of this test, which is as long
+                let written = unsafe { window.write(offset, piece.as_mut_ptr(), piece.len()) };
+                assert_eq!(written, piece.len());
+            });
+        }
+    });
+    let huge = window.huge_pages();
+    println!("{huge} huge pages");
+    if huge == 0 {
+        println!(
+            "SKIP what_a_file_in_memory_has_not_had_comes_as_huge_pages: this kernel makes none in /dev/shm (Linux 6.1)"
+        );
+    }
+    // Those from 4 × HUGE to 9 × HUGE: the file has had what is before, and the last one would be longer than the window.
+    assert!(huge <= 5);
+    drop(window);
+    let found = std::fs::read(&name).unwrap();
+    assert_eq!(found.len(), end);
+    assert!(found[..begin].iter().all(|byte| *byte == 7) && found[begin..] == bytes);
+    std::fs::remove_file(name).unwrap();
+}
+
 #[test]
 fn many_threads_write_one_file_in_memory() {
     let Some(name) = in_memory("one-file") else { return };

@@ -4,25 +4,46 @@
 //! lock. The pieces go into the mapping by `process_vm_writev`, never by stores: where a store would end the process by SIGBUS (the file system
 //! is full, or another process cut the file off), the call moves fewer bytes, and the rest is left to `pwrite`, which says why.
 //!
+//! What such a file has not had yet comes as huge pages (`MADV_COLLAPSE` of madvise(2), Linux 6.1), one at a time and before its first byte is
+//! written: 512 small pages would each take the locks of the file's page tree and of the system's lists of pages, for which many threads wait.
+//!
 //! Only for regular files of tmpfs. File systems on disks do more for a page that is written to through a mapping than for one in a write(2).
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// A range of fewer bytes is written as fast without a window.
 const WORTH: u64 = 8 << 20;
 /// All that page sizes of x86-64 and AArch64 divide.
 const PAGE: u64 = 64 << 10;
 
+/// A huge page.
+const HUGE: u64 = 2 << 20;
+/// What a huge page may take at most: 512 small ones take as long where many threads want some. One that takes longer had to be made of memory that
+/// is in pieces, and the next ones would.
+const HUGE_TAKES: Duration = Duration::from_millis(4);
+/// Advice that libc does not name: `MADV_COLLAPSE`.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// A mapping of a range of a file. It is undone on drop.
 #[derive(Debug)]
 pub(super) struct Window {
+    /// The addresses that are this object's, of which the mapping has a part.
+    reserved: (NonNull<libc::c_void>, usize),
     mapped: NonNull<libc::c_void>,
     length: usize,
     /// The first byte in the file, a multiple of [`PAGE`].
     begin: u64,
+    /// Where the file may have huge pages that it has not had before, in order: each is made, if it can be, by the first thread that comes to it.
+    huge: Vec<OnceLock<bool>>,
+    /// Where the first of them begins in the file.
+    huge_from: u64,
+    /// No more are made.
+    given_up: OnceLock<()>,
 }
 
 // SAFETY:
@@ -44,27 +65,42 @@ impl Window {
         // Looked at first: to open a device again does something to it.
         let size =
             File::from(file.try_clone().ok()?).metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+        let huge_from = begin.max(size).next_multiple_of(HUGE);
+        let huge = (0..(end / HUGE).saturating_sub(huge_from / HUGE)).map(|_| OnceLock::new()).collect();
         let both = for_both(file)?;
         if size < end {
             // A byte at the end makes the file longer, and never shorter, whoever else writes.
             both.write_all_at(&[0], end - 1).ok()?;
         }
+        // Addresses with as much room as lets a huge page of the file be one of the mapping.
+        let room = length.checked_add(HUGE as usize)?;
+        let (nothing, anywhere) =
+            (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
         // SAFETY:
         // - a place of the system's choice, in which nothing is
-        let mapped = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                both.as_raw_fd(),
-                first as i64,
-            )
-        };
-        if mapped == libc::MAP_FAILED {
+        let reserved = unsafe { libc::mmap(std::ptr::null_mut(), room, nothing, anywhere, -1, 0) };
+        if reserved == libc::MAP_FAILED {
             return None;
         }
-        Some(Self { mapped: NonNull::new(mapped)?, length, begin: first })
+        let reserved = NonNull::new(reserved)?;
+        let skip = first.wrapping_sub(reserved.addr().get() as u64) % HUGE;
+        let (reading_and_writing, here) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
+        let place = reserved.as_ptr().wrapping_byte_add(skip as usize);
+        // SAFETY:
+        // - within the addresses that were just reserved, as `skip` is less than a huge page
+        let mapped =
+            unsafe { libc::mmap(place, length, reading_and_writing, here, both.as_raw_fd(), first as i64) };
+        let window = Self {
+            reserved: (reserved, room),
+            mapped: NonNull::new(mapped)?,
+            length,
+            begin: first,
+            huge,
+            huge_from,
+            given_up: OnceLock::new(),
+        };
+        if mapped == libc::MAP_FAILED { None } else { Some(window) }
     }
 
     /// Writes `bytes` bytes from `memory` to the place `offset` of the file: how many were written, fewer where the system could not.
@@ -79,6 +115,7 @@ impl Window {
             return 0;
         }
         let process = std::process::id().cast_signed();
+        let is_huge = self.make_huge(offset, bytes);
         let mut done = 0;
         // Ends: each round moves a byte at least, or ends the loop.
         while done < bytes {
@@ -96,8 +133,48 @@ impl Window {
                 _ => break,
             }
         }
-        self.forget(from, done);
+        // Huge pages take next to nothing to be unmapped, and others write to them.
+        if !is_huge {
+            self.forget(from, done);
+        }
         done
+    }
+
+    /// Makes huge pages of what the file has not had before, where a range lies; whether all of the range lies in such. Other threads that come to
+    /// one wait until it is made.
+    fn make_huge(&self, offset: u64, bytes: usize) -> bool {
+        let end = offset + bytes as u64;
+        let (Some(first), Some(last)) =
+            (offset.checked_sub(self.huge_from), end.checked_sub(self.huge_from + 1))
+        else {
+            return false;
+        };
+        (first / HUGE..=last / HUGE).all(|page| {
+            let Some(made) = self.huge.get(page as usize) else { return false };
+            *made.get_or_init(|| {
+                let started = Instant::now();
+                let is_made =
+                    self.given_up.get().is_none() && self.is_made_huge(self.huge_from + page * HUGE);
+                if !is_made || started.elapsed() > HUGE_TAKES {
+                    let _ = self.given_up.set(());
+                }
+                is_made
+            })
+        })
+    }
+    /// Makes one, from this byte of the file on; whether it could. Nothing that is in the file changes.
+    fn is_made_huge(&self, at: u64) -> bool {
+        let place = self.mapped.as_ptr().wrapping_byte_add((at - self.begin) as usize);
+        // Where a huge page has nothing at all yet, none is made.
+        let steps = [(1, libc::MADV_POPULATE_WRITE), (HUGE, MADV_COLLAPSE)];
+        // SAFETY:
+        // - within the mapping, which is this object's; the file keeps what it has, and nobody has references to it
+        steps.into_iter().all(|(bytes, advice)| unsafe { libc::madvise(place, bytes as usize, advice) } == 0)
+    }
+    /// How many huge pages were made.
+    #[cfg(test)]
+    pub(super) fn huge_pages(&self) -> usize {
+        self.huge.iter().filter(|page| page.get() == Some(&true)).count()
     }
 
     /// Lets go of the table entries of a range that was written, in the thread that wrote it. The pages stay in the file.
@@ -118,9 +195,10 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
+        let (reserved, room) = self.reserved;
         // SAFETY:
-        // - this object's mapping, which nothing uses any more
-        unsafe { libc::munmap(self.mapped.as_ptr(), self.length) };
+        // - this object's addresses, with its mapping, which nothing uses any more
+        unsafe { libc::munmap(reserved.as_ptr(), room) };
     }
 }
 
