@@ -191,11 +191,11 @@ fn differential() -> Vec<Report> {
             minutes(30),
         ),
         step::run(
-            "streams and descriptors, 8,000 sequences",
+            "streams and descriptors, 4,000 sequences",
             cargo(
                 "test -p gpufs-tests --release --test suite differential:: -- --nocapture --test-threads=1",
             )
-            .env("GPUFS_SEQUENCES", "8000"),
+            .env("GPUFS_SEQUENCES", "4000"),
             minutes(30),
         ),
     ]
