@@ -62,7 +62,8 @@ fn counts_what_had_to_be_read() {
         let last = table(&said, way).pop().unwrap();
         assert!((20.0..80.0).contains(&last[2]) && last[4] > 0.0, "half fits: {said}");
     }
-    // Twice as much room as there are weights: no set of pages is full, and what was read once is there. What lies before the experts is read as well.
+    // Twice as much room as there are weights: no set of pages is full, and what was read once is there. What lies before the experts is read,
+    // too.
     let said = experts(&tree, &[&shared[..], &["--cache", "4M"]].concat());
     let read: f64 = table(&said, "cached").iter().map(|row| row[5]).sum();
     let file = fs::metadata(tree.path().join("s.safetensors")).unwrap().len();

@@ -88,8 +88,8 @@ fn think<W: Weights>(job: &Job, tokens: Tokens, weights: &W) {
     }
 }
 
-/// Looks at what is in the file before the experts, which nothing else has from the cache: a view begins with plain loads once all of the file is there.
-/// Called by all threads of the grid.
+/// Looks at what is in the file before the experts, which nothing else has from the cache: a view begins with plain loads once all of the file is
+/// there. Called by all threads of the grid.
 fn touch(fs: Fs, map: Mapping, before: u64) -> Result<(), Errno> {
     /// The smallest page, in words.
     const PAGE: u64 = 4096 / 16;
