@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use super::bus::{Bus, Mark};
 use super::counts::{Counters, Way};
 use super::request::{Direction, MemoryKind};
-use super::window::Window;
+use super::window::{HUGE, Window};
 
 /// A file gets a window where it has so many threads at least. A thread writes through a window about half as fast as with write(2).
 const THREADS_OF_A_WINDOW: usize = 4;
+/// Huge pages of a file that are begun before the second piece of the first is written: more than there are threads, as a rule.
+const HUGE_AT_A_TIME: usize = 32;
 
 /// Why a transfer failed.
 #[derive(Debug)]
@@ -165,7 +167,10 @@ impl Job {
         after: Option<After>,
         counters: Vec<Arc<Counters>>,
     ) -> Self {
-        let pieces = cut(direction, &parts, piece_bytes);
+        let mut pieces = cut(direction, &parts, piece_bytes);
+        if files.iter().any(|file| file.window.is_some()) {
+            spread(&mut pieces, (HUGE as usize / piece_bytes).max(1));
+        }
         let total = parts.iter().map(|part| part.bytes as u64).sum();
         let outcomes = parts.iter().map(|part| Outcome { end: part.bytes, error: None }).collect();
         let state = Mutex::new(State { left: pieces.len(), done: 0, outcomes, failed: false });
@@ -245,6 +250,18 @@ fn cut(direction: Direction, parts: &[Placed], piece_bytes: usize) -> Vec<Piece>
     pieces
 }
 
+/// Puts pieces apart of which so many are neighbours in a huge page: threads that take pieces at the same time each come to a page of their own,
+/// which the first that comes to it makes while others would wait.
+fn spread(pieces: &mut [Piece], of_a_page: usize) {
+    for group in pieces.chunks_mut(of_a_page * HUGE_AT_A_TIME) {
+        let mut turns: Vec<(usize, Piece)> = group.iter().copied().enumerate().collect();
+        turns.sort_by_key(|(place, _)| place % of_a_page);
+        for (piece, (_, turn)) in group.iter_mut().zip(turns) {
+            *piece = turn;
+        }
+    }
+}
+
 /// A transfer that goes on by itself. Its memory belongs to it until it has ended: dropping it waits.
 #[derive(Debug)]
 #[must_use = "a transfer that is dropped is waited for"]
@@ -304,5 +321,23 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, spread};
+
+    #[test]
+    fn pieces_of_one_huge_page_are_not_neighbours() {
+        let all: Vec<Piece> = (0..300).map(|from| Piece { part: 0, from, bytes: 1 }).collect();
+        let mut turns = all.clone();
+        spread(&mut turns, 4);
+        let begin: Vec<usize> = turns[..34].iter().map(|piece| piece.from).collect();
+        assert_eq!((&begin[..3], &begin[31..]), (&[0, 4, 8][..], &[124, 1, 5][..]));
+        turns.sort_by_key(|piece| piece.from);
+        assert!(turns.iter().zip(&all).all(|(turn, piece)| turn.from == piece.from));
+        spread(&mut turns, 1);
+        assert!(turns.iter().zip(&all).all(|(turn, piece)| turn.from == piece.from));
     }
 }

@@ -22,7 +22,7 @@ const WORTH: u64 = 8 << 20;
 const PAGE: u64 = 64 << 10;
 
 /// A huge page.
-const HUGE: u64 = 2 << 20;
+pub(super) const HUGE: u64 = 2 << 20;
 /// What a huge page may take at most: 512 small ones take as long where many threads want some. One that takes longer had to be made of memory that
 /// is in pieces, and the next ones would.
 const HUGE_TAKES: Duration = Duration::from_millis(4);
