@@ -113,6 +113,31 @@ fn lanes_that_begin_and_end_spans_together_stay_together() {
     assert_eq!(begun, (6 * 40, 6 * 40, 2 * 6 * 40), "one for each warp and round");
 }
 
+/// A span whose trace is closed before it ends is an error of the lane that began it, and of no other.
+#[test]
+fn a_span_that_ends_too_late() {
+    let Some(scratch) = scratch("a_span_that_ends_too_late") else { return };
+    let path = scratch.c("run.pftrace");
+    let mut session = small().cpu().unwrap();
+    let (ends, closed) = (std::sync::Mutex::new(BTreeMap::new()), DeviceWord::new(0));
+    session
+        .run(Grid { blocks: 1, threads: 3 }, |fs| {
+            let trace = fs.trace(&path).unwrap();
+            let span = trace.event("late", []).unwrap().begin(()).unwrap();
+            trace.close().unwrap();
+            closed.count(1);
+            // Ends: each lane closes it.
+            while closed.peek() < 3 {
+                warp::nap(1_000);
+            }
+            let end = span.end();
+            ends.lock().unwrap().insert(warp::global_thread(), end);
+        })
+        .unwrap();
+    let wanted = BTreeMap::from([(0, Err(Errno::BADF)), (1, Ok(())), (2, Ok(()))]);
+    assert_eq!(ends.into_inner().unwrap(), wanted);
+}
+
 #[test]
 fn a_trace_is_readable_while_the_kernel_runs() {
     let Some(scratch) = scratch("a_trace_is_readable_while_the_kernel_runs") else { return };
