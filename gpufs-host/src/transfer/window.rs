@@ -143,13 +143,10 @@ impl Window {
     /// Makes huge pages of what the file has not had before, where a range lies; whether all of the range lies in such. Other threads that come to
     /// one wait until it is made.
     fn make_huge(&self, offset: u64, bytes: usize) -> bool {
-        let end = offset + bytes as u64;
-        let (Some(first), Some(last)) =
-            (offset.checked_sub(self.huge_from), end.checked_sub(self.huge_from + 1))
-        else {
-            return false;
-        };
-        (first / HUGE..=last / HUGE).all(|page| {
+        let Some(last) = (offset + bytes as u64).checked_sub(self.huge_from + 1) else { return false };
+        let first = offset.saturating_sub(self.huge_from) / HUGE;
+        // A range that begins before them makes its own as well: small pages that are written to cannot become a huge one meanwhile.
+        let are_made = (first..=last / HUGE).all(|page| {
             let Some(made) = self.huge.get(page as usize) else { return false };
             *made.get_or_init(|| {
                 let started = Instant::now();
@@ -160,7 +157,8 @@ impl Window {
                 }
                 is_made
             })
-        })
+        });
+        are_made && offset >= self.huge_from
     }
     /// Makes one, from this byte of the file on; whether it could. Nothing that is in the file changes.
     fn is_made_huge(&self, at: u64) -> bool {
