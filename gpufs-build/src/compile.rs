@@ -31,7 +31,7 @@ pub struct Kernels<'a> {
 }
 
 impl Kernels<'_> {
-    /// The command that builds them and writes `output`.
+    /// The command that builds them and writes `output`, to be run at once.
     #[must_use]
     pub fn command(&self, toolchain: &Toolchain, gpu: &Gpu, emit: Emit, output: &Path) -> Command {
         let emit = match emit {
@@ -39,6 +39,9 @@ impl Kernels<'_> {
             Emit::Bitcode => "llvm-bc",
             Emit::Object => "obj",
         };
+        if !output.exists() {
+            self.forget(gpu);
+        }
         let mut command = Command::new(&toolchain.cargo);
         command.args([
             "rustc",
@@ -78,6 +81,18 @@ impl Kernels<'_> {
         }
         command.current_dir(self.folder);
         command
+    }
+
+    /// Has cargo build the package again: of the output it knows nothing, and where that alone was removed it would find all as it was.
+    fn forget(&self, gpu: &Gpu) {
+        let noted = self.target_directory.join(gpu.triple()).join("device").join(".fingerprint");
+        for entry in std::fs::read_dir(noted).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.rsplit_once('-').is_some_and(|(package, _)| package == self.package) {
+                // What cannot be removed is told by the missing output.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// The sources that the last build for this GPU read, from what cargo notes beside the library.
