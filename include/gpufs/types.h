@@ -5,6 +5,12 @@
 #ifndef GPUFS_TYPES_H
 #define GPUFS_TYPES_H
 
+#if defined(__cplusplus) && __cplusplus < 201402L
+#error "gpufs: these headers take C++14 or later: compile with -std=c++14, -std=c++17 or -std=c++20"
+/* There is no such file: the compiler stops here, and does not go on to what it would not understand. */
+#include <gpufs/compile_with_std_cxx14_or_later>
+#endif
+
 #if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
 /* NVRTC and HIPRTC compile for the device alone, and have no headers of a C library. */
 #define GPUFS_RTC_ 1

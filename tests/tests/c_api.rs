@@ -529,6 +529,37 @@ fn headers_stand_alone() {
     }
 }
 
+/// An older C++ is told in one line what to do, and nothing else, whichever header comes first.
+#[test]
+fn an_older_cpp_is_told_which_it_takes() {
+    let scratch = Scratch::new("older");
+    let source = scratch.path("older.cpp");
+    for header in files("include/gpufs", "h") {
+        let header = header.file_name().expect("a name").to_string_lossy();
+        // What types.h has where there is no C library.
+        if header == "runtime_compiled.h" {
+            continue;
+        }
+        std::fs::write(&source, format!("#include <gpufs/{header}>\n")).expect("written");
+        for (name, standard) in cpp_compilers().iter().flat_map(|name| [(name, "c++98"), (name, "c++11")]) {
+            let mut command = Command::new(name);
+            command
+                .arg(format!("-std={standard}"))
+                .arg("-fsyntax-only")
+                .arg("-I")
+                .arg(root().join("include"));
+            let output = command.arg(&source).output().expect("the compiler runs");
+            let said = said(&output);
+            assert!(!output.status.success(), "{name} {standard} {header}");
+            let errors: Vec<&str> = said.lines().filter(|line| line.contains("error:")).collect();
+            assert!(
+                errors.len() == 2 && errors[0].contains("compile with -std=c++14"),
+                "{name} {standard} {header}:\n{said}"
+            );
+        }
+    }
+}
+
 /// A header whose layout is not the one that it asserts does not compile, in any language.
 #[test]
 fn other_layouts_do_not_compile() {
