@@ -1,6 +1,7 @@
 //! The engine of a process: a queue of transfers, and threads that take pieces of them. They start with the first transfer, and stay.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::bus::{Bus, Queue};
 use super::counts::{Counters, TransferStatistics};
 use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError, open_windows};
-use super::request::{Direction, MemoryKind, Part, TransferOptions, Tuning};
+use super::mapped::Mappings;
+use super::request::{Direction, MemoryKind, Part, SMALL, TransferOptions, Tuning};
 use super::worker;
 use crate::process::Process;
 
@@ -67,6 +69,7 @@ pub(crate) struct Engine {
     more: Condvar,
     driver: OnceLock<Driver>,
     counters: Arc<Counters>,
+    mappings: Mappings,
 }
 
 impl Engine {
@@ -133,15 +136,26 @@ impl Engine {
         let after = self.after(&placed, options)?;
         if direction == Direction::Write {
             open_windows(&mut files, &placed, tuning.threads);
+        } else {
+            self.lease_mappings(&mut files, &placed);
         }
         let bytes: usize = placed.iter().map(|part| part.bytes).sum();
         // A transfer that is smaller than all chunks together is cut smaller, so that each thread gets something.
         let fair = (bytes / (2 * tuning.threads)).next_multiple_of(4096);
-        let piece = fair.clamp((64 << 10).min(tuning.chunk_bytes), tuning.chunk_bytes);
+        let takes_long = direction == Direction::Write || placed.iter().any(|part| part.rows.is_some());
+        let most = if takes_long { SMALL.min(tuning.chunk_bytes) } else { tuning.chunk_bytes };
+        let piece = fair.clamp((64 << 10).min(tuning.chunk_bytes), most);
         let counters = counters.into_iter().chain([Arc::clone(&self.counters)]).collect();
         let mut inner = self.inner();
         inner.jobs += 1;
-        let job = Arc::new(Job::new(inner.jobs, direction, (files, placed), piece, after, counters));
+        let job = Arc::new(Job::new(
+            inner.jobs,
+            direction,
+            (files, placed),
+            (piece, tuning.threads),
+            after,
+            counters,
+        ));
         if !job.pieces.is_empty() {
             inner.waiting.push_back((Arc::clone(&job), 0));
             self.more.notify_all();
@@ -171,9 +185,20 @@ impl Engine {
         Ok(tuning)
     }
 
+    /// Takes the mappings of files of which rows are read, where there are any.
+    fn lease_mappings(&'static self, files: &mut [JobFile], parts: &[Placed]) {
+        for (number, file) in files.iter_mut().enumerate() {
+            let has_rows =
+                |part: &Placed| part.file == number && part.rows.is_some() && part.kind.takes_stores();
+            if parts.iter().any(has_rows) {
+                file.mapping = self.mappings.lease(&file.file);
+            }
+        }
+    }
+
     /// Duplicates the files of parts, and looks up their memory.
     fn place(&self, parts: &[Part<'_>]) -> Result<(Vec<JobFile>, Vec<Placed>), TransferError> {
-        let mut numbers = std::collections::HashMap::new();
+        let mut numbers = HashMap::new();
         let (mut files, mut placed) = (Vec::new(), Vec::with_capacity(parts.len()));
         for (index, part) in parts.iter().enumerate() {
             let at = |error| TransferError { part: Some(index), error };
@@ -189,10 +214,10 @@ impl Engine {
                 None => None,
             };
             let file = match numbers.entry(part.file.as_raw_fd()) {
-                std::collections::hash_map::Entry::Occupied(known) => *known.get(),
-                std::collections::hash_map::Entry::Vacant(new) => {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
                     let file = part.file.try_clone_to_owned().map_err(at)?;
-                    files.push(JobFile { file, writing: Mutex::new(()), window: None });
+                    files.push(JobFile { file, writing: Mutex::new(()), window: None, mapping: None });
                     *new.insert(files.len() - 1)
                 }
             };

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::bus::{Bus, Mark};
 use super::counts::{Counters, Way};
-use super::request::{Direction, MemoryKind};
+use super::mapped::Leased;
+use super::request::{Direction, MemoryKind, SMALL};
 use super::window::{HUGE, Window};
 
-/// A file gets a window where it has so many threads at least. A thread writes through a window about half as fast as with write(2).
-const THREADS_OF_A_WINDOW: usize = 4;
+/// A file gets a window where it has so many threads at least: they would wait for each other at its lock. One alone is faster by write(2).
+const THREADS_OF_A_WINDOW: usize = 2;
 /// Huge pages of a file that are begun before the second piece of the first is written: more than there are threads, as a rule.
 const HUGE_AT_A_TIME: usize = 32;
 
@@ -85,6 +86,8 @@ pub(super) struct JobFile {
     pub(super) file: OwnedFd,
     pub(super) writing: Mutex<()>,
     pub(super) window: Option<Window>,
+    /// Of a file whose rows are read: its mapping.
+    pub(super) mapping: Option<Leased>,
 }
 
 /// Opens windows on files that are written to, where they are few for so many threads: else each thread has one to itself.
@@ -150,6 +153,8 @@ pub(super) struct Job {
     files: Mutex<Arc<Vec<JobFile>>>,
     pub(super) parts: Vec<Placed>,
     pub(super) pieces: Vec<Piece>,
+    /// The length of the longest.
+    pub(super) longest: usize,
     pub(super) after: Option<After>,
     pub(super) counters: Vec<Arc<Counters>>,
     total: u64,
@@ -158,16 +163,19 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// A job whose pieces are at most `piece_bytes` long.
+    /// A job whose pieces are at most `piece_bytes` long. The first ones of a read, one for each of the threads, grow from
+    /// short ones: the bus gets them one after the other, and not all at once when it has waited for long ones.
     pub(super) fn new(
         number: u64,
         direction: Direction,
         (files, parts): (Vec<JobFile>, Vec<Placed>),
-        piece_bytes: usize,
+        (piece_bytes, threads): (usize, usize),
         after: Option<After>,
         counters: Vec<Arc<Counters>>,
     ) -> Self {
-        let mut pieces = cut(direction, &parts, piece_bytes);
+        let short = if direction == Direction::Read && piece_bytes > SMALL { threads } else { 0 };
+        let mut pieces = cut(direction, &parts, piece_bytes, short);
+        let longest = pieces.iter().map(|piece| piece.bytes).max().unwrap_or(0);
         if files.iter().any(|file| file.window.is_some()) {
             spread(&mut pieces, (HUGE as usize / piece_bytes).max(1));
         }
@@ -175,7 +183,19 @@ impl Job {
         let outcomes = parts.iter().map(|part| Outcome { end: part.bytes, error: None }).collect();
         let state = Mutex::new(State { left: pieces.len(), done: 0, outcomes, failed: false });
         let files = Mutex::new(Arc::new(files));
-        Self { number, direction, files, parts, pieces, after, counters, total, state, ended: Condvar::new() }
+        Self {
+            number,
+            direction,
+            files,
+            parts,
+            pieces,
+            longest,
+            after,
+            counters,
+            total,
+            state,
+            ended: Condvar::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -222,14 +242,19 @@ impl Job {
     }
 }
 
-/// The parts in pieces. Those of a write go round the files, so that threads need not wait for each other at one.
-fn cut(direction: Direction, parts: &[Placed], piece_bytes: usize) -> Vec<Piece> {
+/// The parts in pieces, of which the first ones, as many as are to be `short`, grow up to the `longest`. Those of a write go round the files, so that
+/// threads need not wait for each other at one.
+fn cut(direction: Direction, parts: &[Placed], longest: usize, short: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let row = part.rows.as_ref().map_or(part.bytes, |(row, _)| *row);
         let mut from = 0;
         // Ends: `from` grows by a byte at least.
         while from < part.bytes {
+            let piece_bytes = match longest * (pieces.len() + 1) / short.max(1) {
+                share if pieces.len() < short => share.next_multiple_of(4096).min(longest),
+                _ => longest,
+            };
             // Whole rows, or what is left of one that is longer than a piece.
             let length =
                 if row <= piece_bytes { piece_bytes / row * row } else { piece_bytes.min(row - from % row) };
@@ -326,7 +351,26 @@ impl Drop for Transfer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, spread};
+    use super::{Direction, MemoryKind, Piece, Placed, cut, spread};
+
+    #[test]
+    fn the_first_pieces_of_a_read_grow() {
+        let part = Placed {
+            file: 0,
+            offset: 0,
+            address: 0,
+            bytes: 100 << 20,
+            kind: MemoryKind::Device,
+            gpu: Some(0),
+            rows: None,
+        };
+        let pieces = cut(Direction::Read, std::slice::from_ref(&part), 4 << 20, 16);
+        let lengths: Vec<usize> = pieces.iter().map(|piece| piece.bytes >> 10).collect();
+        assert_eq!((&lengths[..3], &lengths[14..18]), (&[256, 512, 768][..], &[3840, 4096, 4096, 4096][..]));
+        assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<usize>(), part.bytes);
+        let pieces = cut(Direction::Write, std::slice::from_ref(&part), 1 << 20, 0);
+        assert!(pieces.iter().all(|piece| piece.bytes == 1 << 20));
+    }
 
     #[test]
     fn pieces_of_one_huge_page_are_not_neighbours() {

@@ -1,8 +1,8 @@
 //! Bulk transfers between files and memory, without a kernel: `read_into`, `write_from`, many at once, in the background.
 //!
 //! Threads of the host read pieces of the files and write them. Memory that the system reaches is used *in place*. Memory of a GPU is reached
-//! through pinned chunks, which are few, so that they stay in the processor's last-level cache, and which the GPU's copy engine empties and
-//! fills (*staged*); where no memory can be pinned, through ordinary chunks (*through the host*). This took no device code and no ring: a
+//! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one chunk after the other, whichever thread's, with
+//! some microseconds between two, so that chunks are large; where no memory can be pinned, through ordinary chunks (*through the host*). This took no device code and no ring: a
 //! transfer works beside running kernels and without a session.
 //!
 //! ```text
@@ -23,6 +23,7 @@
 //! | `worker.rs` | one thread: its chunks, and what it does with a piece |
 //! | `system.rs` | the system's reads and writes |
 //! | `window.rs` | a file in memory that many threads write to |
+//! | `mapped.rs` | a file of which rows are read again and again |
 //! | `counts.rs` | operations and bytes, by kind of memory and by way |
 #![expect(unsafe_code, reason = "memory that callers name by its address")]
 
@@ -30,6 +31,7 @@ pub(crate) mod bus;
 mod counts;
 mod engine;
 mod job;
+mod mapped;
 pub(crate) mod request;
 mod system;
 #[cfg(test)]

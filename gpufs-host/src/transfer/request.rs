@@ -34,6 +34,11 @@ impl MemoryKind {
     pub(super) const fn is_of_host(self) -> bool {
         matches!(self, Self::Pageable | Self::Pinned)
     }
+    /// Whether a thread may store what it has for this memory: to memory that the driver knows, or to a chunk. With ordinary memory the system tells
+    /// whether there is any.
+    pub(super) const fn takes_stores(self) -> bool {
+        !matches!(self, Self::Pageable)
+    }
 }
 
 impl fmt::Display for MemoryKind {
@@ -81,14 +86,18 @@ pub struct TransferOptions {
     pub stream: Option<u64>,
 }
 
+/// A small piece. A chunk is as small until a larger piece comes: programs that move little pin little.
+pub(super) const SMALL: usize = 1 << 20;
+
 /// Sizes of the engine, which all transfers of a process share. 0 stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     /// Threads: 1 to 256; default the cores, at most 16.
     pub threads: usize,
-    /// Bytes of a chunk: a multiple of 4096, 4 KiB to 64 MiB; default 512 KiB.
+    /// Bytes of a chunk: a multiple of 4096, 4 KiB to 64 MiB; default 4 MiB. Of what takes long on its way to a chunk or from
+    /// there, scattered rows and writes, a thread takes at most 1 MiB at a time: so none has much left when the others have ended.
     pub chunk_bytes: usize,
-    /// Chunks of a thread: 1 to 16; default 3.
+    /// Chunks of a thread: 1 to 16; default 3, of which large pieces take two.
     pub chunks: usize,
 }
 
@@ -102,7 +111,7 @@ impl Tuning {
         let or = |given: usize, default: usize| if given == 0 { default } else { given };
         let tuning = Self {
             threads: or(self.threads, cores.min(16)),
-            chunk_bytes: or(self.chunk_bytes, 512 << 10),
+            chunk_bytes: or(self.chunk_bytes, 4 << 20),
             chunks: or(self.chunks, 3),
         };
         if tuning.threads > 256 {

@@ -208,6 +208,45 @@ fn rows_lie_in_memory_as_they_were_asked_for() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// The same rows again and again, then those of a file that was cut off, and of another one by the same name.
+#[test]
+fn rows_are_as_asked_for_when_their_file_is_mapped() {
+    let path = path("rows-again");
+    let (row, places) = (4096, 100);
+    let content = pattern(places * row);
+    std::fs::write(&path, &content).unwrap();
+    let offsets: Vec<u64> = (0..200_usize).map(|index| (index * 37 % places * row) as u64).collect();
+    let (engine, _late, memory) = with_memory(true, offsets.len() * row);
+    let counters = Arc::default();
+    let gathered = |memory: &[u8]| {
+        let file = File::open(&path).unwrap();
+        let rows = Some(Rows { bytes: row, offsets: &offsets });
+        moved(engine, Direction::Read, &[Part { rows, ..part(&file, memory) }], None, &counters)
+    };
+    let is_of = |memory: &[u8], content: &[u8]| {
+        let mut rows = offsets.iter().zip(memory.chunks(row));
+        rows.all(|(offset, bytes)| bytes == &content[*offset as usize..][..row])
+    };
+    for round in 0..5 {
+        memory.fill(0);
+        assert_eq!(gathered(memory).unwrap(), [memory.len() as u64]);
+        assert!(is_of(memory, &content), "round {round}");
+    }
+    File::options().write(true).open(&path).unwrap().set_len((places * row - 1) as u64).unwrap();
+    for _ in 0..4 {
+        let error = gathered(memory).unwrap_err();
+        assert!(error.to_string().contains("not all there"), "{error}");
+    }
+    let other: Vec<u8> = content.iter().map(|byte| !byte).collect();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, &other).unwrap();
+    for _ in 0..4 {
+        gathered(memory).unwrap();
+        assert!(is_of(memory, &other));
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn wrong_requests_and_failures_name_their_part() {
     let path = path("wrong");

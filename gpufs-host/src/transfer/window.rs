@@ -13,7 +13,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A range of fewer bytes is written as fast without a window.
@@ -23,9 +23,11 @@ const PAGE: u64 = 64 << 10;
 
 /// A huge page.
 pub(super) const HUGE: u64 = 2 << 20;
-/// What a huge page may take at most: 512 small ones take as long where many threads want some. One that takes longer had to be made of memory that
-/// is in pieces, and the next ones would.
-const HUGE_TAKES: Duration = Duration::from_millis(4);
+/// What a huge page may take. One that takes longer had to be made of memory that is in pieces, as the next ones would, or its thread had to wait for
+/// a core. (Memory that a virtual machine's host has not given it yet takes 4 ms, as small pages as well.)
+const HUGE_TAKES: Duration = Duration::from_millis(8);
+/// How many may take longer before no more are made.
+const SLOW_MAX: u32 = 16;
 /// Advice that libc does not name: `MADV_COLLAPSE`.
 const MADV_COLLAPSE: libc::c_int = 25;
 
@@ -42,8 +44,8 @@ pub(super) struct Window {
     huge: Vec<OnceLock<bool>>,
     /// Where the first of them begins in the file.
     huge_from: u64,
-    /// No more are made.
-    given_up: OnceLock<()>,
+    /// How many took long; [`SLOW_MAX`] or more where none can be made at all.
+    slow: Mutex<u32>,
 }
 
 // SAFETY:
@@ -98,7 +100,7 @@ impl Window {
             begin: first,
             huge,
             huge_from,
-            given_up: OnceLock::new(),
+            slow: Mutex::new(0),
         };
         if mapped == libc::MAP_FAILED { None } else { Some(window) }
     }
@@ -149,16 +151,23 @@ impl Window {
         let are_made = (first..=last / HUGE).all(|page| {
             let Some(made) = self.huge.get(page as usize) else { return false };
             *made.get_or_init(|| {
+                if *self.slow() >= SLOW_MAX {
+                    return false;
+                }
                 let started = Instant::now();
-                let is_made =
-                    self.given_up.get().is_none() && self.is_made_huge(self.huge_from + page * HUGE);
-                if !is_made || started.elapsed() > HUGE_TAKES {
-                    let _ = self.given_up.set(());
+                let is_made = self.is_made_huge(self.huge_from + page * HUGE);
+                if !is_made {
+                    *self.slow() += SLOW_MAX;
+                } else if started.elapsed() > HUGE_TAKES {
+                    *self.slow() += 1;
                 }
                 is_made
             })
         });
         are_made && offset >= self.huge_from
+    }
+    fn slow(&self) -> MutexGuard<'_, u32> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Makes one, from this byte of the file on; whether it could. Nothing that is in the file changes.
     fn is_made_huge(&self, at: u64) -> bool {

@@ -10,7 +10,8 @@ use super::bus::{Bus, Mark, Queue};
 use super::counts::Way;
 use super::engine::Engine;
 use super::job::{Job, Piece};
-use super::request::{Direction, Tuning};
+use super::mapped::STRETCH_MAX;
+use super::request::{Direction, SMALL, Tuning};
 use super::system::transfer;
 
 /// How long a thread sleeps before it looks at a mark again: less than a chunk takes on the bus with all chunks of a thread before it.
@@ -114,7 +115,7 @@ impl Worker<'_> {
         let refused = |error| (None, io::Error::other(error));
         let driver = Arc::clone(self.driver.ok_or_else(|| (None, io::Error::other("there is no driver")))?);
         self.lane(&driver, gpu).map_err(refused)?;
-        let index = self.free_chunk(&driver, gpu, piece.bytes).map_err(|error| (None, error))?;
+        let index = self.free_chunk(&driver, gpu, job.longest).map_err(|error| (None, error))?;
         let chunk = self.chunks[index];
         let part = &job.parts[piece.part];
         let bytes = match job.direction {
@@ -181,14 +182,20 @@ impl Worker<'_> {
 
     /// A chunk of at least `bytes` bytes that nothing uses.
     fn free_chunk(&mut self, driver: &Arc<dyn Bus>, gpu: u32, bytes: usize) -> io::Result<usize> {
-        let index = self.turn;
+        // Two large chunks keep the bus busy, and pin less.
+        let (whole, turns) = if bytes > SMALL {
+            (self.tuning.chunk_bytes, self.tuning.chunks.min(2))
+        } else {
+            (SMALL.min(self.tuning.chunk_bytes), self.tuning.chunks)
+        };
+        let index = self.turn % turns;
         self.turn = (index + 1) % self.tuning.chunks;
         // Ends: a piece is taken off in each round.
         while self.in_flight.iter().any(|piece| piece.chunk == index) {
             self.retire();
         }
         if self.chunks.get(index).is_none_or(|chunk| chunk.bytes < bytes) {
-            let chunk = chunk(&**driver, gpu, bytes.max(self.tuning.chunk_bytes))?;
+            let chunk = chunk(&**driver, gpu, bytes.max(whole))?;
             if index < self.chunks.len() {
                 self.chunks[index] = chunk;
             } else {
@@ -255,6 +262,7 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
         return unsafe { transfer(job.direction, &file.file, offset, memory, piece.bytes) }
             .map(|moved| through_window + moved);
     };
+    let mapping = file.mapping.as_ref().filter(|mapping| part.kind.takes_stores() && mapping.stands());
     let (mut place, end) = (piece.from, piece.from + piece.bytes);
     // Ends: a byte at least is moved in each round.
     while place < end {
@@ -270,6 +278,13 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
             .try_fold(part.offset, |sum, more| sum.checked_add(*more));
         let offset = offset.ok_or_else(|| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
         let memory = memory.wrapping_add(place - piece.from);
+        let mapping = mapping.filter(|_| bytes <= STRETCH_MAX);
+        // SAFETY:
+        // - as below; the lease stood when the piece began
+        if mapping.is_some_and(|mapping| unsafe { mapping.copy(offset, memory, bytes) }) {
+            place += bytes;
+            continue;
+        }
         // SAFETY:
         // - `bytes` from `place` on lie in the piece, and so in the memory, by this function's contract
         let moved = unsafe { transfer(job.direction, &file.file, offset, memory, bytes) }?;
@@ -277,6 +292,9 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
             let text =
                 format!("the row in the file that holds byte {} is not all there", offset + moved as u64);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        if let Some(mapping) = mapping {
+            mapping.learn(offset, bytes);
         }
         place += bytes;
     }

@@ -77,10 +77,13 @@ class Rows:
             raise TypeError(f"indices are {index.dtype}, and are to be integers")
         if index.ndim != 1:
             raise ValueError(f"indices have {index.ndim} axes, and are to have one")
-        if index.size and (int(index.min()) < -self._count or int(index.max()) >= self._count):
+        least = int(index.min()) if index.size else 0
+        if least < -self._count or index.size and int(index.max()) >= self._count:
             raise IndexError(f"{self.path}: an index is not in the {self._count} rows")
         places = index.astype(numpy.int64)
-        places = numpy.where(places < 0, places + self._count, places).astype(numpy.uint64) * numpy.uint64(self.row_bytes)
+        if least < 0:
+            places[places < 0] += self._count
+        places *= self.row_bytes
         shape = (index.size, *self.row_shape)
         if out is None:
             out = _arrays.empty(shape, self.dtype, self.framework, self.device)
