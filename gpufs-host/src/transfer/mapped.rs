@@ -6,8 +6,8 @@
 //!
 //! Where a file is cut off, a load from its mapping ends the process (SIGBUS). So a transfer that copies has a *lease* on the file (`F_SETLEASE` of
 //! fcntl(2)): the system gives one only where nobody has the file open for writing, and who opens it for writing or cuts it off meanwhile waits until
-//! the transfer has ended, or, where it takes very long, for `/proc/sys/fs/lease-break-time`; each piece looks whether the lease still stands. A file without a
-//! lease (others write to it, it is another user's, its file system has none) is read as ever.
+//! the transfer has ended, or, where that takes very long, for `/proc/sys/fs/lease-break-time`; each piece looks whether the lease still stands. A
+//! file without a lease (others write to it, it is another user's, its file system has none) is read as ever.
 //!
 //! A page that was known to be in memory, was driven out since, and cannot be read again from its disk ends the process as well, as with every
 //! mapping of a file.

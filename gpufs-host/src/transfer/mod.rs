@@ -1,9 +1,9 @@
 //! Bulk transfers between files and memory, without a kernel: `read_into`, `write_from`, many at once, in the background.
 //!
 //! Threads of the host read pieces of the files and write them. Memory that the system reaches is used *in place*. Memory of a GPU is reached
-//! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one chunk after the other, whichever thread's, with
-//! some microseconds between two, so that chunks are large; where no memory can be pinned, through ordinary chunks (*through the host*). This took no device code and no ring: a
-//! transfer works beside running kernels and without a session.
+//! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one chunk after the other, whichever thread's, with some
+//! microseconds between two, so that chunks are large. Where no memory can be pinned it goes through ordinary chunks (*through the host*). This
+//! took no device code and no ring: a transfer works beside running kernels and without a session.
 //!
 //! ```text
 //!  start ─► pieces in a queue ─► each thread: pread → chunk → copy engine → memory of the GPU       (reads)
