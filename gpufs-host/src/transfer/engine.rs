@@ -188,8 +188,7 @@ impl Engine {
     /// Takes the mappings of files of which rows are read, where there are any.
     fn lease_mappings(&'static self, files: &mut [JobFile], parts: &[Placed]) {
         for (number, file) in files.iter_mut().enumerate() {
-            let has_rows =
-                |part: &Placed| part.file == number && part.rows.is_some() && part.kind.takes_stores();
+            let has_rows = |part: &Placed| part.file == number && part.rows.is_some() && part.takes_stores;
             if parts.iter().any(has_rows) {
                 file.mapping = self.mappings.lease(&file.file);
             }
@@ -223,9 +222,17 @@ impl Engine {
             };
             let (kind, gpu) = self.kind(index, part)?;
             let Part { offset, address, bytes, .. } = *part;
-            placed.push(Placed { file, offset, address, bytes, kind, gpu, rows });
+            let takes_stores = gpu.is_some() || kind == MemoryKind::Pinned && self.is_pinned(address, bytes);
+            placed.push(Placed { file, offset, address, bytes, kind, gpu, takes_stores, rows });
         }
         Ok((files, placed))
+    }
+
+    /// Whether memory is pinned where it ends as well as where it begins.
+    fn is_pinned(&self, address: u64, bytes: usize) -> bool {
+        let last = address.checked_add((bytes as u64).saturating_sub(1));
+        let found = self.driver().as_ref().ok().zip(last).map(|(driver, last)| driver.look_up(last));
+        matches!(found, Some(Ok(Some(found))) if found.kind == MemoryKind::Pinned)
     }
 
     /// What kind of memory a part has, and the GPU that copies it.

@@ -67,6 +67,8 @@ pub(super) struct Placed {
     pub(super) kind: MemoryKind,
     /// The GPU whose driver copies; `None`: the system uses the memory itself.
     pub(super) gpu: Option<u32>,
+    /// Whether threads may store to it, or to a chunk for it. With ordinary memory it is the system that tells whether there is any.
+    pub(super) takes_stores: bool,
     /// Bytes of a row, and where each row begins in the file.
     pub(super) rows: Option<(usize, Box<[u64]>)>,
 }
@@ -362,6 +364,7 @@ mod tests {
             bytes: 100 << 20,
             kind: MemoryKind::Device,
             gpu: Some(0),
+            takes_stores: true,
             rows: None,
         };
         let pieces = cut(Direction::Read, std::slice::from_ref(&part), 4 << 20, 16);

@@ -34,11 +34,6 @@ impl MemoryKind {
     pub(super) const fn is_of_host(self) -> bool {
         matches!(self, Self::Pageable | Self::Pinned)
     }
-    /// Whether a thread may store what it has for this memory: to memory that the driver knows, or to a chunk. With ordinary memory the system tells
-    /// whether there is any.
-    pub(super) const fn takes_stores(self) -> bool {
-        !matches!(self, Self::Pageable)
-    }
 }
 
 impl fmt::Display for MemoryKind {

@@ -262,7 +262,7 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
         return unsafe { transfer(job.direction, &file.file, offset, memory, piece.bytes) }
             .map(|moved| through_window + moved);
     };
-    let mapping = file.mapping.as_ref().filter(|mapping| part.kind.takes_stores() && mapping.stands());
+    let mapping = file.mapping.as_ref().filter(|mapping| part.takes_stores && mapping.stands());
     let (mut place, end) = (piece.from, piece.from + piece.bytes);
     // Ends: a byte at least is moved in each round.
     while place < end {
@@ -280,7 +280,8 @@ unsafe fn move_piece(job: &Job, piece: Piece, memory: *mut u8) -> io::Result<usi
         let memory = memory.wrapping_add(place - piece.from);
         let mapping = mapping.filter(|_| bytes <= STRETCH_MAX);
         // SAFETY:
-        // - as below; the lease stood when the piece began
+        // - `bytes` from `place` on lie in the piece, and so in the memory, by this function's contract
+        // - the lease stood when the piece began: who would write or cut off waits for a second at least (`lease-break-time`), a piece takes less
         if mapping.is_some_and(|mapping| unsafe { mapping.copy(offset, memory, bytes) }) {
             place += bytes;
             continue;
