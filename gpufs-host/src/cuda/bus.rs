@@ -13,18 +13,28 @@ use cudarc::driver::{DriverError, sys};
 use super::device::{Device, start};
 use super::tried;
 use crate::gpu::GpuError;
-use crate::transfer::bus::{Bus, Located, Mark, Queue};
+use crate::transfer::bus::{Bus, Located, Mark, Queue, ToGpu};
 use crate::transfer::request::{Direction, MemoryKind};
 
 /// The driver, for transfers.
 pub(crate) fn bus() -> Result<Arc<dyn Bus>, GpuError> {
     start()?;
-    Ok(Arc::new(Driver::default()))
+    let mut version = 0;
+    // SAFETY:
+    // - the driver writes a number
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .map_err(tried("asking for the driver's version"))?;
+    Ok(Arc::new(Driver { takes_many: version >= WITH_BATCHES, devices: Mutex::default() }))
 }
 
+/// The first driver with `cuMemcpyBatchAsync`, as it numbers itself.
+const WITH_BATCHES: i32 = 12_080;
+
 /// The driver, and its GPUs that were used.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Driver {
+    takes_many: bool,
     devices: Mutex<HashMap<u32, Arc<Device>>>,
 }
 
@@ -163,6 +173,43 @@ unsafe impl Bus for Driver {
         }
         .result()
         .map_err(tried("copying between a chunk and memory of the GPU"))
+    }
+    fn takes_many(&self) -> bool {
+        self.takes_many
+    }
+    unsafe fn copy_all(&self, gpu: u32, queue: Queue, copies: &[ToGpu]) -> Result<(), GpuError> {
+        let _before = self.enter(gpu)?;
+        let (mut to, mut from): (Vec<_>, Vec<_>) =
+            copies.iter().map(|copy| (copy.device, copy.host.as_ptr().expose_provenance() as u64)).unzip();
+        let mut sizes: Vec<usize> = copies.iter().map(|copy| copy.bytes).collect();
+        let nowhere =
+            sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID, id: 0 };
+        let mut attributes = sys::CUmemcpyAttributes {
+            srcAccessOrder: sys::CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+            srcLocHint: nowhere,
+            dstLocHint: nowhere,
+            flags: 0,
+        };
+        let (mut from_first_on, mut failed) = (0, 0);
+        // SAFETY:
+        // - the arrays are as long as the count says, and are read during the call; the attributes are those of all copies
+        // - both stretches of each copy are as long, and nothing else uses them until a mark behind it is reached, by this function's contract
+        // - the driver has this call, by the same
+        unsafe {
+            sys::cuMemcpyBatchAsync(
+                to.as_mut_ptr(),
+                from.as_mut_ptr(),
+                sizes.as_mut_ptr(),
+                copies.len(),
+                &raw mut attributes,
+                &raw mut from_first_on,
+                1,
+                &raw mut failed,
+                stream(queue),
+            )
+        }
+        .result()
+        .map_err(tried("copying chunks to memory of the GPU"))
     }
     unsafe fn put(&self, gpu: u32, mark: Mark, queue: Queue) -> Result<(), GpuError> {
         let _before = self.enter(gpu)?;

@@ -22,6 +22,14 @@ pub(crate) struct Queue(pub(crate) usize);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark(pub(crate) usize);
 
+/// A copy of a chunk of the host to memory of a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToGpu {
+    pub(crate) device: u64,
+    pub(crate) host: NonNull<u8>,
+    pub(crate) bytes: usize,
+}
+
 /// A driver, for all its GPUs. Calls come from any thread, and leave the thread's current context as it was.
 ///
 /// # Safety
@@ -55,6 +63,13 @@ pub(crate) unsafe trait Bus: Debug + Send + Sync {
         host: NonNull<u8>,
         bytes: usize,
     ) -> Result<(), GpuError>;
+    /// Whether it takes several copies at once.
+    fn takes_many(&self) -> bool;
+    /// Starts copies to the GPU, which may run in any order and at the same time. Where it is refused some may have begun.
+    ///
+    /// # Safety
+    /// As `copy`, for each; they overlap nowhere. Of a driver that takes several.
+    unsafe fn copy_all(&self, gpu: u32, queue: Queue, copies: &[ToGpu]) -> Result<(), GpuError>;
     /// Puts a mark behind what was queued.
     ///
     /// # Safety

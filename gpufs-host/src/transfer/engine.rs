@@ -10,8 +10,10 @@ use super::bus::{Bus, Queue};
 use super::counts::{Counters, TransferStatistics};
 use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError, open_windows};
 use super::mapped::Mappings;
-use super::request::{Direction, MemoryKind, Part, SMALL, TransferOptions, Tuning};
+use super::merge::Merger;
+use super::request::{Direction, MERGED, MemoryKind, Part, SMALL, TransferOptions, Tuning};
 use super::worker;
+use crate::gpu::GpuError;
 use crate::process::Process;
 
 /// Sets the sizes of this process's engine. Before its first transfer.
@@ -70,6 +72,8 @@ pub(crate) struct Engine {
     driver: OnceLock<Driver>,
     counters: Arc<Counters>,
     mappings: Mappings,
+    /// By GPU.
+    mergers: Mutex<HashMap<u32, Arc<Merger>>>,
 }
 
 impl Engine {
@@ -98,6 +102,18 @@ impl Engine {
             #[cfg(not(feature = "cuda"))]
             return Err("gpufs was built without NVIDIA GPUs".to_owned());
         })
+    }
+
+    /// Where copies to a GPU are put together; `None`: its driver takes one at a time.
+    pub(super) fn merger(&self, driver: &Arc<dyn Bus>, gpu: u32) -> Result<Option<Arc<Merger>>, GpuError> {
+        if !driver.takes_many() {
+            return Ok(None);
+        }
+        let mut mergers = self.mergers.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some(Arc::clone(match mergers.entry(gpu) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Arc::new(Merger::new(&**driver, gpu)?)),
+        })))
     }
 
     /// The next piece. Where there is none: `None`, or if the thread `may_wait`, the one that comes.
@@ -142,8 +158,15 @@ impl Engine {
         let bytes: usize = placed.iter().map(|part| part.bytes).sum();
         // A transfer that is smaller than all chunks together is cut smaller, so that each thread gets something.
         let fair = (bytes / (2 * tuning.threads)).next_multiple_of(4096);
-        let takes_long = direction == Direction::Write || placed.iter().any(|part| part.rows.is_some());
-        let most = if takes_long { SMALL.min(tuning.chunk_bytes) } else { tuning.chunk_bytes };
+        let has_rows = placed.iter().any(|part| part.rows.is_some());
+        let is_merged = placed.iter().any(|part| part.gpu.is_some())
+            && self.driver().as_ref().is_ok_and(|driver| driver.takes_many());
+        let most = match direction {
+            Direction::Read if is_merged => MERGED,
+            Direction::Read if !has_rows => tuning.chunk_bytes,
+            _ => SMALL,
+        };
+        let most = most.min(tuning.chunk_bytes);
         let piece = fair.clamp((64 << 10).min(tuning.chunk_bytes), most);
         let counters = counters.into_iter().chain([Arc::clone(&self.counters)]).collect();
         let mut inner = self.inner();

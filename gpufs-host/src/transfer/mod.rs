@@ -1,8 +1,9 @@
 //! Bulk transfers between files and memory, without a kernel: `read_into`, `write_from`, many at once, in the background.
 //!
 //! Threads of the host read pieces of the files and write them. Memory that the system reaches is used *in place*. Memory of a GPU is reached
-//! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one chunk after the other, whichever thread's, with some
-//! microseconds between two, so that chunks are large. Where no memory can be pinned it goes through ordinary chunks (*through the host*). This
+//! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one request after the other, whichever thread's, with
+//! some microseconds between two. So a request has the chunks of many threads; where the driver does not take several, chunks are large. Where no
+//! memory can be pinned it goes through ordinary chunks (*through the host*). This
 //! took no device code and no ring: a transfer works beside running kernels and without a session.
 //!
 //! ```text
@@ -23,6 +24,7 @@
 //! | `worker.rs` | one thread: its chunks, and what it does with a piece |
 //! | `system.rs` | the system's reads and writes |
 //! | `window.rs` | a file in memory that many threads write to |
+//! | `merge.rs` | copies of all threads to one GPU, put together |
 //! | `mapped.rs` | a file of which rows are read again and again |
 //! | `counts.rs` | operations and bytes, by kind of memory and by way |
 #![expect(unsafe_code, reason = "memory that callers name by its address")]
@@ -32,6 +34,7 @@ mod counts;
 mod engine;
 mod job;
 mod mapped;
+mod merge;
 pub(crate) mod request;
 mod system;
 #[cfg(test)]

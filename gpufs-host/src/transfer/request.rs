@@ -83,16 +83,19 @@ pub struct TransferOptions {
 
 /// A small piece. A chunk is as small until a larger piece comes: programs that move little pin little.
 pub(super) const SMALL: usize = 1 << 20;
+/// The longest piece of a read whose copies are put together: no more is gained by longer ones, and all chunks stay in the caches.
+pub(super) const MERGED: usize = 2 << 20;
 
 /// Sizes of the engine, which all transfers of a process share. 0 stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     /// Threads: 1 to 256; default the cores, at most 16.
     pub threads: usize,
-    /// Bytes of a chunk: a multiple of 4096, 4 KiB to 64 MiB; default 4 MiB. Of what takes long on its way to a chunk or from
-    /// there, scattered rows and writes, a thread takes at most 1 MiB at a time: so none has much left when the others have ended.
+    /// Bytes of a chunk at most: a multiple of 4096, 4 KiB to 64 MiB; default 4 MiB. Of a read a thread takes at most 2 MiB at a time where
+    /// the driver takes several copies at once (CUDA 12.8 and later). Of a write, and elsewhere of scattered rows, it takes at most 1 MiB, as these
+    /// take long on their way to a chunk or from there: so none has much left when the others have ended.
     pub chunk_bytes: usize,
-    /// Chunks of a thread: 1 to 16; default 3, of which large pieces take two.
+    /// Chunks of a thread: 1 to 16; default 3, of which pieces of more than 2 MiB take two.
     pub chunks: usize,
 }
 

@@ -1,112 +1,16 @@
 //! The engine with a driver whose copies end late: a chunk that is used too early, or a piece that is told too early, shows as wrong bytes.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::bus::{Bus, Located, Mark, Queue};
 use super::*;
-use crate::gpu::GpuError;
 
-/// A copy that was asked for.
-#[derive(Clone, Copy, Debug)]
-struct Copy {
-    direction: Direction,
-    device: u64,
-    host: usize,
-    bytes: usize,
-}
+mod late;
 
-#[derive(Debug, Default)]
-struct Held {
-    /// Queued copies, by queue.
-    queues: HashMap<usize, Vec<Copy>>,
-    /// What stands before each mark, and how often it was looked at.
-    marks: HashMap<usize, (Vec<Copy>, u32)>,
-    made: usize,
-    /// Stretches of memory that are a GPU's: address, bytes.
-    device: Vec<(u64, usize)>,
-    followed: usize,
-}
-
-/// A driver: memory of its GPU is the host's, and a copy happens when its mark is looked at for the third time.
-#[derive(Debug, Default)]
-struct Late {
-    held: Mutex<Held>,
-    pins: bool,
-}
-
-// SAFETY:
-// - pinned memory is leaked; a mark is reached when the copies before it were made
-unsafe impl Bus for Late {
-    fn look_up(&self, address: u64) -> Result<Option<Located>, GpuError> {
-        let held = self.held.lock().unwrap();
-        let inside = |(begin, bytes): &&(u64, usize)| (*begin..*begin + *bytes as u64).contains(&address);
-        Ok(held.device.iter().find(inside).map(|_| Located { kind: MemoryKind::Device, gpu: 3 }))
-    }
-    fn pinned(&self, _gpu: u32, bytes: usize) -> Result<NonNull<u8>, GpuError> {
-        if !self.pins {
-            return Err(GpuError::NoRuntime("nothing is pinned".to_owned()));
-        }
-        Ok(NonNull::from(vec![0_u8; bytes].leak()).cast())
-    }
-    fn queue(&self, gpu: u32) -> Result<Queue, GpuError> {
-        self.mark(gpu).map(|Mark(number)| Queue(number))
-    }
-    fn mark(&self, gpu: u32) -> Result<Mark, GpuError> {
-        assert_eq!(gpu, 3, "the GPU that the memory is of");
-        let mut held = self.held.lock().unwrap();
-        held.made += 1;
-        Ok(Mark(held.made))
-    }
-    unsafe fn forget(&self, _gpu: u32, Mark(mark): Mark) {
-        self.held.lock().unwrap().marks.remove(&mark);
-    }
-    unsafe fn copy(
-        &self,
-        _gpu: u32,
-        Queue(queue): Queue,
-        direction: Direction,
-        device: u64,
-        host: NonNull<u8>,
-        bytes: usize,
-    ) -> Result<(), GpuError> {
-        let copy = Copy { direction, device, host: host.as_ptr().expose_provenance(), bytes };
-        self.held.lock().unwrap().queues.entry(queue).or_default().push(copy);
-        Ok(())
-    }
-    unsafe fn put(&self, _gpu: u32, Mark(mark): Mark, Queue(queue): Queue) -> Result<(), GpuError> {
-        let mut held = self.held.lock().unwrap();
-        let before = held.queues.remove(&queue).unwrap_or_default();
-        held.marks.insert(mark, (before, 0));
-        Ok(())
-    }
-    unsafe fn follow(&self, _gpu: u32, _queue: Queue, _mark: Mark) -> Result<(), GpuError> {
-        self.held.lock().unwrap().followed += 1;
-        Ok(())
-    }
-    unsafe fn is_reached(&self, _gpu: u32, Mark(mark): Mark) -> Result<bool, GpuError> {
-        let mut held = self.held.lock().unwrap();
-        let (copies, looks) = held.marks.get_mut(&mark).expect("a mark that was put");
-        *looks += 1;
-        if *looks < 3 {
-            return Ok(false);
-        }
-        for Copy { direction, device, host, bytes } in copies.drain(..) {
-            let device = std::ptr::with_exposed_provenance_mut::<u8>(usize::try_from(device).unwrap());
-            let host = std::ptr::with_exposed_provenance_mut::<u8>(host);
-            let (from, to) = if direction == Direction::Read { (host, device) } else { (device, host) };
-            // SAFETY:
-            // - a chunk and memory of the test's, both as long, which do not overlap
-            unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-        }
-        Ok(true)
-    }
-}
+use late::Late;
 
 /// Bytes whose places can be told from them.
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -119,8 +23,12 @@ fn path(name: &str) -> PathBuf {
 
 /// An engine with little chunks, and memory of its GPU.
 fn with_memory(pins: bool, bytes: usize) -> (&'static Engine, Arc<Late>, &'static mut [u8]) {
-    let late = Arc::new(Late { pins, ..Late::default() });
-    let memory = vec![0_u8; bytes].leak();
+    with_driver(Late { pins, takes_many: pins, ..Late::default() }, vec![0_u8; bytes].leak())
+}
+
+fn with_driver(late: Late, memory: &'static mut [u8]) -> (&'static Engine, Arc<Late>, &'static mut [u8]) {
+    let late = Arc::new(late);
+    let bytes = memory.len();
     late.held.lock().unwrap().device.push((memory.as_ptr().expose_provenance() as u64, bytes));
     let tuning = Tuning { threads: 3, chunk_bytes: 4096, chunks: 2 };
     (Engine::with(Arc::<Late>::clone(&late), tuning), late, memory)
@@ -148,18 +56,27 @@ fn moved(
 
 #[test]
 fn a_gpus_memory_gets_the_files_bytes_and_gives_them_back() {
-    for (pins, way) in [(true, Way::Staged), (false, Way::ThroughHost)] {
+    for (pins, takes_many) in [(true, true), (true, false), (false, false), (false, true)] {
+        let way = if pins { Way::Staged } else { Way::ThroughHost };
         let bytes = 300_001;
         let content = pattern(bytes);
-        let (from, to) = (path(&format!("from-{pins}")), path(&format!("to-{pins}")));
+        let name = |what| path(&format!("{what}-{pins}-{takes_many}"));
+        let (from, to) = (name("from"), name("to"));
         std::fs::write(&from, &content).unwrap();
-        let (engine, late, memory) = with_memory(pins, bytes + 5000);
+        let late = Late { pins, takes_many, ..Late::default() };
+        let (engine, late, memory) = with_driver(late, vec![0_u8; bytes + 5000].leak());
         let counters = Arc::<Counters>::default();
         let file = File::open(&from).unwrap();
         let read = moved(engine, Direction::Read, &[part(&file, memory)], Some(7), &counters).unwrap();
         assert_eq!(read, [bytes as u64], "up to the end of the file");
         assert!(memory[..bytes] == content[..] && memory[bytes..].iter().all(|byte| *byte == 0));
         assert!(late.held.lock().unwrap().followed >= 1, "behind the program's stream");
+        memory.fill(0);
+        moved(engine, Direction::Read, &[part(&file, memory)], None, &counters).unwrap();
+        assert!(memory[..bytes] == content[..]);
+        let requests = late.held.lock().unwrap().requests.clone();
+        assert_eq!(requests.iter().sum::<usize>() >= bytes / 4096, takes_many, "{requests:?}");
+        assert_eq!(requests.iter().any(|copies| *copies > 1), takes_many, "{requests:?}");
 
         let file = File::create(&to).unwrap();
         let wrote =
@@ -167,12 +84,63 @@ fn a_gpus_memory_gets_the_files_bytes_and_gives_them_back() {
         assert_eq!(wrote, [bytes as u64]);
         assert!(std::fs::read(&to).unwrap() == content);
         let count = counters.statistics().of(MemoryKind::Device, way);
-        assert_eq!((count.bytes_read, count.bytes_written), (bytes as u64, bytes as u64));
+        assert_eq!((count.bytes_read, count.bytes_written), (2 * bytes as u64, bytes as u64));
         assert_eq!(counters.statistics().of(MemoryKind::Pageable, Way::InPlace), TransferCount::default());
         for path in [from, to] {
             std::fs::remove_file(path).unwrap();
         }
     }
+}
+
+/// Copies of several transfers become one request: that one of them is refused is told of its part, and the others get their bytes.
+#[test]
+fn a_copy_that_is_refused_is_no_others_fault() {
+    let path = path("refused");
+    let content = pattern(40_960);
+    std::fs::write(&path, &content).unwrap();
+    let file = File::open(&path).unwrap();
+    let memory = vec![0_u8; 4 * content.len()].leak();
+    let wrong = memory.as_ptr().expose_provenance() as u64 + 2 * content.len() as u64 + 8192;
+    let (engine, late, memory) =
+        with_driver(Late { pins: true, takes_many: true, wrong, ..Late::default() }, memory);
+    for round in 0..20 {
+        memory.fill(0);
+        let parts: Vec<Part<'_>> = memory.chunks(content.len()).map(|memory| part(&file, memory)).collect();
+        std::thread::scope(|scope| {
+            for (number, part) in parts.iter().enumerate() {
+                scope.spawn(move || {
+                    let read = moved(engine, Direction::Read, &[*part], None, &Arc::default());
+                    match (number, read) {
+                        (2, Err(error)) => assert!(error.to_string().contains("refused"), "{error}"),
+                        (_, read) => assert_eq!(read.unwrap(), [40_960], "round {round}, part {number}"),
+                    }
+                });
+            }
+        });
+        for (number, memory) in memory.chunks(content.len()).enumerate() {
+            assert!(number == 2 || memory == content, "round {round}, part {number}");
+        }
+    }
+    assert!(late.held.lock().unwrap().refused >= 20);
+    std::fs::remove_file(path).unwrap();
+}
+
+/// A driver that stops to work ends every transfer with an error, those that come later too.
+#[test]
+fn a_driver_that_breaks_leaves_nobody_waiting() {
+    let path = path("breaks");
+    std::fs::write(&path, pattern(100_000)).unwrap();
+    let file = File::open(&path).unwrap();
+    for takes_many in [true, false] {
+        let late = Late { pins: true, takes_many, breaks_after: 3, ..Late::default() };
+        let (engine, _late, memory) = with_driver(late, vec![0_u8; 100_000].leak());
+        for _ in 0..3 {
+            let error = moved(engine, Direction::Read, &[part(&file, memory)], None, &Arc::default());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("does not work") || error.contains("chunk"), "{error}");
+        }
+    }
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

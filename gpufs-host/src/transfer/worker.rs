@@ -6,12 +6,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::bus::{Bus, Mark, Queue};
+use super::bus::{Bus, Mark, Queue, ToGpu};
 use super::counts::Way;
 use super::engine::Engine;
 use super::job::{Job, Piece};
 use super::mapped::STRETCH_MAX;
-use super::request::{Direction, SMALL, Tuning};
+use super::merge::{Merger, Ticket};
+use super::request::{Direction, MERGED, SMALL, Tuning};
 use super::system::transfer;
 
 /// How long a thread sleeps before it looks at a mark again: less than a chunk takes on the bus with all chunks of a thread before it.
@@ -32,6 +33,10 @@ struct Lane {
     marks: Vec<Mark>,
     /// The number of the job that the queue waits for the stream of.
     follows: Option<u64>,
+    /// Where copies to the GPU are put together with those of other threads.
+    merger: Option<Arc<Merger>>,
+    /// The number of the job whose place in its stream was reached.
+    free: Option<u64>,
 }
 
 /// A piece that the copy engine works on.
@@ -43,19 +48,31 @@ struct InFlight {
     gpu: u32,
     /// Bytes in the chunk.
     bytes: usize,
+    /// Of a copy that is put together with others. Else the chunk's mark stands behind it.
+    ticket: Option<Ticket>,
+}
+
+impl InFlight {
+    /// Whether no other thread writes to the piece's file now, or that is no matter.
+    fn may_end(&self) -> bool {
+        let files = (self.job.direction == Direction::Write).then(|| self.job.files());
+        files.is_none_or(|files| {
+            let file = &files[self.job.parts[self.piece.part].file];
+            file.window.is_some() || file.writing.try_lock().is_ok()
+        })
+    }
 }
 
 /// The state of a thread.
 #[derive(Debug)]
 struct Worker<'a> {
+    engine: &'static Engine,
     tuning: Tuning,
     driver: Option<&'a Arc<dyn Bus>>,
     chunks: Vec<Chunk>,
     lanes: HashMap<u32, Lane>,
     /// Oldest first. The chunks of these are in use.
     in_flight: VecDeque<InFlight>,
-    /// The chunk that is used next: they are used in turn.
-    turn: usize,
 }
 
 /// Takes pieces, for ever.
@@ -64,12 +81,12 @@ pub(super) fn run(engine: &'static Engine, tuning: Tuning) {
     // - a number for this thread alone
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_u64) };
     let mut worker = Worker {
+        engine,
         tuning,
         driver: None,
         chunks: Vec::new(),
         lanes: HashMap::new(),
         in_flight: VecDeque::new(),
-        turn: 0,
     };
     // Ends: never. The thread ends with the process.
     loop {
@@ -126,6 +143,26 @@ impl Worker<'_> {
             Direction::Write => piece.bytes,
         };
         let lane = self.lanes.get_mut(&gpu).expect("made above");
+        let device = part.address + piece.from as u64;
+        if job.direction == Direction::Read
+            && lane.is_free(job).map_err(|error| (None, error))?
+            && let Some(merger) = &lane.merger
+        {
+            let copy = ToGpu { device, host: chunk.memory, bytes };
+            // SAFETY:
+            // - the part's memory is the transfer's until it has ended, by the contract of its start, and this piece of it this thread's
+            // - the chunk is this thread's, and is not used again before the copy has ended
+            let ticket = Some(unsafe { merger.add(&*driver, copy) });
+            self.in_flight.push_back(InFlight {
+                job: Arc::clone(job),
+                piece,
+                chunk: index,
+                gpu,
+                bytes,
+                ticket,
+            });
+            return Ok(());
+        }
         if let Some(after) = job.after.as_ref().filter(|_| lane.follows != Some(job.number)) {
             if after.gpu == gpu {
                 // SAFETY:
@@ -136,7 +173,6 @@ impl Worker<'_> {
             }
             lane.follows = Some(job.number);
         }
-        let device = part.address + piece.from as u64;
         // SAFETY:
         // - the part's memory is the transfer's until it has ended, by the contract of its start, and this piece of it this thread's
         // - the chunk is this thread's, and is not used again before the mark is reached
@@ -145,7 +181,14 @@ impl Worker<'_> {
         // SAFETY:
         // - a queue and a mark of this GPU
         let put = unsafe { driver.put(gpu, lane.marks[index], lane.queue) };
-        self.in_flight.push_back(InFlight { job: Arc::clone(job), piece, chunk: index, gpu, bytes });
+        self.in_flight.push_back(InFlight {
+            job: Arc::clone(job),
+            piece,
+            chunk: index,
+            gpu,
+            bytes,
+            ticket: None,
+        });
         if let Err(error) = put {
             // The driver no longer works: whether the copy ends cannot be known, so that the chunk stays in use for ever.
             self.in_flight.pop_back();
@@ -155,13 +198,19 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Ends the oldest piece that is in flight: waits for its copy, and writes the chunk of a write.
+    /// Ends a piece that is in flight, the oldest that need not wait at its file: waits for its copy, and writes the chunk of a write.
     fn retire(&mut self) {
-        let (Some(oldest), Some(driver)) = (self.in_flight.pop_front(), self.driver) else { return };
-        let InFlight { job, piece, chunk, gpu, bytes } = oldest;
-        let mark = self.lanes[&gpu].marks[chunk];
+        let place = self.in_flight.iter().position(InFlight::may_end).unwrap_or(0);
+        let (Some(taken), Some(driver)) = (self.in_flight.remove(place), self.driver) else { return };
+        let InFlight { job, piece, chunk, gpu, bytes, ticket } = taken;
+        let lane = &self.lanes[&gpu];
+        let mark = lane.marks[chunk];
         let chunk = self.chunks[chunk];
-        let outcome = until_reached(&**driver, gpu, mark).and_then(|()| match job.direction {
+        let copied = match (ticket, &lane.merger) {
+            (Some(ticket), Some(merger)) => until_merged(&**driver, merger, ticket),
+            _ => until_reached(&**driver, gpu, mark),
+        };
+        let outcome = copied.and_then(|()| match job.direction {
             Direction::Read => Ok(bytes),
             // SAFETY:
             // - the chunk is as long, and filled: the mark behind the copy is reached
@@ -175,7 +224,8 @@ impl Worker<'_> {
         if let std::collections::hash_map::Entry::Vacant(place) = self.lanes.entry(gpu) {
             let queue = driver.queue(gpu)?;
             let marks = (0..self.tuning.chunks).map(|_| driver.mark(gpu)).collect::<Result<_, _>>()?;
-            place.insert(Lane { queue, marks, follows: None });
+            let merger = self.engine.merger(driver, gpu)?;
+            place.insert(Lane { queue, marks, follows: None, merger, free: None });
         }
         Ok(())
     }
@@ -183,17 +233,20 @@ impl Worker<'_> {
     /// A chunk of at least `bytes` bytes that nothing uses.
     fn free_chunk(&mut self, driver: &Arc<dyn Bus>, gpu: u32, bytes: usize) -> io::Result<usize> {
         // Two large chunks keep the bus busy, and pin less.
-        let (whole, turns) = if bytes > SMALL {
+        let (whole, turns) = if bytes > MERGED {
             (self.tuning.chunk_bytes, self.tuning.chunks.min(2))
         } else {
-            (SMALL.min(self.tuning.chunk_bytes), self.tuning.chunks)
+            (if bytes > SMALL { MERGED } else { SMALL }, self.tuning.chunks)
         };
-        let index = self.turn % turns;
-        self.turn = (index + 1) % self.tuning.chunks;
+        let whole = whole.min(self.tuning.chunk_bytes);
         // Ends: a piece is taken off in each round.
-        while self.in_flight.iter().any(|piece| piece.chunk == index) {
-            self.retire();
-        }
+        let index = loop {
+            let is_used = |index: &usize| self.in_flight.iter().any(|piece| piece.chunk == *index);
+            match (0..turns).find(|index| !is_used(index)) {
+                Some(index) => break index,
+                None => self.retire(),
+            }
+        };
         if self.chunks.get(index).is_none_or(|chunk| chunk.bytes < bytes) {
             let chunk = chunk(&**driver, gpu, bytes.max(whole))?;
             if index < self.chunks.len() {
@@ -203,6 +256,22 @@ impl Worker<'_> {
             }
         }
         Ok(index)
+    }
+}
+
+impl Lane {
+    /// Whether a job need not wait for a stream of the program's any more: what does goes to queues of its own, so that others pass it.
+    fn is_free(&mut self, job: &Job) -> io::Result<bool> {
+        let Some(after) = job.after.as_ref().filter(|_| self.free != Some(job.number)) else {
+            return Ok(true);
+        };
+        // SAFETY:
+        // - a mark of this GPU, which was put
+        let is_free = unsafe { after.bus.is_reached(after.gpu, after.mark) }.map_err(io::Error::other)?;
+        if is_free {
+            self.free = Some(job.number);
+        }
+        Ok(is_free)
     }
 }
 
@@ -225,6 +294,17 @@ fn until_reached(driver: &dyn Bus, gpu: u32, mark: Mark) -> io::Result<()> {
         // - a mark of this GPU, which was put
         if unsafe { driver.is_reached(gpu, mark) }.map_err(io::Error::other)? {
             return Ok(());
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Sleeps until a copy that was put together with others has ended.
+fn until_merged(driver: &dyn Bus, merger: &Merger, ticket: Ticket) -> io::Result<()> {
+    // Ends: with the copy, or with the driver's error.
+    loop {
+        if let Some(outcome) = merger.outcome(driver, ticket) {
+            return outcome;
         }
         std::thread::sleep(LOOK_AGAIN);
     }
