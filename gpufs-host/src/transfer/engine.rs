@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::bus::{Bus, Queue};
 use super::counts::{Counters, TransferStatistics};
-use super::job::{After, Job, JobFile, Piece, Placed, Transfer, TransferError, open_windows};
+use super::job::{After, Job, JobFile, Left, Piece, Placed, Transfer, TransferError, open_windows};
 use super::mapped::Mappings;
 use super::merge::Merger;
 use super::request::{Direction, MERGED, MemoryKind, Part, SMALL, TransferOptions, Tuning};
@@ -60,8 +60,8 @@ struct Inner {
     started: bool,
     /// Transfers so far.
     jobs: u64,
-    /// Transfers with pieces that no thread has taken, and the first of these.
-    waiting: VecDeque<(Arc<Job>, usize)>,
+    /// Transfers with pieces that no thread has taken.
+    waiting: VecDeque<Left>,
 }
 
 /// See the file's head.
@@ -116,18 +116,20 @@ impl Engine {
         })))
     }
 
-    /// The next piece. Where there is none: `None`, or if the thread `may_wait`, the one that comes.
-    pub(super) fn next(&self, may_wait: bool) -> Option<(Arc<Job>, Piece)> {
+    /// The next piece for a thread, one of so many. Where there is none: `None`, or if the thread `may_wait`, the one that comes.
+    pub(super) fn next(&self, thread: (usize, usize), may_wait: bool) -> Option<(Arc<Job>, Piece)> {
         let mut inner = self.inner();
         // Ends: with a piece; a thread that has nothing to do waits for ever.
         loop {
-            if let Some((job, next)) = inner.waiting.front_mut() {
-                let (taken, piece) = (Arc::clone(job), job.pieces[*next]);
-                *next += 1;
-                if *next == taken.pieces.len() {
+            if let Some(left) = inner.waiting.front_mut() {
+                let taken = left.next(thread).map(|piece| (Arc::clone(&left.job), piece));
+                if left.is_empty() {
                     inner.waiting.pop_front();
                 }
-                return Some((taken, piece));
+                if taken.is_some() {
+                    return taken;
+                }
+                continue;
             }
             if !may_wait {
                 return None;
@@ -180,7 +182,7 @@ impl Engine {
             counters,
         ));
         if !job.pieces.is_empty() {
-            inner.waiting.push_back((Arc::clone(&job), 0));
+            inner.waiting.push_back(Left::of(Arc::clone(&job)));
             self.more.notify_all();
         }
         Ok(Transfer::new(job))
@@ -197,7 +199,8 @@ impl Engine {
         if !inner.started {
             for number in 0..tuning.threads {
                 let name = format!("gpufs-move-{number}");
-                let spawned = std::thread::Builder::new().name(name).spawn(move || worker::run(self, tuning));
+                let spawned =
+                    std::thread::Builder::new().name(name).spawn(move || worker::run(self, number, tuning));
                 // With fewer threads it is slower.
                 if let (0, Err(error)) = (number, spawned) {
                     return Err(error);

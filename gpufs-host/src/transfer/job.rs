@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -155,6 +156,8 @@ pub(super) struct Job {
     files: Mutex<Arc<Vec<JobFile>>>,
     pub(super) parts: Vec<Placed>,
     pub(super) pieces: Vec<Piece>,
+    /// Pieces from which threads take one after the other: those of each file, where threads would wait for each other at one; else all.
+    pub(super) stretches: Vec<Range<usize>>,
     /// The length of the longest.
     pub(super) longest: usize,
     pub(super) after: Option<After>,
@@ -178,9 +181,15 @@ impl Job {
         let short = if direction == Direction::Read && piece_bytes > SMALL { threads } else { 0 };
         let mut pieces = cut(direction, &parts, piece_bytes, short);
         let longest = pieces.iter().map(|piece| piece.bytes).max().unwrap_or(0);
-        if files.iter().any(|file| file.window.is_some()) {
+        let has_windows = files.iter().any(|file| file.window.is_some());
+        if has_windows {
             spread(&mut pieces, (HUGE as usize / piece_bytes).max(1));
         }
+        let stretches = if direction == Direction::Write && !has_windows {
+            by_file(&mut pieces, &parts)
+        } else {
+            std::iter::once(0..pieces.len()).collect()
+        };
         let total = parts.iter().map(|part| part.bytes as u64).sum();
         let outcomes = parts.iter().map(|part| Outcome { end: part.bytes, error: None }).collect();
         let state = Mutex::new(State { left: pieces.len(), done: 0, outcomes, failed: false });
@@ -191,6 +200,7 @@ impl Job {
             files,
             parts,
             pieces,
+            stretches,
             longest,
             after,
             counters,
@@ -277,6 +287,44 @@ fn cut(direction: Direction, parts: &[Placed], longest: usize, short: usize) -> 
     pieces
 }
 
+/// Puts the pieces of each file together; where each file's are.
+fn by_file(pieces: &mut [Piece], parts: &[Placed]) -> Vec<Range<usize>> {
+    // Stable: pieces of one file keep their order.
+    pieces.sort_by_key(|piece| parts[piece.part].file);
+    let mut begin = 0;
+    let files = pieces.chunk_by(|one, next| parts[one.part].file == parts[next.part].file);
+    let stretch = |file: &[Piece]| {
+        begin += file.len();
+        begin - file.len()..begin
+    };
+    files.map(stretch).collect()
+}
+
+/// What is left of a job's stretches.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) job: Arc<Job>,
+    stretches: Vec<Range<usize>>,
+}
+
+impl Left {
+    pub(super) fn of(job: Arc<Job>) -> Self {
+        Self { stretches: job.stretches.clone(), job }
+    }
+    /// The next piece for a thread, one of so many: of stretches that it alone takes from, or when these are empty, of the one of which most is left.
+    pub(super) fn next(&mut self, (thread, threads): (usize, usize)) -> Option<Piece> {
+        let is_left = |place: &usize| !self.stretches[*place].is_empty();
+        let own = (thread..self.stretches.len()).step_by(threads).find(is_left);
+        let longest = || (0..self.stretches.len()).max_by_key(|place| self.stretches[*place].len());
+        let place = own.or_else(longest)?;
+        self.stretches[place].next().map(|index| self.job.pieces[index])
+    }
+    /// Whether no piece is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stretches.iter().all(Range::is_empty)
+    }
+}
+
 /// Puts pieces apart of which so many are neighbours in a huge page: threads that take pieces at the same time each come to a page of their own,
 /// which the first that comes to it makes while others would wait.
 fn spread(pieces: &mut [Piece], of_a_page: usize) {
@@ -353,7 +401,9 @@ impl Drop for Transfer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Direction, MemoryKind, Piece, Placed, cut, spread};
+    use std::sync::Arc;
+
+    use super::{Direction, Job, Left, MemoryKind, Piece, Placed, cut, spread};
 
     #[test]
     fn the_first_pieces_of_a_read_grow() {
@@ -373,6 +423,36 @@ mod tests {
         assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<usize>(), part.bytes);
         let pieces = cut(Direction::Write, std::slice::from_ref(&part), 1 << 20, 0);
         assert!(pieces.iter().all(|piece| piece.bytes == 1 << 20));
+    }
+
+    /// Each thread takes of files of its own, in order, then of what is most; each piece comes once.
+    #[test]
+    fn threads_write_to_files_of_their_own() {
+        let part = |file, mib: usize| Placed {
+            file,
+            offset: 0,
+            address: 0,
+            bytes: mib << 20,
+            kind: MemoryKind::Pageable,
+            gpu: None,
+            takes_stores: true,
+            rows: None,
+        };
+        let parts = [part(0, 2), part(1, 9), part(2, 3), part(0, 2), part(3, 1), part(4, 5)];
+        let job = Job::new(1, Direction::Write, (Vec::new(), parts.into()), (1 << 20, 3), None, Vec::new());
+        assert_eq!(job.stretches, [0..4, 4..13, 13..16, 16..17, 17..22]);
+        let mut left = Left::of(Arc::new(job));
+        let mut taken = |thread: usize, count: usize| -> Vec<(usize, usize)> {
+            let next = (0..count).map(|_| left.next((thread, 3)).unwrap());
+            next.map(|piece| (piece.part, piece.from >> 20)).collect()
+        };
+        assert_eq!(taken(2, 4), [(2, 0), (2, 1), (2, 2), (1, 0)], "the longest when its own are empty");
+        assert_eq!(taken(0, 6), [(0, 0), (0, 1), (3, 0), (3, 1), (4, 0), (1, 1)]);
+        assert_eq!(
+            taken(1, 12)[..8],
+            [2, 3, 4, 5, 6, 7, 8].map(|from| (1, from)).into_iter().chain([(5, 0)]).collect::<Vec<_>>()[..]
+        );
+        assert!(left.is_empty() && left.next((1, 3)).is_none());
     }
 
     #[test]

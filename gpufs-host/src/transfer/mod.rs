@@ -12,8 +12,9 @@
 //!                                             pread, pwrite on memory of the host itself            (in place)
 //! ```
 //!
-//! A thread has several chunks, used in turn: while the copy engine works on some, it reads or writes another. Threads write to one file one
-//! after the other, since its inode lets one in at a time; reads of one file go side by side, and so do writes of a file in memory, through a window.
+//! A thread has several chunks: while the copy engine works on some, it reads or writes another. Threads write to one file one after the other, since
+//! its inode lets one in at a time, and so each has files of its own as far as there are several; reads of one file go side by side, and so do
+//! writes of a file in memory, through a window.
 //!
 //! | file | what |
 //! |---|---|

@@ -75,8 +75,8 @@ struct Worker<'a> {
     in_flight: VecDeque<InFlight>,
 }
 
-/// Takes pieces, for ever.
-pub(super) fn run(engine: &'static Engine, tuning: Tuning) {
+/// Takes pieces, for ever: the thread of that number.
+pub(super) fn run(engine: &'static Engine, number: usize, tuning: Tuning) {
     // SAFETY:
     // - a number for this thread alone
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_u64) };
@@ -90,7 +90,7 @@ pub(super) fn run(engine: &'static Engine, tuning: Tuning) {
     };
     // Ends: never. The thread ends with the process.
     loop {
-        match engine.next(worker.in_flight.is_empty()) {
+        match engine.next((number, tuning.threads), worker.in_flight.is_empty()) {
             None => worker.retire(),
             Some((job, piece)) if job.has_failed() => job.end(piece, None, Ok(0)),
             Some((job, piece)) => {

@@ -80,10 +80,9 @@ class Rows:
         least = int(index.min()) if index.size else 0
         if least < -self._count or index.size and int(index.max()) >= self._count:
             raise IndexError(f"{self.path}: an index is not in the {self._count} rows")
-        places = index.astype(numpy.int64)
         if least < 0:
-            places[places < 0] += self._count
-        places *= self.row_bytes
+            index = numpy.where(index < 0, index.astype(numpy.int64) + self._count, index)
+        places = numpy.multiply(index, self.row_bytes, dtype=numpy.int64, casting="unsafe")
         shape = (index.size, *self.row_shape)
         if out is None:
             out = _arrays.empty(shape, self.dtype, self.framework, self.device)
