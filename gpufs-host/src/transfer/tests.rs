@@ -75,8 +75,8 @@ fn a_gpus_memory_gets_the_files_bytes_and_gives_them_back() {
         moved(engine, Direction::Read, &[part(&file, memory)], None, &counters).unwrap();
         assert!(memory[..bytes] == content[..]);
         let requests = late.held.lock().unwrap().requests.clone();
-        assert_eq!(requests.iter().sum::<usize>() >= bytes / 4096, takes_many, "{requests:?}");
-        assert_eq!(requests.iter().any(|copies| *copies > 1), takes_many, "{requests:?}");
+        // What is not pinned goes alone: a driver may have to read it at once.
+        assert_eq!(requests.iter().sum::<usize>() >= bytes / 4096, takes_many && pins, "{requests:?}");
 
         let file = File::create(&to).unwrap();
         let wrote =
@@ -90,6 +90,36 @@ fn a_gpus_memory_gets_the_files_bytes_and_gives_them_back() {
             std::fs::remove_file(path).unwrap();
         }
     }
+}
+
+/// What comes while the GPU has two requests becomes the next ones, of 32 MiB at most.
+#[test]
+fn copies_that_wait_become_one_request() {
+    let late = Late { takes_many: true, looks: 200, ..Late::default() };
+    let merger = merge::Merger::new(&late, 3).unwrap();
+    let (content, memory) = (pattern(30 << 20).leak(), vec![0_u8; 75 << 20].leak());
+    let device = memory.as_ptr().expose_provenance() as u64;
+    let (mut begin, mut tickets) = (0, Vec::new());
+    for mib in [1, 2, 3, 4, 5, 25, 30, 1, 4] {
+        let bytes = mib << 20;
+        let host = std::ptr::NonNull::from(&mut content[0]);
+        let copy = bus::ToGpu { device: device + begin as u64, host, bytes };
+        // SAFETY:
+        // - memory of this test, which is as long and used by nothing else before the last outcome
+        tickets.push(unsafe { merger.add(&late, copy) });
+        begin += bytes;
+    }
+    for ticket in tickets.into_iter().rev() {
+        // Ends: each look brings the copies nearer to their end.
+        let outcome = loop {
+            if let Some(outcome) = merger.outcome(&late, ticket) {
+                break outcome;
+            }
+        };
+        outcome.unwrap();
+    }
+    assert_eq!(late.held.lock().unwrap().requests, [1, 1, 3, 1, 2, 1]);
+    assert!(memory[..1 << 20] == content[..1 << 20] && memory[71 << 20..] == content[..4 << 20]);
 }
 
 /// Copies of several transfers become one request: that one of them is refused is told of its part, and the others get their bytes.

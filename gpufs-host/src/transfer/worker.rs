@@ -144,7 +144,7 @@ impl Worker<'_> {
         };
         let lane = self.lanes.get_mut(&gpu).expect("made above");
         let device = part.address + piece.from as u64;
-        if job.direction == Direction::Read
+        if (job.direction, chunk.way) == (Direction::Read, Way::Staged)
             && lane.is_free(job).map_err(|error| (None, error))?
             && let Some(merger) = &lane.merger
         {

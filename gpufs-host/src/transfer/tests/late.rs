@@ -42,6 +42,8 @@ pub(super) struct Late {
     pub(super) takes_many: bool,
     /// Copies to this address are refused, alone and with others.
     pub(super) wrong: u64,
+    /// A mark is reached at this look; the third, if that is later.
+    pub(super) looks: u32,
     /// After so many marks that were put the driver does not work any more; 0: it does.
     pub(super) breaks_after: usize,
 }
@@ -122,7 +124,7 @@ unsafe impl Bus for Late {
         let mut held = self.held.lock().unwrap();
         let (copies, looks) = held.marks.get_mut(&mark).expect("a mark that was put");
         *looks += 1;
-        if *looks < 3 {
+        if *looks < self.looks.max(3) {
             return Ok(false);
         }
         for Copy { direction, device, host, bytes } in copies.drain(..) {
