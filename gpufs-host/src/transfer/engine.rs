@@ -122,13 +122,10 @@ impl Engine {
         // Ends: with a piece; a thread that has nothing to do waits for ever.
         loop {
             if let Some(left) = inner.waiting.front_mut() {
-                let taken = left.next(thread).map(|piece| (Arc::clone(&left.job), piece));
-                if left.is_empty() {
-                    inner.waiting.pop_front();
+                if let Some(piece) = left.next(thread) {
+                    return Some((Arc::clone(&left.job), piece));
                 }
-                if taken.is_some() {
-                    return taken;
-                }
+                inner.waiting.pop_front();
                 continue;
             }
             if !may_wait {

@@ -179,10 +179,11 @@ impl Job {
         counters: Vec<Arc<Counters>>,
     ) -> Self {
         let short = if direction == Direction::Read && piece_bytes > SMALL { threads } else { 0 };
-        let mut pieces = cut(direction, &parts, piece_bytes, short);
+        let mut pieces = cut(&parts, piece_bytes, short);
         let longest = pieces.iter().map(|piece| piece.bytes).max().unwrap_or(0);
         let has_windows = files.iter().any(|file| file.window.is_some());
         if has_windows {
+            round_files(&mut pieces, &parts);
             spread(&mut pieces, (HUGE as usize / piece_bytes).max(1));
         }
         let stretches = if direction == Direction::Write && !has_windows {
@@ -254,9 +255,8 @@ impl Job {
     }
 }
 
-/// The parts in pieces, of which the first ones, as many as are to be `short`, grow up to the `longest`. Those of a write go round the files, so that
-/// threads need not wait for each other at one.
-fn cut(direction: Direction, parts: &[Placed], longest: usize, short: usize) -> Vec<Piece> {
+/// The parts in pieces, of which the first ones, as many as are to be `short`, grow up to the `longest`.
+fn cut(parts: &[Placed], longest: usize, short: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let row = part.rows.as_ref().map_or(part.bytes, |(row, _)| *row);
@@ -275,16 +275,18 @@ fn cut(direction: Direction, parts: &[Placed], longest: usize, short: usize) -> 
             from += bytes;
         }
     }
-    if direction == Direction::Write {
-        let mut turns = HashMap::new();
-        // Stable: pieces of one file keep their order.
-        pieces.sort_by_cached_key(|piece| {
-            let turn = turns.entry(parts[piece.part].file).or_insert(0_usize);
-            *turn += 1;
-            *turn
-        });
-    }
     pieces
+}
+
+/// Lets pieces go round the files, whose windows take several threads each.
+fn round_files(pieces: &mut [Piece], parts: &[Placed]) {
+    let mut turns = HashMap::new();
+    // Stable: pieces of one file keep their order.
+    pieces.sort_by_cached_key(|piece| {
+        let turn = turns.entry(parts[piece.part].file).or_insert(0_usize);
+        *turn += 1;
+        *turn
+    });
 }
 
 /// Puts the pieces of each file together; where each file's are.
@@ -311,17 +313,13 @@ impl Left {
     pub(super) fn of(job: Arc<Job>) -> Self {
         Self { stretches: job.stretches.clone(), job }
     }
-    /// The next piece for a thread, one of so many: of stretches that it alone takes from, or when these are empty, of the one of which most is left.
+    /// The next piece for a thread, one of so many: of stretches of its own, or when these are empty, of the one of which most is left.
     pub(super) fn next(&mut self, (thread, threads): (usize, usize)) -> Option<Piece> {
         let is_left = |place: &usize| !self.stretches[*place].is_empty();
         let own = (thread..self.stretches.len()).step_by(threads).find(is_left);
         let longest = || (0..self.stretches.len()).max_by_key(|place| self.stretches[*place].len());
         let place = own.or_else(longest)?;
         self.stretches[place].next().map(|index| self.job.pieces[index])
-    }
-    /// Whether no piece is left.
-    pub(super) fn is_empty(&self) -> bool {
-        self.stretches.iter().all(Range::is_empty)
     }
 }
 
@@ -417,11 +415,11 @@ mod tests {
             takes_stores: true,
             rows: None,
         };
-        let pieces = cut(Direction::Read, std::slice::from_ref(&part), 4 << 20, 16);
+        let pieces = cut(std::slice::from_ref(&part), 4 << 20, 16);
         let lengths: Vec<usize> = pieces.iter().map(|piece| piece.bytes >> 10).collect();
         assert_eq!((&lengths[..3], &lengths[14..18]), (&[256, 512, 768][..], &[3840, 4096, 4096, 4096][..]));
         assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<usize>(), part.bytes);
-        let pieces = cut(Direction::Write, std::slice::from_ref(&part), 1 << 20, 0);
+        let pieces = cut(std::slice::from_ref(&part), 1 << 20, 0);
         assert!(pieces.iter().all(|piece| piece.bytes == 1 << 20));
     }
 
@@ -452,7 +450,7 @@ mod tests {
             taken(1, 12)[..8],
             [2, 3, 4, 5, 6, 7, 8].map(|from| (1, from)).into_iter().chain([(5, 0)]).collect::<Vec<_>>()[..]
         );
-        assert!(left.is_empty() && left.next((1, 3)).is_none());
+        assert!((0..3).all(|thread| left.next((thread, 3)).is_none()));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Threads of the host read pieces of the files and write them. Memory that the system reaches is used *in place*. Memory of a GPU is reached
 //! through pinned chunks, which the GPU's copy engine empties and fills (*staged*): it takes one request after the other, whichever thread's, with
 //! some microseconds between two. So a request has the chunks of many threads; where the driver does not take several, chunks are large. Where no
-//! memory can be pinned it goes through ordinary chunks (*through the host*). This
-//! took no device code and no ring: a transfer works beside running kernels and without a session.
+//! memory can be pinned it goes through ordinary chunks (*through the host*). All this has no device code and no ring: a transfer works
+//! beside running kernels and without a session.
 //!
 //! ```text
 //!  start ─► pieces in a queue ─► each thread: pread → chunk → copy engine → memory of the GPU       (reads)

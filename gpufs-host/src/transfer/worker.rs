@@ -144,6 +144,7 @@ impl Worker<'_> {
         };
         let lane = self.lanes.get_mut(&gpu).expect("made above");
         let device = part.address + piece.from as u64;
+        let in_flight = |ticket| InFlight { job: Arc::clone(job), piece, chunk: index, gpu, bytes, ticket };
         if (job.direction, chunk.way) == (Direction::Read, Way::Staged)
             && lane.is_free(job).map_err(|error| (None, error))?
             && let Some(merger) = &lane.merger
@@ -151,16 +152,10 @@ impl Worker<'_> {
             let copy = ToGpu { device, host: chunk.memory, bytes };
             // SAFETY:
             // - the part's memory is the transfer's until it has ended, by the contract of its start, and this piece of it this thread's
-            // - the chunk is this thread's, and is not used again before the copy has ended
-            let ticket = Some(unsafe { merger.add(&*driver, copy) });
-            self.in_flight.push_back(InFlight {
-                job: Arc::clone(job),
-                piece,
-                chunk: index,
-                gpu,
-                bytes,
-                ticket,
-            });
+            // - the chunk is this thread's, and is not used again before the copy has ended, or the driver has failed, after which the GPU's context
+            //   does nothing more, and the part's bytes are told to be wrong
+            let ticket = unsafe { merger.add(&*driver, copy) };
+            self.in_flight.push_back(in_flight(Some(ticket)));
             return Ok(());
         }
         if let Some(after) = job.after.as_ref().filter(|_| lane.follows != Some(job.number)) {
@@ -181,20 +176,12 @@ impl Worker<'_> {
         // SAFETY:
         // - a queue and a mark of this GPU
         let put = unsafe { driver.put(gpu, lane.marks[index], lane.queue) };
-        self.in_flight.push_back(InFlight {
-            job: Arc::clone(job),
-            piece,
-            chunk: index,
-            gpu,
-            bytes,
-            ticket: None,
-        });
         if let Err(error) = put {
             // The driver no longer works: whether the copy ends cannot be known, so that the chunk stays in use for ever.
-            self.in_flight.pop_back();
             self.chunks[index] = Chunk { bytes: 0, ..chunk };
             return Err(refused(error));
         }
+        self.in_flight.push_back(in_flight(None));
         Ok(())
     }
 
