@@ -107,7 +107,7 @@ pub struct Record {
     pub filled: u32,
     /// The process's descriptor.
     pub descriptor: i32,
-    /// [`Record::SERIAL`] and log₂ of the block's bytes.
+    /// [`Record::SERIAL`] or [`Record::ORDERED`], and log₂ of the block's bytes.
     pub shape: u32,
     /// Index of the stream and 1; 0 if the buffer has no owner.
     pub stream: u32,
@@ -118,6 +118,8 @@ pub struct Record {
 impl Record {
     /// In `shape`: one write follows the other.
     pub const SERIAL: u32 = 1 << 31;
+    /// In `shape`: writes begin in order, so that behind a byte that is not there nothing is written.
+    pub const ORDERED: u32 = 1 << 30;
 
     /// log₂ of the block's bytes.
     #[must_use]
@@ -128,6 +130,11 @@ impl Record {
     #[must_use]
     pub const fn is_serial(&self) -> bool {
         self.shape & Self::SERIAL != 0
+    }
+    /// Whether writes begin in order.
+    #[must_use]
+    pub const fn is_ordered(&self) -> bool {
+        self.shape & Self::ORDERED != 0
     }
 }
 

@@ -125,7 +125,7 @@ pub struct Entry {
     generation: DeviceWord,
     /// FAILED: the errno.
     errno: DeviceWord,
-    /// OPEN, of a trace: what tells its file from others, above the number of its next sequence.
+    /// OPEN, of a trace: its mark, above the number of its next sequence.
     trace: DeviceWord64,
 }
 
@@ -136,15 +136,15 @@ impl Entry {
         // ORDERING: acquire, device, partner `publish` here and the additions of `opened` and `failed`.
         Seen(self.state.observe())
     }
-    /// OPENING, of a trace: `salt` tells its file from others. The lane that began it.
-    pub fn begin_trace(&self, salt: u32) {
+    /// OPENING, of a trace: what its sequences are told of the file. The lane that began it.
+    pub fn begin_trace(&self, mark: u32) {
         // ORDERING: relaxed: `opened` publishes it.
-        self.trace.set(u64::from(salt) << 32 | 1);
+        self.trace.set(u64::from(mark) << 32 | 1);
     }
-    /// OPEN, of a trace: its salt, and a number that no other lane gets. A lane that has joined.
+    /// OPEN, of a trace: its mark, and a number that no other lane gets. A lane that has joined.
     #[must_use]
     pub fn draw_sequence(&self) -> (u32, u32) {
-        // ORDERING: relaxed: `seen` acquired the salt, and nothing else goes with the number.
+        // ORDERING: relaxed: `seen` acquired the mark, and nothing else goes with the number.
         let drawn = self.trace.fetch_add_relaxed(1);
         ((drawn >> 32) as u32, drawn as u32)
     }

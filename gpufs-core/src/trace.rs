@@ -6,9 +6,9 @@
 //!
 //! A *sequence* is a writer of packets, in an order of its own: lanes that opened the trace together, or a thread of the host. Its first
 //! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
-//! number. An event without values is 32 bytes.
+//! number. An event of a kernel that has no values is 24 bytes.
 //!
-//! Each packet is a multiple of 16 bytes: a file of nothing else keeps all of them aligned, and lanes store theirs in wide words ([`Encoded`]).
+//! Each packet is a multiple of 8 bytes: a file of nothing else keeps all of them aligned, and lanes store theirs in words ([`Encoded`]).
 
 mod encoded;
 #[cfg(test)]
@@ -24,6 +24,38 @@ pub const PACKET_BYTES: usize = 256;
 pub const NAME_BYTES_MAX: usize = 48;
 /// Values of one event at most.
 pub const VALUES_MAX: usize = 4;
+
+/// Bits of a time of a kernel's clock: see [`Origin`].
+pub const TIME_BITS: u32 = 49;
+
+/// From when a trace's times are counted: a device's clock counts nanoseconds in more bits than an event has room for. The times are its lower 49
+/// bits less 2⁴⁸ or nothing, such that the trace begins in the lower half of them: three days pass before they begin again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(bool);
+
+impl Origin {
+    /// Of a trace that begins now.
+    #[must_use]
+    pub const fn of(clock: u64) -> Self {
+        Self(clock >> (TIME_BITS - 1) & 1 != 0)
+    }
+    /// The time that a clock has.
+    #[inline]
+    #[must_use]
+    pub const fn time(self, clock: u64) -> u64 {
+        clock.wrapping_sub((self.0 as u64) << (TIME_BITS - 1)) & ((1 << TIME_BITS) - 1)
+    }
+    /// As a bit.
+    #[must_use]
+    pub const fn to_bit(self) -> u32 {
+        self.0 as u32
+    }
+    /// Of a bit, the lowest.
+    #[must_use]
+    pub const fn from_bit(bit: u32) -> Self {
+        Self(bit & 1 != 0)
+    }
+}
 
 /// `BUILTIN_CLOCK_BOOTTIME`: what Perfetto shows times by, and the host's `CLOCK_BOOTTIME`.
 pub const CLOCK_BOOTTIME: u32 = 6;
@@ -245,10 +277,10 @@ impl Packet {
             }
         });
     }
-    /// The sequence, in as many bytes as make the packet a multiple of 16: the last that a packet gets.
+    /// The sequence, in as many bytes as make the packet a multiple of 8: the last that a packet gets.
     fn sequence(&mut self, sequence: u32) {
         let mut bytes = WORD_BYTES - self.length % WORD_BYTES;
-        // A field of one byte and five to ten takes a number of 32 bits; two such, where the second says the same, 12 to 22.
+        // A field of one byte and five to ten takes a number of 32 bits; two such, where the second says the same, 12 or 13.
         if bytes < 6 {
             bytes += WORD_BYTES;
         }

@@ -11,6 +11,7 @@
 //! | `TicketLock::release` stores, or `is_served` loads, relaxed | `ticket_lock` |
 //! | the exchange FULL → CLAIMED is relaxed | `full_start` |
 //! | no fence in `commit`; no fence in `grant`, which `free_block` relies on | `serial_start` |
+//! | no fence in `commit` or `start`; `next` moves before the ticket is drawn | `started_in_order` |
 //! | `advance` does not store `drained` | `lanes_drain` |
 //! | `poll` loads the CQ tail relaxed | `own_delivery` |
 //! | the generation is added to relaxed in `set_up` | `found_by_generation` |
@@ -25,12 +26,12 @@ mod rig;
 use gpufs_core::abi::Cqe;
 use gpufs_core::session::TicketLock;
 use gpufs_core::session::{FileIndex, OpenFile};
-use gpufs_core::stream::{Buffering, Reservation};
+use gpufs_core::stream::{Buffering, Order, Reservation};
 use gpufs_core::word::EntryCell;
 use gpufs_core::{Delivery, Drain, Outcome, Slot};
 use loom::thread;
 use rig::models::{self, spawn};
-use rig::streams::{BLOCK, Byte, World};
+use rig::streams::{BLOCK, BLOCKS, Byte, World};
 use rig::{Rig, Shape};
 
 /// First come, first served, alone, and behind what the holder before did.
@@ -119,7 +120,7 @@ fn full_start() {
 fn serial_start() {
     models::explore(3, World::new, |world| {
         let (stream, session) = (&world.stream, &world.session);
-        stream.serial.set(1);
+        stream.order.set(Order::OneByOne as u32);
         for position in 0..=BLOCK {
             assert_eq!(world.write(1), Some(position));
         }
@@ -135,6 +136,29 @@ fn serial_start() {
         let _ = stream.reap(session, 0);
         assert_eq!(writer.join().unwrap(), Some(BLOCK + 1));
         assert_eq!(world.rig.sq_tail().peek(), 2, "nobody started the next block");
+    });
+}
+
+/// A stream whose writes begin in order: two blocks become full at the same time. Both are started, in order.
+#[test]
+fn started_in_order() {
+    models::explore(3, World::new, |world| {
+        world.stream.start_in_order();
+        for position in 0..BLOCK * BLOCKS {
+            assert_eq!(world.stream.try_reserve(1, 1), Reservation::At(position));
+        }
+        world.commit(1);
+        world.commit(BLOCK + 1);
+        let other = spawn(world, |world| world.commit(BLOCK));
+        world.commit(0);
+        other.join().unwrap();
+        // Publishes what the two left to each other.
+        world.rig.queue.drain_alone(1);
+        assert_eq!(world.rig.sq_tail().peek(), 2, "nobody started a block");
+        // SAFETY:
+        // - the tail is beyond both
+        let places = [0, 1].map(|ticket| unsafe { world.rig.sqe(ticket).read() }.off);
+        assert_eq!(places, [0, BLOCK]);
     });
 }
 

@@ -92,7 +92,7 @@ fn skip(stream: &Stream, blocks: u64) {
     for block in &stream.blocks {
         block.block_number.set(block.block_number.peek() + blocks);
     }
-    stream.serial_next.set(stream.serial_next.peek() + blocks);
+    stream.next.set(stream.next.peek() + blocks);
     for word in [&stream.granted_to, &stream.closed_at] {
         word.set(word.peek() + bytes);
     }

@@ -16,7 +16,7 @@
 //! | tickets of a [`TicketLock`](crate::lock::TicketLock) | streams, files | 32 | 7 minutes | they run free: fewer than 2³² lanes wait, of whom each draws one | `lock.rs::a_ticket_lock_comes_round` |
 //! | a stream's position | its cursor, `closed_at`, `granted_to` | 48 | 94 minutes | past [`Stream::SPENT`](crate::stream::Stream::SPENT), 2⁴⁷, the fast path is closed, and the next writer under the lock flushes and starts again with a position in the first block | `wrapping.rs::a_stream_that_was_written_for_long_begins_again` |
 //! | a stream's room | `available` | 64, signed | never | granted less taken: at most what its blocks hold | `loom_stream.rs` |
-//! | a place's `block_number`, `serial_next` | the block, the stream | 48 less log₂ B | as positions | starts again with them | as positions |
+//! | a place's `block_number`, `next` | the block, the stream | 48 less log₂ B | as positions | starts again with them | as positions |
 //! | journal entries drawn in an epoch | a block's `committed` | 32 | – | cleared with each switch; a commit of an epoch has a byte at least, of which a block has 2²⁰ | `survival.rs` |
 //! | journal epochs | a [`Place`](crate::journal::Place) | 64 | never | – | – |
 //! | ... in an entry | [`journal`](crate::journal) | 64 less 2 log₂ of a buffer: 24 for 1 MiB | 4 minutes if all switches were one place's, at 70,000/s (3 for each 1 MiB of 25 GB/s) | a round ends: all entries are cleared in an epoch in which none counts | `journal.rs::entries_and_tickets_are_of_their_epoch_alone`, `loom_journal.rs` |

@@ -76,7 +76,7 @@ impl Stream {
             match (progress, here) {
                 (_, Progress::Done) => {}
                 // What is in flight is waited for even when something failed: its buffer is the kernel's. And on the first one's ring: a
-                // later block of a serial stream has no ring yet, it waits for the one before.
+                // later block may have no ring yet, where it waits for the one before.
                 (Progress::Wait(_), _) => {}
                 _ => progress = here,
             }
@@ -89,8 +89,7 @@ impl Stream {
     }
     /// Writes what the unfinished block holds.
     fn start_partial(&self, resources: &Resources, ring: u32, block_number: u64) -> Progress {
-        // ORDERING: acquire, device, partner the reaper.
-        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
+        if !self.is_next(block_number) {
             return Progress::Wait(ring);
         }
         let Some(claim) = resources.queues()[ring as usize].claim(1, ring) else { return Progress::NoSlot };

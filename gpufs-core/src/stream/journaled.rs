@@ -1,6 +1,6 @@
 //! What the journal is told of a stream's blocks. What its places and entries mean, and why they are enough, is in [`crate::journal`].
 
-use super::{Direction, ENTRY, State, Stream};
+use super::{Direction, ENTRY, Order, State, Stream};
 use crate::journal::Record;
 use crate::resources::Resources;
 
@@ -14,7 +14,11 @@ impl Stream {
         let block = self.place(block_number);
         // ORDERING: relaxed throughout: the owner's words, acquired with the block.
         let buffer = block.buffer.peek();
-        let serial = if self.serial.peek() == 0 { 0 } else { Record::SERIAL };
+        let order = match self.order() {
+            Order::Any => 0,
+            Order::OneByOne => Record::SERIAL,
+            Order::Started => Record::ORDERED,
+        };
         let shift = self.block_shift.peek();
         let filled = block.committed();
         let record = Record {
@@ -24,7 +28,7 @@ impl Stream {
             written: block.written.peek(),
             filled,
             descriptor: resources.files()[self.file.peek() as usize].descriptor.peek().cast_signed(),
-            shape: serial | shift,
+            shape: order | shift,
             stream: self.index_in(resources) + 1,
             reserved: 0,
         };

@@ -1,7 +1,7 @@
 //! Under the lock: closing and opening the fast path, beginning to write, reserving without the fast path, setting up an entry.
 
 use super::reservation::CLOSED;
-use super::{Block, Buffering, Direction, State, Stream};
+use super::{Block, Buffering, Direction, Order, State, Stream};
 use crate::files::OpenFile;
 use crate::resources::Resources;
 
@@ -75,7 +75,7 @@ impl Stream {
         debug_assert!(self.is_all_filling(), "a block is in use");
         let shift = self.block_shift.peek();
         // Blocks of a seekable stream lie at multiples of B in the file.
-        let inside = if self.serial.peek() != 0 { 0 } else { offset & ((1 << shift) - 1) };
+        let inside = if self.order() == Order::OneByOne { 0 } else { offset & ((1 << shift) - 1) };
         // ORDERING: relaxed throughout: `open_cursor` or handing the lock on publishes it.
         self.base.set(offset - inside);
         for (block_number, block) in (0_u64..).zip(&self.blocks) {
@@ -91,7 +91,7 @@ impl Stream {
                 self.note(resources, block_number, 0);
             }
         }
-        self.serial_next.set(0);
+        self.next.set(0);
         self.reservation().restart(inside, u64::from(self.block_count.peek()) << shift);
         self.direction.set(Direction::Writing as u32);
     }
@@ -167,11 +167,12 @@ impl Stream {
         // What has no position forgets what it is given, in whatever order that comes.
         let placed = file_flags & (OpenFile::SEEKABLE | OpenFile::POSITIONLESS) != 0;
         let serial = !placed || file_flags & OpenFile::APPEND != 0;
-        self.serial.set(u32::from(serial));
+        let order = if serial { Order::OneByOne } else { Order::Any };
+        self.order.set(order as u32);
         self.error.set(0);
         self.file.set(file);
         self.base.set(0);
-        self.serial_next.set(0);
+        self.next.set(0);
         self.direction.set(Direction::Idle as u32);
         self.buffering.set(buffering as u32);
         self.flags.set(0);

@@ -56,7 +56,17 @@
 //! `written ≤ committed ≤ B`; `committed` = bytes reserved in *b* once every reserver has committed; bytes below `written` are in
 //! the file; a block is FULL, CLAIMED or in flight as a whole only when `committed = B`, or under the lock.
 //!
-//! Serial streams (append, pipes, terminals) start block *b* only when `serial_next = b`, so one write follows the other.
+//! In which order blocks go out is the stream's [`Order`], of which `next` is the word:
+//!
+//! | order | of | block *b* is started | `next` grows to *b + 1* |
+//! |---|---|---|---|
+//! | any | files with positions | when it is full | never |
+//! | one after the other | append, pipes, terminals | when it is full, and `next = b` | when *b* is written |
+//! | started in order | traces in files with positions: whoever reads one while it is written finds no holes | when it is full, and `next ≥ b` | when *b* is started |
+//!
+//! Whoever moves `next` to a block looks whether that is full, with a fence between; whoever makes a block full looks at `next`, with a fence
+//! between: one of the two starts it. Blocks are started in the stream's one ring: `next` moves once the ticket of *b* is drawn and before *b* is
+//! in flight, so that tickets have the blocks' order, and so has the system. What then fails is tried again, where `next > b`.
 
 mod flush;
 mod geometry;
@@ -151,6 +161,18 @@ pub enum Direction {
     Writing,
 }
 
+/// In which order a stream's blocks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Order {
+    /// In any.
+    Any,
+    /// One write follows the other.
+    OneByOne,
+    /// Writes begin in order, in one ring.
+    Started,
+}
+
 /// When a writing stream is flushed without being asked (`setvbuf(3)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -176,16 +198,16 @@ pub struct Stream {
     pub block_shift: DeviceWord,
     /// K, a power of two. Grows under the lock, when nothing is in flight.
     pub block_count: DeviceWord,
-    /// Whether one write follows the other. Constant while open.
-    pub serial: DeviceWord,
+    /// An [`Order`]. Constant while open, but that a stream that nobody has written to may become one that is started in order.
+    pub order: DeviceWord,
     /// The errno of a write-behind that failed and has not been retried; 0 if none. While it is set, nothing is started.
     pub error: DeviceWord,
     /// Index of the file. Constant while open.
     pub file: DeviceWord,
     /// Offset in the file of position 0, modulo 2⁶⁴. Under the lock.
     pub base: DeviceWord64,
-    /// Serial streams: the number of the block to be written next. Written by the reaper, or under the lock.
-    pub serial_next: DeviceWord64,
+    /// Where there is an order: the number of the block to be started next. Written by whoever the order says, or under the lock.
+    pub next: DeviceWord64,
 
     /// The position up to which was granted: a multiple of B while the stream writes. Written by a lane that frees a block, or under the
     /// lock.
@@ -315,6 +337,34 @@ impl Stream {
             0 => Direction::Idle,
             1 => Direction::Reading,
             _ => Direction::Writing,
+        }
+    }
+
+    /// In which order its blocks are written.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        // ORDERING: relaxed: constant while the stream is written.
+        match self.order.peek() {
+            0 => Order::Any,
+            1 => Order::OneByOne,
+            _ => Order::Started,
+        }
+    }
+    /// Begins the writes of a stream in order, if its file has positions. The only user of a stream that nobody has written to yet.
+    pub fn start_in_order(&self) {
+        if self.order() == Order::Any {
+            // ORDERING: relaxed: what hands the stream to others publishes it.
+            self.order.set(Order::Started as u32);
+        }
+    }
+    /// Whether the order lets a block be started now.
+    fn is_next(&self, block_number: u64) -> bool {
+        match self.order() {
+            Order::Any => true,
+            // ORDERING: acquire, device, partner the reaper: the write before comes before.
+            Order::OneByOne => self.next.observe() == block_number,
+            // ORDERING: acquire, device, partner `submit`: the ticket of the block before was drawn before.
+            Order::Started => self.next.observe() >= block_number,
         }
     }
 

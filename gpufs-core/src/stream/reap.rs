@@ -2,7 +2,7 @@
 //! the lock; [`Stream::progress`] is all of them for one place.
 #![expect(unsafe_code, reason = "says whose a slot is")]
 
-use super::{Progress, Stream};
+use super::{Order, Progress, Stream};
 use crate::abi::Errno;
 use crate::resources::Resources;
 use crate::ring::{Outcome, SlotClaim};
@@ -86,10 +86,10 @@ impl Stream {
         let next = block_number + u64::from(self.block_count.peek());
         self.note(resources, next, 0);
         queue.release(slot);
-        let serial = self.serial.peek() != 0;
-        if serial {
+        let one_by_one = self.order() == Order::OneByOne;
+        if one_by_one {
             // ORDERING: release, device, partner `start`. Before `block_number`: once it has moved, the lock's holder may restart the stream.
-            self.serial_next.publish(block_number + 1);
+            self.next.publish(block_number + 1);
         }
         block.state.release_filling();
         // ORDERING: acquire and release, device, partner `is_freeing`; before `block_number`, so that a lane that sees the block free sees this,
@@ -100,9 +100,9 @@ impl Stream {
         self.grant();
         // ORDERING: acquire and release, device, partner `is_freeing`.
         self.freeing.fetch_sub(1);
-        if serial {
-            // The fence in `grant`, which comes after `serial_next`, pairs with the one in `commit`: either the committer of the next block
-            // sees `serial_next`, or this sees FULL.
+        if one_by_one {
+            // The fence in `grant`, which comes after `next`, pairs with the one in `commit`: either the committer of the next block sees `next`,
+            // or this sees FULL.
             // Where no slot is free now, the next waiter or flush starts it.
             let (Progress::Done | Progress::Wait(_) | Progress::NoSlot | Progress::Failed(_)) =
                 self.start(resources, ring, block_number + 1);

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "filling a ring entry")]
 
 use super::reservation::{CLOSED, Reservation};
-use super::{BlockRef, ENTRY, POSITION, Progress, State, Stream, StreamGeometry, Token};
+use super::{BLOCKS_MAX, BlockRef, ENTRY, Order, POSITION, Progress, State, Stream, StreamGeometry, Token};
 use crate::abi::CURRENT_POSITION;
 use crate::files::FileIndex;
 use crate::journal::Journal;
@@ -114,23 +114,41 @@ impl Stream {
         }
         self.note(resources, block_ref.block_number, 0);
         block.state.fill();
-        // The reaper of a serial stream stores `serial_next`, then looks for FULL; this is the other half of that pair.
+        // Where there is an order, `next` is stored before a look for FULL; this is the other half of that pair.
         device_fence();
         Committed { full: true, unrecorded: None }
     }
 
-    /// Submits block `block_number` if it is full, the next to be written, and nothing failed. Any lane. Waits for nothing.
+    /// Submits block `block_number` if it is full, the order lets it, and nothing failed; and those after it, which it lets go with that.
+    /// Any lane. Waits for nothing.
     pub fn start(&self, resources: &Resources, ring: u32, block_number: u64) -> Progress {
+        let started = self.start_one(resources, ring, block_number);
+        let (Progress::Wait(_), Order::Started) = (started, self.order()) else { return started };
+        // As in `commit`.
+        device_fence();
+        let mut last = block_number;
+        // Ends: each round starts a block, and no place has two before the first is reaped.
+        // Where no slot is free now, the next waiter or flush starts it.
+        for _ in 1..BLOCKS_MAX {
+            last += 1;
+            if self.start_one(resources, ring, last) != started {
+                break;
+            }
+        }
+        started
+    }
+
+    /// [`Stream::start`] of one block.
+    fn start_one(&self, resources: &Resources, ring: u32, block_number: u64) -> Progress {
         let block = self.place(block_number);
-        // ORDERING: relaxed: hints; a waiting caller looks at `serial_next` and the error again.
+        // ORDERING: relaxed: hints; a waiting caller looks at `next` and the error again.
         if block.block_number.peek() != block_number || !block.state.seems(State::Full) {
             return Progress::Done;
         }
         if let Some(errno) = self.failed() {
             return Progress::Failed(errno);
         }
-        // ORDERING: acquire, device, partner the reaper: the write before comes before.
-        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
+        if !self.is_next(block_number) {
             return Progress::Done;
         }
         let queue = &resources.queues()[ring as usize];
@@ -144,8 +162,7 @@ impl Stream {
         // ORDERING: acquire, device, partner `free_block`. (Acquired with the claim already: the committers of a block acquire its number, and
         // `claim_full` acquires from the last of them.)
         let block_number = block.block_number.observe();
-        // ORDERING: acquire, device, partner the reaper: the write before comes before.
-        if self.serial.peek() != 0 && self.serial_next.observe() != block_number {
+        if !self.is_next(block_number) {
             block.state.release_full();
             queue.release(claim);
             return Progress::Done;
@@ -160,7 +177,7 @@ impl Stream {
         let block = self.place(block_number);
         let queue = &resources.queues()[ring as usize];
         let (from, to) = (block.written.peek(), block.committed());
-        let offset = if self.serial.peek() != 0 {
+        let offset = if self.order() == Order::OneByOne {
             CURRENT_POSITION
         } else {
             self.base.peek().wrapping_add(block_number << self.block_shift.peek()) + u64::from(from)
@@ -187,6 +204,16 @@ impl Stream {
         // - the ticket was just drawn, for this lane alone
         // - the block's buffer belongs to the operation until `reap` has seen its completion (`State::InFlight`)
         unsafe { queue.fill(ticket, sqe) };
+        // The block is CLAIMED, or under the lock: nobody restarts the stream meanwhile. Of one that has not been started before, its owner alone
+        // moves the word.
+        // ORDERING: relaxed: as said.
+        if self.order() == Order::Started
+            && u64::from(to) == self.block_bytes()
+            && self.next.peek() == block_number
+        {
+            // ORDERING: release, device, partner `is_next`: the ticket was drawn.
+            self.next.publish(block_number + 1);
+        }
         block.state.submit(token);
         // SAFETY:
         // - one ticket, drawn and filled above

@@ -1,17 +1,19 @@
-//! An event's packet in words of 16 bytes, each of which is made by itself, in registers.
+//! An event's packet in words of 8 bytes, which are made in registers.
 //!
 //! Numbers have a fixed number of bytes: groups of seven bits whose upper ones may be zero, which readers of protocol buffers take as any other.
 //! So each field has one place, and the length of a packet follows from its kind and the number of its values:
 //!
 //! ```text
-//! 0a LL LL │ 40 time ×9 │ 50 sequence ×5 │ 5a BB BB │ 48 kind ×3  50 name ×5     a span's begin, a moment
-//!                                                   │ 48 kind ×9                 an end
-//!                                                   │ 58 track ×9                a counter's value
-//! 58 track ×10  48 kind ×4                                                       where the track is another one than the sequence's
-//! 22 0e 08 name ×4  18 value ×8                                                  a value below 2⁵⁶, or a real
-//! 22 1e 08 name ×5  08 name ×7 │ 20 value ×10  08 name ×4                        a larger one, or one below zero
-//! f0 01 value ×10  48 kind ×3                                                    a counter's
-//! e1 02 value ×8  48 kind ×5                                                     a counter's real
+//! 0a L │ 40 time ×7 │ 50 sequence ×4 │ 5a B │ 48 kind  50 name ×4              a span's begin, a moment
+//!                                           │ 48 kind ×6                       an end
+//! 0a LL LL │ 40 time ×9 │ 50 sequence ×5 │ 5a BB BB │ 48 kind ×3  50 name ×5   the same, where the packet is longer than 128 bytes,
+//!                                                   │ 48 kind ×9               the time above 49 bits, or the sequence above 28
+//!                                                   │ 58 track ×9              a counter's value
+//! 58 track ×10  48 kind ×4                                                     where the track is another one than the sequence's
+//! 22 0e 08 name ×4  18 value ×8                                                a value below 2⁵⁶, or a real
+//! 22 1e 08 name ×5  08 name ×7 │ 20 value ×10  08 name ×4                      a larger one, or one below zero
+//! f0 01 value ×10  48 kind ×3                                                  a counter's
+//! e1 02 value ×8  48 kind ×5                                                   a counter's real
 //! ```
 //!
 //! Where a field stands twice, the second fills the word: readers take the last, which is the same.
@@ -19,7 +21,13 @@
 use super::{Event, Kind, Value, field};
 
 /// Bytes of a word.
-pub const WORD_BYTES: usize = 16;
+pub const WORD_BYTES: usize = 8;
+/// Words of the longest packet whose lengths have one byte.
+const SHORT_WORDS_MAX: usize = 128 / WORD_BYTES;
+/// Bits of a sequence there.
+const SHORT_SEQUENCE_BITS: u32 = 28;
+const SHORT_HEAD_WORDS: usize = 3;
+const LONG_HEAD_WORDS: usize = 4;
 
 /// `LEN`, the wire type of what has a length.
 const LEN: u128 = 2;
@@ -56,7 +64,7 @@ const fn length(bytes: usize) -> u128 {
     short::<2>(bytes as u64)
 }
 
-/// An event, which is made a packet of [`Encoded::words`] words of 16 bytes.
+/// An event, which is made a packet of [`Encoded::words`] words of 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoded<'a> {
     sequence: u32,
@@ -66,7 +74,7 @@ pub struct Encoded<'a> {
 
 impl<'a> Encoded<'a> {
     /// Bytes of the longest.
-    pub const BYTES_MAX: usize = (3 + 2 * super::VALUES_MAX) * WORD_BYTES;
+    pub const BYTES_MAX: usize = (6 + 4 * super::VALUES_MAX) * WORD_BYTES;
 
     /// An event of a sequence at a time, below 2⁶³ nanoseconds. Numbers of names have 28 bits ([`super::name_id`]); a counter has a track, and one
     /// value.
@@ -76,27 +84,49 @@ impl<'a> Encoded<'a> {
         Self { sequence, time, event }
     }
 
-    /// How many words, at least two.
+    /// How many words, at least three.
     #[inline]
     #[must_use]
     pub fn words(&self) -> usize {
+        self.head_words() + self.words_behind()
+    }
+
+    /// Those that the fields have that all events have.
+    #[inline]
+    fn head_words(&self) -> usize {
+        let is_short = self.event.kind != Kind::Counter
+            && self.time >> super::TIME_BITS == 0
+            && self.sequence >> SHORT_SEQUENCE_BITS == 0
+            && SHORT_HEAD_WORDS + self.words_behind() <= SHORT_WORDS_MAX;
+        if is_short { SHORT_HEAD_WORDS } else { LONG_HEAD_WORDS }
+    }
+
+    /// Those behind them.
+    #[inline]
+    fn words_behind(&self) -> usize {
         if self.event.kind == Kind::Counter {
-            return 3;
+            return 2;
         }
-        let values = self.event.values.iter().map(|value| 1 + usize::from(is_wide(*value))).sum::<usize>();
-        2 + usize::from(self.event.track.is_some()) + values
+        let values =
+            self.event.values.iter().map(|value| 2 + 2 * usize::from(is_wide(*value))).sum::<usize>();
+        2 * usize::from(self.event.track.is_some()) + values
     }
 
     /// Makes each word, in order; its bytes are those of the packet, the lowest first.
     #[inline]
-    pub fn each_word(&self, mut put: impl FnMut(usize, u128)) {
-        let Event { kind, name, track, value_names, values } = self.event;
-        let bytes = self.words() * WORD_BYTES;
-        let (time, sequence) = (nine(self.time), short::<5>(u64::from(self.sequence)));
-        let head = key(field::TRACE_PACKET, LEN) | length(bytes - 3) << 8 | key(field::TIMESTAMP, 0) << 24;
-        put(0, head | time << 32 | key(field::SEQUENCE_ID, 0) << 104 | sequence << 112);
-        let (event, first) = (key(field::TRACK_EVENT, LEN) | length(bytes - 22) << 8, sequence >> 16);
-        put(1, first | event << 24 | self.first_fields() << 48);
+    pub fn each_word(&self, mut put_word: impl FnMut(usize, u64)) {
+        let Event { kind, track, value_names, values, .. } = self.event;
+        let words = self.words();
+        let head = self.head_words();
+        if head == SHORT_HEAD_WORDS {
+            self.short_head(words, &mut put_word);
+        } else {
+            self.long_head(words, &mut put_word);
+        }
+        let mut put = |at: usize, words: u128| {
+            put_word(at, words as u64);
+            put_word(at + 1, (words >> 64) as u64);
+        };
         let type_of = |bytes_of_kind: u128| key(field::EVENT_TYPE, 0) | bytes_of_kind << 8;
         if kind == Kind::Counter {
             // Perfetto counts in 64 bits with a sign: what has more is a large real.
@@ -113,20 +143,57 @@ impl<'a> Encoded<'a> {
                 Value::Signed(value) => of(value.cast_unsigned()),
                 Value::Real(value) => real(value),
             };
-            return put(2, word);
+            return put(head, word);
         }
-        let mut at = 2;
+        let mut at = head;
         if let Some(track) = track {
             put(at, key(field::TRACK_UUID, 0) | ten(track) << 8 | type_of(short::<4>(kind as u64)) << 88);
-            at += 1;
+            at += 2;
         }
-        debug_assert!(name == 0 || kind != Kind::End);
         for (name, value) in value_names.iter().zip(values) {
             at = annotation(*name, *value, at, &mut put);
         }
     }
 
-    /// The ten bytes of the event's message that its second word has room for.
+    /// The head of a packet of so many words, in which lengths have one byte.
+    #[inline]
+    fn short_head(&self, words: usize, put: &mut impl FnMut(usize, u64)) {
+        let Event { kind, name, .. } = self.event;
+        debug_assert!(name == 0 || kind != Kind::End);
+        let bytes = (words * WORD_BYTES) as u64;
+        let (time, sequence) = (short::<7>(self.time) as u64, short::<4>(u64::from(self.sequence)) as u64);
+        let key = |field, wire| key(field, wire) as u64;
+        let packet = key(field::TRACE_PACKET, LEN) | (bytes - 2) << 8;
+        put(0, packet | key(field::TIMESTAMP, 0) << 16 | time << 24);
+        let event = key(field::TRACK_EVENT, LEN) << 56;
+        put(1, time >> 40 | key(field::SEQUENCE_ID, 0) << 16 | sequence << 24 | event);
+        let first = (bytes - 17) | key(field::EVENT_TYPE, 0) << 8;
+        put(
+            2,
+            if kind == Kind::End {
+                first | (short::<6>(kind as u64) as u64) << 16
+            } else {
+                let name = short::<4>(u64::from(name)) as u64;
+                first | (kind as u64) << 16 | key(field::NAME_IID, 0) << 24 | name << 32
+            },
+        );
+    }
+
+    /// The head of any packet of so many words.
+    fn long_head(&self, words: usize, put: &mut impl FnMut(usize, u64)) {
+        let bytes = words * WORD_BYTES;
+        let (time, sequence) = (nine(self.time), short::<5>(u64::from(self.sequence)));
+        let head = key(field::TRACE_PACKET, LEN) | length(bytes - 3) << 8 | key(field::TIMESTAMP, 0) << 24;
+        let head = head | time << 32 | key(field::SEQUENCE_ID, 0) << 104 | sequence << 112;
+        let event = key(field::TRACK_EVENT, LEN) | length(bytes - 22) << 8;
+        let rest = sequence >> 16 | event << 24 | self.first_fields() << 48;
+        for (at, words) in [(0, head), (2, rest)] {
+            put(at, words as u64);
+            put(at + 1, (words >> 64) as u64);
+        }
+    }
+
+    /// The ten bytes of the event's message that the long head has room for.
     #[inline]
     fn first_fields(&self) -> u128 {
         let kind = self.event.kind as u64;
@@ -141,7 +208,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Whether a value takes two words.
+/// Whether a value takes four words, and not two.
 #[inline]
 fn is_wide(value: Value) -> bool {
     match value {
@@ -164,11 +231,11 @@ fn annotation(name: u32, value: Value, at: usize, put: &mut impl FnMut(usize, u1
     if !is_wide(value) {
         let bytes = if matches!(value, Value::Real(_)) { u128::from(bits) } else { short::<8>(bits) };
         put(at, head(14) | short::<4>(name) << 24 | wire << 56 | bytes << 64);
-        return at + 1;
+        return at + 2;
     }
     put(at, head(30) | short::<5>(name) << 24 | named << 64 | short::<7>(name) << 72);
-    put(at + 1, wire | ten(bits) << 8 | named << 88 | short::<4>(name) << 96);
-    at + 2
+    put(at + 2, wire | ten(bits) << 8 | named << 88 | short::<4>(name) << 96);
+    at + 4
 }
 
 #[cfg(test)]
@@ -203,13 +270,30 @@ mod tests {
     /// The packet, field by field, as the table at the top of the file has it.
     fn laid_out(sequence: u32, time: u64, event: Event<'_>) -> Vec<u8> {
         let kind = event.kind as u64;
+        let behind = fields_behind(event);
+        let is_short =
+            event.kind != Kind::Counter && 24 + behind.len() <= 128 && time < 1 << 49 && sequence < 1 << 28;
+        let bytes_of = |short, long| if is_short { short } else { long };
         let mut body = match event.kind {
             Kind::Begin | Kind::Instant => {
-                [field_of(&[0x48], kind, 3), field_of(&[0x50], event.name.into(), 5)].concat()
+                let name = field_of(&[0x50], event.name.into(), bytes_of(4, 5));
+                [field_of(&[0x48], kind, bytes_of(1, 3)), name].concat()
             }
-            Kind::End => field_of(&[0x48], kind, 9),
+            Kind::End => field_of(&[0x48], kind, bytes_of(6, 9)),
             Kind::Counter => field_of(&[0x58], event.track.unwrap(), 9),
         };
+        body.extend(behind);
+        let head =
+            [field_of(&[0x40], time, bytes_of(7, 9)), field_of(&[0x50], sequence.into(), bytes_of(4, 5))];
+        let lengths = bytes_of(1, 2);
+        let packet = [head.concat(), field_of(&[0x5a], body.len() as u64, lengths), body].concat();
+        [field_of(&[0x0a], packet.len() as u64, lengths), packet].concat()
+    }
+
+    /// What is behind the fields that all events have.
+    fn fields_behind(event: Event<'_>) -> Vec<u8> {
+        let kind = event.kind as u64;
+        let mut body = Vec::new();
         match (event.kind, event.track) {
             (Kind::Counter, _) => {
                 let (integer, real) = counted(event.values[0]);
@@ -237,9 +321,7 @@ mod tests {
                 Value::Real(value) => narrow([&[0x29], &value.to_le_bytes()[..]].concat()),
             });
         }
-        let head = [field_of(&[0x40], time, 9), field_of(&[0x50], sequence.into(), 5)].concat();
-        let packet = [head, field_of(&[0x5a], body.len() as u64, 2), body].concat();
-        [field_of(&[0x0a], packet.len() as u64, 2), packet].concat()
+        body
     }
 
     /// What a counter's value is, as a number with a sign or as a real.
@@ -259,10 +341,19 @@ mod tests {
         let signed = [0, 5, 256, (1 << 56) - 1, 1 << 56, i64::MAX, -1, i64::MIN];
         let values = unsigned.map(Value::Unsigned).into_iter().chain(signed.map(Value::Signed));
         let value_names = [0x0fed_cba9];
-        let (sequence, time) = (0xfedc_ba98, 0x7edc_ba98_7654_3210);
+        let sizes = [
+            (0xfedc_ba98, 0x7edc_ba98_7654_3210),
+            (0x0edc_ba98, 0x7edc_ba98_7654_3210),
+            (0x0edc_ba98, 1 << 49),
+            (1 << 28, 77),
+            (0x0fff_ffff, (1 << 49) - 1),
+            (0, 0),
+        ];
         let lies = |event: Event<'_>| {
-            let found = bytes_of(&Encoded::new(sequence, time, event));
-            assert_eq!(found, laid_out(sequence, time, event), "{event:?}");
+            for (sequence, time) in sizes {
+                let found = bytes_of(&Encoded::new(sequence, time, event));
+                assert_eq!(found, laid_out(sequence, time, event), "{sequence} {time} {event:?}");
+            }
         };
         for value in values.chain([-0.1].map(Value::Real)) {
             let counter = Event {
@@ -279,6 +370,13 @@ mod tests {
                 let name = if kind == Kind::End { 0 } else { 0x0abc_def0 };
                 lies(Event { kind, name, track, value_names: &[], values: &[] });
                 lies(Event { kind, name, track, value_names: &value_names, values: &[value] });
+                lies(Event {
+                    kind,
+                    name,
+                    track,
+                    value_names: &[5; VALUES_MAX],
+                    values: &[value; VALUES_MAX],
+                });
             }
         }
     }
@@ -306,8 +404,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_said_is_read(
-            sequence: u32,
-            time in 0..1_u64 << 63,
+            sequence in prop_oneof![any::<u32>(), 0..1_u32 << 28],
+            time in prop_oneof![0..1_u64 << 63, 0..1_u64 << 49],
             kind in prop::sample::select(vec![Kind::Begin, Kind::End, Kind::Instant]),
             track in prop::option::of(any::<u64>()),
             values in prop::collection::vec(value(), 0..=VALUES_MAX),

@@ -78,7 +78,7 @@ fn a_set_up_stream_is_what_its_file_is() {
         (free | OpenFile::APPEND, 1),
         (OpenFile::APPEND, 1),
     ] {
-        assert_eq!(opened(USUAL, file_flags).stream().serial.peek(), serial, "{file_flags:#x}");
+        assert_eq!(opened(USUAL, file_flags).stream().order.peek(), serial, "{file_flags:#x}");
     }
 }
 

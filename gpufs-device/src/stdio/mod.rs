@@ -117,7 +117,7 @@ impl Transfer {
 }
 
 impl File {
-    fn stream(self) -> &'static Stream {
+    pub(crate) fn stream(self) -> &'static Stream {
         &self.session.streams()[self.index as usize]
     }
     /// The process's descriptor of its file.

@@ -5,7 +5,7 @@ use gpufs_core::trace::{self as packets, Encoded, Kind, Packet, Value};
 use gpufs_core::{Call, Errno};
 
 use super::{Trace, TrackOf, name_of_warp, put, put_record, uuid};
-use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
+use crate::warp::{self, LaneMask, Lanes};
 
 /// `N` values of an event: an array, or a tuple of different types, `()` for none.
 pub trait Values<const N: usize> {
@@ -116,7 +116,7 @@ impl Span {
         let Self { trace, began } = self;
         let track = began.unwrap_or(None);
         let event = packets::Event { kind: Kind::End, name: 0, track, value_names: &[], values: &[] };
-        let encoded = Encoded::new(trace.sequence, Machine::clock(), event);
+        let encoded = Encoded::new(trace.sequence, trace.now(), event);
         let inside = match trace.file.enter() {
             Ok(inside) => inside,
             // Of those that wrote nothing it is no failure.
@@ -166,7 +166,7 @@ impl Trace {
     #[doc(hidden)]
     #[inline]
     pub fn begin(self, name: u32, value_names: &[u32], values: &[Value]) -> Result<Span, Errno> {
-        let time = Machine::clock();
+        let time = self.now();
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceBegin);
         let began = self.grouped(lanes, name, |group| {
@@ -219,7 +219,7 @@ impl Trace {
     /// Writes each calling lane's event, of now.
     #[inline]
     fn write(self, event: packets::Event<'_>) -> Result<(), Errno> {
-        let encoded = Encoded::new(self.sequence, Machine::clock(), event);
+        let encoded = Encoded::new(self.sequence, self.now(), event);
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceEvent);
         counted(self.file.fs().session(), Call::TraceEvent, put_record(self.file, lanes, &encoded))

@@ -30,13 +30,14 @@
 //! A warp's track is that of the lanes that called [`Fs::trace`] together: `block 3 warp 2`. A name is written when [`Trace::event`] gets it, and has
 //! 48 bytes at most; an event has up to four values, which are given as an array, or a tuple where they differ in type, `()` for none.
 //!
-//! The packets are whole records of an ordinary stream that only appends, so that the file is good at any time: while the kernel runs, up to
+//! The packets are whole records of an ordinary stream whose writes begin in the file's order, so that the file is good at any time: while the kernel runs, up to
 //! what has left the stream's buffers ([`Trace::flush`]), and after a fault, where the host writes what returned calls had left. Calls that had
 //! not returned may leave a part of a packet.
 //!
 //! Times are the device's ([`warp::clock`]). The lane that opens the file reads the host's `CLOCK_BOOTTIME` between two looks
 //! at the device's clock, three times, and writes the closest pair, by which Perfetto joins the two: to some microseconds. Clocks drift; a kernel
-//! that runs for minutes joins them again by [`Trace::join_clocks`]. `cat` puts two traces into one.
+//! that runs for minutes joins them again by [`Trace::join_clocks`]. A file has times of three days at least, and then they begin again: a kernel
+//! that runs for longer opens another. `cat` puts two traces into one.
 
 mod event;
 mod record;
@@ -45,11 +46,11 @@ use core::ffi::CStr;
 
 use gpufs_core::failures::counted;
 use gpufs_core::shared::Entry;
-use gpufs_core::trace::{Is, NAME_BYTES_MAX, Named, Packet, Track, TrackName, VALUES_MAX, name_id};
+use gpufs_core::trace::{Is, NAME_BYTES_MAX, Named, Origin, Packet, Track, TrackName, VALUES_MAX, name_id};
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
-use crate::file::{O_APPEND, O_CREAT, O_TRUNC, O_WRONLY};
+use crate::file::{O_CREAT, O_TRUNC, O_WRONLY};
 use crate::service::{CLOCK_BOOTTIME, TimeSpec};
 use crate::stdio::{File, Record, write};
 use crate::warp::{self, LaneMask, Lanes, Machine, Warp};
@@ -70,6 +71,7 @@ pub struct Trace {
     sequence: u32,
     /// What tells the file's tracks and clock from other files'.
     salt: u32,
+    origin: Origin,
     /// Whether the sequence's track is this lane's.
     owns_track: bool,
 }
@@ -101,7 +103,7 @@ impl Fs {
     pub fn trace(self, path: &CStr) -> Result<Trace, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceOpen);
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND;
+        let flags = O_WRONLY | O_CREAT | O_TRUNC;
         let file = self.open_shared_by(lanes, path, Ok(flags), |file, alone, entry| {
             begin_file(self, file, alone, entry)
         });
@@ -113,11 +115,13 @@ impl Fs {
 
 /// A new file: its clocks, and the track that all others belong to. A lane alone.
 fn begin_file(fs: Fs, file: File, alone: Lanes, entry: &Entry) -> Result<(), Errno> {
+    // Whoever reads the file while it is written finds packets up to its end.
+    file.stream().start_in_order();
     let (device, host) = joined_clocks(fs, alone)?;
-    let salt = salt_of(device, host);
-    entry.begin_trace(salt);
+    let (salt, origin) = (salt_of(device, host), Origin::of(device));
+    entry.begin_trace(salt | origin.to_bit() << SALT_BITS);
     let mut packet = Packet::new();
-    packet.clocks(0, clock_of(salt), device, host);
+    packet.clocks(0, clock_of(salt), origin.time(device), host);
     let name = TrackName::new(b"kernels");
     packet.track(0, &Track { uuid: uuid(salt, TrackOf::All, 0), parent: 0, is: Is::Events, name: &name });
     put(file, alone, packet.bytes())
@@ -136,8 +140,9 @@ fn begin_sequence(file: File, group: Lanes) -> Result<Trace, Errno> {
         u64::from(salt) << 32 | u64::from(sequence)
     });
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (salt, sequence) = ((drawn >> 32) as u32, drawn as u32);
-    let trace = Trace { file, sequence, salt, owns_track: group.is_leader() };
+    let (mark, sequence) = ((drawn >> 32) as u32, drawn as u32);
+    let trace = Trace::from_parts(file, sequence, mark | u32::from(group.is_leader()) << 31);
+    let salt = trace.salt;
     let written = group.on_leader(|| {
         let mut packet = Packet::new();
         let name = name_of_warp(group.lane());
@@ -273,13 +278,18 @@ impl Trace {
     #[doc(hidden)]
     #[must_use]
     pub const fn to_parts(self) -> (File, u32, u32) {
-        (self.file, self.sequence, self.salt | (self.owns_track as u32) << 31)
+        (
+            self.file,
+            self.sequence,
+            self.salt | self.origin.to_bit() << SALT_BITS | (self.owns_track as u32) << 31,
+        )
     }
     /// The trace of these parts.
     #[doc(hidden)]
     #[must_use]
     pub const fn from_parts(file: File, sequence: u32, rest: u32) -> Self {
-        Self { file, sequence, salt: rest & ((1 << SALT_BITS) - 1), owns_track: rest >> 31 != 0 }
+        let (salt, origin) = (rest & ((1 << SALT_BITS) - 1), Origin::from_bit(rest >> SALT_BITS));
+        Self { file, sequence, salt, origin, owns_track: rest >> 31 != 0 }
     }
 
     /// Writes what is buffered, as [`File::fflush`]: then it is in the file.
@@ -301,7 +311,7 @@ impl Trace {
         let joined = lanes.grouped(u64::from(lanes.lane()), |alone| {
             let (device, host) = joined_clocks(fs, alone)?;
             let mut packet = Packet::new();
-            packet.clocks(self.sequence, clock_of(self.salt), device, host);
+            packet.clocks(self.sequence, clock_of(self.salt), self.origin.time(device), host);
             put(self.file, alone, packet.bytes())
         });
         counted(fs.session(), Call::TraceClocks, joined)
@@ -313,6 +323,12 @@ impl Trace {
     /// As [`File::fclose`].
     pub fn close(self) -> Result<(), Errno> {
         self.file.fclose()
+    }
+
+    /// The time of an event of now.
+    #[inline]
+    fn now(self) -> u64 {
+        self.origin.time(Machine::clock())
     }
 
     /// A track of the file; all belong to one.

@@ -189,7 +189,8 @@ fn record(outputs: &Outputs, bytes: &mut Bytes<'_>) -> Record {
         4 => NO_DESCRIPTOR,
         _ => bytes.word().cast_signed() | i32::MIN,
     };
-    let serial = if bytes.byte() & 1 == 1 { Record::SERIAL } else { 0 };
+    let order =
+        [0, Record::SERIAL, Record::ORDERED, Record::SERIAL | Record::ORDERED][usize::from(bytes.byte() & 3)];
     let shift = match bytes.byte() {
         usual @ 0..192 => u32::from(usual) % 13,
         _ => bytes.word() & !Record::SERIAL,
@@ -204,7 +205,7 @@ fn record(outputs: &Outputs, bytes: &mut Bytes<'_>) -> Record {
         written,
         filled,
         descriptor,
-        shape: shift | serial,
+        shape: shift | order,
         stream,
         reserved: 0,
     }

@@ -33,7 +33,7 @@ pub struct RecoveredStream {
     pub file: String,
     /// Bytes that the host has written.
     pub written: u64,
-    /// Bytes before others that calls had reserved and not finished: holes in a file with positions, omitted from another file.
+    /// Bytes before others that calls had reserved and not finished: holes in a file with positions, omitted from a trace and from another file.
     pub unfinished: u64,
     /// Bytes of finished calls that could not be written, and are lost.
     pub lost: u64,
@@ -354,13 +354,20 @@ fn write_stream(
         return None;
     }
     let descriptor = blocks[0].record.descriptor;
-    let serial = blocks[0].record.is_serial();
+    let (serial, ordered) = (blocks[0].record.is_serial(), blocks[0].record.is_ordered());
+    let mut omitted = Omitted::default();
     let file = fs::read_link(format!("/proc/thread-self/fd/{descriptor}"))
         .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string());
     let mut stream =
         RecoveredStream { file, written: 0, unfinished: unfinished(&blocks), lost: 0, errno: None };
     for block in &blocks {
+        if ordered {
+            omitted.pass(&block.record, (0, block.written));
+        }
         for &(start, end) in &block.rest {
+            if ordered {
+                omitted.pass(&block.record, (start, end));
+            }
             let bytes = u64::from(end - start);
             // Bytes out of order are worse than missing bytes.
             if serial && (stream.errno.is_some() || block.pending) {
@@ -369,7 +376,10 @@ fn write_stream(
                 continue;
             }
             let address = block.address + u64::from(start);
-            let offset = if serial { Ok(None) } else { place_in_file(&block.record, (start, end)).map(Some) };
+            let offset = match place_in_file(&block.record, (start, end)) {
+                _ if serial => Ok(None),
+                place => place.map(|place| Some(place.saturating_sub(omitted.bytes))),
+            };
             let (written, outcome) = match offset {
                 _ if !is_known(descriptor) => (0, Err(Errno::BADF)),
                 Ok(offset) => write_all(descriptor, (address, bytes), offset, until),
@@ -381,6 +391,26 @@ fn write_stream(
         }
     }
     Some(stream)
+}
+
+/// What is not there of a stream whose writes began in order. Nothing behind it is in the file, and what is goes where it would begin.
+#[derive(Debug, Default)]
+struct Omitted {
+    /// Where the bytes end that were passed.
+    end: Option<u64>,
+    bytes: u64,
+}
+
+impl Omitted {
+    /// The next bytes that are there.
+    fn pass(&mut self, record: &Record, (start, end): (u32, u32)) {
+        if start < end {
+            let [start, end] = [start, end].map(|inside| record.offset.saturating_add(inside.into()));
+            let gap = start.saturating_sub(self.end.unwrap_or(record.offset));
+            self.bytes = self.bytes.saturating_add(gap);
+            self.end = Some(end);
+        }
+    }
 }
 
 /// Where in the file these bytes of a block begin.

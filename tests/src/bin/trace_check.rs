@@ -170,25 +170,30 @@ fn report(path: &str, options: &Options, threads: u64, took: Duration) -> Outcom
     Ok(events)
 }
 
-/// How many packets a file has, and bytes. A packet is a tag, its length in two bytes of seven bits, and so many bytes.
+/// How many packets a file has, and bytes. A packet is a tag, its length in one or two bytes of seven bits, and so many bytes.
 fn packets(path: &str) -> Outcome<(u64, u64)> {
     let mut file = BufReader::with_capacity(1 << 20, std::fs::File::open(path)?);
     let (mut packets, mut bytes) = (0, 0);
-    let (mut head, mut body) = ([0; 3], [0; 1 << 14]);
+    let mut body = [0; 1 << 14];
     // Ends: with the file.
     loop {
+        let (mut head, mut more) = ([0; 2], [0]);
         match file.read_exact(&mut head) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok((packets, bytes)),
             Err(error) => return Err(error.into()),
         }
-        let length = usize::from(head[1] & 0x7f) | usize::from(head[2]) << 7;
-        if head[0] != 0x0a || head[1] & 0x80 == 0 || head[2] & 0x80 != 0 {
+        let is_long = head[1] & 0x80 != 0;
+        if is_long {
+            file.read_exact(&mut more)?;
+        }
+        if head[0] != 0x0a || more[0] & 0x80 != 0 {
             println!("a packet of a call that had not returned is cut, at byte {bytes}");
             return Ok((packets, bytes));
         }
+        let length = usize::from(head[1] & 0x7f) | usize::from(more[0]) << 7;
         file.read_exact(&mut body[..length])?;
         packets += 1;
-        bytes += 3 + length as u64;
+        bytes += 2 + u64::from(is_long) + length as u64;
     }
 }

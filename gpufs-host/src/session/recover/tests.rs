@@ -37,3 +37,34 @@ fn nothing_is_written_to_a_descriptor_that_is_not_known() {
     assert_eq!(fs::read(folder.join("other")).unwrap(), b"");
     fs::remove_dir_all(&folder).unwrap();
 }
+
+/// Two blocks of four bytes, of which some are not there: in a stream whose writes began in order, the others lie side by side.
+#[test]
+fn what_is_not_there_is_omitted_where_writes_began_in_order() {
+    let folder = std::env::temp_dir().join(format!("gpufs-recover-ordered-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for (shape, wanted) in
+        [(0, &b"..\0bc\0\0fgh"[..]), (Record::ORDERED, b"..bcfgh"), (Record::SERIAL, b"bcfgh")]
+    {
+        let path = folder.join(shape.to_string());
+        let file = File::create(&path).unwrap();
+        let texts = [b"abcd", b"efgh"];
+        let of = |number: usize, written, rest| {
+            let mut block = block(number as u64, &file, &texts[number][0]);
+            block.record.shape = shape | 2;
+            block.record.offset = 2 + 4 * number as u64;
+            block.written = written;
+            block.rest = rest;
+            block
+        };
+        if shape != Record::SERIAL {
+            std::os::unix::fs::FileExt::write_all_at(&file, b"..", 0).unwrap();
+        }
+        let until = Instant::now() + Duration::from_secs(1);
+        let blocks = vec![of(1, 0, vec![(1, 2), (2, 4)]), of(0, 0, vec![(1, 3)])];
+        let stream = write_stream(blocks, |_| true, until).unwrap();
+        assert_eq!((stream.written, stream.lost, stream.errno), (5, 0, None));
+        assert_eq!(fs::read(&path).unwrap(), wanted, "{shape:#x}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
