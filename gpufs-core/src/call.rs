@@ -189,6 +189,8 @@ calls! {
     TraceEnd "trace_end",
     TraceEvent "trace_event",
     TraceClocks "trace_clocks",
+    TraceFlush "trace_flush",
+    TraceClose "trace_close",
 }
 
 // An address within the session for each call.

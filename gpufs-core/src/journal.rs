@@ -111,8 +111,8 @@ pub struct Record {
     pub shape: u32,
     /// Index of the stream and 1; 0 if the buffer has no owner.
     pub stream: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The stream's generation.
+    pub generation: u32,
 }
 
 impl Record {

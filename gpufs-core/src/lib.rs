@@ -106,6 +106,7 @@ pub mod kernel;
 pub mod lanes;
 pub mod listing;
 pub mod lock;
+pub mod pieces;
 mod position;
 pub mod protocol;
 pub mod regions;

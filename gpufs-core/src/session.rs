@@ -13,6 +13,7 @@
 //!                ├─ streams[]     FILEs; 0, 1, 2 are stdin, stdout, stderr
 //!                ├─ shared        streams that are opened by path once for all threads
 //!                ├─ cache         pages of mapped files in device memory
+//!                ├─ pieces        where writers of traces keep their events, in host memory
 //!                └─ records       pool: texts that are formatted before room is reserved for them
 //! ```
 //!
@@ -26,6 +27,7 @@ use crate::cache::Cache;
 pub use crate::files::{FileIndex, OpenFile, Target};
 use crate::gate::Gate;
 pub use crate::lock::TicketLock;
+use crate::pieces::Pieces;
 pub use crate::regions::Region;
 pub use crate::resources::Resources;
 use crate::shared::Table;
@@ -63,6 +65,8 @@ pub struct SessionTables {
     pub gate: *const Gate,
     /// Pages of mapped files. Without sets where the host gave it no memory.
     pub cache: Cache,
+    /// Where writers of traces keep their events.
+    pub pieces: Pieces,
 }
 
 // SAFETY:

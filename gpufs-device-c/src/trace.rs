@@ -19,6 +19,10 @@ pub struct RawTrace {
     pub sequence: u32,
     /// What else a [`Trace`] is made of.
     pub rest: u32,
+    /// The piece of its writer.
+    pub piece: u32,
+    /// Nothing.
+    pub kept: u32,
 }
 
 /// Values of an event at most: `GPUFS_TRACE_VALUES_MAX`.
@@ -62,9 +66,9 @@ pub struct RawValue {
     pub bits: u64,
 }
 
-assert_eq_size!(RawTrace, [u64; 2]);
-assert_eq_size!(RawEvent, [u64; 5]);
-assert_eq_size!(RawPlace, [u64; 3]);
+assert_eq_size!(RawTrace, [u64; 3]);
+assert_eq_size!(RawEvent, [u64; 6]);
+assert_eq_size!(RawPlace, [u64; 4]);
 assert_eq_size!(RawValue, [u64; 2]);
 
 impl RawValue {
@@ -80,8 +84,8 @@ impl RawValue {
 
 impl RawTrace {
     fn of(trace: Trace) -> Self {
-        let (file, sequence, rest) = trace.to_parts();
-        Self { file: file.to_handle(), sequence, rest }
+        let (file, sequence, rest, piece) = trace.to_parts();
+        Self { file: file.to_handle(), sequence, rest, piece, kept: 0 }
     }
     /// # Errors
     /// `EBADF` for one that is not open.
@@ -92,7 +96,7 @@ impl RawTrace {
         // SAFETY:
         // - this function's contract
         let file = unsafe { File::from_handle_in(self.file, call) }?;
-        Ok(Trace::from_parts(file, self.sequence, self.rest))
+        Ok(Trace::from_parts(file, self.sequence, self.rest, self.piece))
     }
 }
 
@@ -377,4 +381,36 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_join_clocks(trace: *const RawTra
     // - this function's contract
     let trace = place.and_then(|trace| unsafe { trace.get(Call::TraceClocks) });
     done(trace.and_then(Trace::join_clocks))
+}
+
+/// Writes what is buffered: 0, or a negated errno.
+///
+/// # Safety
+/// `trace` is null or a trace that [`gpufs_raw_trace_open`] filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_trace_flush(trace: *const RawTrace) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let trace = unsafe { place(trace) }.and_then(|trace| {
+        // SAFETY:
+        // - this function's contract
+        unsafe { trace.get(Call::TraceFlush) }
+    });
+    done(trace.and_then(Trace::flush))
+}
+
+/// Closes a trace: 0, or a negated errno.
+///
+/// # Safety
+/// `trace` is null or a trace that [`gpufs_raw_trace_open`] filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn gpufs_raw_trace_close(trace: *const RawTrace) -> i64 {
+    // SAFETY:
+    // - this function's contract
+    let trace = unsafe { place(trace) }.and_then(|trace| {
+        // SAFETY:
+        // - this function's contract
+        unsafe { trace.get(Call::TraceClose) }
+    });
+    done(trace.and_then(Trace::close))
 }

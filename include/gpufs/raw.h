@@ -66,6 +66,8 @@ GPUFS_BOTH int64_t gpufs_raw_trace_instant(const struct gpufs_trace_event *event
 GPUFS_BOTH int64_t gpufs_raw_trace_set(const struct gpufs_trace_counter *counter,
                                        const struct gpufs_trace_value *value);
 GPUFS_BOTH int64_t gpufs_raw_trace_join_clocks(const struct gpufs_trace *trace);
+GPUFS_BOTH int64_t gpufs_raw_trace_flush(const struct gpufs_trace *trace);
+GPUFS_BOTH int64_t gpufs_raw_trace_close(const struct gpufs_trace *trace);
 
 /* <gpufs/print.h>: the types of a format's arguments (GPUFS_PASSED_...), and what an error number says. */
 

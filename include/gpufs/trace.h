@@ -29,6 +29,9 @@
  * moment and a counter's value are one for each thread that calls. A name has GPUFS_TRACE_NAME_BYTES bytes at most, an
  * event GPUFS_TRACE_VALUES_MAX values. A thread uses what it filled in itself. The file is a stream that all threads
  * share, as gpufs_fopen_shared's, and is closed as often as it was opened; what a kernel leaves open, the host writes.
+ * Events of a warp wait in memory of its own, until that is full, or its threads flush or close the trace, or the kernel has
+ * ended: each thread closes what it opened, as where others close it for all, the host finds the rest without a file, which
+ * gpufs_synchronize says.
  *
  * Each call is 0, or -1: EFAULT for a null pointer, EBADF for what is not open, EINVAL for a null session, a name that is
  * too long or too many values, and what writing meets.
@@ -47,6 +50,8 @@ typedef struct gpufs_trace {
     uint64_t file_;
     uint32_t sequence_;
     uint32_t rest_;
+    uint32_t piece_;
+    uint32_t kept_;
 } gpufs_trace;
 /* An event by its name. */
 typedef struct gpufs_trace_event {
@@ -72,10 +77,10 @@ typedef struct gpufs_trace_value {
     uint64_t bits_;
 } gpufs_trace_value;
 
-GPUFS_SIZE_(gpufs_trace, 16);
-GPUFS_SIZE_(gpufs_trace_event, 40);
-GPUFS_SIZE_(gpufs_trace_span, 24);
-GPUFS_SIZE_(gpufs_trace_counter, 24);
+GPUFS_SIZE_(gpufs_trace, 24);
+GPUFS_SIZE_(gpufs_trace_event, 48);
+GPUFS_SIZE_(gpufs_trace_span, 32);
+GPUFS_SIZE_(gpufs_trace_counter, 32);
 GPUFS_SIZE_(gpufs_trace_value, 16);
 
 /* A value of an event or a counter, of each kind that a trace has. None fails. */
@@ -132,13 +137,14 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_set(const gpufs_trace_counter *counte
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_join_clocks(const gpufs_trace *trace) {
     return gpufs_int_(gpufs_raw_trace_join_clocks(trace));
 }
-/* Writes what is buffered (fflush(3)): then it is in the file. */
+/* Writes what is buffered (fflush(3)): then it is in the file, the events of the threads that call it among it. Those of
+ * other warps may wait in these, which call it, too. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_flush(const gpufs_trace *trace) {
-    return gpufs_fflush((gpufs_file *)(uintptr_t)(trace == NULL ? 0 : trace->file_));
+    return gpufs_int_(gpufs_raw_trace_flush(trace));
 }
 /* Closes it, as gpufs_fclose a shared stream. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_close(const gpufs_trace *trace) {
-    return gpufs_fclose((gpufs_file *)(uintptr_t)(trace == NULL ? 0 : trace->file_));
+    return gpufs_int_(gpufs_raw_trace_close(trace));
 }
 
 #ifdef __cplusplus

@@ -64,7 +64,9 @@ static int traced(struct mine *m, const char *call) {
         is_right = is_right && (call[6] == 'c' || gpufs_trace_set(&counter, gpufs_trace_signed(-1)) == 0);
     } else if (strcmp(call, "trace_join_clocks") == 0) {
         is_right = is_right && gpufs_trace_join_clocks(&trace) == 0;
-    } else if (strcmp(call, "trace_open") != 0) {
+    } else if (strcmp(call, "trace_flush") == 0) {
+        is_right = is_right && gpufs_trace_flush(&trace) == 0;
+    } else if (strcmp(call, "trace_open") != 0 && strcmp(call, "trace_close") != 0) {
         is_right = is_right && gpufs_trace_event_of(&trace, call, NULL, 0, &event) == 0;
         if (strcmp(call, "trace_instant") == 0) {
             is_right = is_right && gpufs_trace_instant(&event, NULL) == 0;
@@ -264,6 +266,8 @@ static int write_and_sync(struct mine *m) {
     CALL(trace_instant, traced(m, "trace_instant"))                                                     \
     CALL(trace_set, traced(m, "trace_set"))                                                             \
     CALL(trace_join_clocks, traced(m, "trace_join_clocks"))                                             \
+    CALL(trace_flush, traced(m, "trace_flush"))                                                         \
+    CALL(trace_close, traced(m, "trace_close"))                                                         \
     CALL(fdopen, gpufs_fclose(gpufs_fdopen(m->fs, gpufs_open(m->fs, m->path, GPUFS_O_RDWR, 0), "r+")) == 0) \
     CALL(fileno, gpufs_fileno(m->file) >= 3)                                                         \
     CALL(freopen, gpufs_freopen(m->path, "r+", m->file) == m->file)                                   \

@@ -30,7 +30,7 @@ static void work(gpufs_session *fs, void *argument) {
 }
 
 static void misuse(gpufs_session *fs, void *argument) {
-    gpufs_trace trace, none = {0, 0, 0};
+    gpufs_trace trace, none = {0, 0, 0, 0, 0};
     gpufs_trace_event event;
     gpufs_trace_counter counter;
     gpufs_trace_span span;
@@ -64,7 +64,7 @@ static void misuse(gpufs_session *fs, void *argument) {
     CHECK_FAILS(gpufs_trace_end(NULL), -1, EFAULT);
     CHECK(gpufs_trace_join_clocks(&trace) == 0);
     CHECK_FAILS(gpufs_trace_join_clocks(&none), -1, EBADF);
-    CHECK_FAILS(gpufs_trace_flush(NULL), -1, EBADF);
+    CHECK_FAILS(gpufs_trace_flush(NULL), -1, EFAULT);
     CHECK(gpufs_trace_close(&trace) == 0);
     CHECK_FAILS(gpufs_trace_close(&trace), -1, EBADF);
     CHECK_FAILS(gpufs_trace_set(&counter, gpufs_trace_signed(1)), -1, EBADF);

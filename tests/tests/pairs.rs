@@ -377,6 +377,8 @@ macro_rules! perform {
             Call::TraceEnd => traced(*fs, absent, |trace| trace.event("span", [])?.begin(())?.end()),
             Call::TraceEvent => traced(*fs, absent, |trace| trace.event("moment", ["of"])?.instant([1])),
             Call::TraceClocks => traced(*fs, absent, Trace::join_clocks),
+            Call::TraceFlush => traced(*fs, absent, Trace::flush),
+            Call::TraceClose => fs.trace(absent).and_then(Trace::close).map(|()| 0),
             Call::Getdelim => {
                 file.getline(&mut &mut bytes[..]).map(|line| line.map_or(0, |length| length as u64))
             }

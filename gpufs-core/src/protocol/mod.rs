@@ -12,6 +12,7 @@
 //! | [`services`] | the ring for what io_uring does not have: `[R-SERVE-1]` to `[R-SERVE-9]` |
 //! | [`caching`] | pages of files in device memory: `[R-CACHE-1]` to `[R-CACHE-8]`, and their proofs |
 //! | [`renewal`] | a ring that is renewed below its queue: `[R-RENEW-1]` to `[R-RENEW-4]`, and the proof |
+//! | [`traces`] | events that wait for many: `[R-TRACE-1]` to `[R-TRACE-4]`, and their proofs |
 //! | [`wrapping`] | every number that grows, when it comes round, and what happens then |
 //!
 //! A name in bold is defined where it stands, once. A name in brackets is a citation. `cargo xtask tidy` compares the two. Decisions,
@@ -74,4 +75,5 @@ pub mod renewal;
 pub mod rules;
 pub mod services;
 pub mod sharing;
+pub mod traces;
 pub mod wrapping;

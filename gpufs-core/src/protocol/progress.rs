@@ -16,8 +16,8 @@
 //!   nothing from the lane that would make the file ready.
 //! - **L-PROGRESS d** *A stream block comes, or its write's error does.* A block is busy while it is filled (no wait), while its write waits
 //!   for a slot (b) or completes (a), or until its predecessor in a stream with an order is written or started (the same, by induction). Of the
-//!   lanes that wait for it, one at a time reaps it, which waits for nothing, and then lets the others. A stream that grows is held under its lock, with its
-//!   blocks written (the same waits), and then takes what is spare, which waits for nothing ([R-11]). A lane that has taken room of a stream
+//!   lanes that wait for it, one at a time reaps it, which waits for nothing, and then lets the others. A stream that grows is held under its lock,
+//!   with its blocks written (the same waits), and then takes what is spare, which waits for nothing ([R-11]). A lane that has taken room of a stream
 //!   adds it to the cursor or gives it back, and waits for nothing meanwhile. So the lock holder does not wait long for such a lane, nor for
 //!   one that starts or frees a block when the holder takes back what could not be written ([R-10]). A block of lines that are read ahead
 //!   ([`readahead`](crate::stream::readahead)) is the same: a lane that waits for lines starts the block's read, reaps, indexes and publishes

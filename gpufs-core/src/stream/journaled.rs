@@ -30,7 +30,7 @@ impl Stream {
             descriptor: resources.files()[self.file.peek() as usize].descriptor.peek().cast_signed(),
             shape: order | shift,
             stream: self.index_in(resources) + 1,
-            reserved: 0,
+            generation: self.generation.peek(),
         };
         let epoch = resources.journal.switch(buffer, block.epoch.peek(), record);
         block.committed.set(u64::from(filled));

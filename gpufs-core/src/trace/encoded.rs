@@ -10,13 +10,14 @@
 //!                                                   │ 48 kind ×9               the time above 49 bits, or the sequence above 28
 //!                                                   │ 58 track ×9              a counter's value
 //! 58 track ×10  48 kind ×4                                                     where the track is another one than the sequence's
-//! 22 0e 08 name ×4  18 value ×8                                                a value below 2⁵⁶, or a real
+//! 22 0e 08 name ×4  18 value ×8                                                a value below 2⁵⁶
+//! 22 0e 29 value ×8  08 name ×4                                                a real
 //! 22 1e 08 name ×5  08 name ×7 │ 20 value ×10  08 name ×4                      a larger one, or one below zero
 //! f0 01 value ×10  48 kind ×3                                                  a counter's
 //! e1 02 value ×8  48 kind ×5                                                   a counter's real
 //! ```
 //!
-//! Where a field stands twice, the second fills the word: readers take the last, which is the same.
+//! Where a field stands twice, the second fills the word: readers take the last, which is the same. No word is 0 ([R-TRACE-2]).
 
 use super::{Event, Kind, Value, field};
 
@@ -82,6 +83,17 @@ impl<'a> Encoded<'a> {
     #[must_use]
     pub const fn new(sequence: u32, time: u64, event: Event<'a>) -> Self {
         Self { sequence, time, event }
+    }
+
+    /// The event's values.
+    #[must_use]
+    pub const fn values(&self) -> &'a [Value] {
+        self.event.values
+    }
+    /// The same on a track.
+    #[must_use]
+    pub const fn on(self, track: Option<u64>) -> Self {
+        Self { event: Event { track, ..self.event }, ..self }
     }
 
     /// How many words, at least three.
@@ -227,10 +239,15 @@ fn annotation(name: u32, value: Value, at: usize, put: &mut impl FnMut(usize, u1
         Value::Real(value) => (key(field::DOUBLE_VALUE, I64), value.to_bits()),
     };
     let (name, named) = (u64::from(name), key(field::VALUE_NAME_IID, 0));
-    let head = |bytes: u128| key(field::ANNOTATIONS, LEN) | bytes << 8 | named << 16;
+    let message = |bytes: u128| key(field::ANNOTATIONS, LEN) | bytes << 8;
+    let head = |bytes: u128| message(bytes) | named << 16;
+    if matches!(value, Value::Real(_)) {
+        // The name comes last: so no word is the value alone, which may be 0.
+        put(at, message(14) | wire << 16 | u128::from(bits) << 24 | named << 88 | short::<4>(name) << 96);
+        return at + 2;
+    }
     if !is_wide(value) {
-        let bytes = if matches!(value, Value::Real(_)) { u128::from(bits) } else { short::<8>(bits) };
-        put(at, head(14) | short::<4>(name) << 24 | wire << 56 | bytes << 64);
+        put(at, head(14) | short::<4>(name) << 24 | wire << 56 | short::<8>(bits) << 64);
         return at + 2;
     }
     put(at, head(30) | short::<5>(name) << 24 | named << 64 | short::<7>(name) << 72);
@@ -250,6 +267,7 @@ mod tests {
         let mut bytes = Vec::new();
         encoded.each_word(|index, word| {
             assert_eq!(index * WORD_BYTES, bytes.len());
+            assert_ne!(word, 0);
             bytes.extend(word.to_le_bytes());
         });
         assert_eq!(bytes.len(), encoded.words() * WORD_BYTES);
@@ -318,7 +336,9 @@ mod tests {
                     narrow(field_of(&[0x20], value.cast_unsigned(), 8))
                 }
                 Value::Signed(value) => wide(field_of(&[0x20], value.cast_unsigned(), 10)),
-                Value::Real(value) => narrow([&[0x29], &value.to_le_bytes()[..]].concat()),
+                Value::Real(value) => {
+                    [vec![0x22, 0x0e, 0x29], value.to_le_bytes().to_vec(), named(4)].concat()
+                }
             });
         }
         body
@@ -355,7 +375,7 @@ mod tests {
                 assert_eq!(found, laid_out(sequence, time, event), "{sequence} {time} {event:?}");
             }
         };
-        for value in values.chain([-0.1].map(Value::Real)) {
+        for value in values.chain([-0.1, 0.0].map(Value::Real)) {
             let counter = Event {
                 kind: Kind::Counter,
                 name: 0,

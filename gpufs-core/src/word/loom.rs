@@ -67,6 +67,16 @@ macro_rules! device_word {
             pub fn peek(&self) -> $int {
                 self.0.load(Ordering::Relaxed)
             }
+            /// [`Self::peek`] of a word that threads of the caller's block alone store.
+            #[inline]
+            pub fn peek_own(&self) -> $int {
+                self.peek()
+            }
+            /// [`Self::set`] of a word that threads of the caller's block alone use.
+            #[inline]
+            pub fn set_own(&self, value: $int) {
+                self.set(value);
+            }
             /// Acquire load.
             #[inline]
             pub fn observe(&self) -> $int {

@@ -12,6 +12,7 @@
 //! | `peek`, `set` | relaxed | system | device |
 //! | `observe` | acquire | system | device |
 //! | `publish` | release | system | device |
+//! | `peek_own`, `set_own` | relaxed | none | the thread's block, whose threads alone use the word |
 //! | `fetch_add_relaxed`, `count` (no answer) | relaxed read-modify-write | none | device |
 //! | `try_acquire` | acquire compare-and-exchange | none | device |
 //! | `claim_bits`, `fetch_add_acquire` | acquire read-modify-write | none | device |

@@ -139,6 +139,32 @@ macro_rules! device_word {
                 }
                 value
             }
+            /// [`Self::peek`] of a word that threads of the caller's block alone store: its multiprocessor's cache may have it.
+            #[inline]
+            pub fn peek_own(&self) -> $int {
+                let value;
+                // SAFETY:
+                // - loads the word behind a valid reference, atomically
+                unsafe {
+                    asm!(
+                        concat!("ld.relaxed.cta.global.u", $bits, " {}, [{}];"),
+                        out($reg) value, in(reg64) self.0.get(), options(nostack, readonly)
+                    );
+                }
+                value
+            }
+            /// [`Self::set`] of a word that threads of the caller's block alone use.
+            #[inline]
+            pub fn set_own(&self, value: $int) {
+                // SAFETY:
+                // - stores to the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("st.relaxed.cta.global.u", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) value, options(nostack)
+                    );
+                }
+            }
             /// Acquire load.
             #[inline]
             pub fn observe(&self) -> $int {

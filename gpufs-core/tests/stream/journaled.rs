@@ -19,7 +19,7 @@ fn the_journal_is_told_whose_block_it_is() {
                 descriptor: DESCRIPTOR.cast_signed(),
                 shape: SHIFT | if serial { Record::SERIAL } else { 0 },
                 stream: 1,
-                reserved: 0,
+                generation: 1,
             };
             assert_eq!(record, wanted);
             assert_eq!((record.block_shift(), record.is_serial()), (SHIFT, serial));

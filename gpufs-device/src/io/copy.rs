@@ -132,7 +132,11 @@ unsafe fn copy_share(share: Share, target: u64, source: u64, bytes: u64) {
     let (to, from) = (target as *mut u8, source as *const u8);
     let apart = (target ^ source) % 16;
     // Up to where the target is aligned.
-    let unit: usize = if apart == 0 { 16 } else { 4 };
+    let unit: usize = match apart {
+        0 => 16,
+        8 => 8,
+        _ => 4,
+    };
     let head = ((target.wrapping_neg() % unit as u64) as usize).min(bytes);
     let words = (bytes - head) / unit;
     let tail = head + words * unit;
@@ -143,24 +147,9 @@ unsafe fn copy_share(share: Share, target: u64, source: u64, bytes: u64) {
         copy_bytes(share, to, from, head);
         let (to_word, from_word) = (to.add(head), from.add(head));
         match apart % 4 {
-            0 if unit == 16 => {
-                let (to_word, from_word) = (to_word.cast::<u128>(), from_word.cast::<u128>());
-                copy_words::<_, AT_ONCE>(
-                    share,
-                    words,
-                    |at| from_word.add(at).read(),
-                    |at, word| to_word.add(at).write(word),
-                );
-            }
-            0 => {
-                let (to_word, from_word) = (to_word.cast::<u32>(), from_word.cast::<u32>());
-                copy_words::<_, SMALL_AT_ONCE>(
-                    share,
-                    words,
-                    |at| from_word.add(at).read(),
-                    |at, word| to_word.add(at).write(word),
-                );
-            }
+            0 if unit == 16 => copy_units::<u128, AT_ONCE>(share, to_word, from_word, words),
+            0 if unit == 8 => copy_units::<u64, AT_ONCE>(share, to_word, from_word, words),
+            0 => copy_units::<u32, SMALL_AT_ONCE>(share, to_word, from_word, words),
             _ => {
                 // Each word of the target is put together from two of the source, or from bytes where one of the two lies across an end.
                 let to_word = to_word.cast::<u32>();
@@ -191,6 +180,23 @@ unsafe fn copy_share(share: Share, target: u64, source: u64, bytes: u64) {
         }
         copy_bytes(share, to.add(tail), from.add(tail), bytes - tail);
     }
+}
+
+/// [`copy_words`] between stretches that are both aligned.
+///
+/// # Safety
+/// As [`copy_together`]; `words` words lie at both, aligned.
+#[inline]
+unsafe fn copy_units<W: Copy + Default, const N: usize>(
+    share: Share,
+    to: *mut u8,
+    from: *const u8,
+    words: usize,
+) {
+    let (to, from) = (to.cast::<W>(), from.cast::<W>());
+    // SAFETY:
+    // - this function's contract
+    unsafe { copy_words::<W, N>(share, words, |at| from.add(at).read(), |at, word| to.add(at).write(word)) }
 }
 
 /// Every `count`th of `words` words from its rank on, `N` at once, and of what is left eight and four at once: a page is eight for each lane.

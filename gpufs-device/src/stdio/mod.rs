@@ -70,6 +70,7 @@ mod text;
 mod tokens;
 
 use gpufs_core::Errno;
+use gpufs_core::pieces::stream_word;
 use gpufs_core::session::{FileIndex, SessionTables};
 use gpufs_core::stream::Stream;
 
@@ -119,6 +120,11 @@ impl Transfer {
 impl File {
     pub(crate) fn stream(self) -> &'static Stream {
         &self.session.streams()[self.index as usize]
+    }
+    /// The stream as a piece of a trace names it.
+    #[inline]
+    pub(crate) const fn stream_word(self) -> u64 {
+        stream_word(self.index, self.generation)
     }
     /// The process's descriptor of its file.
     pub(crate) fn file_number(self) -> Result<i32, Errno> {

@@ -53,8 +53,8 @@ pub struct Event<const N: usize> {
 #[must_use = "a span that is not ended has no end in the trace"]
 pub struct Span {
     trace: Trace,
-    /// Whether this lane began it for all that did so together, and on which track.
-    began: Option<Option<u64>>,
+    /// Whether this lane began it for all that did so together, and on which track: 0 if it did not, [`OWN`] for its sequence's.
+    began: u64,
 }
 
 /// A counter.
@@ -86,25 +86,28 @@ impl<const N: usize> Event<N> {
     }
 }
 
+/// What a span says that the lane began on its sequence's track. No track of a lane has this number.
+const OWN: u64 = 1;
+
+/// Bytes of a span's end on the sequence's track, at most.
+const END_BYTES: u32 = 32;
+
+/// Bytes of a span's begin on the sequence's track, at most.
+#[expect(clippy::cast_possible_truncation, reason = "a few values")]
+const fn begin_bytes(values: &[Value]) -> u32 {
+    32 * (1 + values.len() as u32)
+}
+
 impl Span {
-    /// What it is made of, for C: whether this lane began it (0 if not), and on which track (1 for its sequence's).
+    /// What it is made of, for C: whether this lane began it, and on which track.
     #[doc(hidden)]
     #[must_use]
     pub const fn to_word(self) -> u64 {
-        match self.began {
-            None => 0,
-            Some(None) => 1,
-            Some(Some(track)) => track,
-        }
+        self.began
     }
     /// The span of a word.
     #[doc(hidden)]
-    pub const fn from_word(trace: Trace, word: u64) -> Self {
-        let began = match word {
-            0 => None,
-            1 => Some(None),
-            track => Some(Some(track)),
-        };
+    pub const fn from_word(trace: Trace, began: u64) -> Self {
         Self { trace, began }
     }
     /// Ends it. Lanes that end spans together go on together, those that began none of their own among them: otherwise these would be at the next
@@ -114,21 +117,26 @@ impl Span {
     /// In the lane that began it: as [`File::fwrite`](crate::File::fwrite).
     pub fn end(self) -> Result<(), Errno> {
         let Self { trace, began } = self;
-        let track = began.unwrap_or(None);
+        let track = if began > OWN { Some(began) } else { None };
         let event = packets::Event { kind: Kind::End, name: 0, track, value_names: &[], values: &[] };
         let encoded = Encoded::new(trace.sequence, trace.now(), event);
         let inside = match trace.file.enter() {
             Ok(inside) => inside,
             // Of those that wrote nothing it is no failure.
-            Err(errno) => return if began.is_some() { Err(errno) } else { Ok(()) },
+            Err(errno) => return if began == 0 { Ok(()) } else { Err(errno) },
         };
         let lanes = Lanes::calling(&inside, Call::TraceEnd);
-        let writers = lanes.ballot(began.is_some());
-        let written = match began {
-            Some(_) => put_record(trace.file, lanes.subset(writers), &encoded),
-            None => Ok(()),
+        let open = trace.open_piece(lanes);
+        let is_owner = open.is_some_and(|open| open.owner == lanes.lane());
+        // Whether nobody ends a span but the owner of the piece. Spans of a track of a lane's own are in the stream as they began: of one time, the
+        // one that was written first comes first.
+        let is_usual = open.is_some() && (began == 0 || is_owner && began == OWN);
+        let together = lanes.same(u64::from(trace.piece) << 1 | u64::from(is_usual)) && is_usual;
+        let written = match open {
+            Some(open) if together => trace.put_one(lanes, open, (began != 0).then_some(encoded), END_BYTES),
+            _ => trace.end_apart(lanes, (is_owner, began), encoded),
         };
-        lanes.sync();
+        let written = if began == 0 { Ok(()) } else { written };
         counted(trace.file.fs().session(), Call::TraceEnd, written)
     }
 }
@@ -169,28 +177,71 @@ impl Trace {
         let time = self.now();
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceBegin);
-        let began = self.grouped(lanes, name, |group| {
-            let begun = group.is_leader().then(|| self.begin_alone(group, time, (name, value_names, values)));
-            // The others do not write, and wait: they would end the span, and begin the next, without the one that does.
-            group.sync();
-            begun
-        });
-        let began = counted(self.file.fs().session(), Call::TraceBegin, began.transpose())?;
+        let event = packets::Event { kind: Kind::Begin, name, track: None, value_names, values };
+        let encoded = Encoded::new(self.sequence, time, event);
+        let open = self.open_piece(lanes);
+        // Of lanes that opened the trace together, the lowest has their track and their piece: it leads them wherever it is.
+        let leads = open.is_some_and(|open| open.owner == lanes.leader());
+        let key = u64::from(self.piece) << 32 | u64::from(name) << 1 | u64::from(leads);
+        let together = lanes.same(key) && leads;
+        let began = match open {
+            Some(open) if together => {
+                let writes = lanes.is_leader();
+                let written = self.put_one(lanes, open, writes.then_some(encoded), begin_bytes(values));
+                if writes { written.map(|()| OWN) } else { Ok(0) }
+            }
+            _ => self.grouped(lanes, name, |group| self.begin_group(group, encoded)),
+        };
+        let began = counted(self.file.fs().session(), Call::TraceBegin, began)?;
         Ok(Span { trace: self, began })
     }
 
-    /// The span's begin, by the lane that writes it; its track, where that is not the sequence's.
-    #[inline]
-    fn begin_alone(
-        self,
-        group: Lanes,
-        time: u64,
-        (name, value_names, values): (u32, &[u32], &[Value]),
-    ) -> Result<Option<u64>, Errno> {
+    /// The span of lanes that begin it together: what [`Span`] has of it. Convergent.
+    #[inline(never)]
+    fn begin_group(self, group: Lanes, encoded: Encoded<'_>) -> Result<u64, Errno> {
+        let writes = group.is_leader();
+        let open = self.open_piece_together(group).filter(|open| open.owner == group.leader());
+        let begun = match open {
+            Some(open) => {
+                let most = begin_bytes(encoded.values());
+                self.put_one(group, open, writes.then_some(encoded), most).map(|()| OWN)
+            }
+            None if writes => self.begin_alone(group, &encoded),
+            None => Ok(0),
+        };
+        // The others do not write, and wait: they would end the span, and begin the next, without the one that does.
+        group.sync();
+        if writes { begun } else { Ok(0) }
+    }
+
+    /// [`Trace::begin_group`] without a piece, by the lane that writes: on a track of its own, where it has parted from the lane that has the
+    /// sequence's.
+    fn begin_alone(self, group: Lanes, encoded: &Encoded<'_>) -> Result<u64, Errno> {
         let alone = group.subset(LaneMask(1 << group.lane()));
-        let track = if self.owns_track { None } else { Some(self.own_track(alone)?) };
-        let event = packets::Event { kind: Kind::Begin, name, track, value_names, values };
-        put_record(self.file, alone, &Encoded::new(self.sequence, time, event)).map(|()| track)
+        let track = if self.owns_track() { None } else { Some(self.own_track(alone)?) };
+        put_record(self.file, alone, &encoded.on(track)).map(|()| track.unwrap_or(OWN))
+    }
+
+    /// The ends of spans of lanes of which some have none of the piece's: `began` as [`Span`] has it. Convergent.
+    #[inline(never)]
+    fn end_apart(
+        self,
+        lanes: Lanes,
+        (is_owner, began): (bool, u64),
+        encoded: Encoded<'_>,
+    ) -> Result<(), Errno> {
+        let is_pieces = is_owner && began == OWN;
+        let mut written =
+            lanes.grouped(u64::from(self.piece), |group| match self.open_piece_together(group) {
+                Some(open) => self.put_one(group, open, is_pieces.then_some(encoded), END_BYTES),
+                None => Ok(()),
+            });
+        let others = lanes.ballot(began != 0 && !is_pieces);
+        if others.contains(lanes.lane()) {
+            written = put_record(self.file, lanes.subset(others), &encoded);
+        }
+        lanes.sync();
+        written
     }
 
     /// A track of the caller's own, which it describes. Spans of one track end in the order in which they began, backwards: lanes that have parted
@@ -203,7 +254,7 @@ impl Trace {
         let thread = warp::global_thread() as u32;
         let mut packet = Packet::new();
         packet.track(self.sequence, &self.track(TrackOf::Thread, thread, &name));
-        put(self.file, alone, packet.bytes()).map(|()| uuid(self.salt, TrackOf::Thread, thread))
+        put(self.file, alone, packet.bytes()).map(|()| uuid(self.salt(), TrackOf::Thread, thread))
     }
 
     /// [`Event::instant`] by numbers of names, for C.
@@ -222,6 +273,6 @@ impl Trace {
         let encoded = Encoded::new(self.sequence, self.now(), event);
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceEvent);
-        counted(self.file.fs().session(), Call::TraceEvent, put_record(self.file, lanes, &encoded))
+        counted(self.file.fs().session(), Call::TraceEvent, self.put_each(lanes, encoded))
     }
 }

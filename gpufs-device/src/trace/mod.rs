@@ -30,9 +30,15 @@
 //! A warp's track is that of the lanes that called [`Fs::trace`] together: `block 3 warp 2`. A name is written when [`Trace::event`] gets it, and has
 //! 48 bytes at most; an event has up to four values, which are given as an array, or a tuple where they differ in type, `()` for none.
 //!
-//! The packets are whole records of an ordinary stream whose writes begin in the file's order, so that the file is good at any time: while the kernel runs, up to
-//! what has left the stream's buffers ([`Trace::flush`]), and after a fault, where the host writes what returned calls had left. Calls that had
-//! not returned may leave a part of a packet.
+//! A warp's events wait in a *piece* of memory of its own, of 1 to 16 KiB, so that a call touches nothing that other warps use
+//! ([`gpufs_core::pieces`]). They go into the file's stream when the piece is full, by [`Trace::flush`] and [`Trace::close`], which each
+//! lane calls that opened the trace, and when the kernel has ended. Lanes that have parted from the lowest of those that opened the trace with them
+//! write into the stream themselves, which takes longer. Where others close a trace as often as it was opened, the events are lost of lanes that have
+//! not closed it themselves; the session's `synchronize` says so.
+//!
+//! The packets are whole records of a stream whose writes begin in the file's order, so that the file is good at any time: while the kernel runs,
+//! up to what has left the buffers, and after a fault, where the host writes what returned calls had left. What a warp was about to write into
+//! the stream may be there twice then.
 //!
 //! Times are the device's ([`warp::clock`]). The lane that opens the file reads the host's `CLOCK_BOOTTIME` between two looks
 //! at the device's clock, three times, and writes the closest pair, by which Perfetto joins the two: to some microseconds. Clocks drift; a kernel
@@ -40,6 +46,7 @@
 //! that runs for longer opens another. `cat` puts two traces into one.
 
 mod event;
+mod piece;
 mod record;
 
 use core::ffi::CStr;
@@ -69,11 +76,16 @@ pub struct Trace {
     file: File,
     /// The writer: the lanes that opened it together.
     sequence: u32,
-    /// What tells the file's tracks and clock from other files'.
-    salt: u32,
-    origin: Origin,
-    /// Whether the sequence's track is this lane's.
-    owns_track: bool,
+    /// What else it is, in one word, which is copied as such.
+    ///
+    /// ```text
+    /// 31                                     28         27 … 0
+    /// whether the sequence's track is this   [`Origin`] the salt: what tells the file's tracks
+    /// lane's                                            and clock from other files'
+    /// ```
+    rest: u32,
+    /// The number of that lane's piece and 1; 0 if there is none.
+    piece: u32,
 }
 
 /// What tells tracks of one file apart, above their numbers.
@@ -141,8 +153,9 @@ fn begin_sequence(file: File, group: Lanes) -> Result<Trace, Errno> {
     });
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     let (mark, sequence) = ((drawn >> 32) as u32, drawn as u32);
-    let trace = Trace::from_parts(file, sequence, mark | u32::from(group.is_leader()) << 31);
-    let salt = trace.salt;
+    let piece = piece::piece_for(file, group);
+    let trace = Trace::from_parts(file, sequence, mark | u32::from(group.is_leader()) << 31, piece);
+    let salt = trace.salt();
     let written = group.on_leader(|| {
         let mut packet = Packet::new();
         let name = name_of_warp(group.lane());
@@ -150,6 +163,7 @@ fn begin_sequence(file: File, group: Lanes) -> Result<Trace, Errno> {
         status(put(file, group.subset(LaneMask(1 << group.lane())), packet.bytes()))
     });
     if written != 0 {
+        let _ = trace.leave_pieces(group, true);
         let _ = file.close(group);
         return Err(errno_of(written));
     }
@@ -216,7 +230,7 @@ fn put(file: File, lanes: Lanes, bytes: Option<&[u8]>) -> Result<(), Errno> {
 }
 
 /// Writes a lane's event. Convergent; called by `lanes`.
-#[inline]
+#[inline(never)]
 fn put_record(file: File, lanes: Lanes, record: &impl Record) -> Result<(), Errno> {
     write(file, lanes, record).result().map(drop)
 }
@@ -274,30 +288,41 @@ impl Trace {
         Ok(Counter::new(self, track.uuid))
     }
 
-    /// The trace as numbers, for C: its stream, its sequence, and a word of the rest.
+    /// The trace as numbers, for C: its stream, its sequence, a word of the rest, and its piece.
     #[doc(hidden)]
     #[must_use]
-    pub const fn to_parts(self) -> (File, u32, u32) {
-        (
-            self.file,
-            self.sequence,
-            self.salt | self.origin.to_bit() << SALT_BITS | (self.owns_track as u32) << 31,
-        )
+    pub const fn to_parts(self) -> (File, u32, u32, u32) {
+        (self.file, self.sequence, self.rest, self.piece)
     }
     /// The trace of these parts.
     #[doc(hidden)]
     #[must_use]
-    pub const fn from_parts(file: File, sequence: u32, rest: u32) -> Self {
-        let (salt, origin) = (rest & ((1 << SALT_BITS) - 1), Origin::from_bit(rest >> SALT_BITS));
-        Self { file, sequence, salt, origin, owns_track: rest >> 31 != 0 }
+    pub const fn from_parts(file: File, sequence: u32, rest: u32, piece: u32) -> Self {
+        Self { file, sequence, rest, piece }
+    }
+    /// What tells the file's tracks and clock from other files'.
+    const fn salt(self) -> u32 {
+        self.rest & ((1 << SALT_BITS) - 1)
+    }
+    const fn origin(self) -> Origin {
+        Origin::from_bit(self.rest >> SALT_BITS)
+    }
+    /// Whether the sequence's track is this lane's.
+    const fn owns_track(self) -> bool {
+        self.rest >> 31 != 0
     }
 
-    /// Writes what is buffered, as [`File::fflush`]: then it is in the file.
+    /// Writes what is buffered, as [`File::fflush`]: then it is in the file, the events of the lanes that call it among it. Those of other warps may
+    /// wait in these, which call it, too.
     ///
     /// # Errors
     /// What writing met.
     pub fn flush(self) -> Result<(), Errno> {
-        self.file.fflush()
+        let inside = self.file.enter()?;
+        let left = self.leave_pieces(Lanes::calling(&inside, Call::TraceFlush), false);
+        let left = counted(self.file.fs().session(), Call::TraceFlush, left);
+        drop(inside);
+        left.and(self.file.fflush())
     }
 
     /// Reads both clocks again, and writes the pair.
@@ -311,7 +336,7 @@ impl Trace {
         let joined = lanes.grouped(u64::from(lanes.lane()), |alone| {
             let (device, host) = joined_clocks(fs, alone)?;
             let mut packet = Packet::new();
-            packet.clocks(self.sequence, clock_of(self.salt), self.origin.time(device), host);
+            packet.clocks(self.sequence, clock_of(self.salt()), self.origin().time(device), host);
             put(self.file, alone, packet.bytes())
         });
         counted(fs.session(), Call::TraceClocks, joined)
@@ -322,19 +347,23 @@ impl Trace {
     /// # Errors
     /// As [`File::fclose`].
     pub fn close(self) -> Result<(), Errno> {
-        self.file.fclose()
+        let inside = self.file.enter()?;
+        let left = self.leave_pieces(Lanes::calling(&inside, Call::TraceClose), true);
+        let left = counted(self.file.fs().session(), Call::TraceClose, left);
+        drop(inside);
+        left.and(self.file.fclose())
     }
 
     /// The time of an event of now.
     #[inline]
     fn now(self) -> u64 {
-        self.origin.time(Machine::clock())
+        self.origin().time(Machine::clock())
     }
 
     /// A track of the file; all belong to one.
     fn track<'a>(self, of: TrackOf, number: u32, name: &'a TrackName) -> Track<'a> {
-        let parent = uuid(self.salt, TrackOf::All, 0);
-        Track { uuid: uuid(self.salt, of, number), parent, is: Is::Events, name }
+        let parent = uuid(self.salt(), TrackOf::All, 0);
+        Track { uuid: uuid(self.salt(), of, number), parent, is: Is::Events, name }
     }
 
     /// Runs `body` once for the lanes that bring the same name to the same writer. The number of a sequence is of its file alone. Convergent.

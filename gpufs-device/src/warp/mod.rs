@@ -430,6 +430,21 @@ const fn identity_of(launch: u64, thread: u64) -> u64 {
     launch << THREAD_BITS | ((thread + 1) & ((1 << THREAD_BITS) - 1))
 }
 
+/// The calling lane, as [`identity`] of a lane that runs by itself. Any lane.
+#[inline]
+#[must_use]
+pub(crate) fn identity_of_lane() -> u64 {
+    identity_of(Machine::launch(), global_thread())
+}
+/// The lane of the caller's warp that [`identity_of_lane`] says this of. Any lane.
+#[inline]
+#[must_use]
+pub(crate) fn lane_of(identity: u64) -> Option<u32> {
+    let lane = identity.wrapping_sub(identity_of_lane()).wrapping_add(u64::from(Machine::lane()));
+    // Of another launch the upper bits differ. Threads of a grid are fewer than the lower ones tell apart.
+    u32::try_from(lane).ok().filter(|lane| *lane < Machine::width())
+}
+
 /// Threads in the whole grid. Any lane; the same everywhere.
 #[inline]
 #[must_use]

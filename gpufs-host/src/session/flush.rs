@@ -9,6 +9,8 @@ use gpufs_core::Errno;
 use gpufs_core::session::{FileIndex, SessionTables};
 use gpufs_core::stream::{Buffering, Direction, Progress, Stream};
 
+use super::pieces::{self, Taken};
+
 /// A stream whose bytes could not all be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamError {
@@ -60,6 +62,41 @@ fn overwritten() -> StreamError {
 }
 
 const OVERWRITTEN: &str = "a stream whose entry in the session's tables a kernel has overwritten";
+
+/// Puts the events of traces that wait in their writers' pieces into the streams, which are flushed next. An error does not stop it; the result is
+/// the first.
+pub(super) fn flush_pieces(session: &'static SessionTables) -> Result<(), StreamError> {
+    let until = Instant::now() + write_wait_max(session);
+    let mut wait = |ring: u32| {
+        let queue = &session.queues()[ring as usize];
+        if queue.drain_alone(64) > 0 {
+            return Ok(());
+        }
+        if queue.has_failed() {
+            return Err(Errno::IO);
+        }
+        if Instant::now() > until {
+            return Err(Errno::TIMEDOUT);
+        }
+        thread::sleep(Duration::from_micros(20));
+        Ok(())
+    };
+    let mut outcome = Ok(());
+    for taken in pieces::take_all(session, &mut wait) {
+        outcome = outcome.and(match taken {
+            Taken::All => Ok(()),
+            Taken::Kept(stream, bytes, errno) => {
+                Err(StreamError { file: path_of(session, stream), errno, unwritten: bytes as u64 })
+            }
+            Taken::Lost(bytes) => Err(StreamError {
+                file: "a trace that was closed for lanes that had not closed it themselves".to_owned(),
+                errno: Errno::BADF,
+                unwritten: bytes as u64,
+            }),
+        });
+    }
+    outcome
+}
 
 fn flush_stream(session: &'static SessionTables, stream: &Stream) -> Result<(), StreamError> {
     // The next writer takes the lock, and there opens the fast path again or gets the error.
@@ -142,10 +179,12 @@ fn flush_under_lock(session: &'static SessionTables, stream: &Stream, until: Ins
     }
     let outcome = if stream.direction() == Direction::Writing {
         stream.forget_error();
+        let mut waited = |ring: u32| if wait(ring) { Ok(()) } else { Err(Errno::TIMEDOUT) };
+        let copied = pieces::copy_into(session, stream, own, &mut waited);
         // Ends: operations in flight complete and are drained here, or the time is up.
         loop {
             let ring = match stream.flush_step(session, own) {
-                Progress::Done => break Ok(()),
+                Progress::Done => break copied,
                 Progress::Failed(errno) => break Err(errno),
                 Progress::Wait(ring) => ring,
                 Progress::NoSlot => own,

@@ -207,7 +207,7 @@ fn record(outputs: &Outputs, bytes: &mut Bytes<'_>) -> Record {
         descriptor,
         shape: shift | order,
         stream,
-        reserved: 0,
+        generation: 0,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The session's own memory for data: where it comes from, and how it is divided.
 //!
 //! One stretch holds, in this order, the staging pool with those of directories and of asynchronous operations, the stream buffers, what
-//! outlives the device (`host_journal.rs`), and, where the device has no memory of its own, the long records.
+//! outlives the device (`host_journal.rs`), the pieces of traces, and, where the device has no memory of its own, the long records.
 #![expect(unsafe_code, reason = "memory that host, kernel and device share")]
 
 use std::io;
@@ -23,6 +23,8 @@ pub(super) struct Parts {
     pub(super) asynchronous: usize,
     pub(super) streams: usize,
     pub(super) journal: usize,
+    /// Pieces of traces.
+    pub(super) pieces: usize,
     pub(super) records: usize,
 }
 
@@ -41,6 +43,7 @@ pub(super) struct SessionMemory {
     /// Bytes of the stream buffers.
     pub(super) stream_bytes: usize,
     journal_at: usize,
+    pieces_at: usize,
     records_at: usize,
     /// Whether it is memory of the GPU's runtime, which frees it when it ends.
     pub(super) is_of_runtime: bool,
@@ -54,7 +57,8 @@ impl SessionMemory {
     pub(super) fn allocate(source: &Arc<dyn MemorySource>, parts: Parts) -> io::Result<Self> {
         let journal_at =
             (parts.staging + parts.listings + parts.asynchronous + parts.streams).next_multiple_of(PAGE);
-        let records_at = (journal_at + parts.journal).next_multiple_of(PAGE);
+        let pieces_at = (journal_at + parts.journal).next_multiple_of(PAGE);
+        let records_at = (pieces_at + parts.pieces).next_multiple_of(PAGE);
         let bytes = records_at + parts.records;
         let allocated = allocate_shared(&**source, bytes).map(|address| (Arc::clone(source), address));
         let (from, address) = allocated.or_else(|error| {
@@ -62,6 +66,9 @@ impl SessionMemory {
             let address = allocate_shared(&*runtime, bytes)?;
             Ok::<_, io::Error>((runtime, address))
         })?;
+        // SAFETY:
+        // - the part lies within the allocation, which is nobody else's
+        unsafe { address.add(pieces_at).write_bytes(0, parts.pieces) };
         Ok(Self {
             address,
             bytes,
@@ -72,6 +79,7 @@ impl SessionMemory {
             listing_bytes: parts.listings,
             stream_bytes: parts.streams,
             journal_at,
+            pieces_at,
             records_at,
             stays: false,
         })
@@ -103,6 +111,10 @@ impl SessionMemory {
     /// Where what outlives the device begins.
     pub(super) fn journal(&self) -> NonNull<u8> {
         self.part(self.journal_at)
+    }
+    /// Where the pieces of traces begin: zeros.
+    pub(super) fn pieces(&self) -> NonNull<u8> {
+        self.part(self.pieces_at)
     }
     /// Where the long records begin, if they are here.
     pub(super) fn records(&self) -> NonNull<u8> {

@@ -65,6 +65,7 @@ mod memory;
 mod modes;
 mod open;
 mod open_error;
+mod pieces;
 mod placed;
 mod recover;
 mod resident;

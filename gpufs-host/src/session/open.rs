@@ -11,6 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use gpufs_core::alloc::BufferPool;
+use gpufs_core::pieces::PAGE_BYTES;
 use gpufs_core::session::PanicRoute;
 
 use super::alone::new_number;
@@ -101,6 +102,7 @@ impl Data {
             listings: builder.listing_buffers() as usize * STAGING_BUFFER_BYTES as usize,
             streams: buffers.0 as usize * buffers.1 as usize,
             journal: journal_at(0).bytes,
+            pieces: plan.piece_pages(own_memory) as usize * PAGE_BYTES as usize,
             // A device with memory of its own has the long records there.
             records: if own_memory { 0 } else { plan.record_bytes(own_memory) },
         };
@@ -164,6 +166,12 @@ impl Data {
                 buffers: plan.all_stream_buffers(),
                 buffer_bytes: plan.stream_buffer_bytes,
                 buffer_index: index(1),
+            },
+            pieces: PoolMemory {
+                base: self.memory.pieces().as_ptr() as u64,
+                buffers: plan.piece_pages(own_memory),
+                buffer_bytes: PAGE_BYTES,
+                buffer_index: BufferPool::UNREGISTERED,
             },
             host_journal: &self.host_journal,
             coalescing_bytes: builder.coalescing_bytes(own_memory),

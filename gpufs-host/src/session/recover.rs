@@ -10,12 +10,13 @@
 
 #[cfg(test)]
 mod tests;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fmt, fs, io, ptr, thread};
+use std::{fmt, thread};
 
 use gpufs_core::journal::{Journal, Record};
 use gpufs_core::session::{PanicNote, SessionTables, Stall, WaitReason};
@@ -23,7 +24,9 @@ use gpufs_core::stream::Token;
 use gpufs_core::{Errno, Operation, QueueProgress};
 
 use super::host_journal::{HostJournal, capacity_of};
+use super::pieces;
 use crate::ring::{Confined, Ring, block_signals};
+use writing::write_with_events;
 
 /// A stream that held buffered bytes when the device died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +226,7 @@ pub(super) fn recover(
     }
     let until = Instant::now() + wait_max;
     let fate = |token: u64, ticket: Option<u32>| fate_of(host_journal, rings, token, ticket);
+    let mut events = pieces::survivors(session);
     let mut streams = BTreeMap::<u32, Vec<SurvivingBlock>>::new();
     for buffer in 0..buffers {
         if let Some(block) = read_block(session, buffer, &fate, until) {
@@ -233,7 +237,8 @@ pub(super) fn recover(
         // In the family, whose descriptors these are.
         let known = Arc::clone(confined);
         let streams = confined.run(move || {
-            let work = |blocks| write_stream(blocks, |descriptor| known.knows(descriptor), until);
+            let is_known = |descriptor| known.knows(descriptor);
+            let work = |blocks| write_with_events(blocks, &mut events, is_known, until);
             streams.into_values().filter_map(work).collect()
         });
         for buffer in 0..buffers {
@@ -245,7 +250,8 @@ pub(super) fn recover(
     let streams = thread::scope(|scope| {
         let work = || {
             block_signals();
-            streams.into_values().filter_map(|blocks| write_stream(blocks, |_| true, until)).collect()
+            let work = |blocks| write_with_events(blocks, &mut events, |_| true, until);
+            streams.into_values().filter_map(work).collect()
         };
         thread::Builder::new().spawn_scoped(scope, work).map(|work| work.join().unwrap_or_default())
     });
@@ -341,178 +347,4 @@ fn whole_from(journal: &Journal, buffer: u32, epoch: u64, record: &Record, writt
         }
     }
     rest
-}
-
-/// Writes what one stream's blocks hold; `None` if that is nothing. Nothing is written to a descriptor that is not `is_known`.
-fn write_stream(
-    mut blocks: Vec<SurvivingBlock>,
-    is_known: impl Fn(i32) -> bool,
-    until: Instant,
-) -> Option<RecoveredStream> {
-    blocks.sort_unstable_by_key(|block| block.record.block_number);
-    if blocks.iter().all(|block| block.rest.is_empty()) {
-        return None;
-    }
-    let descriptor = blocks[0].record.descriptor;
-    let (serial, ordered) = (blocks[0].record.is_serial(), blocks[0].record.is_ordered());
-    let mut omitted = Omitted::default();
-    let file = fs::read_link(format!("/proc/thread-self/fd/{descriptor}"))
-        .map_or_else(|_| format!("descriptor {descriptor}"), |path| path.display().to_string());
-    let mut stream =
-        RecoveredStream { file, written: 0, unfinished: unfinished(&blocks), lost: 0, errno: None };
-    for block in &blocks {
-        if ordered {
-            omitted.pass(&block.record, (0, block.written));
-        }
-        for &(start, end) in &block.rest {
-            if ordered {
-                omitted.pass(&block.record, (start, end));
-            }
-            let bytes = u64::from(end - start);
-            // Bytes out of order are worse than missing bytes.
-            if serial && (stream.errno.is_some() || block.pending) {
-                stream.errno = stream.errno.or(Some(Errno::TIMEDOUT));
-                stream.lost += bytes;
-                continue;
-            }
-            let address = block.address + u64::from(start);
-            let offset = match place_in_file(&block.record, (start, end)) {
-                _ if serial => Ok(None),
-                place => place.map(|place| Some(place.saturating_sub(omitted.bytes))),
-            };
-            let (written, outcome) = match offset {
-                _ if !is_known(descriptor) => (0, Err(Errno::BADF)),
-                Ok(offset) => write_all(descriptor, (address, bytes), offset, until),
-                Err(errno) => (0, Err(errno)),
-            };
-            stream.written += written;
-            stream.lost += bytes - written;
-            stream.errno = stream.errno.or(outcome.err());
-        }
-    }
-    Some(stream)
-}
-
-/// What is not there of a stream whose writes began in order. Nothing behind it is in the file, and what is goes where it would begin.
-#[derive(Debug, Default)]
-struct Omitted {
-    /// Where the bytes end that were passed.
-    end: Option<u64>,
-    bytes: u64,
-}
-
-impl Omitted {
-    /// The next bytes that are there.
-    fn pass(&mut self, record: &Record, (start, end): (u32, u32)) {
-        if start < end {
-            let [start, end] = [start, end].map(|inside| record.offset.saturating_add(inside.into()));
-            let gap = start.saturating_sub(self.end.unwrap_or(record.offset));
-            self.bytes = self.bytes.saturating_add(gap);
-            self.end = Some(end);
-        }
-    }
-}
-
-/// Where in the file these bytes of a block begin.
-///
-/// # Errors
-/// `EFBIG` where no file is so long.
-fn place_in_file(record: &Record, (start, end): (u32, u32)) -> Result<u64, Errno> {
-    match record.offset.checked_add(end.into()) {
-        Some(end) if end <= i64::MAX.cast_unsigned() => Ok(record.offset + u64::from(start)),
-        _ => Err(Errno::FBIG),
-    }
-}
-
-/// Bytes of a stream's blocks that lie before others and are not whole.
-fn unfinished(blocks: &[SurvivingBlock]) -> u64 {
-    let position = |block: &SurvivingBlock, inside: u32| {
-        (u128::from(block.record.block_number) << block.record.block_shift()) + u128::from(inside)
-    };
-    let end = blocks
-        .iter()
-        .filter_map(|block| block.rest.last().map(|(_, end)| position(block, *end)))
-        .max()
-        .unwrap_or(0);
-    blocks
-        .iter()
-        .map(|block| {
-            let block_bytes = 1 << block.record.block_shift();
-            let inside = end.saturating_sub(position(block, 0)).min(block_bytes);
-            let inside = u64::try_from(inside).unwrap_or(0);
-            let whole: u64 = block.rest.iter().map(|(start, end)| u64::from(end - start)).sum();
-            inside.saturating_sub(u64::from(block.written) + whole)
-        })
-        .sum()
-}
-
-/// `write(2)`, or `pwrite(2)` at `offset`, of all these bytes: how many were, and why not all.
-fn write_all(
-    descriptor: i32,
-    (address, bytes): (u64, u64),
-    offset: Option<u64>,
-    until: Instant,
-) -> (u64, Result<(), Errno>) {
-    let most = if may_block(descriptor) { libc::PIPE_BUF as u64 } else { bytes };
-    let mut done = 0;
-    // Ends: each round writes, fails, is interrupted, or waits, of which `until` is the end.
-    while done < bytes {
-        if let Err(errno) = wait_writable(descriptor, until) {
-            return (done, Err(errno));
-        }
-        let from = ptr::with_exposed_provenance::<libc::c_void>(to_usize(address + done));
-        let count = to_usize(most.min(bytes - done));
-        let result = match offset {
-            // SAFETY:
-            // - the bytes lie in a stream buffer of the session, which is alive; nothing writes them any more
-            Some(offset) => unsafe { libc::pwrite(descriptor, from, count, (offset + done).cast_signed()) },
-            // SAFETY:
-            // - as above
-            None => unsafe { libc::write(descriptor, from, count) },
-        };
-        match u64::try_from(result) {
-            Ok(0) => return (done, Err(Errno::IO)),
-            Ok(count) => done += count,
-            Err(_) => match last_errno() {
-                Errno::INTR | Errno::AGAIN => {}
-                errno => return (done, Err(errno)),
-            },
-        }
-    }
-    (done, Ok(()))
-}
-
-/// Whether a write may wait for a reader: of anything except a regular file. A pipe that `poll` calls writable takes `PIPE_BUF` bytes.
-fn may_block(descriptor: i32) -> bool {
-    // SAFETY:
-    // - `stat` is plain numbers, and fstat fills it
-    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY:
-    // - `stat` is valid for writing
-    let known = unsafe { libc::fstat(descriptor, &raw mut stat) } == 0;
-    !known || stat.st_mode & libc::S_IFMT != libc::S_IFREG
-}
-
-/// Waits until the descriptor can be written, or has an error for the write to meet.
-fn wait_writable(descriptor: i32, until: Instant) -> Result<(), Errno> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
-        let timeout = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY:
-        // - one entry, alive for the call
-        match unsafe { libc::poll(&raw mut poll, 1, timeout) } {
-            0 => return Err(Errno::TIMEDOUT),
-            count if count < 0 && last_errno() == Errno::INTR => {}
-            _ => return Ok(()),
-        }
-    }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_number(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
-}
-
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -74,7 +74,8 @@ impl Body {
                 stream.lock.reset();
             }
         }
-        let flushed = flush::flush_streams(self.tables.host);
+        let pieces = flush::flush_pieces(self.tables.host);
+        let flushed = flush::flush_streams(self.tables.host).and(pieces);
         let cached = self.write_cache();
         for entry in self.tables.host.shared.entries() {
             entry.forget();

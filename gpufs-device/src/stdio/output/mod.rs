@@ -28,6 +28,11 @@ pub(crate) trait Record {
     fn has_newline(&self) -> bool;
     /// Where it lies as a whole, if it does.
     fn address(&self) -> Option<u64>;
+    /// Where its bytes begin, or would, if those of the lanes that call together lie side by side, in memory that all of them reach. Of all lanes, or
+    /// of none.
+    fn side_by_side(&self) -> Option<u64> {
+        None
+    }
     /// Whether `emit` stores it in words as wide as a copy's: then a lane alone gains nothing by putting it somewhere else first.
     fn is_stored_in_words(&self) -> bool {
         self.address().is_some()

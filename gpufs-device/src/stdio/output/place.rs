@@ -54,6 +54,14 @@ pub(super) fn place_bytes<R: Record>(
 ) {
     let WriteTarget { file: File { session, .. }, ring, .. } = target;
     let from = destination.from;
+    if let Some(own) = part.record.side_by_side() {
+        // Where some lanes of a call write apart, those that do may have others between them.
+        let source = own.wrapping_sub(part.before);
+        if lanes.same(source) {
+            place_range(lanes, source.wrapping_add(from), to - from, destination);
+            return;
+        }
+    }
     let share = part.share_of((from, to));
     let buffers = session.coalescing_buffers;
     let at_once = lanes.count() == 1 && part.record.is_stored_in_words();
@@ -117,19 +125,26 @@ fn place_assembled<R: Record>(
         part.record.emit(start - part.before, into);
     }
     lanes.sync();
-    let (mut at, to) = (from, from + assembled.bytes);
+    place_range(lanes, assembled.address, assembled.bytes, destination);
+    lanes.sync();
+}
+
+/// All lanes copy the bytes that lie at `source`, which were written before the last barrier, and which nobody writes until the next. Convergent.
+#[inline]
+fn place_range(lanes: Lanes, source: u64, bytes: u64, destination: &Destination) {
+    let from = destination.from;
+    let (mut at, to) = (from, from + bytes);
     // Ends: each round copies bytes.
     while at < to {
         let (target, room) = destination.address(at);
         let count = room.min(to - at);
         // SAFETY:
         // - the target is reserved for this group until it is committed, and a block's buffer is valid for its whole length
-        // - the source was written before the barrier, and nobody writes it until the one below
-        // - the stream's blocks are no coalescing buffers
-        unsafe { copy_together(lanes, Flow::Out, target, assembled.address + (at - from), count) };
+        // - the source as the callers say: memory of the group's own
+        // - the stream's blocks are neither coalescing buffers nor pieces
+        unsafe { copy_together(lanes, Flow::Out, target, source + (at - from), count) };
         at += count;
     }
-    lanes.sync();
 }
 
 /// The lane copies its own share [`start`, `end`). Any lane.

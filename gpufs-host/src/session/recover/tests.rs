@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use gpufs_core::Errno;
 use gpufs_core::journal::Record;
 
-use super::{SurvivingBlock, write_stream};
+use super::SurvivingBlock;
+use super::writing::write_stream;
 
 /// One byte of a stream whose descriptor is `file`'s, by a record that may be forged.
 fn block(block_number: u64, file: &File, byte: &u8) -> SurvivingBlock {
@@ -18,7 +19,7 @@ fn block(block_number: u64, file: &File, byte: &u8) -> SurvivingBlock {
         descriptor: file.as_raw_fd(),
         shape: 0,
         stream: 1,
-        reserved: 0,
+        generation: 0,
     };
     let address = std::ptr::from_ref(byte).expose_provenance() as u64;
     SurvivingBlock { record, address, written: 0, rest: vec![(0, 1)], pending: false }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use gpufs_core::Queue;
 use gpufs_core::cache::FrameIndex;
 use gpufs_core::gate::Gate;
+use gpufs_core::pieces::PieceWords;
 use gpufs_core::session::SessionTables;
 use gpufs_core::shared::PATH_BYTES;
 
@@ -70,6 +71,8 @@ struct Pools {
     frames: PoolBytes,
     /// Of shared streams' paths, where the device has memory of its own.
     paths: PoolBytes,
+    /// What owners of traces' pieces know of them.
+    piece_words: PoolBytes,
 }
 
 /// The memory of one such pool: the device's own, or where it shares the host's, the host's.
@@ -121,6 +124,10 @@ impl Pools {
                 if contents.is_copied() { streams as usize * PATH_BYTES } else { 0 },
                 allocate,
             )?,
+            piece_words: PoolBytes::new(
+                contents.pieces.buffers as usize * size_of::<PieceWords>(),
+                allocate,
+            )?,
         })
     }
     /// What the host's view has of them. The host never reads the paths of a device.
@@ -131,6 +138,7 @@ impl Pools {
             records: self.records_at.max(self.records.host_address()),
             frames: self.frames.host_address(),
             paths: is_copied.then_some(0),
+            piece_words: self.piece_words.host_address(),
             gate: ptr::null(),
         }
     }
@@ -142,11 +150,19 @@ impl Pools {
             records: self.records_at.max(self.records.device_address()),
             frames: self.frames.device_address(),
             paths: Some(self.paths.device_address()),
+            piece_words: self.piece_words.device_address(),
             gate: ptr::null(),
         }
     }
     fn device_bytes(&self) -> usize {
-        let pools = [&self.coalescing_buffers, &self.line_buffers, &self.records, &self.frames, &self.paths];
+        let pools = [
+            &self.coalescing_buffers,
+            &self.line_buffers,
+            &self.records,
+            &self.frames,
+            &self.paths,
+            &self.piece_words,
+        ];
         pools.into_iter().map(PoolBytes::device_bytes).sum()
     }
 }
@@ -171,6 +187,7 @@ impl Tables {
             records: 0,
             frames: 0,
             paths: contents.is_copied().then_some(0),
+            piece_words: 0,
             gate: ptr::null(),
         };
         let _ = measure.view(contents, nowhere, Ring::parts);
@@ -376,6 +393,7 @@ fn fill(host: &SessionTables, contents: &Contents<'_>) {
     ] {
         set.release_all(items);
     }
+    host.pieces.free_all();
     // Each stream has its own ([R-11]).
     host.stream_buffers.free.withhold(contents.sizes.streams);
     host.open_failures();

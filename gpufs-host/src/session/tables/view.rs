@@ -5,6 +5,7 @@ use gpufs_core::alloc::{BufferPool, BufferPoolParts};
 use gpufs_core::cache::{self, Cache, CacheParts};
 use gpufs_core::failures::FAILURE_WORDS;
 use gpufs_core::gate::Gate;
+use gpufs_core::pieces::{PieceWords, Pieces, PiecesParts};
 use gpufs_core::resources::ResourcesParts;
 use gpufs_core::session::{OpenFile, Region, Resources, SessionTables, Stall, TicketLock};
 use gpufs_core::shared::{self, PATH_BYTES};
@@ -53,6 +54,8 @@ pub(in crate::session) struct Contents<'a> {
     /// Of directories ([R-SERVE-9]).
     pub(in crate::session) listings: PoolMemory,
     pub(in crate::session) stream_buffers: PoolMemory,
+    /// Pages of traces' pieces.
+    pub(in crate::session) pieces: PoolMemory,
     pub(in crate::session) host_journal: &'a HostJournal,
     /// Bytes of the coalescing buffers.
     pub(in crate::session) coalescing_bytes: usize,
@@ -74,6 +77,8 @@ pub(super) struct Addresses {
     pub(super) frames: u64,
     /// Paths of shared streams; `None` where they lie in the image.
     pub(super) paths: Option<u64>,
+    /// What owners of traces' pieces know of them.
+    pub(super) piece_words: u64,
     /// Who may use the tables; null for a device's view.
     pub(super) gate: *const Gate,
 }
@@ -157,6 +162,18 @@ impl Cutter {
                 endless: self.free_set(capacity),
                 capacity,
                 results,
+            })
+        }
+    }
+    /// The pieces of traces, whose owners have `words`: 0 for a view that does not reach them.
+    fn pieces(&mut self, memory: PoolMemory, words: u64) -> Pieces {
+        // SAFETY:
+        // - the session's memory for that many pages, and the device's for as many words, or null
+        unsafe {
+            Pieces::new(PiecesParts {
+                pages: self.pool(memory),
+                words: words as *const PieceWords,
+                count: memory.buffers,
             })
         }
     }
@@ -244,6 +261,7 @@ impl Cutter {
             opens_at_once: contents.opens_at_once.into(),
             gate: own.gate,
             cache: self.cache(contents.sizes.cached, own.frames),
+            pieces: self.pieces(contents.pieces, own.piece_words),
         };
         (session, queues)
     }
