@@ -174,3 +174,32 @@ fn a_trace_that_is_closed_for_others() {
     assert_eq!(error.errno, Errno::BADF);
     assert!(error.to_string().contains("closed for lanes"), "{error}");
 }
+
+/// A lane closes a trace that others have open still, and opens another, which gets the piece that the first had: calls of both in one warp.
+#[test]
+fn a_piece_that_another_trace_has_by_now() {
+    let scratch = Scratch::new("another");
+    let (first, second) = (scratch.c("first"), scratch.c("second"));
+    let mut session = small().cpu().unwrap();
+    session
+        .run(Grid { blocks: 1, threads: 8 }, |fs| {
+            let thread = warp::global_thread();
+            let mut trace = fs.trace(&first).unwrap();
+            if thread == 0 {
+                trace.close().unwrap();
+                trace = fs.trace(&second).unwrap();
+            }
+            let moment = trace.event("moment", ["thread", "round"]).unwrap();
+            let span = trace.event("span", []).unwrap();
+            for round in 0_u64..100 {
+                moment.instant((thread, round)).unwrap();
+                span.begin(()).unwrap().end().unwrap();
+            }
+            trace.close().unwrap();
+        })
+        .unwrap();
+    check(&pairs(&scratch.path("second")), 1, 100);
+    let found = pairs(&scratch.path("first"));
+    assert_eq!(found.len(), 700);
+    assert!(found.iter().all(|((thread, _), count)| (1..8).contains(thread) && *count == 1));
+}

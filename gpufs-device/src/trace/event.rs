@@ -131,7 +131,7 @@ impl Span {
         // Whether nobody ends a span but the owner of the piece. Spans of a track of a lane's own are in the stream as they began: of one time, the
         // one that was written first comes first.
         let is_usual = open.is_some() && (began == 0 || is_owner && began == OWN);
-        let together = lanes.same(u64::from(trace.piece) << 1 | u64::from(is_usual)) && is_usual;
+        let together = lanes.same(trace.piece_key(open) << 1 | u64::from(is_usual)) && is_usual;
         let written = match open {
             Some(open) if together => trace.put_one(lanes, open, (began != 0).then_some(encoded), END_BYTES),
             _ => trace.end_apart(lanes, (is_owner, began), encoded),
@@ -231,11 +231,12 @@ impl Trace {
         encoded: Encoded<'_>,
     ) -> Result<(), Errno> {
         let is_pieces = is_owner && began == OWN;
-        let mut written =
-            lanes.grouped(u64::from(self.piece), |group| match self.open_piece_together(group) {
+        let mut written = lanes.grouped(self.piece_key(self.open_piece(lanes)), |group| {
+            match self.open_piece_together(group) {
                 Some(open) => self.put_one(group, open, is_pieces.then_some(encoded), END_BYTES),
                 None => Ok(()),
-            });
+            }
+        });
         let others = lanes.ballot(began != 0 && !is_pieces);
         if others.contains(lanes.lane()) {
             written = put_record(self.file, lanes.subset(others), &encoded);

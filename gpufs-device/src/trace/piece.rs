@@ -98,7 +98,14 @@ impl Trace {
         lanes.mask().contains(owner).then_some(Open { piece, owner, place })
     }
 
-    /// [`Trace::open_piece`] of lanes that have the same piece, which meet then. Convergent.
+    /// What lanes have in common that go on together with a piece, or without: a number of 33 bits. A trace that is closed may name a piece that
+    /// another has by now.
+    #[inline]
+    pub(super) fn piece_key(self, open: Option<Open>) -> u64 {
+        u64::from(self.piece) << 1 | u64::from(open.is_some())
+    }
+
+    /// [`Trace::open_piece`] of lanes that have the same [`Trace::piece_key`], which meet then. Convergent.
     #[inline]
     pub(super) fn open_piece_together(self, group: Lanes) -> Option<Open> {
         let open = self.open_piece(group);
@@ -111,7 +118,8 @@ impl Trace {
     pub(super) fn put_each(self, lanes: Lanes, event: Encoded<'_>) -> Result<(), Errno> {
         let bytes = event.bytes();
         // Together are those whose events are as long: then each lane knows where its own goes.
-        let key = u64::from(self.piece) << 32 | bytes;
+        let open = self.open_piece(lanes);
+        let key = self.piece_key(open) << 16 | bytes;
         let put = |group: Lanes, open| match open {
             None => self.put_into_stream(group, Some(event)),
             #[expect(clippy::cast_possible_truncation, reason = "as many events as lanes")]
@@ -120,7 +128,6 @@ impl Trace {
                 self.put_into_piece(group, open, (before, total, total), Some(event))
             }
         };
-        let open = self.open_piece(lanes);
         if lanes.same(key) {
             put(lanes, open)
         } else {
@@ -229,7 +236,7 @@ impl Trace {
     /// Writes what the callers' pieces hold into the stream, and gives them back if `closes`. Convergent; called by `lanes`.
     #[inline(never)]
     pub(super) fn leave_pieces(self, lanes: Lanes, closes: bool) -> Result<(), Errno> {
-        lanes.grouped(u64::from(self.piece), |group| {
+        lanes.grouped(self.piece_key(self.open_piece(lanes)), |group| {
             let Some(mut open) = self.open_piece_together(group) else { return Ok(()) };
             let emptied = if open.place.is_empty() { Ok(()) } else { self.empty_piece(group, &mut open) };
             if closes {
