@@ -147,9 +147,10 @@ impl Pieces {
         if piece >= self.parts.count || self.parts.words.is_null() {
             return None;
         }
+        let words = self.parts.words.wrapping_add(piece as usize);
         // SAFETY:
-        // - `count` items, by the host's construction
-        Some(unsafe { &*self.parts.words.add(piece as usize) })
+        // - one of `count` items, by the host's construction
+        Some(unsafe { &*words })
     }
     /// Where a piece begins, below the number of pages.
     #[inline]

@@ -194,9 +194,16 @@ unsafe fn copy_units<W: Copy + Default, const N: usize>(
     words: usize,
 ) {
     let (to, from) = (to.cast::<W>(), from.cast::<W>());
-    // SAFETY:
-    // - this function's contract
-    unsafe { copy_words::<W, N>(share, words, |at| from.add(at).read(), |at, word| to.add(at).write(word)) }
+    let load = |at| {
+        // SAFETY:
+        // - one of the words, by this function's contract
+        unsafe { from.wrapping_add(at).read() }
+    };
+    copy_words::<W, N>(share, words, load, |at, word| {
+        // SAFETY:
+        // - as above
+        unsafe { to.wrapping_add(at).write(word) };
+    });
 }
 
 /// Every `count`th of `words` words from its rank on, `N` at once, and of what is left eight and four at once: a page is eight for each lane.

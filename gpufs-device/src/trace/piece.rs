@@ -175,9 +175,12 @@ impl Trace {
         let (pieces, place) = (&self.file.fs().session().pieces, open.place);
         let target = pieces.address(open.piece) + u64::from(place.end + before);
         if let Some(event) = event {
-            // SAFETY:
-            // - within the piece, as looked at, and each lane's own; the piece is its owner's, which is among the lanes
-            event.each_word(|index, word| unsafe { (target as *mut u64).add(index).write(word.to_le()) });
+            event.each_word(|index, word| {
+                let place = (target as *mut u64).wrapping_add(index);
+                // SAFETY:
+                // - within the piece, as looked at, and each lane's own; the piece is its owner's, which is among the lanes
+                unsafe { place.write(word.to_le()) };
+            });
         }
         if group.lane() == open.owner {
             pieces.set(open.piece, Place { end: place.end + taken, ..place });

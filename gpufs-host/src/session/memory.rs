@@ -67,8 +67,11 @@ impl SessionMemory {
             Ok::<_, io::Error>((runtime, address))
         })?;
         // SAFETY:
-        // - the part lies within the allocation, which is nobody else's
-        unsafe { address.add(pieces_at).write_bytes(0, parts.pieces) };
+        // - the part lies within the allocation
+        let pieces = unsafe { address.add(pieces_at) };
+        // SAFETY:
+        // - as above; it is nobody else's
+        unsafe { pieces.write_bytes(0, parts.pieces) };
         Ok(Self {
             address,
             bytes,
