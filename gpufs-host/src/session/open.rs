@@ -102,7 +102,7 @@ impl Data {
             listings: builder.listing_buffers() as usize * STAGING_BUFFER_BYTES as usize,
             streams: buffers.0 as usize * buffers.1 as usize,
             journal: journal_at(0).bytes,
-            pieces: plan.piece_pages(own_memory) as usize * PAGE_BYTES as usize,
+            pieces: plan.piece_pages() as usize * PAGE_BYTES as usize,
             // A device with memory of its own has the long records there.
             records: if own_memory { 0 } else { plan.record_bytes(own_memory) },
         };
@@ -169,7 +169,7 @@ impl Data {
             },
             pieces: PoolMemory {
                 base: self.memory.pieces().as_ptr() as u64,
-                buffers: plan.piece_pages(own_memory),
+                buffers: plan.piece_pages(),
                 buffer_bytes: PAGE_BYTES,
                 buffer_index: BufferPool::UNREGISTERED,
             },

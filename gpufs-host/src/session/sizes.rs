@@ -5,7 +5,7 @@ use gpufs_core::pieces::PAGE_BYTES;
 use super::builder::Builder;
 
 /// What streams have by default for their buffers: one of these each, and 64 for those that write much, of which lines that are read ahead take
-/// some on a GPU. With the calls' memory and the journal's a default session stays below 64 MiB, and 16 more on a GPU for traces.
+/// some on a GPU. With the calls' memory, the journal's and the pieces of traces a default session stays below 64 MiB.
 const STREAM_BYTES: usize = 40 << 20;
 const STREAM_BUFFER_BYTES: usize = 128 << 10;
 const STREAM_BUFFER_BYTES_MIN: usize = 4 << 10;
@@ -24,9 +24,10 @@ const RING_ENTRIES: u32 = 1024;
 pub(super) const RING_ENTRIES_MAX: u32 = 32_768;
 /// Slots that a ring has beyond those that write-behind may hold ([R-8]).
 pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
-/// What traces get for the pieces of their writers: on a GPU, a page for each warp of the largest grid at once.
-const PIECE_BYTES: usize = 16 << 20;
-const PIECE_BYTES_OF_HOST: usize = 1 << 20;
+/// What traces get for the pieces of their writers: a page for each of 512 warps. It is what 64 MiB leave.
+const PIECE_BYTES: usize = 512 << 10;
+/// In a small session they get so much less than streams.
+const PIECE_SHARE: usize = 8;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
 const GPU_READ_AHEAD_BYTES: usize = 8 << 20;
 
@@ -51,11 +52,9 @@ impl Plan {
         self.stream_buffers + self.line_buffers
     }
     /// Pages for pieces of traces: fewer in a small session.
-    pub(super) const fn piece_pages(&self, own_memory: bool) -> u32 {
+    pub(super) fn piece_pages(&self) -> u32 {
         let streams = self.stream_buffers as usize * self.stream_buffer_bytes as usize;
-        let most = if own_memory { PIECE_BYTES } else { PIECE_BYTES_OF_HOST };
-        let bytes = if streams / 2 < most { streams / 2 } else { most };
-        (bytes / PAGE_BYTES as usize) as u32
+        (PIECE_BYTES.min(streams / PIECE_SHARE) / PAGE_BYTES as usize) as u32
     }
     /// Bytes for long records: less in a small session.
     pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
