@@ -71,7 +71,7 @@ struct Pools {
     frames: PoolBytes,
     /// Of shared streams' paths, where the device has memory of its own.
     paths: PoolBytes,
-    /// What owners of traces' pieces know of them.
+    /// What owners of traces' pieces know of them, where the device has memory of its own.
     piece_words: PoolBytes,
 }
 
@@ -125,12 +125,16 @@ impl Pools {
                 allocate,
             )?,
             piece_words: PoolBytes::new(
-                contents.pieces.buffers as usize * size_of::<PieceWords>(),
+                if contents.is_copied() {
+                    contents.pieces.buffers as usize * size_of::<PieceWords>()
+                } else {
+                    0
+                },
                 allocate,
             )?,
         })
     }
-    /// What the host's view has of them. The host never reads the paths of a device.
+    /// What the host's view has of them. The host never reads the paths of a device, nor what its lanes know of pieces.
     fn of_host(&self, is_copied: bool) -> Addresses {
         Addresses {
             coalescing_buffers: self.coalescing_buffers.host_address(),
@@ -138,7 +142,7 @@ impl Pools {
             records: self.records_at.max(self.records.host_address()),
             frames: self.frames.host_address(),
             paths: is_copied.then_some(0),
-            piece_words: self.piece_words.host_address(),
+            piece_words: is_copied.then_some(0),
             gate: ptr::null(),
         }
     }
@@ -150,7 +154,7 @@ impl Pools {
             records: self.records_at.max(self.records.device_address()),
             frames: self.frames.device_address(),
             paths: Some(self.paths.device_address()),
-            piece_words: self.piece_words.device_address(),
+            piece_words: Some(self.piece_words.device_address()),
             gate: ptr::null(),
         }
     }
@@ -187,7 +191,7 @@ impl Tables {
             records: 0,
             frames: 0,
             paths: contents.is_copied().then_some(0),
-            piece_words: 0,
+            piece_words: contents.is_copied().then_some(0),
             gate: ptr::null(),
         };
         let _ = measure.view(contents, nowhere, Ring::parts);

@@ -77,8 +77,8 @@ pub(super) struct Addresses {
     pub(super) frames: u64,
     /// Paths of shared streams; `None` where they lie in the image.
     pub(super) paths: Option<u64>,
-    /// What owners of traces' pieces know of them.
-    pub(super) piece_words: u64,
+    /// What owners of traces' pieces know of them; `None` where it lies in the image.
+    pub(super) piece_words: Option<u64>,
     /// Who may use the tables; null for a device's view.
     pub(super) gate: *const Gate,
 }
@@ -165,14 +165,14 @@ impl Cutter {
             })
         }
     }
-    /// The pieces of traces, whose owners have `words`: 0 for a view that does not reach them.
-    fn pieces(&mut self, memory: PoolMemory, words: u64) -> Pieces {
+    /// The pieces of traces, whose owners have `words`: in the image, or elsewhere, at 0 for a view that does not reach them.
+    fn pieces(&mut self, memory: PoolMemory, words: Option<u64>) -> Pieces {
         // SAFETY:
         // - the session's memory for that many pages, and the device's for as many words, or null
         unsafe {
             Pieces::new(PiecesParts {
                 pages: self.pool(memory),
-                words: words as *const PieceWords,
+                words: words.map_or_else(|| self.table(memory.buffers), |words| words as *const PieceWords),
                 count: memory.buffers,
             })
         }
