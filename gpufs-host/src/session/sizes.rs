@@ -24,8 +24,8 @@ const RING_ENTRIES: u32 = 1024;
 pub(super) const RING_ENTRIES_MAX: u32 = 32_768;
 /// Slots that a ring has beyond those that write-behind may hold ([R-8]).
 pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
-/// What traces get for the pieces of their writers: a page for each of 512 warps. It is what 64 MiB leave.
-const PIECE_BYTES: usize = 512 << 10;
+/// What traces get for the pieces of their writers: a page for each of 256 warps. It is what 64 MiB leave.
+const PIECE_BYTES: usize = 256 << 10;
 /// In a small session they get so much less than streams.
 const PIECE_SHARE: usize = 8;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.

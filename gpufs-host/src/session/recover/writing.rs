@@ -26,7 +26,7 @@ pub(super) fn write_with_events(
     // Behind all that is whole there; what has no positions takes them as they come.
     let end = fs::metadata(format!("/proc/thread-self/fd/{descriptor}")).ok();
     let end = end.filter(fs::Metadata::is_file).map(|file| file.len());
-    let end = end.map(|end| if is_known(descriptor) { end - cut_bytes_at(descriptor, end) } else { end });
+    let end = end.map(|end| if is_known(descriptor) { without_cut(descriptor, end) } else { end });
     let (count, outcome) = if is_known(descriptor) {
         write_all(descriptor, (bytes.as_ptr() as u64, bytes.len() as u64), end, until)
     } else {
@@ -135,6 +135,18 @@ fn cut_bytes_at(descriptor: i32, end: u64) -> u64 {
     }
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     cut_bytes(&words) as u64
+}
+
+/// Takes the packet from a trace of so many bytes that its end cuts; how many are left.
+fn without_cut(descriptor: i32, end: u64) -> u64 {
+    let whole = end - cut_bytes_at(descriptor, end);
+    // What is written over it may be shorter than it is.
+    // SAFETY:
+    // - a descriptor's number and a length, of no memory
+    if whole < end && unsafe { libc::ftruncate(descriptor, whole.cast_signed()) } != 0 {
+        return end;
+    }
+    whole
 }
 
 /// Where in the file these bytes of a block begin.
