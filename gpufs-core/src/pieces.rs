@@ -42,6 +42,22 @@ pub struct PieceWords {
     place: DeviceWord64,
 }
 
+impl PieceWords {
+    /// Whose the piece is, and where its events are; `None` if it is of another stream. The owner, and lanes that call together with it; what others
+    /// get tells no more than that they are others.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, stream: u64) -> Option<(u64, Place)> {
+        let (owner, of, place) = (self.owner.peek_own(), self.stream.peek_own(), self.place.peek_own());
+        (of == stream).then(|| (owner, Place::from_word(place)))
+    }
+    /// Moves the place of the caller's piece, behind whose end all is zero.
+    #[inline]
+    pub fn set(&self, place: Place) {
+        self.place.set_own(place.to_word());
+    }
+}
+
 /// A stream as a piece names it: its index and 1, and its generation above; never 0.
 #[inline]
 #[must_use]
@@ -142,8 +158,10 @@ impl Pieces {
         Self { parts }
     }
 
+    /// What a piece's owner knows of it; `None` where there is no such piece, or none in this view.
     #[inline]
-    fn words(&self, piece: u32) -> Option<&PieceWords> {
+    #[must_use]
+    pub fn words(&self, piece: u32) -> Option<&PieceWords> {
         if piece >= self.parts.count || self.parts.words.is_null() {
             return None;
         }
@@ -190,20 +208,10 @@ impl Pieces {
             words.owner.set_own(owner);
         }
     }
-    /// Whose a piece is, and where its events are; `None` if it is of another stream. The owner, and lanes that call together with it; what others
-    /// get tells no more than that they are others.
-    #[inline]
-    #[must_use]
-    pub fn place(&self, piece: u32, stream: u64) -> Option<(u64, Place)> {
-        let words = self.words(piece)?;
-        let (owner, of, place) = (words.owner.peek_own(), words.stream.peek_own(), words.place.peek_own());
-        (of == stream).then(|| (owner, Place::from_word(place)))
-    }
-    /// Moves the place of the caller's piece, behind whose end all is zero.
-    #[inline]
+    /// [`PieceWords::set`].
     pub fn set(&self, piece: u32, place: Place) {
         if let Some(words) = self.words(piece) {
-            words.place.set_own(place.to_word());
+            words.set(place);
         }
     }
     /// Tells the host from where on the events of the caller's piece are not in the stream.

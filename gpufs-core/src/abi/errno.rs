@@ -7,9 +7,11 @@ use core::fmt;
 ///
 /// Any bytes are one, since it travels from kernels to the host, and a kernel that means harm may leave any there: what is no error's number is
 /// `EIO`.
+///
+/// It has 32 bits, as the values that it stands in for in a `Result` have: with 16, compilers for GPUs copied these in halves, through memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Errno(u16);
+pub struct Errno(u32);
 
 macro_rules! errnos {
     ($($constant:ident = $value:literal, $name:literal, $text:literal;)*) => {
@@ -177,8 +179,7 @@ impl Errno {
     #[must_use]
     pub const fn from_number(number: i32) -> Self {
         assert!(number >= 1 && number <= 4095, "an errno is between 1 and 4095");
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-        Self(number as u16)
+        Self(number.cast_unsigned())
     }
     /// What the number says, in the C library's words (`strerror(3)`); "Unknown error" for one that has no name.
     #[must_use]
@@ -210,7 +211,7 @@ impl Errno {
     /// The number, 1 to 4095, as `errno(3)` has it.
     #[must_use]
     pub const fn number(self) -> i32 {
-        if self.0 >= 1 && self.0 <= 4095 { self.0 as i32 } else { 5 }
+        if self.0 >= 1 && self.0 <= 4095 { self.0.cast_signed() } else { 5 }
     }
     /// Splits a system call's result: a count, or an error where it is negative (`io_uring_enter(2)`: `res`).
     ///
@@ -278,10 +279,10 @@ mod tests {
     /// Whatever lies in memory that a kernel writes is an error, and its number one that negates to a system call's result.
     #[test]
     fn any_bytes_are_an_error() {
-        for word in 0..=u16::MAX {
+        for word in (0..=u32::from(u16::MAX)).chain([1 << 31, u32::MAX]) {
             let errno = Errno(word);
             let known = (1..=4095).contains(&word);
-            assert_eq!(errno.number(), if known { i32::from(word) } else { Errno::IO.number() });
+            assert_eq!(errno.number(), if known { word.cast_signed() } else { Errno::IO.number() });
             assert_eq!(Errno::from_number(errno.number()).text(), errno.text());
             assert_eq!(Errno::known(errno.number()).is_some(), errno.name().is_some());
             assert_eq!(Errno::check(-errno.number()).unwrap_err().number(), errno.number());

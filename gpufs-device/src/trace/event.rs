@@ -5,6 +5,7 @@ use gpufs_core::trace::{self as packets, Encoded, Kind, Packet, Value};
 use gpufs_core::{Call, Errno};
 
 use super::{Trace, TrackOf, name_of_warp, put, put_record, uuid};
+use crate::stdio::File;
 use crate::warp::{self, LaneMask, Lanes};
 
 /// `N` values of an event: an array, or a tuple of different types, `()` for none.
@@ -74,7 +75,9 @@ impl<const N: usize> Event<N> {
     /// # Errors
     /// In the lane that writes: as [`File::fwrite`](crate::File::fwrite).
     pub fn begin(self, values: impl Values<N>) -> Result<Span, Errno> {
-        self.trace.begin(self.name, &self.value_names, &values.values())
+        // Of its own, so that the rest of the event stays in registers.
+        let value_names = self.value_names;
+        self.trace.begin(self.name, &value_names, &values.values())
     }
 
     /// A moment, of each lane that calls, with its values.
@@ -82,7 +85,8 @@ impl<const N: usize> Event<N> {
     /// # Errors
     /// As [`File::fwrite`](crate::File::fwrite).
     pub fn instant(self, values: impl Values<N>) -> Result<(), Errno> {
-        self.trace.instant(self.name, &self.value_names, &values.values())
+        let value_names = self.value_names;
+        self.trace.instant(self.name, &value_names, &values.values())
     }
 }
 
@@ -133,8 +137,14 @@ impl Span {
         let is_usual = open.is_some() && (began == 0 || is_owner && began == OWN);
         let together = lanes.same(trace.piece_key(open) << 1 | u64::from(is_usual)) && is_usual;
         let written = match open {
-            Some(open) if together => trace.put_one(lanes, open, (began != 0).then_some(encoded), END_BYTES),
-            _ => trace.end_apart(lanes, (is_owner, began), encoded),
+            Some(open) if together => trace.put_one(lanes, open, (&encoded, began != 0), END_BYTES),
+            _ => end_apart(
+                (trace.file, trace.sequence),
+                (trace.rest, trace.piece),
+                lanes,
+                (is_owner, began),
+                &encoded,
+            ),
         };
         let written = if began == 0 { Ok(()) } else { written };
         counted(trace.file.fs().session(), Call::TraceEnd, written)
@@ -187,26 +197,25 @@ impl Trace {
         let began = match open {
             Some(open) if together => {
                 let writes = lanes.is_leader();
-                let written = self.put_one(lanes, open, writes.then_some(encoded), begin_bytes(values));
+                let written = self.put_one(lanes, open, (&encoded, writes), begin_bytes(values));
                 if writes { written.map(|()| OWN) } else { Ok(0) }
             }
-            _ => self.grouped(lanes, name, |group| self.begin_group(group, encoded)),
+            _ => begin_apart((self.file, self.sequence), (self.rest, self.piece), lanes, name, &encoded),
         };
         let began = counted(self.file.fs().session(), Call::TraceBegin, began)?;
         Ok(Span { trace: self, began })
     }
 
     /// The span of lanes that begin it together: what [`Span`] has of it. Convergent.
-    #[inline(never)]
-    fn begin_group(self, group: Lanes, encoded: Encoded<'_>) -> Result<u64, Errno> {
+    fn begin_group(self, group: Lanes, encoded: &Encoded<'_>) -> Result<u64, Errno> {
         let writes = group.is_leader();
         let open = self.open_piece_together(group).filter(|open| open.owner == group.leader());
         let begun = match open {
             Some(open) => {
                 let most = begin_bytes(encoded.values());
-                self.put_one(group, open, writes.then_some(encoded), most).map(|()| OWN)
+                self.put_one(group, open, (encoded, writes), most).map(|()| OWN)
             }
-            None if writes => self.begin_alone(group, &encoded),
+            None if writes => self.begin_alone(group, encoded),
             None => Ok(0),
         };
         // The others do not write, and wait: they would end the span, and begin the next, without the one that does.
@@ -220,29 +229,6 @@ impl Trace {
         let alone = group.subset(LaneMask(1 << group.lane()));
         let track = if self.owns_track() { None } else { Some(self.own_track(alone)?) };
         put_record(self.file, alone, &encoded.on(track)).map(|()| track.unwrap_or(OWN))
-    }
-
-    /// The ends of spans of lanes of which some have none of the piece's: `began` as [`Span`] has it. Convergent.
-    #[inline(never)]
-    fn end_apart(
-        self,
-        lanes: Lanes,
-        (is_owner, began): (bool, u64),
-        encoded: Encoded<'_>,
-    ) -> Result<(), Errno> {
-        let is_pieces = is_owner && began == OWN;
-        let mut written = lanes.grouped(self.piece_key(self.open_piece(lanes)), |group| {
-            match self.open_piece_together(group) {
-                Some(open) => self.put_one(group, open, is_pieces.then_some(encoded), END_BYTES),
-                None => Ok(()),
-            }
-        });
-        let others = lanes.ballot(began != 0 && !is_pieces);
-        if others.contains(lanes.lane()) {
-            written = put_record(self.file, lanes.subset(others), &encoded);
-        }
-        lanes.sync();
-        written
     }
 
     /// A track of the caller's own, which it describes. Spans of one track end in the order in which they began, backwards: lanes that have parted
@@ -274,6 +260,45 @@ impl Trace {
         let encoded = Encoded::new(self.sequence, self.now(), event);
         let inside = self.file.enter()?;
         let lanes = Lanes::calling(&inside, Call::TraceEvent);
-        counted(self.file.fs().session(), Call::TraceEvent, self.put_each(lanes, encoded))
+        counted(self.file.fs().session(), Call::TraceEvent, self.put_each(lanes, &encoded))
     }
+}
+
+/// Begins spans of lanes of which some bring another name, or have parted from their piece's owner; the trace in parts, as all that is seldom
+/// takes it. Convergent; called by `lanes`.
+#[inline(never)]
+fn begin_apart(
+    (file, sequence): (File, u32),
+    (rest, piece): (u32, u32),
+    lanes: Lanes,
+    name: u32,
+    encoded: &Encoded<'_>,
+) -> Result<u64, Errno> {
+    let trace = Trace::from_parts(file, sequence, rest, piece);
+    trace.grouped(lanes, name, |group| trace.begin_group(group, encoded))
+}
+
+/// The ends of spans of lanes of which some have none of the piece's: `began` as [`Span`] has it. Convergent.
+#[inline(never)]
+fn end_apart(
+    (file, sequence): (File, u32),
+    (rest, piece): (u32, u32),
+    lanes: Lanes,
+    (is_owner, began): (bool, u64),
+    encoded: &Encoded<'_>,
+) -> Result<(), Errno> {
+    let trace = Trace::from_parts(file, sequence, rest, piece);
+    let is_pieces = is_owner && began == OWN;
+    let mut written = lanes.grouped(trace.piece_key(trace.open_piece(lanes)), |group| {
+        match trace.open_piece_together(group) {
+            Some(open) => trace.put_one(group, open, (encoded, is_pieces), END_BYTES),
+            None => Ok(()),
+        }
+    });
+    let others = lanes.ballot(began != 0 && !is_pieces);
+    if others.contains(lanes.lane()) {
+        written = put_record(file, lanes.subset(others), encoded);
+    }
+    lanes.sync();
+    written
 }

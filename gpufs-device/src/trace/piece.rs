@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "stores into pieces")]
 
 use gpufs_core::Errno;
-use gpufs_core::pieces::{HEAD_BYTES, Place};
+use gpufs_core::pieces::{HEAD_BYTES, PieceWords, Pieces, Place};
 use gpufs_core::trace::Encoded;
 
 use super::Trace;
@@ -69,6 +69,7 @@ pub(super) struct Open {
     /// The owner's lane.
     pub(super) owner: u32,
     place: Place,
+    words: &'static PieceWords,
 }
 
 /// A piece for the lanes that open a trace together, whose leader owns it: its number and 1, or 0. Convergent.
@@ -93,9 +94,11 @@ impl Trace {
     #[inline]
     pub(super) fn open_piece(self, lanes: Lanes) -> Option<Open> {
         let piece = self.piece.checked_sub(1)?;
-        let (owner, place) = self.file.fs().session().pieces.place(piece, self.file.stream_word())?;
+        let pieces: &'static Pieces = &self.file.fs().session().pieces;
+        let words = pieces.words(piece)?;
+        let (owner, place) = words.place(self.file.stream_word())?;
         let owner = warp::lane_of(owner)?;
-        lanes.mask().contains(owner).then_some(Open { piece, owner, place })
+        lanes.mask().contains(owner).then_some(Open { piece, owner, place, words })
     }
 
     /// What lanes have in common that go on together with a piece, or without: a number of 33 bits. A trace that is closed may name a piece that
@@ -115,66 +118,67 @@ impl Trace {
 
     /// Writes each calling lane's event. Convergent; called by `lanes`.
     #[inline]
-    pub(super) fn put_each(self, lanes: Lanes, event: Encoded<'_>) -> Result<(), Errno> {
-        let bytes = event.bytes();
+    pub(super) fn put_each(self, lanes: Lanes, event: &Encoded<'_>) -> Result<(), Errno> {
         // Together are those whose events are as long: then each lane knows where its own goes.
         let open = self.open_piece(lanes);
-        let key = self.piece_key(open) << 16 | bytes;
-        let put = |group: Lanes, open| match open {
-            None => self.put_into_stream(group, Some(event)),
-            #[expect(clippy::cast_possible_truncation, reason = "as many events as lanes")]
-            Some(open) => {
-                let (before, total) = (group.rank() * bytes as u32, group.count() * bytes as u32);
-                self.put_into_piece(group, open, (before, total, total), Some(event))
-            }
-        };
-        if lanes.same(key) {
-            put(lanes, open)
-        } else {
-            lanes.grouped(key, |group| put(group, self.open_piece_together(group)))
+        let key = self.piece_key(open) << 16 | event.bytes();
+        if !lanes.same(key) {
+            return put_each_apart((self.file, self.sequence), (self.rest, self.piece), lanes, key, event);
+        }
+        match open {
+            Some(open) => self.put_each_into_piece(lanes, open, event),
+            None => put_into_stream(self.file, lanes, event, true),
         }
     }
 
-    /// Writes each lane's event, if it has one, into the stream. Convergent.
-    #[inline(never)]
-    fn put_into_stream(self, group: Lanes, event: Option<Encoded<'_>>) -> Result<(), Errno> {
-        write(self.file, group, &Mine(event)).result().map(drop)
+    /// Writes events that are as long one behind the other. Convergent; called by `group`.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "as many events as lanes")]
+    fn put_each_into_piece(self, group: Lanes, open: Open, event: &Encoded<'_>) -> Result<(), Errno> {
+        let bytes = event.bytes() as u32;
+        let total = group.count() * bytes;
+        self.put_into_piece(group, open, (group.rank() * bytes, total, total), (event, true))
     }
 
-    /// Writes the event of the owner of the piece of all these lanes, if it has one, of at most so many bytes. Convergent; called by `lanes`.
+    /// Writes the event of the owner of the piece of all these lanes, if it `writes`, of at most `most` bytes. Convergent; called by `lanes`.
     #[inline]
     pub(super) fn put_one(
         self,
         lanes: Lanes,
         open: Open,
-        event: Option<Encoded<'_>>,
+        (event, writes): (&Encoded<'_>, bool),
         most: u32,
     ) -> Result<(), Errno> {
         #[expect(clippy::cast_possible_truncation, reason = "one event")]
-        let taken = event.map_or(0, |event| event.bytes() as u32);
-        self.put_into_piece(lanes, open, (0, most, taken), event)
+        let taken = if writes { event.bytes() as u32 } else { 0 };
+        self.put_into_piece(lanes, open, (0, most, taken), (event, writes))
     }
 
-    /// The lane's event goes `before` behind the piece's; all take at most `total`, and the owner says how much they did. Convergent; called by
-    /// `group`.
+    /// The lane's event, if it writes one, goes `before` behind the piece's; all take at most `total`, and the owner says how much they did.
+    /// Convergent; called by `group`.
+    ///
+    /// Up to here the event is handed on by reference, and what is seldom and not inlined takes the trace in parts that fit into registers: so
+    /// what the compiler knows of both, such as an event's kind, is no question when words are stored. Handed on as values they were copied to a
+    /// lane's memory and back at each step, byte by byte, which took half of a span's time.
     #[inline]
     fn put_into_piece(
         self,
         group: Lanes,
-        mut open: Open,
+        open: Open,
         (before, total, taken): (u32, u32, u32),
-        event: Option<Encoded<'_>>,
+        (event, writes): (&Encoded<'_>, bool),
     ) -> Result<(), Errno> {
-        if open.place.end + total > open.place.limit {
+        let mut place = open.place;
+        if place.end + total > place.limit {
             // What would fill half of it gains nothing by it.
-            if total > (open.place.limit - HEAD_BYTES) / 2 {
-                return self.put_into_stream(group, event);
+            if total > (place.limit - HEAD_BYTES) / 2 {
+                return put_into_stream(self.file, group, event, writes);
             }
-            self.empty_piece(group, &mut open)?;
+            place = Place::from_word(empty_piece(self.file, group, open.piece, open.owner, place.to_word())?);
         }
-        let (pieces, place) = (&self.file.fs().session().pieces, open.place);
+        let pieces = &self.file.fs().session().pieces;
         let target = pieces.address(open.piece) + u64::from(place.end + before);
-        if let Some(event) = event {
+        if writes {
             event.each_word(|index, word| {
                 let place = (target as *mut u64).wrapping_add(index);
                 // SAFETY:
@@ -183,75 +187,103 @@ impl Trace {
             });
         }
         if group.lane() == open.owner {
-            pieces.set(open.piece, Place { end: place.end + taken, ..place });
+            open.words.set(Place { end: place.end + taken, ..place });
         }
         // Whoever reads the piece next has met these lanes here, or the owner since.
         group.sync();
         Ok(())
     }
 
-    /// Writes a piece's events into the stream; what that does not accept stays. Convergent; called by `group`; the result is the same in all.
-    ///
-    /// Not inlined: what a call that finds room does should have the registers to itself.
-    #[inline(never)]
-    fn empty_piece(self, group: Lanes, open: &mut Open) -> Result<(), Errno> {
-        let (pieces, place) = (&self.file.fs().session().pieces, open.place);
-        group.sync();
-        let (all, bytes) =
-            (pieces.address(open.piece) + u64::from(place.start), u64::from(place.end - place.start));
-        let mine = if group.is_leader() { (all, bytes) } else { (all + bytes, 0) };
-        let written = write(self.file, group, &Events { at: mine.0, bytes: mine.1 });
-        let failed = group.ballot(written.error.is_some());
-        let accepted = sum(group, written.bytes as u64);
-        #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
-        let start = place.start + accepted as u32;
-        open.place = if start == place.end { Place::empty(place.limit) } else { Place { start, ..place } };
-        if open.place.is_empty() {
-            self.clear_piece(group, open.piece, place.end);
-        }
-        if group.lane() == open.owner {
-            if open.place.start != place.start {
-                pieces.tell(open.piece, open.place);
-            }
-            pieces.set(open.piece, open.place);
-        }
-        group.sync();
-        if failed.is_empty() {
-            return Ok(());
-        }
-        let errno = written.error.map_or(0, |errno| errno.number().cast_unsigned());
-        Err(Errno::from_number(group.broadcast(errno, failed.first()).cast_signed()))
-    }
-
-    /// Makes zeros of a piece's events, which end at `end`. Convergent.
-    fn clear_piece(self, group: Lanes, piece: u32, end: u32) {
-        let from = self.file.fs().session().pieces.address(piece);
-        // Ends: over the words.
-        for at in (HEAD_BYTES / 8 + group.rank()..end / 8).step_by(group.count() as usize) {
-            let word = (from + u64::from(at) * 8) as *mut u64;
-            // SAFETY:
-            // - within the piece, which is its owner's, who is among the lanes, each of which has words of its own
-            unsafe { word.write(0) };
-        }
-        group.sync();
-    }
-
     /// Writes what the callers' pieces hold into the stream, and gives them back if `closes`. Convergent; called by `lanes`.
     #[inline(never)]
     pub(super) fn leave_pieces(self, lanes: Lanes, closes: bool) -> Result<(), Errno> {
         lanes.grouped(self.piece_key(self.open_piece(lanes)), |group| {
-            let Some(mut open) = self.open_piece_together(group) else { return Ok(()) };
-            let emptied = if open.place.is_empty() { Ok(()) } else { self.empty_piece(group, &mut open) };
+            let Some(open) = self.open_piece_together(group) else { return Ok(()) };
+            let (pieces, place) = (&self.file.fs().session().pieces, open.place);
+            let emptied = if place.is_empty() {
+                Ok(place.to_word())
+            } else {
+                empty_piece(self.file, group, open.piece, open.owner, place.to_word())
+            };
             if closes {
-                self.clear_piece(group, open.piece, open.place.end);
+                // What the stream did not accept is given up with the piece.
+                clear_piece(pieces, group, open.piece, emptied.map_or(place, Place::from_word).end);
                 if group.lane() == open.owner {
-                    self.file.fs().session().pieces.release(open.piece, open.place);
+                    pieces.release(open.piece, place);
                 }
                 group.sync();
             }
-            emptied
+            emptied.map(drop)
         })
     }
+}
+
+/// [`Trace::put_each`] of lanes of which some have another piece, or a longer event; the trace in parts. Convergent; called by `lanes`.
+#[inline(never)]
+fn put_each_apart(
+    (file, sequence): (File, u32),
+    (rest, piece): (u32, u32),
+    lanes: Lanes,
+    key: u64,
+    event: &Encoded<'_>,
+) -> Result<(), Errno> {
+    let trace = Trace::from_parts(file, sequence, rest, piece);
+    lanes.grouped(key, |group| match trace.open_piece_together(group) {
+        Some(open) => trace.put_each_into_piece(group, open, event),
+        None => put_into_stream(file, group, event, true),
+    })
+}
+
+/// Writes each lane's event, if it `writes` one, into the stream. Convergent.
+#[inline(never)]
+fn put_into_stream(file: File, group: Lanes, event: &Encoded<'_>, writes: bool) -> Result<(), Errno> {
+    write(file, group, &Mine(writes.then_some(*event))).result().map(drop)
+}
+
+/// Writes the events of a piece, whose place is this word, into the stream; what that does not accept stays. The place of what is left. Convergent;
+/// called by `group`; the result is the same in all.
+///
+/// Not inlined: what a call that finds room does should have the registers to itself.
+#[inline(never)]
+fn empty_piece(file: File, group: Lanes, piece: u32, owner: u32, place: u64) -> Result<u64, Errno> {
+    let (pieces, place) = (&file.fs().session().pieces, Place::from_word(place));
+    group.sync();
+    let (all, bytes) = (pieces.address(piece) + u64::from(place.start), u64::from(place.end - place.start));
+    let mine = if group.is_leader() { (all, bytes) } else { (all + bytes, 0) };
+    let written = write(file, group, &Events { at: mine.0, bytes: mine.1 });
+    let failed = group.ballot(written.error.is_some());
+    let accepted = sum(group, written.bytes as u64);
+    #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
+    let start = place.start + accepted as u32;
+    let left = if start == place.end { Place::empty(place.limit) } else { Place { start, ..place } };
+    if left.is_empty() {
+        clear_piece(pieces, group, piece, place.end);
+    }
+    if group.lane() == owner {
+        if left.start != place.start {
+            pieces.tell(piece, left);
+        }
+        pieces.set(piece, left);
+    }
+    group.sync();
+    if failed.is_empty() {
+        return Ok(left.to_word());
+    }
+    let errno = written.error.map_or(0, |errno| errno.number().cast_unsigned());
+    Err(Errno::from_number(group.broadcast(errno, failed.first()).cast_signed()))
+}
+
+/// Makes zeros of a piece's events, which end at `end`. Convergent.
+fn clear_piece(pieces: &Pieces, group: Lanes, piece: u32, end: u32) {
+    let from = pieces.address(piece);
+    // Ends: over the words.
+    for at in (HEAD_BYTES / 8 + group.rank()..end / 8).step_by(group.count() as usize) {
+        let word = (from + u64::from(at) * 8) as *mut u64;
+        // SAFETY:
+        // - within the piece, which is its owner's, who is among the lanes, each of which has words of its own
+        unsafe { word.write(0) };
+    }
+    group.sync();
 }
 
 /// How many bytes all lanes have together. Convergent.

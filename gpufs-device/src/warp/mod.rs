@@ -72,7 +72,9 @@ impl LaneMask {
     #[inline]
     #[must_use]
     pub const fn first(self) -> u32 {
-        self.0.trailing_zeros()
+        // A warp of NVIDIA's has 32 lanes, and its instructions 32 bits.
+        let (all, low) = (self.0, self.0 as u32);
+        if cfg!(target_arch = "nvptx64") && low != 0 { low.trailing_zeros() } else { all.trailing_zeros() }
     }
     /// The highest lane.
     ///
