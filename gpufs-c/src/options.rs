@@ -174,6 +174,10 @@ options! {
         let path = unsafe { CStr::from_ptr(path) };
         chosen.build(|builder| builder.trace(OsStr::from_bytes(path.to_bytes())))
     };
+    /// Bytes of pinned memory for what kernels trace.
+    trace_memory_bytes: u64 => |chosen, bytes| {
+        chosen.build(|builder| builder.trace_memory(in_memory(some(bytes))))
+    };
 }
 
 fn refused(text: impl std::fmt::Display) -> Failure {

@@ -201,9 +201,12 @@ typedef struct gpufs_options {
     const char *trace;            /* a file for what the session itself does, which Perfetto opens (docs/tracing.md); read by
                                    * gpufs_host_open; %p in it is the number of the process. Null: what GPUFS_TRACE in the
                                    * environment names, else none */
+    uint64_t trace_memory_bytes;  /* pinned memory for what kernels trace (<gpufs/trace.h>): 1 to 16 KiB of it are a warp's own,
+                                   * and warps of a grid that has more of them than there are KiB write into the stream one
+                                   * after the other; at most 1 GiB; default 256 KiB; GPUFS_NO_BYTES */
 } gpufs_options;
 
-GPUFS_SIZE_(gpufs_options, 168);
+GPUFS_SIZE_(gpufs_options, 176);
 GPUFS_OFFSET_(gpufs_options, size, 0);
 GPUFS_OFFSET_(gpufs_options, rings, 8);
 GPUFS_OFFSET_(gpufs_options, ring_entries, 12);
@@ -235,6 +238,7 @@ GPUFS_OFFSET_(gpufs_options, cache_bytes, 144);
 GPUFS_OFFSET_(gpufs_options, cache_page_bytes, 152);
 GPUFS_OFFSET_(gpufs_options, reserved_again, 156);
 GPUFS_OFFSET_(gpufs_options, trace, 160);
+GPUFS_OFFSET_(gpufs_options, trace_memory_bytes, 168);
 
 /* Opens a session. `device`: GPUFS_CPU, GPUFS_CUDA or GPUFS_HIP. `ordinal`: which GPU, from 0, as cudaSetDevice and
  * hipSetDevice count. `options` may be null. Null on error: EINVAL (a size that does not fit: gpufs_last_error()

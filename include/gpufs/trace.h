@@ -31,7 +31,9 @@
  * share, as gpufs_fopen_shared's, and is closed as often as it was opened; what a kernel leaves open, the host writes.
  * Events of a warp wait in memory of its own, until that is full, or its threads flush or close the trace, or the kernel has
  * ended: each thread closes what it opened, as where others close it for all, the host finds the rest without a file, which
- * gpufs_synchronize says.
+ * gpufs_synchronize says. That memory is 256 KiB by default, of which each warp takes 1 KiB at least: warps of a grid that
+ * has more of them write into the file's stream one after the other. `trace_memory_bytes` of gpufs_options gives more;
+ * 16 MiB are enough for a full GPU of 8,448 warps.
  *
  * Each call is 0, or -1: EFAULT for a null pointer, EBADF for what is not open, EINVAL for a null session, a name that is
  * too long or too many values, and what writing meets.

@@ -57,6 +57,7 @@ fn each_choice_at_its_extremes() {
         }
         holds("assembly", &text, base().assembly(value), lanes());
         holds("read_ahead", &text, base().read_ahead(value), lanes());
+        holds("trace_memory", &text, base().trace_memory(value), lanes());
         holds("threads", &text, base(), CpuOptions { threads: value, ..lanes() });
         holds("stack_bytes", &text, base(), CpuOptions { stack_bytes: value, ..lanes() });
         holds("resident_warps", &text, base(), CpuOptions { resident_warps: value, ..lanes() });

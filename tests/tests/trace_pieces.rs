@@ -12,7 +12,7 @@ use gpufs_host::session::SyncError;
 use gpufs_host::{CpuOptions, Grid, Schedule};
 use gpufs_tests::perfetto::Message;
 use gpufs_tests::stopped::{alone, fault, register_lane, stop_lanes};
-use gpufs_tests::{Scratch, once, small};
+use gpufs_tests::{Scratch, once, small, tables_of};
 
 /// How often each pair of values is in the file of moments with two.
 fn pairs(path: &Path) -> BTreeMap<(u64, u64), usize> {
@@ -202,4 +202,39 @@ fn a_piece_that_another_trace_has_by_now() {
     let found = pairs(&scratch.path("first"));
     assert_eq!(found.len(), 700);
     assert!(found.iter().all(|((thread, _), count)| (1..8).contains(thread) && *count == 1));
+}
+
+/// Each warp has a piece where there is a KiB for each of its grid, and a larger one where there is more.
+#[test]
+fn the_program_chooses_how_much_memory() {
+    const WARPS: u32 = 40;
+    for (bytes, pages) in [(0, 0), (39 << 10, 0), (40 << 10, 1), ((100 << 10) + 1, 2), (4 << 20, 16)] {
+        let scratch = Scratch::new("trace-memory");
+        let path = scratch.c("file");
+        let options = CpuOptions { width: 4, ..CpuOptions::default() };
+        let mut session = small().trace_memory(bytes).cpu_with(options).unwrap();
+        let arrived = DeviceWord::new(0);
+        let threads = WARPS * 4;
+        session
+            .run(Grid { blocks: WARPS / 2, threads: 8 }, |fs| {
+                let trace = fs.trace(&path).unwrap();
+                let moment = trace.event("moment", ["thread", "round"]).unwrap();
+                moment.instant((warp::global_thread(), 0_u64)).unwrap();
+                arrived.fetch_add(1);
+                while arrived.observe() < threads {
+                    warp::nap(1000);
+                }
+                if warp::global_thread() == 0 {
+                    let found: Vec<_> = tables_of(fs).pieces.found().map(|found| found.limit).collect();
+                    assert_eq!(found, vec![pages * 1024; if pages == 0 { 0 } else { WARPS as usize }]);
+                }
+                arrived.fetch_add(1);
+                while arrived.observe() < 2 * threads {
+                    warp::nap(1000);
+                }
+                trace.close().unwrap();
+            })
+            .unwrap();
+        check(&pairs(&scratch.path("file")), threads.into(), 1);
+    }
 }

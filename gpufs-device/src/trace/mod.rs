@@ -34,8 +34,8 @@
 //! ([`gpufs_core::pieces`]). They go into the file's stream when the piece is full, by [`Trace::flush`] and [`Trace::close`], which each lane calls
 //! that opened the trace, and when the kernel has ended. Lanes that have parted from the lowest of those that opened the trace with them write into
 //! the stream themselves, which takes longer, and so do all warps of a grid that has more of them than the session has KiB for pieces: 256 by
-//! default. Where others close a trace as often as it was opened, the events are lost of lanes that have not closed it themselves; the session's
-//! `synchronize` says so.
+//! default; `Builder::trace_memory` of the host, in C `trace_memory_bytes`, gives it more. Where others close a trace as often as it was opened,
+//! the events are lost of lanes that have not closed it themselves; the session's `synchronize` says so.
 //!
 //! The packets are whole records of a stream whose writes begin in the file's order, so that the file is good at any time: while the kernel runs,
 //! up to what has left the buffers, and after a fault, where the host writes what returned calls had left. What a warp was about to write into

@@ -9,7 +9,7 @@ use gpufs_core::stream::BLOCKS_MAX;
 
 use super::cached::CacheSizes;
 use super::open_error::OpenError;
-use super::sizes::{Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
+use super::sizes::{PIECE_BYTES_MAX, Plan, RING_ENTRIES_MAX, SLOTS_BESIDE_STREAMS};
 use super::standard::StandardOutput;
 use super::{Backend, Session, limits};
 use crate::cpu::CpuOptions;
@@ -48,6 +48,7 @@ pub struct Builder {
     pub(super) gpu_registers: Option<u32>,
     pub(super) assembly: Option<usize>,
     pub(super) read_ahead: Option<usize>,
+    pub(super) trace_memory: Option<usize>,
     pub(super) cached: CacheSizes,
     pub(super) services: Arc<Services>,
     /// The first service that was refused.
@@ -93,6 +94,7 @@ impl Default for Builder {
             gpu_registers: None,
             assembly: None,
             read_ahead: None,
+            trace_memory: None,
             cached: CacheSizes::default(),
             services: Arc::default(),
             refused_service: None,
@@ -163,6 +165,15 @@ impl Builder {
     #[must_use]
     pub fn read_ahead(mut self, bytes: usize) -> Self {
         self.read_ahead = Some(bytes);
+        self
+    }
+    /// Bytes of pinned memory for what kernels trace (`gpufs_device::trace`): each warp that opens a trace keeps its events in a piece of its own, of
+    /// 1 to 16 KiB, until there are many. Warps of a grid of which there are more than KiB write into the trace's stream one after the other: spans
+    /// of a full GPU's 8,448 warps take a hundred times longer so. 16 MiB serve these. Whole KiB, at most 1 GiB. Default: 256 KiB, or an eighth of
+    /// what streams have for their buffers, whichever is less.
+    #[must_use]
+    pub fn trace_memory(mut self, bytes: usize) -> Self {
+        self.trace_memory = Some(bytes);
         self
     }
     /// Bytes of one stream buffer, a power of two from 4 KiB to 1 MiB: the size of one write of a fully buffered stream. Default 128 KiB; less
@@ -422,6 +433,10 @@ impl Builder {
         rule(
             self.staging_buffers() >= 16,
             format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
+        )?;
+        rule(
+            self.trace_memory.is_none_or(|bytes| bytes <= PIECE_BYTES_MAX),
+            format!("trace_memory: {} is not from 0 to {PIECE_BYTES_MAX}", self.trace_memory.unwrap_or(0)),
         )?;
         rule(
             self.gpu_registers.is_none_or(|registers| (16..=255).contains(&registers)),

@@ -26,6 +26,8 @@ pub(super) const RING_ENTRIES_MAX: u32 = 32_768;
 pub(super) const SLOTS_BESIDE_STREAMS: u32 = 64;
 /// What traces get for the pieces of their writers: a page for each of 256 warps. It is what 64 MiB leave.
 const PIECE_BYTES: usize = 256 << 10;
+/// The most that a program may choose.
+pub(super) const PIECE_BYTES_MAX: usize = 1 << 30;
 /// In a small session they get so much less than streams.
 const PIECE_SHARE: usize = 8;
 /// What a GPU gets for the text of lines that are read ahead: with the default buffers, what one stream wants.
@@ -44,6 +46,8 @@ pub(super) struct Plan {
     pub(super) streams: u32,
     /// Buffers for the text of lines that are read ahead, each of which has a stream buffer, too.
     pub(super) line_buffers: u32,
+    /// What the program chose for pieces of traces.
+    pub(super) trace_memory: Option<usize>,
 }
 
 impl Plan {
@@ -51,10 +55,11 @@ impl Plan {
     pub(super) const fn all_stream_buffers(&self) -> u32 {
         self.stream_buffers + self.line_buffers
     }
-    /// Pages for pieces of traces: fewer in a small session.
+    /// Pages for pieces of traces: by default fewer in a small session.
     pub(super) fn piece_pages(&self) -> u32 {
         let streams = self.stream_buffers as usize * self.stream_buffer_bytes as usize;
-        (PIECE_BYTES.min(streams / PIECE_SHARE) / PAGE_BYTES as usize) as u32
+        let bytes = self.trace_memory.unwrap_or(PIECE_BYTES.min(streams / PIECE_SHARE));
+        (bytes / PAGE_BYTES as usize) as u32
     }
     /// Bytes for long records: less in a small session.
     pub(super) const fn record_bytes(&self, own_memory: bool) -> usize {
@@ -126,6 +131,7 @@ impl Builder {
             stream_buffers: buffers,
             streams,
             line_buffers,
+            trace_memory: self.trace_memory,
         }
     }
 }
@@ -141,6 +147,7 @@ mod tests {
         stream_buffers: 320,
         streams: 256,
         line_buffers: 0,
+        trace_memory: None,
     };
 
     #[test]

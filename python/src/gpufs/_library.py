@@ -56,6 +56,7 @@ class Options(Structure):
         ("cache_page_bytes", c_uint32),
         ("reserved_again", c_uint32),
         ("trace", c_char_p),
+        ("trace_memory_bytes", c_uint64),
     ]
 
 

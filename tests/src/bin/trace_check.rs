@@ -8,6 +8,7 @@
 //! | `--program` | PTX or a cubin that holds the kernels of `tests/kernels` |
 //! | `--blocks`, `--threads`, `--rounds` | the grid, and rounds a thread |
 //! | `--kind` | `nothing`, `instant`, `values`, `span` |
+//! | `--memory` | bytes for events that wait in their warps' pieces |
 //! | `--victim`, `--after` | the thread that panics, and after how many rounds |
 #![expect(unsafe_code, reason = "memory shared with kernels")]
 
@@ -30,14 +31,15 @@ struct Options {
     grid: Grid,
     rounds: u32,
     kind: Round,
+    memory: Option<usize>,
     victim: u64,
     after: u32,
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
     let grid = Grid { blocks: 4, threads: 128 };
-    let mut options =
-        Options { program: None, grid, rounds: 10, kind: Round::Instant, victim: u64::MAX, after: 5 };
+    let (kind, victim) = (Round::Instant, u64::MAX);
+    let mut options = Options { program: None, grid, rounds: 10, kind, memory: None, victim, after: 5 };
     while let Some(option) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{option} wants a value"))?;
         match option.as_str() {
@@ -48,6 +50,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Outcome<Options> {
             "--blocks" => options.grid.blocks = value.parse()?,
             "--threads" => options.grid.threads = value.parse()?,
             "--rounds" => options.rounds = value.parse()?,
+            "--memory" => options.memory = Some(value.parse()?),
             "--victim" => options.victim = value.parse()?,
             "--after" => options.after = value.parse()?,
             "--kind" => {
@@ -90,7 +93,10 @@ fn run() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("trace_check: which file? See the head of its source")?;
     let options = options(arguments)?;
-    let builder = Session::builder().deadline(Duration::from_secs(10));
+    let mut builder = Session::builder().deadline(Duration::from_secs(10));
+    if let Some(bytes) = options.memory {
+        builder = builder.trace_memory(bytes);
+    }
     let mut session = match &options.program {
         Some(program) => builder.cuda(0, program)?,
         None => builder.cpu()?,
