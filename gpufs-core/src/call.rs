@@ -180,6 +180,7 @@ calls! {
     Funlockfile "funlockfile",
     Getdelim "getdelim",
     StartRecv "start_recv",
+    StartRecvWhenReady "start_recv_when_ready",
     StartSend "start_send",
     StartPoll "start_poll",
     StartChain "start_chain",

@@ -588,3 +588,42 @@ fn errors_of_dropped_operations_are_counted() {
         );
     });
 }
+
+/// A receive that waits first takes what came before it, what comes later, and the end.
+#[test]
+#[expect(unsafe_code, reason = "receives into a registered buffer")]
+fn receives_that_wait_first() {
+    everywhere(small, |session, name| {
+        let buffer = session.register_buffer(4096).unwrap();
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let near = give(session, OwnedFd::from(near));
+        far.write_all(b"before").unwrap();
+        let asked = DeviceWord::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while asked.observe() == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                far.write_all(b"later").unwrap();
+                drop(far);
+            });
+            once(session, |fs| {
+                // SAFETY:
+                // - the only part, used by this lane alone, between one receive and the next
+                let into = unsafe { buffer.part(0, 64) };
+                let mut receive = |expected: &[u8]| {
+                    // SAFETY:
+                    // - registered memory, which is looked at when the receive is complete
+                    let started =
+                        unsafe { fs.start_recv_when_ready(near, into.as_mut_ptr(), 64, 0) }.unwrap();
+                    asked.fetch_add(u32::from(expected == b"later"));
+                    assert_eq!(started.wait().unwrap().count(), expected.len(), "{name}");
+                    assert_eq!(&into[..expected.len()], expected, "{name}");
+                };
+                receive(b"before");
+                receive(b"later");
+                receive(b"");
+            });
+        });
+    });
+}

@@ -355,8 +355,15 @@ macro_rules! perform {
                 Err(Errno::PERM) => Ok(1),
                 other => other.map(|()| 0),
             },
+            Call::StartRecvWhenReady => {
+                let into = bytes.as_mut_ptr();
+                // SAFETY:
+                // - no socket: it is refused
+                let started = unsafe { fs.start_recv_when_ready(*descriptor, into, 8, 0) };
+                started.and_then(Pending::wait).map(|done| done.count() as u64)
+            }
             // SAFETY:
-            // - no socket: it is refused
+            // - as above
             Call::StartRecv => unsafe { fs.start_recv(*descriptor, bytes.as_mut_ptr(), 8, 0) }
                 .and_then(Pending::wait)
                 .map(|done| done.count() as u64),

@@ -78,6 +78,7 @@ constants! {
     IORING_FSYNC_DATASYNC = 1 << 0, "`fdatasync(2)` rather than `fsync(2)`.";
     IORING_FILE_INDEX_ALLOC = u32::MAX, "The kernel picks a free slot of the registered files.";
     IORING_ACCEPT_DONTWAIT = 1 << 1, "In `ioprio` of an accept: fails with `EAGAIN` rather than wait, since Linux 6.10.";
+    IORING_RECVSEND_POLL_FIRST = 1 << 0, "In `ioprio` of a receive: waits until there is something before it tries, since Linux 5.19.";
     IOSQE_FIXED_FILE = 1 << 0, "`fd` is an index of the registered files.";
     IOSQE_IO_LINK = 1 << 2, "The next entry begins when this one has ended well.";
     IOSQE_IO_HARDLINK = 1 << 3, "The next entry begins when this one has ended.";

@@ -10,9 +10,9 @@ use static_assertions::const_assert_eq;
 
 use super::{
     Errno, IORING_ACCEPT_DONTWAIT, IORING_OP_ACCEPT, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_SEND,
-    IORING_OP_SENDMSG, SERVICE_ACCEPT, SERVICE_BIND, SERVICE_CONNECT, SERVICE_GETPEERNAME,
-    SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END, SERVICE_POLL,
-    SERVICE_POLL_END, SERVICE_POLL_SET, SERVICE_SETSOCKOPT, SERVICE_SHUTDOWN, SERVICE_SOCKET,
+    IORING_OP_SENDMSG, IORING_RECVSEND_POLL_FIRST, SERVICE_ACCEPT, SERVICE_BIND, SERVICE_CONNECT,
+    SERVICE_GETPEERNAME, SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END,
+    SERVICE_POLL, SERVICE_POLL_END, SERVICE_POLL_SET, SERVICE_SETSOCKOPT, SERVICE_SHUTDOWN, SERVICE_SOCKET,
     SERVICE_SOCKETPAIR, Sqe,
 };
 
@@ -233,6 +233,13 @@ impl Sqe {
     #[must_use]
     pub const fn recv(fd: i32, addr: u64, len: u32, recv_flags: u32) -> Self {
         Self { opcode: IORING_OP_RECV, fd, addr, len, op_flags: recv_flags, ..Self::ZERO }
+    }
+    /// The same where nothing is expected to have come yet: the kernel does not try before there is something. Before Linux 5.19: `EINVAL`.
+    #[must_use]
+    pub const fn recv_when_ready(fd: i32, addr: u64, len: u32, recv_flags: u32) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the first bit")]
+        let ioprio = IORING_RECVSEND_POLL_FIRST as u16;
+        Self { ioprio, ..Self::recv(fd, addr, len, recv_flags) }
     }
     /// `sendmsg(2)` of the [`message_header`] at `header`.
     #[must_use]

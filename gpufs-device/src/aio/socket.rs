@@ -12,6 +12,8 @@ use crate::warp::Lanes;
 
 /// `MSG_NOSIGNAL` (`send(2)`): a connection that is gone is an error, and no signal.
 const NO_SIGNAL: u32 = 0x4000;
+/// `MSG_DONTWAIT` (`recv(2)`).
+const DONT_WAIT: u32 = 0x40;
 
 /// An operation without staging memory, on a file that may wait for another party.
 const IN_PLACE: Asked = Asked { bytes: 0, from: 0, endless: true };
@@ -41,6 +43,30 @@ impl Fs {
         // SAFETY:
         // - this function's contract
         unsafe { self.start_on_socket(lanes, Call::StartRecv, socket, entry) }
+    }
+
+    /// [`Fs::start_recv`] where nothing is expected to have come yet, as on a connection whose other end speaks after it was answered: the kernel
+    /// waits first, and does not look whether there is something before (`IORING_RECVSEND_POLL_FIRST`, `io_uring_prep_recv(3)`). What has come
+    /// all the same is received at once. It always waits.
+    ///
+    /// # Errors
+    /// As [`Fs::start_recv`]; of the call itself `EINVAL` before Linux 5.19.
+    ///
+    /// # Safety
+    /// As for [`Fs::start_recv`].
+    pub unsafe fn start_recv_when_ready(
+        self,
+        socket: Descriptor,
+        into: *mut u8,
+        bytes: u32,
+        flags: u32,
+    ) -> Result<Pending, Errno> {
+        let inside = self.enter()?;
+        let lanes = Lanes::calling(&inside, Call::StartRecvWhenReady);
+        let entry = |fd| Sqe::recv_when_ready(fd, into as u64, bytes, flags & !DONT_WAIT);
+        // SAFETY:
+        // - this function's contract
+        unsafe { self.start_on_socket(lanes, Call::StartRecvWhenReady, socket, entry) }
     }
 
     /// Starts to send `bytes` bytes from `from` on, as [send(2)](https://man7.org/linux/man-pages/man2/send.2.html): it is complete when some are

@@ -34,6 +34,8 @@ enum Settled {
     Not,
     /// It moved so many bytes.
     Moved(usize),
+    /// The kernel does not know such an operation.
+    Unknown,
     Failed,
 }
 
@@ -99,6 +101,8 @@ pub(super) struct Place {
     socket: Option<Descriptor>,
     receiving: Option<Pending>,
     sending: Option<Pending>,
+    /// Whether the kernel is told to wait before it tries to receive: clients speak when they were answered.
+    waits_first: bool,
     /// Bytes on the wire that came.
     came: usize,
     input: Stretch,
@@ -116,6 +120,7 @@ impl Place {
             socket: None,
             receiving: None,
             sending: None,
+            waits_first: true,
             came: 0,
             input: Stretch::default(),
             output: Stretch::default(),
@@ -149,13 +154,15 @@ impl Place {
             Settled::Not => {}
             Settled::Moved(0) => self.answers.ended = true,
             Settled::Moved(bytes) => self.came = bytes.min(self.memory.wire_bytes),
-            Settled::Failed => self.vanish(),
+            // Before Linux 5.19.
+            Settled::Unknown if self.waits_first => self.waits_first = false,
+            Settled::Unknown | Settled::Failed => self.vanish(),
         }
         let sent = settled(&mut self.sending);
         match sent {
             Settled::Not => {}
             Settled::Moved(bytes) => self.going.taken(bytes),
-            Settled::Failed => self.vanish(),
+            Settled::Unknown | Settled::Failed => self.vanish(),
         }
         (received, sent) != (Settled::Not, Settled::Not)
     }
@@ -298,9 +305,15 @@ impl Place {
         }
         let room = (self.memory.buffer_bytes - self.input.len()).min(self.memory.wire_bytes);
         let into = self.memory.wire_in() as *mut u8;
-        // SAFETY:
-        // - as in `start_sending`
-        let started = unsafe { fs.start_recv(socket, into, number(room), 0) };
+        let started = if self.waits_first {
+            // SAFETY:
+            // - as in `start_sending`
+            unsafe { fs.start_recv_when_ready(socket, into, number(room), 0) }
+        } else {
+            // SAFETY:
+            // - as above
+            unsafe { fs.start_recv(socket, into, number(room), 0) }
+        };
         self.receiving = self.begun(started);
         self.receiving.is_some()
     }
@@ -358,6 +371,7 @@ fn outcome(pending: Pending) -> Settled {
         Ok(finished) => Settled::Moved(finished.count()),
         // Asked again.
         Err(Errno::INTR | Errno::AGAIN) => Settled::Not,
+        Err(Errno::INVAL) => Settled::Unknown,
         Err(_) => Settled::Failed,
     }
 }
