@@ -236,6 +236,7 @@ macro_rules! suite_cases {
                 full_occupancy gpu_alone,
                 several_launches_at_once gpu_alone,
                 two_minutes_with_pauses gpu_alone,
+                ten_minutes_at_one_percent gpu_alone,
             }
         }
     };

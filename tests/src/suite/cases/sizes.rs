@@ -1,15 +1,17 @@
 //! What only a GPU is large enough for.
 
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use gpufs_host::{Grid, Session};
 use gpufs_test_kernels::{Call, Job, Letters, print_records};
 
 use super::sessions::assert_works;
-use crate::Scratch;
+use super::views::{run_programs, run_scan};
 use crate::suite::harness::fopen;
 use crate::suite::printing::{Printing, check_records, start, threads};
 use crate::suite::{Bench, Outcome};
+use crate::{Scratch, patience, setting};
 
 fn printing(grid: Grid, rounds: u32) -> Printing<'static> {
     Printing { grid, rounds, mode: c"w", buffer: None, call: Call::Fprintf, letters: Letters::Short }
@@ -84,6 +86,43 @@ pub fn two_minutes_with_pauses(bench: &Bench) -> Outcome {
     let total = harness.session.statistics().total();
     assert!(total.wake_ups > 0, "no ring ever slept: {total:?}");
     println!("{:?}: {total:?}", started.elapsed());
+    assert_works(&mut harness);
+    Outcome::Passed
+}
+
+/// Arrays in files for ten minutes, in a cache with a hundredth of the memory that they need: programs that read, store, add and flush, and
+/// scans that also pin pages and read ahead, in turn, each from a seed of its own. `GPUFS_VIEWS_SECONDS` is how long.
+pub fn ten_minutes_at_one_percent(bench: &Bench) -> Outcome {
+    const FRAMES: usize = 16;
+    const PAGE: u32 = 4 << 10;
+    let length = Duration::from_secs(setting("GPUFS_VIEWS_SECONDS", 600));
+    let grid = Grid { blocks: 800 * bench.scale, threads: 64 };
+    // Of the programs each warp has a page, and of the scans as many elements.
+    let pages = threads(grid) / 32;
+    let count = pages * u64::from(PAGE) / 8;
+    assert!(pages >= 100 * FRAMES as u64);
+    let scratch = Scratch::new("view-ten-minutes");
+    let content: Vec<u8> = (0..count).flat_map(u64::to_le_bytes).collect();
+    std::fs::write(scratch.path("file"), content).unwrap();
+
+    let mut harness =
+        bench.open(Session::builder().cache(FRAMES * PAGE as usize).cache_page(PAGE).deadline(patience()));
+    let (first_seed, started) = (setting("GPUFS_SEED", 1), Instant::now());
+    let mut passes = 0;
+    let mut said = Duration::ZERO;
+    while started.elapsed() < length {
+        run_programs(&mut harness, grid, first_seed + passes, 5);
+        let map = harness.session.map(File::open(scratch.path("file")).unwrap()).unwrap();
+        run_scan(&mut harness, grid, map, (count, 2));
+        harness.session.unmap(map).unwrap();
+        passes += 1;
+        if started.elapsed() >= said {
+            println!("{:?}: {passes} passes, {:?}", started.elapsed(), harness.session.cache_statistics());
+            said += Duration::from_secs(60);
+        }
+    }
+    println!("{:?}: {passes} passes, {:?}", started.elapsed(), harness.session.cache_statistics());
+    println!("{:?}", harness.session.statistics().total());
     assert_works(&mut harness);
     Outcome::Passed
 }

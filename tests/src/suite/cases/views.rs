@@ -36,34 +36,37 @@ pub fn programs_on_a_whole_file(bench: &Bench) -> Outcome {
 fn programs(bench: &Bench, case: &str, frames: usize) -> Outcome {
     let seed = setting("GPUFS_SEED", 1);
     let rounds = 50 * bench.scale;
-    in_each_mode(bench, case, frames, |harness| {
-        let scratch = Scratch::new("view-programs");
-        let grid = Grid { blocks: bench.sized(4, 32), threads: 64 };
-        let threads = u64::from(grid.blocks * grid.threads);
-        let count = threads as usize * OWN + 1;
-        std::fs::write(scratch.path("file"), vec![0; count * 8]).unwrap();
-        let file = File::options().read(true).write(true).open(scratch.path("file")).unwrap();
-        let map = harness.session.map_mut(file).unwrap();
-        let report = harness.report();
-        let arguments = view_programs::Arguments { map, seed, rounds, report: report.handle() };
-        harness.session.start::<view_programs::Entry>(grid, arguments).unwrap();
-        harness.synchronize().unwrap();
-        harness.check(&report);
-        let content = std::fs::read(scratch.path("file")).unwrap();
-        let element =
-            |at: usize| u64::from_le_bytes(content[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
-        for thread in 0..threads {
-            for (own, wanted) in elements_after(thread, seed, rounds).into_iter().enumerate() {
-                let at = own * threads as usize + thread as usize;
-                assert_eq!(element(at), wanted, "seed {seed}, thread {thread}, its element {own}");
-            }
-        }
-        assert_eq!(element(count - 1), threads);
-        let statistics = harness.session.cache_statistics();
-        assert!(statistics.write_backs > 0, "{statistics:?}");
-        harness.session.unmap_mut(map).unwrap();
-    });
+    let grid = Grid { blocks: bench.sized(4, 32), threads: 64 };
+    in_each_mode(bench, case, frames, |harness| run_programs(harness, grid, seed, rounds));
     Outcome::Passed
+}
+
+/// A launch of programs, on a file that has a page of 4 KiB for each warp, and what it must leave.
+pub(super) fn run_programs(harness: &mut Harness, grid: Grid, seed: u64, rounds: u32) {
+    let scratch = Scratch::new("view-programs");
+    let threads = u64::from(grid.blocks * grid.threads);
+    let count = threads as usize * OWN + 1;
+    std::fs::write(scratch.path("file"), vec![0; count * 8]).unwrap();
+    let file = File::options().read(true).write(true).open(scratch.path("file")).unwrap();
+    let map = harness.session.map_mut(file).unwrap();
+    let report = harness.report();
+    let arguments = view_programs::Arguments { map, seed, rounds, report: report.handle() };
+    harness.session.start::<view_programs::Entry>(grid, arguments).unwrap();
+    harness.synchronize().unwrap();
+    harness.check(&report);
+    let content = std::fs::read(scratch.path("file")).unwrap();
+    let element =
+        |at: usize| u64::from_le_bytes(content[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
+    for thread in 0..threads {
+        for (own, wanted) in elements_after(thread, seed, rounds).into_iter().enumerate() {
+            let at = own * threads as usize + thread as usize;
+            assert_eq!(element(at), wanted, "seed {seed}, thread {thread}, its element {own}");
+        }
+    }
+    assert_eq!(element(count - 1), threads);
+    let statistics = harness.session.cache_statistics();
+    assert!(statistics.write_backs > 0, "{statistics:?}");
+    harness.session.unmap_mut(map).unwrap();
 }
 
 /// Elements of the file that is scanned, in more than 100 pages.
@@ -71,9 +74,13 @@ const SCANNED: u64 = 100 * 2048 + 9;
 
 /// Threads scan a file, and look at elements anywhere.
 fn scan(bench: &Bench, harness: &mut Harness, map: Mapping) {
+    run_scan(harness, Grid { blocks: bench.sized(2, 64), threads: 64 }, map, (SCANNED, 20));
+}
+
+/// A launch that scans a file of so many elements, of which each thread looks at `each` anywhere.
+pub(super) fn run_scan(harness: &mut Harness, grid: Grid, map: Mapping, (count, each): (u64, u32)) {
     let report = harness.report();
-    let grid = Grid { blocks: bench.sized(2, 64), threads: 64 };
-    let arguments = view_scan::Arguments { map, count: SCANNED, each: 20, report: report.handle() };
+    let arguments = view_scan::Arguments { map, count, each, report: report.handle() };
     harness.session.start::<view_scan::Entry>(grid, arguments).unwrap();
     harness.synchronize().unwrap();
     harness.check(&report);
