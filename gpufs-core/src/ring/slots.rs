@@ -137,8 +137,14 @@ impl Queue {
 
     /// What is known of an operation. Any lane.
     pub fn outcome(&self, operation: Operation) -> Outcome {
+        let slot = self.slot(operation.slot);
+        // ORDERING: relaxed: that it goes on says nothing of other memory. An acquire at each look of those who wait would empty the cache that
+        // lanes of their multiprocessor copy through: alone, a lane brings a page over the bus in 13 µs, and took 33 then.
+        if slot.peek() == in_flight_word(operation.generation) {
+            return Outcome::InFlight;
+        }
         // ORDERING: acquire, device, partner `deliver`: the buffer's content comes before the result.
-        let word = self.slot(operation.slot).observe();
+        let word = slot.observe();
         if word >> 33 != u64::from(operation.generation) {
             Outcome::Stale
         } else if word & DONE == 0 {
