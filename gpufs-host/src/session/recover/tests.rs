@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use gpufs_core::Errno;
 use gpufs_core::journal::Record;
+use gpufs_core::trace::{Encoded, Event, Kind, Value};
 
 use super::SurvivingBlock;
-use super::writing::write_stream;
+use super::writing::{write_stream, write_with_events};
 
 /// One byte of a stream whose descriptor is `file`'s, by a record that may be forged.
 fn block(block_number: u64, file: &File, byte: &u8) -> SurvivingBlock {
@@ -66,6 +67,42 @@ fn what_is_not_there_is_omitted_where_writes_began_in_order() {
         let stream = write_stream(blocks, |_| true, until).unwrap();
         assert_eq!((stream.written, stream.lost, stream.errno), (5, 0, None));
         assert_eq!(fs::read(&path).unwrap(), wanted, "{shape:#x}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// An event's packet.
+fn packet(values: &[Value]) -> Vec<u8> {
+    let names = vec![1; values.len()];
+    let event = Event { kind: Kind::Instant, name: 5, track: None, value_names: &names, values };
+    let mut bytes = Vec::new();
+    Encoded::new(1, 1000, event).each_word(|_, word| bytes.extend(word.to_le_bytes()));
+    bytes
+}
+
+/// A fault cuts a packet in the file, after any of its words; events that waited in a piece come in its place, and nothing of it is left behind
+/// them, whether it was longer than they are or not.
+#[test]
+fn events_come_in_the_place_of_a_packet_that_was_cut() {
+    let folder = std::env::temp_dir().join(format!("gpufs-recover-cut-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (short, long) = (packet(&[]), packet(&[Value::Signed(-1); 4]));
+    assert!(long.len() > 6 * short.len());
+    let whole = short.repeat(7);
+    for (cut, events) in (0..long.len()).step_by(8).flat_map(|cut| [(cut, 1), (cut, 3), (cut, 9)]) {
+        let path = folder.join(format!("{cut}-{events}"));
+        fs::write(&path, [&whole, &long[..cut]].concat()).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let mut block = block(0, &file, &0);
+        block.record.shape = Record::ORDERED | 16;
+        block.written = u32::try_from(whole.len() + cut).unwrap();
+        block.rest.clear();
+        let key = (block.record.stream, block.record.generation, block.record.descriptor);
+        let mut waiting = [(key, short.repeat(events))].into();
+        let until = Instant::now() + Duration::from_secs(1);
+        let stream = write_with_events(vec![block], &mut waiting, |_| true, until).unwrap();
+        assert_eq!((stream.written, stream.lost, stream.errno), ((events * short.len()) as u64, 0, None));
+        assert_eq!(fs::read(&path).unwrap(), short.repeat(7 + events), "{cut} bytes, {events} events");
     }
     fs::remove_dir_all(&folder).unwrap();
 }
