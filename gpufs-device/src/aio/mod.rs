@@ -29,7 +29,8 @@
 //! before it is complete goes on. What it holds comes back when the session synchronizes; an error is then counted, like that of every call at which
 //! nobody looked.
 //!
-//! The exceptions are [`Fs::start_recv`](crate::Fs::start_recv) and [`Fs::start_send`](crate::Fs::start_send), which are unsafe: a server's
+//! The exceptions are [`Fs::start_recv`](crate::Fs::start_recv), [`Fs::start_recv_when_ready`](crate::Fs::start_recv_when_ready) and
+//! [`Fs::start_send`](crate::Fs::start_send), which are unsafe: a server's
 //! connections keep buffers of their own, and the kernel reads and writes them where they are.
 //!
 //! # Bounds
