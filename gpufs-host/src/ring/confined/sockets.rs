@@ -9,9 +9,9 @@ use std::os::fd::{IntoRawFd as _, RawFd};
 use gpufs_core::Errno;
 use gpufs_core::abi::{
     AF_INET, AF_INET6, AF_UNIX, IORING_OP_RECV, IORING_OP_RECVMSG, IORING_OP_SEND, IORING_OP_SENDMSG,
-    IORING_RECVSEND_POLL_FIRST, IOSQE_FIXED_FILE, PollFd, SERVICE_ACCEPT, SERVICE_BIND, SERVICE_CONNECT,
-    SERVICE_GETPEERNAME, SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END,
-    SERVICE_POLL, SERVICE_POLL_END, SERVICE_POLL_SET, SERVICE_SETSOCKOPT, SERVICE_SHUTDOWN, SERVICE_SOCKET,
+    IOSQE_FIXED_FILE, PollFd, SERVICE_ACCEPT, SERVICE_BIND, SERVICE_CONNECT, SERVICE_GETPEERNAME,
+    SERVICE_GETSOCKNAME, SERVICE_GETSOCKOPT, SERVICE_LISTEN, SERVICE_OTHER_END, SERVICE_POLL,
+    SERVICE_POLL_END, SERVICE_POLL_SET, SERVICE_SETSOCKOPT, SERVICE_SHUTDOWN, SERVICE_SOCKET,
     SERVICE_SOCKETPAIR, SocketAddress, Sqe,
 };
 
@@ -347,9 +347,7 @@ fn poll_entry(bytes: &[u8]) -> PollFd {
 }
 
 fn message_flags(sqe: &Sqe) -> Result<u64, Errno> {
-    // A receive that waits first is one that waits here.
-    let waits_first = sqe.opcode == IORING_OP_RECV && u32::from(sqe.ioprio) == IORING_RECVSEND_POLL_FIRST;
-    if sqe.op_flags & !MESSAGE_FLAGS.cast_unsigned() != 0 || sqe.ioprio != 0 && !waits_first {
+    if sqe.op_flags & !MESSAGE_FLAGS.cast_unsigned() != 0 || sqe.ioprio != 0 {
         return Err(Errno::ACCES);
     }
     Ok(u64::from(sqe.op_flags) | signed(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL))
