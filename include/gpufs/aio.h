@@ -165,7 +165,8 @@ gpufs_aio_chain(gpufs_session *session, int mode, gpufs_aiocb *const *blocks, in
  * with 0. The kernel writes them where they are to lie: in one piece of memory that host and device share
  * (gpufs_host_register_buffer; on CPU lanes any), which nobody else touches until the operation is complete. It waits
  * whatever was said of the socket, unless `flags` have MSG_DONTWAIT. 0, or -1 as gpufs_aio_read; ENOTSOCK, and EINVAL for 4
- * GiB and more. */
+ * GiB and more. The operation itself fails with EACCES in a sandbox, where the kernel's rings take none of sockets
+ * (gpufs_recv works there). */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_aio_recv(gpufs_session *session, gpufs_aiocb *block, int flags) {
     return gpufs_int_(gpufs_raw_aio_recv(session, block, flags));
 }

@@ -84,7 +84,8 @@ GPUFS_INLINE GPUFS_RESULT(char *) gpufs_tmpnam(gpufs_session *session, char *pat
     error = gpufs_error_of_(raw);
     GPUFS_RETURN(char *, error != 0 ? (char *)0 : path, error);
 }
-/* Closes it (close(2)), also when the call fails. 0 or -1. */
+/* Closes it (close(2)), also when the call fails. What ends with the last descriptor of a file, as a pipe's end, may end a
+ * moment later: Linux lets a file go after io_uring has completed the close. 0 or -1. */
 GPUFS_INLINE GPUFS_RESULT(int) gpufs_close(gpufs_session *session, int descriptor) {
     return gpufs_int_(gpufs_raw_close(session, descriptor));
 }

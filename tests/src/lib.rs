@@ -160,6 +160,16 @@ pub fn each<T: Send>(session: &mut Session, count: u32, kernel: impl Fn(Fs, u64)
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// What a lane's `call` comes to, once that is `wanted`, or at last, for what comes soon: the system lets the last of a pipe's end go a moment
+/// after its close has completed. It is called less often than a pipe has places.
+pub fn soon<T: PartialEq>(mut call: impl FnMut() -> T, wanted: T) -> T {
+    let mut calls = (0..14).map(|count| {
+        warp::nap(50_000 << count);
+        call()
+    });
+    calls.find(|came| *came == wanted).unwrap_or_else(call)
+}
+
 /// A session's tables, for tests that look at them, or move what is in them, as nothing else does at the time.
 #[must_use]
 #[expect(unsafe_code, reason = "tests know the rules")]

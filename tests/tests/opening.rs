@@ -181,13 +181,14 @@ fn a_directory_that_was_opened_as_a_file_is_read_and_closed() {
 #[test]
 fn a_writer_that_comes_and_goes_is_the_end() {
     let scratch = Scratch::new("opening-writer");
-    let fifo = scratch.c("fifo");
-    // SAFETY:
-    // - a string that ends
-    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
     sessions("a_writer_that_comes_and_goes_is_the_end", |session, mode| {
         for round in 0..100 {
-            let path = scratch.path("fifo");
+            // One for each round: a writer could meet the last round's reader, which the system lets go a moment after its close has completed.
+            let name = format!("{mode}-{round}");
+            let (fifo, path) = (scratch.c(&name), scratch.path(&name));
+            // SAFETY:
+            // - a string that ends
+            assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
             let writer = thread::spawn(move || drop(OpenOptions::new().write(true).open(path).unwrap()));
             once(session, |fs| {
                 let from = fs.open(&fifo, O_RDONLY, 0).unwrap();

@@ -5,12 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
+use gpufs_device::aio::Pending;
 use gpufs_device::file::Descriptor;
 use gpufs_device::socket::{
     AF_INET, AF_INET6, AF_UNIX, MSG_DONTWAIT, POLLIN, POLLNVAL, PollFd, SHUT_WR, SO_ERROR, SO_REUSEADDR,
     SOCK_DGRAM, SOCK_NONBLOCK, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET, SocketAddress,
 };
 use gpufs_device::{Errno, Fs};
+use gpufs_host::ring::Mode;
 use gpufs_host::session::OpenError;
 use gpufs_host::{Sandbox, Session, Sockets};
 use gpufs_tests::{MODES, each, once, skip, small};
@@ -19,10 +21,10 @@ const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHO
 const NOTHING: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A session in each mode that works here, in a sandbox with these sockets.
-fn everywhere(test: &str, sockets: &Sockets, mut body: impl FnMut(&mut Session)) {
+fn everywhere(test: &str, sockets: &Sockets, mut body: impl FnMut(&mut Session, Mode)) {
     for mode in MODES {
         match small().mode(mode).sandbox(Sandbox::new().sockets(sockets.clone())).cpu() {
-            Ok(mut session) => body(&mut session),
+            Ok(mut session) => body(&mut session, mode),
             Err(refused @ (OpenError::Ring(_) | OpenError::Sandbox(_))) => {
                 skip(&format!("{test}, {mode}"), refused);
             }
@@ -50,7 +52,7 @@ fn echo(fs: Fs, connection: Descriptor) -> usize {
 #[test]
 fn a_kernel_serves_where_it_is_named() {
     let sockets = Sockets::new().tcp_at(LOCAL);
-    everywhere("a_kernel_serves_where_it_is_named", &sockets, |session| {
+    everywhere("a_kernel_serves_where_it_is_named", &sockets, |session, _| {
         let (socket, address) = once(session, |fs| {
             let socket = fs.socket(AF_INET, SOCK_STREAM, 0).unwrap();
             fs.setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &1_i32.to_ne_bytes()).unwrap();
@@ -101,7 +103,7 @@ fn a_kernel_connects_with_whom_it_may() {
     other.set_nonblocking(true).unwrap();
     let (peer, stranger) = (named.local_addr().unwrap(), other.local_addr().unwrap());
     let sockets = Sockets::new().tcp_to(peer);
-    everywhere("a_kernel_connects_with_whom_it_may", &sockets, |session| {
+    everywhere("a_kernel_connects_with_whom_it_may", &sockets, |session, _| {
         let served = named.try_clone().unwrap();
         let server = thread::spawn(move || {
             let (mut connection, _) = served.accept().unwrap();
@@ -151,7 +153,7 @@ fn datagrams_go_to_whom_they_may() {
     named.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
     let (peer, stranger) = (named.local_addr().unwrap(), other.local_addr().unwrap());
     let sockets = Sockets::new().udp_to(peer).udp_at(LOCAL);
-    everywhere("datagrams_go_to_whom_they_may", &sockets, |session| {
+    everywhere("datagrams_go_to_whom_they_may", &sockets, |session, _| {
         let (socket, own) = once(session, |fs| {
             let socket = fs.socket(AF_INET, SOCK_DGRAM, 0).unwrap();
             assert_eq!(fs.bind(socket, &NOTHING.into()), Err(Errno::ACCES));
@@ -185,7 +187,7 @@ fn pairs_reach_each_other_alone() {
     let stranger = std::os::unix::net::UnixDatagram::bind(scratch.path("stranger")).unwrap();
     stranger.set_nonblocking(true).unwrap();
     let address = SocketAddress::unix(scratch.c("stranger").as_bytes()).unwrap();
-    everywhere("pairs_reach_each_other_alone", &Sockets::new().pairs(), |session| {
+    everywhere("pairs_reach_each_other_alone", &Sockets::new().pairs(), |session, _| {
         for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
             once(session, |fs| {
                 let [one, two] = fs.socketpair(AF_UNIX, kind | SOCK_NONBLOCK, 0).unwrap();
@@ -217,7 +219,7 @@ fn pairs_reach_each_other_alone() {
 /// Lanes of one warp wait for each other, and each is served while others wait: none keeps another from being served.
 #[test]
 fn lanes_are_each_others_peers() {
-    everywhere("lanes_are_each_others_peers", &Sockets::new().pairs(), |session| {
+    everywhere("lanes_are_each_others_peers", &Sockets::new().pairs(), |session, _| {
         let pairs: Vec<[Descriptor; 2]> =
             once(session, |fs| (0..8).map(|_| fs.socketpair(AF_UNIX, SOCK_STREAM, 0).unwrap()).collect());
         let sums = each(session, 16, |fs, lane| {
@@ -247,7 +249,7 @@ fn lanes_are_each_others_peers() {
 fn other_families_and_protocols_are_refused() {
     let anyone = SocketAddr::from(([0; 16], 0));
     let sockets = Sockets::new().pairs().tcp_to(NOTHING).tcp_to(anyone).udp_to(NOTHING).tcp_at(NOTHING);
-    everywhere("other_families_and_protocols_are_refused", &sockets, |session| {
+    everywhere("other_families_and_protocols_are_refused", &sockets, |session, _| {
         once(session, |fs| {
             const RAW: u32 = 3;
             const ICMP: u32 = 1;
@@ -273,6 +275,43 @@ fn other_families_and_protocols_are_refused() {
                 assert_eq!(set, Err(Errno::ACCES), "{level} {name}");
             }
             fs.close(socket).unwrap();
+        });
+    });
+}
+
+/// The kernel's rings take no operation of sockets in a sandbox: what is started there is refused, and nothing is lost; a poll is not refused.
+#[test]
+#[expect(unsafe_code, reason = "starts into a registered buffer")]
+fn transfers_that_are_started_are_refused() {
+    let sockets = Sockets::new().pairs();
+    everywhere("transfers_that_are_started_are_refused", &sockets, |session, mode| {
+        let buffer = session.register_buffer(4096).unwrap();
+        once(session, |fs| {
+            let [one, two] = fs.socketpair(AF_UNIX, SOCK_STREAM, 0).unwrap();
+            assert_eq!(fs.send(two, b"text", 0), Ok(4));
+            // SAFETY:
+            // - the only part, used by this lane alone, and its bytes are nobody's concern
+            let part = unsafe { buffer.part(0, 64) };
+            let bytes = part.as_mut_ptr();
+            // SAFETY:
+            // - registered memory, which nobody looks at
+            let receives = unsafe { fs.start_recv(one, bytes, 64, 0) };
+            // SAFETY:
+            // - as above
+            let waits = unsafe { fs.start_recv_when_ready(one, bytes, 64, 0) };
+            // SAFETY:
+            // - as above
+            let sends = unsafe { fs.start_send(one, bytes, 64, 0) };
+            let count = |started: Result<Pending, Errno>| started.unwrap().wait().map(|done| done.count());
+            let (received, when_ready, sent) = (count(receives), count(waits), count(sends));
+            assert_eq!(when_ready, Err(Errno::ACCES), "{mode}");
+            if mode == Mode::Threads {
+                assert_eq!((received, sent), (Ok(4), Ok(64)));
+            } else {
+                assert_eq!((received, sent), (Err(Errno::ACCES), Err(Errno::ACCES)), "{mode}");
+                assert_eq!(count(fs.start_poll(one, POLLIN)), Ok(1), "{mode}");
+                assert_eq!(fs.recv(one, &mut [0; 8], 0), Ok(4), "{mode}");
+            }
         });
     });
 }

@@ -254,7 +254,6 @@ fn opens_of_fifos_are_alike_in_all_modes() {
         let Some(mut session) = open(small(), mode, 1) else { continue };
         let scratch = Scratch::new("waiting-opens");
         let name = make_fifo(&scratch, "fifo");
-        let path = scratch.path("fifo");
         once(&mut session, |fs| {
             let mut byte = [0];
             assert_eq!(fs.open(&name, O_WRONLY | O_NONBLOCK, 0), Err(Errno::NXIO));
@@ -277,7 +276,18 @@ fn opens_of_fifos_are_alike_in_all_modes() {
             assert_eq!(fs.read(from, &mut []), Ok(0));
             fs.close(from).unwrap();
         });
+    }
+}
+
+/// The same where the other end comes later. Each part has a FIFO of its own: the system lets the last of an end go a moment after its close has
+/// completed, and another part could meet it.
+#[test]
+fn other_ends_that_come_later_are_alike_in_all_modes() {
+    for mode in MODES {
+        let Some(mut session) = open(small(), mode, 1) else { continue };
+        let scratch = Scratch::new("waiting-later");
         // A writer that comes, and goes without a word, is the end of the file.
+        let (name, path) = (make_fifo(&scratch, "silent"), scratch.path("silent"));
         let late = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
             drop(OpenOptions::new().write(true).open(path).unwrap());
@@ -289,7 +299,7 @@ fn opens_of_fifos_are_alike_in_all_modes() {
         });
         late.join().unwrap();
         // A stream waits for its writer, likewise.
-        let path = scratch.path("fifo");
+        let (name, path) = (make_fifo(&scratch, "line"), scratch.path("line"));
         let late = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
             let mut to = OpenOptions::new().write(true).open(path).unwrap();
@@ -304,7 +314,7 @@ fn opens_of_fifos_are_alike_in_all_modes() {
         });
         late.join().unwrap();
         // For writing: waits for the reader.
-        let path = scratch.path("fifo");
+        let (name, path) = (make_fifo(&scratch, "written"), scratch.path("written"));
         let late = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
             std::fs::read(path).unwrap()

@@ -25,7 +25,8 @@ impl Fs {
     ///
     /// # Errors
     /// `EAGAIN`: as many operations as can be are in flight ([module documentation](crate::aio)). `EBADF`, `ENOTSOCK`. What the call itself meets is
-    /// [`Pending::wait`]'s: `ECONNRESET`; `EFAULT` for memory that the host does not reach.
+    /// [`Pending::wait`]'s: `ECONNRESET`; `EFAULT` for memory that the host does not reach; `EACCES` in a sandbox, where the kernel's rings take no
+    /// operation of sockets ([`Fs::recv`] works there).
     ///
     /// # Safety
     /// The bytes lie in one piece of memory that host and device share (`Session::register_buffer`). Until the operation is complete, or the session
@@ -50,7 +51,7 @@ impl Fs {
     /// all the same is received at once. It always waits.
     ///
     /// # Errors
-    /// As [`Fs::start_recv`]; of the call itself `EINVAL` before Linux 5.19.
+    /// As [`Fs::start_recv`]; of the call itself `EINVAL` before Linux 5.19, and `EACCES` in each sandbox.
     ///
     /// # Safety
     /// As for [`Fs::start_recv`].

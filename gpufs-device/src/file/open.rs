@@ -69,7 +69,8 @@ impl Fs {
         counted(self.session(), Call::Creat, opened)
     }
 
-    /// Closes a descriptor, as `close(2)`: it is closed whatever is returned.
+    /// Closes a descriptor, as `close(2)`: it is closed whatever is returned. What ends with the last descriptor of a file, as a pipe's end or a
+    /// lock of `flock(2)`, may end a moment later: Linux lets a file go after io_uring has completed the close.
     ///
     /// # Errors
     /// `EBADF` for a descriptor that is not open; the system call's.
