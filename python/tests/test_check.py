@@ -52,13 +52,16 @@ def test_a_check_goes_on_and_says_what_failed(tmp_path, tests, named):
     for file in ("conftest.py", "documents.py"):
         shutil.copy(Path(__file__).with_name(file), tmp_path / "python/tests")
     (tmp_path / "python/tests/test_some.py").write_text(tests)
-    (tmp_path / "python/README.md").write_text("```python cupy stdout:1\nraise SystemExit('a sample that fails')\n```\n")
+    (tmp_path / "python/README.md").write_text("```python cupy stdout:1\nimport only_numbas\n```\n")
     (tmp_path / "gpufs-0-py3-none-any.whl").write_bytes(b"no wheel")
     (tmp_path / "wheels").mkdir()
     with zipfile.ZipFile(tmp_path / "wheels/gpufs-1-py3-none-any.whl", "w") as wheel:
         for file in Path(gpufs.__file__).parent.glob("*.py"):
             wheel.write(file, f"gpufs/{file.name}")
         wheel.writestr("cupy.py", "")
+    (tmp_path / "wheels/numba").mkdir()
+    with zipfile.ZipFile(tmp_path / "wheels/numba/numpy-0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("only_numbas.py", "")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     said = subprocess.run(
         ["bash", str(tmp_path / "python_check"), "--no-bench", "--tests-limit", "20", str(tmp_path / "work")],
@@ -68,7 +71,8 @@ def test_a_check_goes_on_and_says_what_failed(tmp_path, tests, named):
     steps = {line[:16].strip(): line for line in table.splitlines()}
     assert list(steps) == ["unpack", "versions", "tests", "sample cupy", "sample torch", "sample numba"], said.stdout
     assert "FAILED: gpufs-0-py3-none-any.whl" in steps["unpack"] and "FAILED" in steps["versions"] and "FAILED" in steps["tests"]
-    assert "FAILED" in steps["sample cupy"] and "a sample that fails" in before
+    assert "FAILED" in steps["sample cupy"] and "No module named 'only_numbas'" in before
+    assert (tmp_path / "work/site-numba/only_numbas.py").exists()
     assert "SKIP" in steps["sample numba"] and "ok" not in steps["sample numba"]
     assert all(text in said.stdout for text in named), said.stdout
     assert said.returncode == 1

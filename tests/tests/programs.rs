@@ -22,8 +22,22 @@ static PREFIX: LazyLock<Scratch> = LazyLock::new(|| {
         std::fs::copy(folder.join(name), place).expect("copied");
     }
     compilers::link_by_soname(&prefix.path("lib"));
+    remove_at_exit();
     prefix
 });
+
+/// Nothing drops what is static, and this is 50 MB.
+#[expect(unsafe_code, reason = "registers a function of this file")]
+fn remove_at_exit() {
+    extern "C" fn remove() {
+        // What stays behind is only litter.
+        let _ = std::fs::remove_dir_all(PREFIX.dir());
+    }
+    // SAFETY:
+    // - a function that unwinds no further than itself, and is there until the end
+    let refused = unsafe { libc::atexit(remove) };
+    assert_eq!(refused, 0);
+}
 
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
