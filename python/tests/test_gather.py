@@ -65,3 +65,27 @@ def test_wrong_requests_are_named(tmp_path):
     numpy.save(path, numpy.array([{}]), allow_pickle=True)
     with pytest.raises(ValueError, match="header cannot be read"):
         gpufs.gather(path, [0], framework="np")
+
+
+def test_rows_of_nothing_and_by_no_number(tmp_path):
+    path = tmp_path / "rows.npy"
+    numpy.save(path, numpy.arange(20.0).reshape(10, 2))
+    rows = gpufs.Rows(path, framework="np")
+    for none in (rows[5:2], rows[0:0], rows.gather(range(0)), rows.gather([])):
+        assert none.shape == (0, 2)
+    assert rows[numpy.int32(-1)].tolist() == [18.0, 19.0]
+    for wrong in (1.7, numpy.float64(1.7), numpy.str_("1")):
+        with pytest.raises(TypeError):
+            rows[wrong]
+    with pytest.raises(ValueError, match="offset is 32: a .npy file says itself"):
+        gpufs.gather(path, [0], offset=32, framework="np")
+
+
+def test_other_orders_of_bytes_are_refused(tmp_path):
+    numpy.arange(8, dtype=">f4").tofile(tmp_path / "raw")
+    for dtype in (">f4", numpy.dtype(">f4")):
+        with pytest.raises(TypeError, match="order of bytes"):
+            gpufs.gather(tmp_path / "raw", [0], dtype=dtype, row_shape=(4,), framework="np")
+    with pytest.raises(TypeError, match="order of bytes"):
+        gpufs.gather(tmp_path / "raw", [0], dtype="<f4", row_shape=(4,), out=numpy.empty((1, 4), ">f4"))
+    assert gpufs.gather(tmp_path / "raw", [0], dtype="<f4", row_shape=(4,), framework="np").shape == (1, 4)

@@ -260,6 +260,43 @@ def test_what_cannot_be_saved_is_named(tmp_path):
     assert found["big"].tolist() == list(range(5)) and found["columns"].tolist() == odd["columns"].tolist()
 
 
+def test_subclasses_of_arrays(tmp_path):
+    class Own(numpy.ndarray):
+        """Of another module than NumPy."""
+
+    gpufs.safetensors.save({"a": numpy.arange(5, dtype=">i4").view(Own)}, tmp_path / "x")
+    assert gpufs.safetensors.load(tmp_path / "x", framework="np")["a"].tolist() == list(range(5))
+    with pytest.raises(TypeError, match="tensor 'a': the format has no masks"):
+        gpufs.safetensors.save({"a": numpy.ma.masked_array([1, 2], [0, 1])}, tmp_path / "x")
+
+
+def test_what_a_save_replaces(tmp_path):
+    """A link stays one, and what is no file stays."""
+    weights = {"a": numpy.arange(5)}
+    (tmp_path / "link").symlink_to("real")
+    for _ in range(2):
+        gpufs.safetensors.save(weights, tmp_path / "link", fsync=True)
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "real").is_file()
+    assert gpufs.safetensors.load(tmp_path / "link", framework="np")["a"].tolist() == list(range(5))
+    os.mkfifo(tmp_path / "fifo")
+    for place, number in ((tmp_path / "fifo", errno.EINVAL), (tmp_path, errno.EISDIR)):
+        with pytest.raises(OSError, match="not replaced") as caught:
+            gpufs.safetensors.save(weights, place)
+        assert (caught.value.errno, caught.value.filename) == (number, str(place))
+    assert (tmp_path / "fifo").is_fifo() and sorted(os.listdir(tmp_path)) == ["fifo", "link", "real"]
+
+
+def test_an_index_that_promises_too_much(tmp_path):
+    gpufs.safetensors.save({"a": numpy.arange(5), "b": numpy.arange(5)}, tmp_path / "x.safetensors", shards=2)
+    index = tmp_path / "x.safetensors.index.json"
+    said = json.loads(index.read_text())
+    assert set(gpufs.safetensors.load(index, framework="np")) == {"a", "b"}
+    for wrong in ({"lost": said["weight_map"]["a"]}, {"a": said["weight_map"]["b"]}):
+        index.write_text(json.dumps({"weight_map": said["weight_map"] | wrong}))
+        with pytest.raises(gpufs.safetensors.FormatError, match=f"tensor '{next(iter(wrong))}' is not in"):
+            gpufs.safetensors.load(index, framework="np")
+
+
 # With eight threads one file in memory is written through a mapping, where a full disk is no error of a call.
 FULL = """
 import sys, numpy, gpufs

@@ -1,6 +1,7 @@
 """read_into and write_from on memory of the host: what arrives, what is counted, what is refused."""
 
 import array
+import ctypes
 import errno
 import os
 import threading
@@ -197,6 +198,94 @@ def test_a_refused_write_leaves_the_file(tmp_path):
     with pytest.raises(ValueError, match="kind is 'fast'"):
         gpufs.write_from(b"new", path, kind="fast")
     assert path.read_bytes() == b"here before" and os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "source, files, options",
+    [
+        ([b"a", b"b"], ["file", "none/x"], {}),
+        ([b"a", b"b"], ["file", "other"], {"offset": [None, -1]}),
+        ([b"a", b"b"], ["file", "./file"], {}),
+        (b"a", "file", {"kind": "pinned"}),
+        (b"a", "file", {"stream": "x"}),
+        (b"a", "file", {"session": "x"}),
+        (gpufs.Memory(0, -5), "file", {}),
+        (numpy.array([1, "a"], object), "file", {}),
+        (memoryview(numpy.array([1, "a"], object)), "file", {}),
+    ],
+)
+def test_whatever_is_refused_leaves_all_files(tmp_path, monkeypatch, source, files, options):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"here before")
+    with pytest.raises((OSError, TypeError, ValueError, ctypes.ArgumentError)):
+        gpufs.write_from(source, files, **options)
+    assert (tmp_path / "file").read_bytes() == b"here before" and os.listdir(tmp_path) == ["file"]
+
+
+def test_objects_are_not_read_into(tmp_path):
+    (tmp_path / "file").write_bytes(b"A" * 400)
+    into = numpy.array([None, None], object)
+    with pytest.raises(TypeError, match="objects of Python"):
+        gpufs.read_into(into, tmp_path / "file")
+    assert list(into) == [None, None]
+
+
+def test_a_file_that_is_open_for_appending(tmp_path):
+    (tmp_path / "log").write_bytes(b"there")
+    with open(tmp_path / "log", "ab") as log, pytest.raises(OSError, match="O_APPEND") as caught:
+        gpufs.write_from(b"more", log)
+    assert caught.value.errno == errno.EINVAL and (tmp_path / "log").read_bytes() == b"there"
+
+
+def test_a_whole_file_is_cut_to_what_is_written(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    assert gpufs.write_from([b"abc", b""], [path, tmp_path / "empty"]) == [3, 0]
+    assert path.read_bytes() == b"abc" and (tmp_path / "empty").read_bytes() == b""
+    with open(path, "rb+") as file:
+        file.seek(2)
+        assert gpufs.write_from(b"X", file) == 1
+    assert path.read_bytes() == b"Xbc"
+
+
+def test_what_was_started_is_synchronized_whatever_its_name_is_by_then(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    transfer = gpufs.start_write_from(b"x" * 8000, "file", fsync=True)
+    os.rename("file", "renamed")
+    monkeypatch.chdir("/")
+    assert transfer.wait() == transfer.wait() == [8000]
+    with pytest.raises(OSError) as caught:
+        gpufs.write_from(b"x", "/dev/null", fsync=True)
+    assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, "/dev/null")
+
+
+def test_a_call_that_is_interrupted_leaves_nothing_in_flight():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    into = numpy.full(200_000_000, 7, numpy.uint8)
+    with pytest.raises(KeyboardInterrupt):
+        gpufs.read_into(into, "/dev/zero", progress=interrupt)
+    assert not into.any(), "all has come, and nothing comes later"
+
+
+def test_numbers_are_not_cut_off(tmp_path):
+    for call in (lambda: gpufs.read_into(bytearray(1), (1 << 32) + 1), lambda: gpufs.read_into(bytearray(1), -1)):
+        with pytest.raises(ValueError, match="no descriptor"):
+            call()
+    with gpufs.Session() as session:
+        for call in (
+            lambda: session.buffer((1 << 64) + 4096),
+            lambda: session.fdopen((1 << 32) + 1, "w"),
+            lambda: session.register_file(1 << 32),
+            lambda: session.launch(0, -1, 1),
+            lambda: session.fopen(str(tmp_path / "secret") + "\0.txt", "w"),
+        ):
+            with pytest.raises(ValueError):
+                call()
+        with pytest.raises(TypeError, match="kernel is 'hello'"):
+            session.launch("hello", 1, 1)
+    assert not os.listdir(tmp_path)
 
 
 def test_arrays_whose_elements_the_buffer_protocol_has_no_name_for(tmp_path):

@@ -16,7 +16,7 @@ use gpufs_device::kernel::Handoff;
 use gpufs_host::{Grid, Session};
 
 const PROGRAM: Program = Program { name: "serve", needs: "", trouble: 1 };
-const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 2, threads: 1 }, Grid { blocks: 128, threads: 32 });
+const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 1, threads: 1 }, Grid { blocks: 128, threads: 32 });
 
 /// How often the host looks whether the kernel has ended.
 const LOOK: Duration = Duration::from_millis(50);

@@ -12,7 +12,7 @@ use super::job::{After, Job, JobFile, Left, Piece, Placed, Transfer, TransferErr
 use super::mapped::Mappings;
 use super::merge::Merger;
 use super::request::{Direction, MERGED, MemoryKind, Part, SMALL, TransferOptions, Tuning};
-use super::worker;
+use super::{system, worker};
 use crate::gpu::GpuError;
 use crate::process::Process;
 
@@ -147,6 +147,12 @@ impl Engine {
         counters: Option<Arc<Counters>>,
     ) -> Result<Transfer, TransferError> {
         let tuning = self.threads()?;
+        if direction == Direction::Write
+            && let Some(index) = parts.iter().position(|part| system::appends(part.file))
+        {
+            let text = "the file is open for appending (O_APPEND), and a transfer writes at offsets";
+            return Err(TransferError::invalid(Some(index), format!("{text}: open it without")));
+        }
         let (mut files, placed) = self.place(parts)?;
         let after = self.after(&placed, options)?;
         if direction == Direction::Write {

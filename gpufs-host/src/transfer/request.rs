@@ -59,7 +59,7 @@ pub struct Rows<'a> {
 /// A stretch of memory, and where its bytes are in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// The file, which is duplicated: it may be closed while the transfer goes on.
+    /// The file, which is duplicated: it may be closed while the transfer goes on. One that is written is not open for appending.
     pub file: BorrowedFd<'a>,
     /// The first byte in the file.
     pub offset: u64,

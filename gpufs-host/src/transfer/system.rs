@@ -1,7 +1,7 @@
 //! The system's reads and writes, continued where they come short.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::request::Direction;
 
@@ -48,4 +48,12 @@ pub(super) unsafe fn transfer(
         }
     }
     Ok(done)
+}
+
+/// Whether what is written to the file goes to its end, wherever it was to go (`open(2)`).
+pub(super) fn appends(file: BorrowedFd<'_>) -> bool {
+    // SAFETY:
+    // - this `fcntl` takes no memory
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_APPEND != 0
 }

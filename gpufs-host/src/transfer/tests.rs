@@ -439,3 +439,17 @@ fn what_has_ended_holds_no_file() {
     }
     std::fs::remove_file(name).unwrap();
 }
+
+/// The system puts what is written there at the end, in the order in which threads come.
+#[test]
+fn a_file_that_is_open_for_appending_is_refused() {
+    let name = path("appended");
+    std::fs::write(&name, "there").unwrap();
+    let file = File::options().append(true).open(&name).unwrap();
+    let (engine, _, memory) = with_memory(true, 5000);
+    let refused = moved(engine, Direction::Write, &[part(&file, memory)], None, &Arc::default()).unwrap_err();
+    assert_eq!(refused.part, Some(0));
+    assert!(refused.to_string().contains("O_APPEND"), "{refused}");
+    assert_eq!(std::fs::read(&name).unwrap(), b"there");
+    std::fs::remove_file(&name).unwrap();
+}

@@ -59,6 +59,7 @@ def from_typestr(text: Any) -> str:
 
 def dtype_name(dtype: Any) -> str:
     """The name of a dtype of NumPy or PyTorch, or of its name."""
+    _check_order(dtype)
     text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     text = text.removeprefix("torch.")
     if text in _TYPES:
@@ -73,6 +74,14 @@ def dtype_name(dtype: Any) -> str:
     if text not in _BY_NAME:
         raise TypeError(f"there is no type {dtype!r} here; there are {', '.join(_BY_NAME)}")
     return _BY_NAME[text]
+
+
+def _check_order(dtype: Any) -> None:
+    order = getattr(dtype, "byteorder", None)
+    if isinstance(dtype, str) and dtype[:1] in ("<", ">", "=", "|"):
+        order = dtype[0]
+    if order == (">" if sys.byteorder == "little" else "<"):
+        raise TypeError(f"elements of type {dtype!r} have the other order of bytes than this machine: convert them, as NumPy's astype does")
 
 
 def torch_dtype(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import operator
 import os
 import struct
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ class Rows:
         self.path = os.fspath(path)
         self.device = device
         self.framework = _arrays.framework(framework, device)
+        if dtype is None and offset:
+            raise ValueError(f"offset is {offset}: a .npy file says itself where its rows begin")
         if (dtype is None) != (row_shape is None):
             raise ValueError("a raw file takes both dtype and row_shape, a .npy file neither")
         size = os.stat(self.path).st_size
@@ -70,8 +73,8 @@ class Rows:
         elif hasattr(indices, "get") and hasattr(indices, "__cuda_array_interface__"):
             indices = indices.get()
         index = numpy.asarray(indices)
-        if index.size == 0 and isinstance(indices, (list, tuple)):
-            # NumPy has floating-point numbers in an empty list.
+        if index.size == 0 and not hasattr(indices, "dtype"):
+            # NumPy has floating-point numbers where there are none.
             index = index.astype(numpy.int64)
         if index.dtype.kind not in "iu":
             raise TypeError(f"indices are {index.dtype}, and are to be integers")
@@ -97,16 +100,17 @@ class Rows:
             return out
         rows = (self.row_bytes, places.ctypes.data_as(ctypes.c_void_p))
         # The offsets are copied when the transfer starts.
-        _transfer.start(True, [(self.path, memory, self.offset, rows)], os.O_RDONLY).wait()
+        _transfer.start(True, [(self.path, memory, self.offset, rows)], os.O_RDONLY).wait_or_end(None)
         return out
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self.gather(range(*index.indices(self._count)))
         if isinstance(index, int) or getattr(index, "ndim", 1) == 0:
-            if not -self._count <= int(index) < self._count:
-                raise IndexError(f"{self.path}: row {int(index)} is not in the {self._count} rows")
-            return self.gather([int(index)])[0]
+            row = operator.index(index)
+            if not -self._count <= row < self._count:
+                raise IndexError(f"{self.path}: row {row} is not in the {self._count} rows")
+            return self.gather([row])[0]
         return self.gather(index)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:

@@ -184,14 +184,29 @@ def check(result: int, filename: object = None) -> int:
     return result
 
 
-def fitting(name: str, value: int, field: type[ctypes._SimpleCData[int]]) -> int:
+def fitting(name: str, value: int, field: type[ctypes._SimpleCData[int]], zero: str = ", and 0 is the default") -> int:
     """A number that an unsigned field of C can hold; ctypes would cut others off."""
     most = (1 << 8 * ctypes.sizeof(field)) - 1
     if not isinstance(value, int):
         raise TypeError(f"{name} is {value!r}, and is to be an integer")
     if not 0 <= value <= most:
-        raise ValueError(f"{name} is {value}; it is 0 to {most}, and 0 is the default")
+        raise ValueError(f"{name} is {value}; it is 0 to {most}{zero}")
     return value
+
+
+def number_of(descriptor: int) -> int:
+    """A descriptor that C's `int` can hold."""
+    if not 0 <= descriptor < 1 << 31:
+        raise ValueError(f"{descriptor} is no descriptor of a file")
+    return descriptor
+
+
+def c_text(name: str, value: str | bytes | os.PathLike[str]) -> bytes:
+    """A text of C, which a NUL would cut off."""
+    text = os.fsencode(value)
+    if b"\0" in text:
+        raise ValueError(f"{name} is {value!r}, and has a NUL")
+    return text
 
 
 def version() -> str:
@@ -208,7 +223,9 @@ class Report(str):
 
 def doctor(files: Sequence[str | os.PathLike[str]] = ()) -> Report:
     """What this machine can do for sessions, and what to do about each lack; how each of `files` is served. It takes a second."""
-    paths = [os.fsencode(file) for file in files]
+    if isinstance(files, (str, bytes)):
+        raise TypeError(f"files is {files!r}, and is to be a list of names: [{files!r}]")
+    paths = [c_text("a file's name", file) for file in files]
     array = (c_char_p * max(len(paths), 1))(*paths)
     status = c_int()
     text = ctypes.create_string_buffer(1 << 16)

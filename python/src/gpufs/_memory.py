@@ -55,6 +55,8 @@ def memory_of(thing: Any, writable: bool, kind: str | None = None) -> Memory:
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; use one of {', '.join(KINDS)}, or leave it out")
     if isinstance(thing, Memory):
+        if thing.kind is not None and thing.kind not in KINDS:
+            raise ValueError(f"kind is {thing.kind!r}; use one of {', '.join(KINDS)}, or None")
         found = thing
     elif _is_torch(thing):
         found = _of_torch(thing)
@@ -137,7 +139,21 @@ def _exports_buffer(thing: object) -> bool:
     return bool(ctypes.pythonapi.PyObject_CheckBuffer(ctypes.py_object(thing)))
 
 
+def _has_objects(thing: Any) -> bool:
+    """Whether what lies in memory are addresses of Python's objects, which are no bytes of a file."""
+    dtype = getattr(thing, "dtype", None)
+    if dtype is not None:
+        return bool(getattr(dtype, "hasobject", False)) or getattr(dtype, "kind", "") in ("O", "T")
+    try:
+        with memoryview(thing) as view:
+            return "O" in view.format
+    except (BufferError, ValueError):
+        return False
+
+
 def _of_buffer(thing: object, writable: bool) -> Memory:
+    if _has_objects(thing):
+        raise TypeError(f"{type(thing).__name__} holds objects of Python, or texts of any length: they have no bytes that a file could hold")
     view = _PyBuffer()
     # PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS. Without PyBUF_FORMAT: NumPy has none for bfloat16 and for dates.
     flags = (0x1 if writable else 0) | 0x38

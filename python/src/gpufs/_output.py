@@ -19,15 +19,21 @@ class Output:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._error: BaseException | None = None
         self._ended = False
+        self._process = os.getpid()
+        # Written to when the session is closed. A child that was forked has the kernels' end of the pipe, too, which therefore may never end.
+        self._closing, self._close = os.pipe()
         self._thread = threading.Thread(target=self._run, name="gpufs-output", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
+        poll.register(self._closing, select.POLLIN)
         while not self._ended:
-            poll.poll(1000)
+            ready = {descriptor for descriptor, _ in poll.poll()}
             self._take()
+            if self._closing in ready:
+                return
 
     def _take(self) -> None:
         """Hands on what is in the pipe."""
@@ -61,16 +67,24 @@ class Output:
 
     def drain(self) -> None:
         """Hands on all that was flushed to the pipe; an error of `sys.stdout` since the last time."""
+        if os.getpid() != self._process:
+            return
         self._take()
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def close(self) -> None:
-        """After the session is closed, which held the other write end."""
+        """After the session is closed, which held the other write end: nothing more comes. In a child that was forked nothing is done."""
+        if os.getpid() != self._process:
+            return
         os.close(self.write_end)
+        os.write(self._close, b"x")
         try:
+            # Closed by a thread of `sys.stdout` itself, this would wait for itself.
+            if self._thread is not threading.current_thread():
+                self._thread.join()
             self.drain()
         finally:
-            self._thread.join()
-            os.close(self._read)
+            for descriptor in (self._read, self._closing, self._close):
+                os.close(descriptor)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
+import errno
 import os
 import sys
+import threading
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from . import _transfer
-from ._library import Failure, Options, Statistics, check, failure, fitting, library
+from ._library import Failure, Options, Statistics, c_text, check, failure, fitting, library, number_of
 from ._output import Output
 
 _MODES = {"sqpoll": 1, "enter": 2, "threads": 3}
 #: Choices of <gpufs/host.h>: numbers, and a path.
 _CHOICES = {name for name, _ in Options._fields_} - {"size", "mode", "reserved", "reserved_again", "sandbox", "standard_output", "quiet"}
+
+
+_opened: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
 class Stream:
@@ -25,15 +34,21 @@ class Stream:
         self.name = name
 
     def __int__(self) -> int:
+        if not self.pointer or self._session._host is None:
+            raise ValueError(f"the stream on {self.name} is closed")
         return self.pointer
 
     __index__ = __int__
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a stream that is open cannot be copied or pickled")
+
     def close(self) -> None:
         """Flushes and closes it. While no kernel runs."""
-        if self.pointer and self._session._host:
-            pointer, self.pointer = self.pointer, 0
-            check(library().gpufs_host_fclose(self._session._host, pointer), self.name)
+        pointer, self.pointer = self.pointer, 0
+        if pointer and self._session._host is not None and not self._session._is_foreign():
+            with self._session._using() as host:
+                check(library().gpufs_host_fclose(host, pointer), self.name)
 
     def __enter__(self) -> Stream:
         return self
@@ -64,6 +79,9 @@ class Session:
 
     def __init__(self, device: Any = None, *, mode: str | None = None, stdout: str | None = "sys", quiet: bool = False, **choices: Any) -> None:
         self._host: int | None = None
+        self._state = threading.Condition()
+        self._users = 0
+        self._process = os.getpid()
         self._output: Output | None = None
         self._running = False
         ordinal = _ordinal(device)
@@ -76,7 +94,7 @@ class Session:
             raise TypeError(f"Session has no choice {unknown[0]!r}; there are {', '.join(sorted(_CHOICES))}")
         fields = dict(Options._fields_)
         if "trace" in choices:
-            choices["trace"] = os.fsencode(choices["trace"])
+            choices["trace"] = c_text("trace", choices["trace"])
         for name, value in choices.items():
             if name != "trace":
                 fitting(name, value, fields[name])
@@ -91,41 +109,68 @@ class Session:
             if self._output:
                 self._output.close()
             raise error
+        _opened.add(self)
 
-    def _open(self) -> int:
-        if self._host is None:
-            raise ValueError("the session is closed")
-        return self._host
+    def __reduce__(self) -> Any:
+        raise TypeError("a session cannot be copied or pickled: each process opens its own")
+
+    def _is_foreign(self) -> bool:
+        """Whether this is a child that was forked, which has none of the session's threads."""
+        return os.getpid() != self._process
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[int]:
+        """The session, which other threads do not close meanwhile."""
+        if self._is_foreign():
+            raise OSError(errno.EPERM, "the session belongs to the process that opened it: a child that was forked opens its own")
+        with self._state:
+            if self._host is None:
+                raise ValueError("the session is closed")
+            host = self._host
+            self._users += 1
+        try:
+            yield host
+        finally:
+            with self._state:
+                self._users -= 1
+                self._state.notify_all()
 
     @property
     def fs(self) -> int:
         """The `gpufs_session *` that a kernel takes. On a GPU the session begins with it (`begin`)."""
         if self.on_gpu and not self._running:
             self.begin()
-        pointer = library().gpufs_host_session(self._open())
-        if not pointer:
-            raise failure()
-        return pointer
+        with self._using() as host:
+            pointer = library().gpufs_host_session(host)
+            if not pointer:
+                raise failure()
+            return pointer
 
     def begin(self) -> None:
         """Makes a session on a GPU ready for kernels that are launched until `synchronize`. Streams are opened before."""
         self._flush_python()
-        check(library().gpufs_host_begin(self._open()))
-        self._running = True
+        with self._using() as host:
+            check(library().gpufs_host_begin(host))
+            self._running = True
 
     def launch(self, kernel: Any, blocks: int, threads: int, argument: int | None = None) -> None:
         """Starts a kernel on CPU lanes: a C function `void kernel(gpufs_session *fs, void *argument)` of a library that ctypes has loaded."""
+        if not isinstance(kernel, (int, ctypes._CFuncPtr, ctypes.c_void_p)):  # type: ignore[attr-defined]
+            raise TypeError(f"kernel is {kernel!r}, and is to be a function of a library that ctypes has loaded")
         address = kernel if isinstance(kernel, int) else ctypes.cast(kernel, ctypes.c_void_p).value
+        for name, count in (("blocks", blocks), ("threads", threads)):
+            fitting(name, count, ctypes.c_uint, "")
         self._flush_python()
-        check(library().gpufs_host_launch(self._open(), blocks, threads, address, argument))
+        with self._using() as host:
+            check(library().gpufs_host_launch(host, blocks, threads, address, argument))
 
     def synchronize(self) -> None:
         """Waits for the kernels, and writes what their streams hold. The first error."""
         self._running = False
-        result = library().gpufs_host_synchronize(self._open())
-        error = failure() if result < 0 else None
-        if self._output:
-            self._output.drain()
+        with self._using() as host:
+            error = failure() if library().gpufs_host_synchronize(host) < 0 else None
+            if self._output:
+                self._output.drain()
         if error:
             raise error
 
@@ -136,71 +181,89 @@ class Session:
 
     def fopen(self, path: str | os.PathLike[str], mode: str = "r") -> Stream:
         """Opens a stream for kernels, as fopen(3) does. Before `begin`."""
-        pointer = library().gpufs_host_fopen(self._open(), os.fsencode(path), mode.encode())
-        if not pointer:
-            raise failure(path)
-        return Stream(self, pointer, path)
+        with self._using() as host:
+            pointer = library().gpufs_host_fopen(host, c_text("path", path), c_text("mode", mode))
+            if not pointer:
+                raise failure(path)
+            return Stream(self, pointer, path)
 
     def fdopen(self, descriptor: int, mode: str) -> Stream:
         """A stream on a file that the program has open and keeps, as fdopen(3) makes it. Before `begin`."""
-        pointer = library().gpufs_host_fdopen(self._open(), descriptor, mode.encode())
-        if not pointer:
-            raise failure(descriptor)
-        return Stream(self, pointer, descriptor)
+        with self._using() as host:
+            pointer = library().gpufs_host_fdopen(host, number_of(descriptor), c_text("mode", mode))
+            if not pointer:
+                raise failure(descriptor)
+            return Stream(self, pointer, descriptor)
 
     def register_file(self, file: Any) -> int:
         """Gives kernels a file that is open, or a descriptor: a descriptor for `gpufs_pread` and its like."""
         descriptor = file if isinstance(file, int) else file.fileno()
-        return check(library().gpufs_host_register_file(self._open(), descriptor))
+        with self._using() as host:
+            return check(library().gpufs_host_register_file(host, number_of(descriptor)))
 
     def unregister_file(self, descriptor: int) -> None:
         """Takes a file back that `register_file` gave."""
-        check(library().gpufs_host_unregister_file(self._open(), descriptor))
+        with self._using() as host:
+            check(library().gpufs_host_unregister_file(host, number_of(descriptor)))
 
     def buffer(self, nbytes: int) -> int:
         """The address of memory that kernels, the system and the program use in place. It lives as long as the session."""
-        address = library().gpufs_host_buffer(self._open(), nbytes)
-        if not address:
-            raise failure()
-        return address
+        with self._using() as host:
+            address = library().gpufs_host_buffer(host, fitting("nbytes", nbytes, ctypes.c_size_t, ""))
+            if not address:
+                raise failure()
+            return address
 
     def statistics(self) -> dict[str, Any]:
         """What the session has done: counters of its rings, failed calls by kind, and its transfers."""
         found = Statistics(size=ctypes.sizeof(Statistics))
-        check(library().gpufs_host_statistics(self._open(), ctypes.byref(found)))
+        with self._using() as host:
+            check(library().gpufs_host_statistics(host, ctypes.byref(found)))
+            transfers = _transfer.transfer_statistics(host)
         result: dict[str, Any] = {name: getattr(found, name) for name, _ in Statistics._fields_ if name != "size"}
         result["mode"] = next((name for name, number in _MODES.items() if number == found.mode), str(found.mode))
         result["failures"] = self.failures()
-        result["transfers"] = _transfer.transfer_statistics(self._open())
+        result["transfers"] = transfers
         return result
 
     def failures(self) -> list[tuple[str, int, int]]:
         """Calls of kernels that failed: the call, the errno, how often."""
         kinds = (Failure * 256)()
-        count = check(library().gpufs_host_failures(self._open(), kinds, len(kinds)))
+        with self._using() as host:
+            count = check(library().gpufs_host_failures(host, kinds, len(kinds)))
         return [(kind.call.decode(), kind.error, kind.count) for kind in kinds[: min(count, len(kinds))]]
 
     def describe(self) -> str:
         """The device, what serves the rings, and why better modes are refused."""
         text = ctypes.create_string_buffer(4096)
-        check(library().gpufs_host_describe(self._open(), text, len(text)))
+        with self._using() as host:
+            check(library().gpufs_host_describe(host, text, len(text)))
         return text.value.decode(errors="replace")
 
     def read_into(self, into: Any, file: Any, offset: Any = 0, **options: Any) -> Any:
         """`gpufs.read_into`, counted in this session's statistics."""
-        self._open()
         return _transfer.read_into(into, file, offset, session=self, **options)
 
     def write_from(self, source: Any, file: Any, offset: Any = None, **options: Any) -> Any:
         """`gpufs.write_from`, counted in this session's statistics."""
-        self._open()
         return _transfer.write_from(source, file, offset, session=self, **options)
 
     def close(self) -> None:
-        """Synchronizes and closes. The first error; it is closed in any case."""
-        if self._host is None:
+        """Synchronizes and closes, when no other thread is in a call. The first error; it is closed in any case.
+
+        In a child that was forked nothing happens: the session is its parent's."""
+        if self._is_foreign():
             return
-        host, self._host = self._host, None
+        with self._state:
+            host, self._host = self._host, None
+            if host is None:
+                return
+            try:
+                self._state.wait_for(lambda: not self._users)
+            except BaseException:
+                self._host = host
+                raise
+        _opened.discard(self)
         error = failure() if library().gpufs_host_close(host) < 0 else None
         if self._output:
             self._output.close()
@@ -219,3 +282,26 @@ class Session:
                 self.close()
             except OSError as error:
                 print(f"gpufs: a session that was not closed: {error}", file=sys.stderr)
+
+
+#: How long the end of the program waits for the kernels of a session that was not closed.
+_END_SECONDS = 10
+
+
+@atexit.register
+def _end() -> None:
+    """What kernels printed goes to `sys.stdout` while there is one, also of sessions that something holds on to."""
+    for session in list(_opened):
+        if session._is_foreign():
+            continue
+        # Of its own: a kernel that waits for ever is no reason for the program to do so.
+        closing = threading.Thread(target=session.__del__, name="gpufs-end", daemon=True)
+        try:
+            closing.start()
+        except RuntimeError:
+            # Some releases of Python start no thread any more.
+            session.__del__()
+            continue
+        closing.join(_END_SECONDS)
+        if closing.is_alive():
+            print(f"gpufs: a session's kernels had not ended {_END_SECONDS} s after the program: what they print is lost", file=sys.stderr)

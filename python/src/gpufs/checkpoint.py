@@ -118,7 +118,7 @@ class Writer(StorageWriter):
             raise
         try:
             if parts:
-                _transfer.start(False, parts, os.O_WRONLY | os.O_CREAT).wait()
+                _transfer.start(False, parts, os.O_WRONLY | os.O_CREAT).wait_or_end(None)
             if self._fsync:
                 for name in names:
                     _transfer._synchronize(self.path / name)
@@ -230,7 +230,7 @@ class Reader(StorageReader):
         except BaseException:
             _transfer.release(memory for _, memory, _, _ in parts)
             raise
-        moved = _transfer.start(True, parts, os.O_RDONLY).wait() if parts else []
+        moved = _transfer.start(True, parts, os.O_RDONLY).wait_or_end(None) if parts else []
         for count, (path, memory, _, _) in zip(moved, parts):
             if count != memory.nbytes:
                 raise ValueError(f"{path} is cut off: {count} of {memory.nbytes} bytes of an item are there")

@@ -6,10 +6,12 @@ when the last of them is gone.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -139,21 +141,23 @@ def _bytes_of(shape: Sequence[int], dtype: str) -> int | None:
     return None if nbytes >= 1 << 63 else 0 if 0 in shape else nbytes
 
 
-def _paths(source: Any) -> list[str]:
-    """The files of a path, of a list, or of an index (`model.safetensors.index.json`)."""
+def _paths(source: Any) -> tuple[list[str], dict[str, str]]:
+    """The files of a path, of a list, or of an index (`model.safetensors.index.json`), which also says in which file each tensor is."""
     if isinstance(source, (list, tuple)):
-        return [os.fspath(path) for path in source]
-    path = os.fspath(source)
+        return [os.fsdecode(path) for path in source], {}
+    path = os.fsdecode(source)
     if not path.endswith(".index.json"):
-        return [path]
+        return [path], {}
     with open(path, encoding="utf-8") as file:
         try:
-            names = sorted(set(json.load(file)["weight_map"].values()))
+            weights = dict(json.load(file)["weight_map"])
+            names = sorted(set(weights.values()))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(f"{path}: no index of shards: {error!r}") from None
     if any(not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", "..") for name in names):
         raise FormatError(f"{path}: a shard does not lie beside it")
-    return [os.path.join(os.path.dirname(path), name) for name in names]
+    beside = {name: os.path.join(os.path.dirname(path), name) for name in names}
+    return list(beside.values()), {tensor: beside[name] for tensor, name in weights.items()}
 
 
 def load(
@@ -172,7 +176,8 @@ def load(
     if isinstance(names, str):
         raise TypeError(f"names is {names!r}, and is to be a list of names: [{names!r}]")
     wanted = None if names is None else set(names)
-    headers = [header(path) for path in _paths(source)]
+    paths, promised = _paths(source)
+    headers = [header(path) for path in paths]
     parts: list[tuple[Any, Memory, int, None]] = []
     blocks: list[tuple[Any, list[tuple[Entry, int]]]] = []
     seen: dict[str, str] = {}
@@ -191,6 +196,9 @@ def load(
                 parts.append((head.path, part, head.offset + begin, None))
             if whole.release:
                 whole.release()
+    for tensor, path in promised.items():
+        if seen.get(tensor) != path:
+            raise FormatError(f"{os.fsdecode(source)}: tensor {tensor!r} is not in {path}, where this index has it")  # type: ignore[arg-type]
     missing = sorted((wanted or set()) - set(seen))
     if missing:
         raise KeyError(f"no file has the tensor {missing[0]!r}")
@@ -207,7 +215,7 @@ def load(
                 if tensor is None:
                     unaligned.append((views, entry, place))
     finally:
-        moved = transfer.wait(progress) if transfer else []
+        moved = transfer.wait_or_end(progress) if transfer else []
     for count, (path, part, _, _) in zip(moved, parts):
         if count != part.nbytes:
             raise FormatError(f"{path}: it became shorter while it was read")
@@ -258,15 +266,13 @@ def save(
         raise ValueError(f"shards is {shards}")
     target = Path(path)
     groups = _groups(prepared, shards)
-    if shards == 1:
-        targets = [target]
-    else:
-        stem = target.name.removesuffix(".safetensors")
-        targets = [target.with_name(f"{stem}-{index + 1:05}-of-{shards:05}.safetensors") for index in range(shards)]
+    stem = target.name.removesuffix(".safetensors")
+    named = [target] if shards == 1 else [target.with_name(f"{stem}-{index + 1:05}-of-{shards:05}.safetensors") for index in range(shards)]
+    targets = [_place(path) for path in named]
     # Names of this save alone: another thread may save to the same path, another user may know what names come next.
     token = uuid.uuid4().hex[:12]
     temporary = [place.with_name(f".{place.name}.{token}.part") for place in targets]
-    index = target.with_name(target.name.removesuffix(".safetensors") + ".safetensors.index.json")
+    index = _place(target.with_name(f"{stem}.safetensors.index.json")) if shards > 1 else target
     try:
         parts: list[tuple[Any, Memory, int, None]] = []
         try:
@@ -276,13 +282,13 @@ def save(
             _transfer.release(memory for _, memory, _, _ in parts)
             raise
         if parts:
-            _transfer.start(False, parts, os.O_WRONLY).wait(progress)
+            _transfer.start(False, parts, os.O_WRONLY).wait_or_end(progress)
         if shards > 1:
             place = index.with_name(f".{index.name}.{token}.part")
             temporary.append(place)
             targets.append(index)
             total = sum(memory.nbytes for _, memory, _, _ in parts)
-            weights = {name: place.name for place, group in zip(targets, groups) for name, *_ in group}
+            weights = {name: path.name for path, group in zip(named, groups) for name, *_ in group}
             _make(place, index, json.dumps({"metadata": {"total_size": total}, "weight_map": weights}, indent=2).encode())
         if fsync:
             for place in temporary:
@@ -293,11 +299,21 @@ def save(
                 os.chmod(old, permissions)
             os.replace(old, new)
         if fsync:
-            _transfer._synchronize(target.parent)
+            for folder in {place.parent for place in targets}:
+                _transfer._synchronize(folder)
     except BaseException:
         for place in temporary:
             place.unlink(missing_ok=True)
         raise
+
+
+def _place(path: Path) -> Path:
+    """Where a file comes to be: behind a link, and in the place of nothing but a file."""
+    place = Path(os.path.realpath(path))
+    if place.exists() and not place.is_file():
+        what = "a directory" if place.is_dir() else "no regular file"
+        raise OSError(errno.EISDIR if place.is_dir() else errno.EINVAL, f"there is {what}, which is not replaced", str(path))
+    return place
 
 
 def _checked(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None) -> Mapping[str, Any]:
@@ -345,9 +361,10 @@ def _contiguous(tensor: Any) -> Any:
     """The tensor itself, or a copy that is contiguous and little-endian."""
     if _arrays.framework_of(tensor) == "pt":
         return contiguous(tensor)
-    if type(tensor).__module__.split(".")[0] == "numpy":
-        import numpy
-
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(tensor, numpy.ndarray):
+        if isinstance(tensor, numpy.ma.MaskedArray):
+            raise TypeError("the format has no masks: save what filled() gives")
         array = numpy.asarray(tensor, order="C")
         return array.astype(array.dtype.newbyteorder("<"), copy=False) if array.dtype.byteorder == ">" else array
     return tensor
