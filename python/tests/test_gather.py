@@ -81,6 +81,14 @@ def test_rows_of_nothing_and_by_no_number(tmp_path):
         gpufs.gather(path, [0], offset=32, framework="np")
 
 
+def test_what_is_not_there(tmp_path):
+    (tmp_path / "raw").write_bytes(bytes(35))
+    rows = gpufs.Rows(tmp_path / "raw", "float32", (4,), offset=3, framework="np")
+    for wrong in (2, -3):
+        with pytest.raises(IndexError, match=f"row {wrong} is not in the 2 rows"):
+            rows.gather([0, wrong, 1])
+
+
 def test_other_orders_of_bytes_are_refused(tmp_path):
     numpy.arange(8, dtype=">f4").tofile(tmp_path / "raw")
     for dtype in (">f4", numpy.dtype(">f4")):

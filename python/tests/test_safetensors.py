@@ -286,6 +286,17 @@ def test_what_a_save_replaces(tmp_path):
     assert (tmp_path / "fifo").is_fifo() and sorted(os.listdir(tmp_path)) == ["fifo", "link", "real"]
 
 
+def test_errors_of_a_save_have_the_names_that_the_caller_gave(tmp_path):
+    weights = {"a": numpy.arange(5)}
+    with pytest.raises(OSError) as caught:
+        gpufs.safetensors.save(weights, tmp_path / "none" / "x")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none" / "x"))
+    gpufs.safetensors.save(weights, tmp_path / ("long" * 62 + "name"))
+    assert os.listdir(tmp_path) == ["long" * 62 + "name"]
+    with pytest.raises(TypeError, match="metadata is a list"):
+        gpufs.safetensors.save(weights, tmp_path / "x", metadata=["x"])
+
+
 def test_an_index_that_promises_too_much(tmp_path):
     gpufs.safetensors.save({"a": numpy.arange(5), "b": numpy.arange(5)}, tmp_path / "x.safetensors", shards=2)
     index = tmp_path / "x.safetensors.index.json"

@@ -23,6 +23,10 @@ void hello(gpufs_session *fs, void *argument) {
     (void)argument;
     gpufs_fprintf(gpufs_stdout(fs), "hello from %lu \\xc3\\xa4\\n", (unsigned long)gpufs_thread());
 }
+void half(gpufs_session *fs, void *argument) {
+    (void)argument;
+    gpufs_fprintf(gpufs_stdout(fs), "half \\xc3");
+}
 void missing(gpufs_session *fs, void *argument) {
     (void)argument;
     gpufs_open(fs, "/nothing/here", 0, 0);
@@ -68,6 +72,11 @@ def test_the_standard_output_is_where_sys_stdout_is(kernels, capsys):
         session.launch(kernels.hello, 1, 1)
     # Closing writes the rest.
     assert capsys.readouterr().out == "hello from 0 ä\n"
+    text = io.StringIO()
+    with gpufs.Session() as session, contextlib.redirect_stdout(text):
+        session.launch(kernels.half, 1, 1)
+        session.close()
+    assert text.getvalue() == "half \ufffd"
 
 
 def test_more_output_than_a_pipe_holds(kernels, capsys):
@@ -110,6 +119,9 @@ def test_errors_have_number_and_name(tmp_path):
         with pytest.raises(OSError) as caught:
             session.fopen(tmp_path / "none" / "x", "r")
         assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none" / "x"))
+        with pytest.raises(OSError, match="the mode is 'q'") as caught:
+            session.fopen(tmp_path / "x", "q")
+        assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, str(tmp_path / "x"))
         with pytest.raises(OSError) as caught:
             session.fdopen(12_345, "r")
         assert caught.value.errno == errno.EBADF

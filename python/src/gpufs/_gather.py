@@ -19,7 +19,8 @@ _MAGIC = b"\x93NUMPY"
 class Rows:
     """A .npy file, or a raw one, as rows: `rows[3]`, `rows[indices]`, `len(rows)`. Its rows are the first axis.
 
-    A raw file takes `dtype` (NumPy's name: "float32"; "bfloat16" with PyTorch) and `row_shape`, and `offset`, where the rows begin.
+    A raw file takes `dtype` (NumPy's name: "float32"; "bfloat16" with PyTorch) and `row_shape`, and `offset`, where the rows begin; what is behind
+    its last whole row is left alone.
     As a dataset of `torch.utils.data` it reads each batch at once (`__getitems__`).
     """
 
@@ -82,7 +83,8 @@ class Rows:
             raise ValueError(f"indices have {index.ndim} axes, and are to have one")
         least = int(index.min()) if index.size else 0
         if least < -self._count or index.size and int(index.max()) >= self._count:
-            raise IndexError(f"{self.path}: an index is not in the {self._count} rows")
+            wrong = least if least < -self._count else int(index.max())
+            raise IndexError(f"{self.path}: row {wrong} is not in the {self._count} rows")
         if least < 0:
             index = numpy.where(index < 0, index.astype(numpy.int64) + self._count, index)
         places = numpy.multiply(index, self.row_bytes, dtype=numpy.int64, casting="unsafe")

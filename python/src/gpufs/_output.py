@@ -85,6 +85,9 @@ class Output:
             if self._thread is not threading.current_thread():
                 self._thread.join()
             self.drain()
+            rest = self._decoder.decode(b"", True)
+            if rest and sys.stdout is not None:
+                sys.stdout.write(rest)
         finally:
             for descriptor in (self._read, self._closing, self._close):
                 os.close(descriptor)

@@ -184,7 +184,10 @@ class Session:
         with self._using() as host:
             pointer = library().gpufs_host_fopen(host, c_text("path", path), c_text("mode", mode))
             if not pointer:
-                raise failure(path)
+                error = failure(path)
+                if error.errno == errno.EINVAL:
+                    error = OSError(errno.EINVAL, f"{error.strerror} (the mode is {mode!r})", error.filename)
+                raise error
             return Stream(self, pointer, path)
 
     def fdopen(self, descriptor: int, mode: str) -> Stream:

@@ -271,7 +271,7 @@ def save(
     targets = [_place(path) for path in named]
     # Names of this save alone: another thread may save to the same path, another user may know what names come next.
     token = uuid.uuid4().hex[:12]
-    temporary = [place.with_name(f".{place.name}.{token}.part") for place in targets]
+    temporary = [_part_of(place, token, number) for number, place in enumerate(targets)]
     index = _place(target.with_name(f"{stem}.safetensors.index.json")) if shards > 1 else target
     try:
         parts: list[tuple[Any, Memory, int, None]] = []
@@ -284,7 +284,7 @@ def save(
         if parts:
             _transfer.start(False, parts, os.O_WRONLY).wait_or_end(progress)
         if shards > 1:
-            place = index.with_name(f".{index.name}.{token}.part")
+            place = _part_of(index, token, shards)
             temporary.append(place)
             targets.append(index)
             total = sum(memory.nbytes for _, memory, _, _ in parts)
@@ -301,10 +301,20 @@ def save(
         if fsync:
             for folder in {place.parent for place in targets}:
                 _transfer._synchronize(folder)
-    except BaseException:
+    except BaseException as error:
         for place in temporary:
             place.unlink(missing_ok=True)
+        # The caller knows no other names than those of the places.
+        known = {str(place): target for place, target in zip(temporary, targets)}
+        if isinstance(error, OSError) and str(error.filename) in known:
+            raise OSError(error.errno, error.strerror, str(known[str(error.filename)])) from None
         raise
+
+
+def _part_of(place: Path, token: str, number: int) -> Path:
+    """Where a file is written before it comes to its place: a name that is not too long where that is not."""
+    name = f".{place.name}.{token}.part"
+    return place.with_name(name if len(os.fsencode(name)) < 256 else f".{token}-{number}.part")
 
 
 def _place(path: Path) -> Path:
@@ -320,6 +330,8 @@ def _checked(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None) -> 
     for name in tensors:
         if not isinstance(name, str) or name == "__metadata__":
             raise ValueError(f"{name!r} is no name of a tensor")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata is a {type(metadata).__name__}, and is to map strings to strings")
     if any(not isinstance(text, str) for pair in (metadata or {}).items() for text in pair):
         raise ValueError("metadata is to map strings to strings")
     return tensors
