@@ -36,7 +36,7 @@ extern "C" {
 
 /* A stretch of memory, and where its bytes are in a file. */
 typedef struct gpufs_part {
-    int32_t descriptor;          /* of the file */
+    int32_t descriptor;          /* of the file; to be written it is not open for appending: EINVAL */
     uint32_t memory_kind;        /* GPUFS_MEMORY_...; a kind that is named must be right */
     void *memory;                /* its address, on its device; not changed by a write */
     uint64_t bytes;              /* its length */

@@ -35,7 +35,7 @@ def test_offsets_and_the_end_of_a_file(tmp_path):
     assert gpufs.read_into(into, path, 7) == 3
     assert into == b"789..."
     assert gpufs.read_into(into, path, 100) == 0
-    assert gpufs.write_from(b"ab", path, 4) == 2
+    assert gpufs.write_from(b"ab", path, numpy.int64(4)) == 2
     assert path.read_bytes() == b"0123ab6789"
     assert gpufs.write_from(b"new", path, fsync=True) == 3
     assert path.read_bytes() == b"new"
@@ -209,6 +209,8 @@ def test_a_refused_write_leaves_the_file(tmp_path):
         (b"a", "file", {"kind": "pinned"}),
         (b"a", "file", {"stream": "x"}),
         (b"a", "file", {"session": "x"}),
+        (b"a", "file", {"offset": "1"}),
+        (b"a", "new", {"offset": 1.5}),
         (gpufs.Memory(0, -5), "file", {}),
         (numpy.array([1, "a"], object), "file", {}),
         (memoryview(numpy.array([1, "a"], object)), "file", {}),
@@ -242,6 +244,8 @@ def test_a_whole_file_is_cut_to_what_is_written(tmp_path):
     path.write_bytes(b"0123456789")
     assert gpufs.write_from([b"abc", b""], [path, tmp_path / "empty"]) == [3, 0]
     assert path.read_bytes() == b"abc" and (tmp_path / "empty").read_bytes() == b""
+    (tmp_path / "link").symlink_to("behind")
+    assert gpufs.write_from(b"abc", tmp_path / "link") == 3 and (tmp_path / "behind").read_bytes() == b"abc"
     with open(path, "rb+") as file:
         file.seek(2)
         assert gpufs.write_from(b"X", file) == 1

@@ -81,9 +81,7 @@ class Output:
         os.close(self.write_end)
         os.write(self._close, b"x")
         try:
-            # Closed by a thread of `sys.stdout` itself, this would wait for itself.
-            if self._thread is not threading.current_thread():
-                self._thread.join()
+            self._thread.join()
             self.drain()
             rest = self._decoder.decode(b"", True)
             if rest and sys.stdout is not None:

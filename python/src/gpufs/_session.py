@@ -279,12 +279,16 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _close_at_last(self) -> None:
+        """Closes what nobody else has closed; an error is told."""
+        try:
+            self.close()
+        except OSError as error:
+            print(f"gpufs: a session that was not closed: {error}", file=sys.stderr)
+
     def __del__(self) -> None:
         if getattr(self, "_host", None) is not None:
-            try:
-                self.close()
-            except OSError as error:
-                print(f"gpufs: a session that was not closed: {error}", file=sys.stderr)
+            self._close_at_last()
 
 
 #: How long the end of the program waits for the kernels of a session that was not closed.
@@ -298,12 +302,12 @@ def _end() -> None:
         if session._is_foreign():
             continue
         # Of its own: a kernel that waits for ever is no reason for the program to do so.
-        closing = threading.Thread(target=session.__del__, name="gpufs-end", daemon=True)
+        closing = threading.Thread(target=session._close_at_last, name="gpufs-end", daemon=True)
         try:
             closing.start()
         except RuntimeError:
             # Some releases of Python start no thread any more.
-            session.__del__()
+            session._close_at_last()
             continue
         closing.join(_END_SECONDS)
         if closing.is_alive():

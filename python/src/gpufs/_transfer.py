@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import ctypes
 import errno
+import operator
 import os
 import stat
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ._library import Count, Part, TransferOptions, check, failure, fitting, library, number_of
@@ -195,9 +197,12 @@ class _Files:
         except FileNotFoundError:
             if not self._makes:
                 raise
-        descriptor = os.open(path, self._flags | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        self._made.append(path)
-        return descriptor
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, self._flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            self._made.append(path)
+            return descriptor
+        # Another has made it meanwhile, or it is a link to what is not there.
+        return os.open(path, self._flags | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def __enter__(self) -> _Files:
         return self
@@ -231,11 +236,9 @@ def start(
             for place, (file, memory, offset, rows) in zip(array, parts):
                 descriptor, name = files.descriptor(file)
                 names.append(name)
-                if offset is not None and not (isinstance(offset, int) and 0 <= offset < 1 << 63):
-                    raise ValueError(f"offset is {offset!r}: it is a number, and counted from the file's start")
                 if memory.nbytes < 0 or not 0 <= memory.address < 1 << 64:
                     raise ValueError(f"there is no memory of {memory.nbytes} bytes at {memory.address:#x}")
-                place.descriptor, place.offset = descriptor, offset or 0
+                place.descriptor, place.offset = descriptor, 0 if offset is None else _offset(offset)
                 place.memory_kind = KINDS[memory.kind] if memory.kind else 0
                 place.memory, place.bytes = memory.address, memory.nbytes
                 if rows:
@@ -269,17 +272,28 @@ def start(
     return transfer
 
 
+def _offset(offset: Any) -> int:
+    try:
+        number = operator.index(offset)
+    except TypeError:
+        raise TypeError(f"offset is {offset!r}, and is to be a number of bytes") from None
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"offset is {number}: it is counted from the file's start")
+    return number
+
+
 def _wholes(parts: Sequence[tuple[Any, Memory, int | None, Any]], array: Any) -> list[tuple[int, int]]:
     """The parts that become whole files, and their bytes: each the only one of its file."""
     if all(offset is not None for _, _, offset, _ in parts):
         return []
     states = [os.fstat(place.descriptor) for place in array[: len(parts)]]
     known = [(state.st_dev, state.st_ino) for state in states]
+    times = collections.Counter(known)
     wholes = []
     for index, (file, memory, offset, _) in enumerate(parts):
         if offset is not None or not stat.S_ISREG(states[index].st_mode):
             continue
-        if known.count(known[index]) > 1:
+        if times[known[index]] > 1:
             raise ValueError("several tensors go to one file: say at which offset each")
         # What is open is the program's, who may want what is behind.
         if not isinstance(file, int) and not hasattr(file, "fileno"):
@@ -288,9 +302,10 @@ def _wholes(parts: Sequence[tuple[Any, Memory, int | None, Any]], array: Any) ->
 
 
 def _cut(transfer: Transfer, descriptor: int, nbytes: int, name: object) -> None:
-    """Cuts off what a file has behind what is written there: not before the transfer has been accepted."""
+    """Cuts off what a file has behind what is written there: not before the transfer has been accepted, and never what it writes."""
     try:
-        os.ftruncate(descriptor, nbytes)
+        if os.fstat(descriptor).st_size > nbytes:
+            os.ftruncate(descriptor, nbytes)
     except OSError as error:
         transfer._tell()
         raise OSError(error.errno, error.strerror, name) from None
@@ -329,21 +344,14 @@ def _memories(things: Sequence[Any], writable: bool, kind: str | None) -> list[M
     return found
 
 
-@contextlib.contextmanager
-def _counted_in(session: Any, parts: Sequence[tuple[Any, Memory, Any, Any]]) -> Iterator[int | None]:
-    """The session that counts the transfer of these parts, which stays open meanwhile."""
-    try:
-        if session is not None and not hasattr(session, "_using"):
-            raise TypeError(f"session is {session!r}, and is to be a gpufs.Session")
-        using = contextlib.nullcontext() if session is None else session._using()
-        host = using.__enter__()
-    except BaseException:
-        release(memory for _, memory, _, _ in parts)
-        raise
-    try:
-        yield host
-    finally:
-        using.__exit__(None, None, None)
+def _counted_in(session: Any) -> contextlib.AbstractContextManager[int | None]:
+    """The session that counts a transfer, which stays open while that is started; None for none."""
+    if session is None:
+        return contextlib.nullcontext()
+    if not hasattr(session, "_using"):
+        raise TypeError(f"session is {session!r}, and is to be a gpufs.Session")
+    using: contextlib.AbstractContextManager[int | None] = session._using()
+    return using
 
 
 def start_read_into(
@@ -353,8 +361,8 @@ def start_read_into(
     _, things, files, offsets = _each(into, file, offset)
     if any(offset is None for offset in offsets):
         raise TypeError("offset is None: a read begins at a number of bytes")
-    parts = [(file, memory, offset, None) for memory, file, offset in zip(_memories(things, True, kind), files, offsets)]
-    with _counted_in(session, parts) as host:
+    with _counted_in(session) as host:
+        parts = [(file, memory, offset, None) for memory, file, offset in zip(_memories(things, True, kind), files, offsets)]
         return start(True, parts, os.O_RDONLY, stream, host)
 
 
@@ -392,8 +400,8 @@ def start_write_from(
 ) -> Transfer:
     """Starts `write_from`, and returns at once."""
     _, things, files, offsets = _each(source, file, offset)
-    parts = [(file, memory, offset, None) for memory, file, offset in zip(_memories(things, False, kind), files, offsets)]
-    with _counted_in(session, parts) as host:
+    with _counted_in(session) as host:
+        parts = [(file, memory, offset, None) for memory, file, offset in zip(_memories(things, False, kind), files, offsets)]
         return start(False, parts, os.O_WRONLY | os.O_CREAT, stream, host, fsync)
 
 
