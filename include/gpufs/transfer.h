@@ -98,7 +98,7 @@ int gpufs_memory_kind(const void *memory);
 
 /* Sizes of what all transfers of the process share, 0 for the default: threads (1 to 256; default the cores, at most 16), bytes of
  * a chunk at most (a multiple of 4096 up to 64 MiB; default 4 MiB, of which reads take 2 MiB at most where the driver takes several
- * copies at once, since CUDA 12.8, and writes, elsewhere scattered rows, too, 1 MiB), chunks of a thread (1 to 16; default 3, of
+ * copies at once, since CUDA 12.8, and writes and scattered rows 1 MiB), chunks of a thread (1 to 16; default 3, of
  * which pieces of more than 2 MiB take two). Pinned chunks are made when first used, and stay. 0, or -1: EINVAL,
  * EBUSY (a transfer has been started). */
 int gpufs_transfer_configure(uint32_t threads, uint64_t chunk_bytes, uint32_t chunks);

@@ -2,12 +2,13 @@
 
     python3 bench.py [--gib 4] [--runs 5] [--folder /dev/shm] [--also /tmp] [--rows 1,2,3,4,5] [--json FILE]
 
---gib: size of the weights; saves have a quarter. --folder is in memory; --also, on a disk whose page cache holds the files, is used for loads.
-It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. Each stage that a transfer goes through is measured alone, too: the files
+--gib: size of the weights; saves have a quarter, files of rows twice that. --folder is in memory; --also, on a disk whose page cache holds the files,
+is used for loads. It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. Each stage that a transfer goes through is measured alone, too: the files
 without the bus, and the bus without files. The last lines are two tables: the targets, and what each transfer reaches of its stages.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -38,6 +39,7 @@ def median(work, runs, before=lambda: None):
     seconds, cores = [], []
     for run in range(runs + 1):
         before()
+        gc.collect()
         torch.cuda.synchronize()
         cpu, start = cpu_seconds(), time.perf_counter()
         result = work()
@@ -157,13 +159,21 @@ def rivals(path):
     try:
         from fastsafetensors import SafeTensorsFileLoader, SingleGroup
 
+        held = []
+
         def fast():
+            # What the last call loaded stays until then: its memory is the loader's.
+            while held:
+                held.pop().close()
             loader = SafeTensorsFileLoader(SingleGroup(), torch.device("cuda:0"), nogds=True)
             loader.add_filenames({0: [path]})
             buffer = loader.copy_files_to_device()
+            held.extend((loader, buffer))
             return {name: buffer.get_tensor(name) for name in loader.get_keys()}
 
         yield "fastsafetensors", fast
+        while held:
+            held.pop().close()
     except ImportError as error:
         absent(1, "fastsafetensors", error)
 
@@ -195,31 +205,73 @@ def saves(tensors, folder, runs):
     remove()
 
 
+def rows_file(path, rows):
+    """A .npy file of rows of 4 KiB, each of which holds its number."""
+    with open(path, "wb") as file:
+        numpy.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (rows, 1024)})
+        offset = file.tell()
+    at_a_time = 1 << 18
+    for first in range(0, rows, at_a_time):
+        numbers = torch.arange(first, min(first + at_a_time, rows), dtype=torch.float32, device="cuda")
+        gpufs.write_from(numbers[:, None].expand(-1, 1024).contiguous(), path, offset + first * 4096)
+
+
 def gathers(nbytes, folder, runs):
     path = os.path.join(folder, "gpufs-bench-rows.npy")
-    rows = nbytes // 4096
-    table = numpy.lib.format.open_memmap(path, "w+", numpy.float32, (rows, 1024))
-    table[:] = numpy.arange(rows, dtype=numpy.float32)[:, None]
-    table.flush()
-    del table
-    indices = numpy.random.default_rng(3).integers(0, rows, 1 << 17)
-    expected = torch.from_numpy(indices).to("cuda", torch.float32)[:, None]
-    found = gpufs.gather(path, indices, device="cuda")
-    assert bool((found == expected).all()), "a row is wrong"
-    del found
-    size = indices.size * 4096
-    what = f"gather 131,072 rows of 4 KiB of {nbytes / 2**30:.0f} GiB"
-    opened = gpufs.Rows(path, device="cuda")
+    rows, count = nbytes // 4096, 1 << 17
+    rows_file(path, rows)
+    generator, size = numpy.random.default_rng(3), count * 4096
+    opened, copied = gpufs.Rows(path, device="cuda"), lambda mapped, indices: torch.from_numpy(mapped[indices]).cuda()
+    # Nobody has asked for a row of the file yet, and each time it is other rows.
+    what = f"gather {count:,} other rows of {nbytes / 2**30:.0f} GiB"
+    for who, mapped, gathered in (
+        ("gpufs", opened, lambda opened, indices: opened[indices]),
+        ("numpy.memmap and a copy", numpy.load(path, mmap_mode="r"), copied),
+    ):
+        chosen = iter([generator.integers(0, rows, count) for _ in range(runs + 1)])
+        note(4, what, who, size, median(lambda: gathered(mapped, next(chosen)), runs))
+    what = f"gather {count:,} rows of 4 KiB of {nbytes / 2**30:.0f} GiB"
+    indices = generator.integers(0, rows, count)
     on_gpu = torch.from_numpy(indices).cuda()
+    expected = on_gpu.to(torch.float32)[:, None]
+    assert bool((opened[on_gpu] == expected).all()), "a row is wrong"
     note(4, what, "gpufs", size, median(lambda: opened[on_gpu], runs))
-    pinned = torch.empty((indices.size, 1024), pin_memory=True)
+    pinned = torch.empty((count, 1024), pin_memory=True)
     note(4, what, STAGE + "rows, to pinned memory", size, median(lambda: opened.gather(indices, pinned), runs))
-    ordered = numpy.arange(indices.size) % rows
+    ordered = numpy.arange(count) % rows
     note(4, what, STAGE + "rows in order, to pinned memory", size, median(lambda: opened.gather(ordered, pinned), runs))
     del pinned
     mapped = numpy.load(path, mmap_mode="r")
-    note(4, what, "numpy.memmap and a copy", size, median(lambda: torch.from_numpy(mapped[indices]).cuda(), runs))
+    note(4, what, "numpy.memmap and a copy", size, median(lambda: copied(mapped, indices), runs))
+    for name, gathered in row_rivals(path, opened.offset, indices):
+        try:
+            assert bool((gathered() == expected).all()), "a row is wrong"
+            note(4, what, name, size, median(gathered, min(runs, 3)))
+        except Exception as error:
+            absent(4, name, f"{type(error).__name__}: {error}")
     os.unlink(path)
+
+
+def row_rivals(path, offset, indices):
+    """Readers that take one row a call, with a thread for each core."""
+    try:
+        import kvikio
+        import kvikio.defaults
+    except (ImportError, OSError, RuntimeError) as error:
+        return absent(4, "KvikIO", error)
+    kvikio.defaults.set("num_threads", os.cpu_count())
+    for name, mode in (("KvikIO", kvikio.CompatMode.ON), ("cuFile, by KvikIO", kvikio.CompatMode.OFF)):
+        places = [offset + int(index) * 4096 for index in indices]
+
+        def gathered(mode=mode):
+            kvikio.defaults.set("compat_mode", mode)
+            found = torch.empty((len(places), 1024), device="cuda")
+            with kvikio.CuFile(path, "r") as file:
+                begun = [file.pread(row, 4096, place) for row, place in zip(found.unbind(), places)]
+                assert all(read.get() == 4096 for read in begun), "a read was short"
+            return found
+
+        yield name, gathered
 
 
 def checkpoints(nbytes, folder, runs):
@@ -290,6 +342,7 @@ def verdicts():
         return max(found, default=0.0)
 
     ours, others = (lambda who: who == "gpufs"), (lambda who: who != "gpufs" and not who.startswith(STAGE))
+    memmap, readers = (lambda who: "memmap" in who), (lambda who: "KvikIO" in who)
     bus = best(0, lambda who: who == BUS_IN)
     checks = [
         (1, "beside the best other, at least 1.1", best(1, ours), best(1, others), 1.1),
@@ -297,7 +350,9 @@ def verdicts():
         (2, "beside the best other, at least 1.1", best(2, ours), best(2, others), 1.1),
         (3, "one file, at least 4", best(3, ours, ", 1 file"), best(3, others), 4.0),
         (3, "16 files, at least 25", best(3, ours, ", 16 files"), best(3, others), 25.0),
-        (4, "beside numpy.memmap, at least 20", best(4, ours), best(4, others), 20.0),
+        (4, "beside numpy.memmap, at least 20", best(4, ours, " rows of 4 KiB"), best(4, memmap, " rows of 4 KiB"), 20.0),
+        (4, "other rows, beside it, at least 20", best(4, ours, "other rows"), best(4, memmap, "other rows"), 20.0),
+        (4, "beside the best other, at least 5", best(4, ours, " rows of 4 KiB"), best(4, readers, " rows of 4 KiB"), 5.0),
         (5, "time lost, at least 5 times less", best(5, ours), best(5, others), 5.0),
     ]
     print(f"\n{'row':<4} {'target':<40} {'gpufs':>8} {'other':>8} {'ratio':>7}")
@@ -353,7 +408,7 @@ def main():
     if 3 in rows:
         saves(weights(nbytes // 4, 64, "cuda"), options.folder, options.runs)
     if 4 in rows:
-        gathers(nbytes, options.folder, options.runs)
+        gathers(2 * nbytes, options.folder, options.runs)
     if 5 in rows:
         checkpoints(nbytes // 4, options.folder, options.runs)
     verdicts()

@@ -97,3 +97,37 @@ def test_other_orders_of_bytes_are_refused(tmp_path):
     with pytest.raises(TypeError, match="order of bytes"):
         gpufs.gather(tmp_path / "raw", [0], dtype="<f4", row_shape=(4,), out=numpy.empty((1, 4), ">f4"))
     assert gpufs.gather(tmp_path / "raw", [0], dtype="<f4", row_shape=(4,), framework="np").shape == (1, 4)
+
+
+@pytest.mark.parametrize("frame", ["np", "pt"])
+def test_many_rows_begin_before_all_indices_were_looked_at(tmp_path, frame):
+    """64 MiB of rows and more: the first are read while the others' indices are looked at."""
+    if frame == "pt":
+        torch = pytest.importorskip("torch")
+    table = numpy.arange(5000, dtype=numpy.int32)[:, None].repeat(4096, 1)
+    numpy.save(tmp_path / "table.npy", table)
+    rows = gpufs.Rows(tmp_path / "table.npy", framework=frame)
+    indices = numpy.random.default_rng(1).integers(-5000, 5000, 5000)
+    given = torch.from_numpy(indices) if frame == "pt" else indices
+    found = rows.gather(given)
+    assert numpy.array_equal(numpy.asarray(found), table[indices])
+    out = numpy.zeros((5000, 4096), numpy.int32)
+    assert numpy.array_equal(rows.gather(given, out), table[indices])
+    for wrong in (5000, -5001):
+        for place in (0, 4999):
+            indices = numpy.arange(5000)
+            indices[place] = wrong
+            with pytest.raises(IndexError, match=f"row {wrong} is not in the 5000 rows"):
+                rows.gather(indices)
+            out[:] = -1
+            with pytest.raises(IndexError):
+                rows.gather(indices, out)
+            assert (out == -1).all()
+    with pytest.raises(TypeError):
+        rows.gather(numpy.zeros(5000))
+    # The file was cut off: what began is waited for, and told.
+    with open(tmp_path / "table.npy", "r+b") as file:
+        file.truncate(4096 * 4 * 2000)
+    with pytest.raises(OSError):
+        rows.gather(numpy.arange(5000))
+    assert gpufs.transfer_statistics()

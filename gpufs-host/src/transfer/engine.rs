@@ -119,11 +119,19 @@ impl Engine {
     /// The next piece for a thread, one of so many. Where there is none: `None`, or if the thread `may_wait`, the one that comes.
     pub(super) fn next(&self, thread: (usize, usize), may_wait: bool) -> Option<(Arc<Job>, Piece)> {
         let mut inner = self.inner();
+        let mut has_waited = false;
         // Ends: with a piece; a thread that has nothing to do waits for ever.
         loop {
             if let Some(left) = inner.waiting.front_mut() {
                 if let Some(piece) = left.next(thread) {
-                    return Some((Arc::clone(&left.job), piece));
+                    let job = Arc::clone(&left.job);
+                    drop(inner);
+                    // Who starts a transfer wakes one thread, and each that was woken two more: all are awake sooner, and the program goes on.
+                    if has_waited {
+                        self.more.notify_one();
+                        self.more.notify_one();
+                    }
+                    return Some((job, piece));
                 }
                 inner.waiting.pop_front();
                 continue;
@@ -131,6 +139,7 @@ impl Engine {
             if !may_wait {
                 return None;
             }
+            has_waited = true;
             inner = self.more.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -167,7 +176,8 @@ impl Engine {
         let is_merged = placed.iter().any(|part| part.gpu.is_some())
             && self.driver().as_ref().is_ok_and(|driver| driver.takes_many());
         let most = match direction {
-            Direction::Read if is_merged => MERGED,
+            // Rows fill a chunk more slowly than the bus empties it: the caches keep more of shorter ones.
+            Direction::Read if is_merged && !has_rows => MERGED,
             Direction::Read if !has_rows => tuning.chunk_bytes,
             _ => SMALL,
         };
@@ -186,7 +196,8 @@ impl Engine {
         ));
         if !job.pieces.is_empty() {
             inner.waiting.push_back(Left::of(Arc::clone(&job)));
-            self.more.notify_all();
+            drop(inner);
+            self.more.notify_one();
         }
         Ok(Transfer::new(job))
     }
@@ -217,9 +228,11 @@ impl Engine {
     /// Takes the mappings of files of which rows are read, where there are any.
     fn lease_mappings(&'static self, files: &mut [JobFile], parts: &[Placed]) {
         for (number, file) in files.iter_mut().enumerate() {
-            let has_rows = |part: &Placed| part.file == number && part.rows.is_some() && part.takes_stores;
-            if parts.iter().any(has_rows) {
-                file.mapping = self.mappings.lease(&file.file);
+            let of_file = parts.iter().filter(|part| part.file == number && part.takes_stores);
+            let rows: usize =
+                of_file.filter_map(|part| part.rows.as_ref()).map(|(_, offsets)| offsets.len()).sum();
+            if rows > 0 {
+                file.mapping = self.mappings.lease(&file.file, rows);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Files of which rows are read again and again: a mapping out of which rows are copied, in the place of a system call for each.
 //!
-//! A `pread` of a row of 4 KiB from the page cache takes a core 0.7 to 1.7 µs, the copy alone less than half. The second transfer of rows of one
-//! file within [`KEPT`] maps it, and later ones copy what is known to be in memory: a *region* all of whose pages were there when a row of it was
-//! read (cachestat(2), Linux 6.5). All other rows are read, and so is told what is wrong with a file.
+//! A `pread` of a row of 4 KiB from the page cache takes a core 0.7 to 1.7 µs, the copy alone less than half. A transfer of [`MANY`] rows of
+//! one file, or the second of fewer within [`KEPT`], maps it, and copies what is known to be in memory (cachestat(2), Linux 6.5): a *block* all of
+//! whose pages were there when a row of it was first asked for, or of other blocks a *region* whose pages were there when a row of it was read. All
+//! other rows are read, and so is told what is wrong with a file.
 //!
 //! Where a file is cut off, a load from its mapping ends the process (SIGBUS). So a transfer that copies has a *lease* on the file (`F_SETLEASE` of
 //! fcntl(2)): the system gives one only where nobody has the file open for writing, and who opens it for writing or cuts it off meanwhile waits until
@@ -16,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
@@ -28,7 +30,11 @@ pub(super) const KEPT: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Files that are remembered at most.
 const FILES_MAX: usize = 64;
-/// What is known at once to be in memory: sixteen small pages, as many as the system maps at a time.
+/// A transfer of so many rows of a file is worth a mapping, though it be the first.
+pub(super) const MANY: usize = 4096;
+/// What is looked at before a row of it is read. The system takes some microseconds for it.
+const BLOCK: u64 = 2 << 20;
+/// What is looked at after a row was read: sixteen small pages, as many as the system maps at a time.
 pub(super) const REGION: u64 = 64 << 10;
 /// Longer stretches are read as fast by a system call.
 pub(super) const STRETCH_MAX: usize = 64 << 10;
@@ -68,6 +74,8 @@ pub(super) struct Mapping {
     stamp: Stamp,
     begin: NonNull<libc::c_void>,
     bytes: usize,
+    /// Of blocks that were looked at, whether they were in memory.
+    blocks: Vec<OnceLock<bool>>,
     /// Which regions are known to be in memory.
     known: Vec<OnceLock<()>>,
     /// Transfers that use it, and when the last one ended.
@@ -108,9 +116,9 @@ impl Mappings {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For a transfer of rows of a file: its mapping, if the file has one and is as it was, and a lease can be had. Else the file is remembered, or
-    /// mapped for the next transfer.
-    pub(super) fn lease(&'static self, file: &OwnedFd) -> Option<Leased> {
+    /// For a transfer of so many rows of a file: its mapping, if the file is as it was and a lease can be had, and it has one, or is worth one. Else
+    /// the file is remembered.
+    pub(super) fn lease(&'static self, file: &OwnedFd, rows: usize) -> Option<Leased> {
         let about = File::from(file.try_clone().ok()?).metadata().ok()?;
         if !about.is_file() || about.size() == 0 {
             return None;
@@ -125,35 +133,31 @@ impl Mappings {
                     return None;
                 }
             }
-            let seen = Remembered::Seen(stamp, Instant::now());
-            match known.remove(&stamp.file) {
-                Some(Remembered::Mapped(mapping)) => {
-                    let leased = Leased::on(&mapping);
-                    // Only a lease keeps it as it is.
-                    let as_it_was =
-                        mapping.file.metadata().is_ok_and(|about| Stamp::of(&about) == mapping.stamp);
-                    let kept = if as_it_was { Remembered::Mapped(Arc::clone(&mapping)) } else { seen };
-                    known.insert(stamp.file, kept);
-                    // Unmapped behind the lock.
-                    (leased.filter(|_| as_it_was), Some(mapping))
-                }
+            let mapping = match known.remove(&stamp.file) {
+                Some(Remembered::Mapped(mapping)) => Some(mapping),
                 Some(Remembered::Seen(before, at)) if before == stamp && at.elapsed() < KEPT => {
-                    let mapped =
-                        Mapping::of(file, stamp).map(|mapping| Remembered::Mapped(Arc::new(mapping)));
-                    if mapped.is_some() && !*looked_after {
-                        let started = std::thread::Builder::new().name("gpufs-mapped".to_owned());
-                        *looked_after = started.spawn(|| self.look_after()).is_ok();
-                    }
-                    if *looked_after {
-                        known.insert(stamp.file, mapped.unwrap_or(seen));
-                    }
-                    (None, None)
+                    Mapping::of(file, stamp).map(Arc::new)
                 }
-                _ => {
-                    known.insert(stamp.file, seen);
-                    (None, None)
-                }
+                _ if rows >= MANY => Mapping::of(file, stamp).map(Arc::new),
+                _ => None,
+            };
+            if mapping.is_some() && !*looked_after {
+                let started = std::thread::Builder::new().name("gpufs-mapped".to_owned());
+                *looked_after = started.spawn(|| self.look_after()).is_ok();
             }
+            let leased = mapping.as_ref().filter(|_| *looked_after).and_then(Leased::on);
+            // Only a lease keeps it as it is.
+            let is_as_it_was = |mapping: &&Arc<Mapping>| {
+                mapping.file.metadata().is_ok_and(|about| Stamp::of(&about) == mapping.stamp)
+            };
+            let kept = mapping.as_ref().filter(|_| *looked_after).filter(is_as_it_was);
+            let seen = || Remembered::Seen(stamp, Instant::now());
+            known.insert(
+                stamp.file,
+                kept.map_or_else(seen, |mapping| Remembered::Mapped(Arc::clone(mapping))),
+            );
+            // Unmapped behind the lock.
+            (leased.filter(|_| kept.is_some()), mapping)
         };
         drop(gone);
         leased
@@ -212,8 +216,9 @@ impl Mapping {
             return None;
         }
         let known = (0..stamp.bytes.div_ceil(REGION)).map(|_| OnceLock::new()).collect();
+        let blocks = (0..stamp.bytes.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
         let begin = NonNull::new(begin)?;
-        Some(Self { file, stamp, begin, bytes, known, users: Mutex::new((0, Instant::now())) })
+        Some(Self { file, stamp, begin, bytes, blocks, known, users: Mutex::new((0, Instant::now())) })
     }
     fn users(&self) -> MutexGuard<'_, (usize, Instant)> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
@@ -229,22 +234,32 @@ impl Mapping {
         // - numbers alone
         unsafe { libc::fcntl(self.file.as_raw_fd(), command, argument) }
     }
-    /// The regions in which a stretch of the file lies, if it lies in the mapping.
-    fn regions(&self, offset: u64, bytes: usize) -> Option<&[OnceLock<()>]> {
+    /// The `unit`s, blocks or regions, in which a stretch of the file lies, if it lies in the mapping: their numbers.
+    fn within(&self, unit: u64, offset: u64, bytes: usize) -> Option<Range<usize>> {
         let end = offset.checked_add(bytes as u64)?;
-        let (first, last) = (offset / REGION, end.div_ceil(REGION));
         if bytes == 0 || end > self.stamp.bytes {
             return None;
         }
-        self.known.get(usize::try_from(first).ok()?..usize::try_from(last).ok()?)
+        Some(usize::try_from(offset / unit).ok()?..usize::try_from(end.div_ceil(unit)).ok()?)
     }
-    /// Whether all pages of a region are in memory.
-    fn is_in_memory(&self, region: u64) -> bool {
+    /// Whether a stretch is known to be in memory. Blocks that nobody has looked at are looked at.
+    fn has(&self, offset: u64, bytes: usize) -> bool {
+        let Some(mut blocks) = self.within(BLOCK, offset, bytes) else { return false };
+        let is_there =
+            |block: usize| *self.blocks[block].get_or_init(|| self.is_in_memory(BLOCK, block as u64));
+        if blocks.all(is_there) {
+            return true;
+        }
+        let regions = self.within(REGION, offset, bytes);
+        regions.is_some_and(|mut regions| regions.all(|region| self.known[region].get().is_some()))
+    }
+    /// Whether all pages of a block or a region are in memory.
+    fn is_in_memory(&self, unit: u64, number: u64) -> bool {
         // SAFETY:
         // - a number of the system
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.cast_unsigned();
-        let begin = region * REGION;
-        let range = [begin, REGION.min(self.stamp.bytes - begin)];
+        let begin = number * unit;
+        let range = [begin, unit.min(self.stamp.bytes - begin)];
         let mut counts = [0_u64; 5];
         // SAFETY:
         // - two numbers that are read, and five that are written: `struct cachestat_range` and `struct cachestat`
@@ -290,12 +305,11 @@ impl Leased {
     /// # Safety
     /// The memory is the caller's, for that length, and the lease [stands](Self::stands), or did so a moment ago.
     pub(super) unsafe fn copy(&self, offset: u64, memory: *mut u8, bytes: usize) -> bool {
-        let Some(regions) = self.0.regions(offset, bytes) else { return false };
-        if !regions.iter().all(|region| region.get().is_some()) {
+        if !self.0.has(offset, bytes) {
             return false;
         }
         // SAFETY:
-        // - within the mapping, as `regions` looked
+        // - within the mapping, as `has` looked
         let source = unsafe { self.0.begin.as_ptr().cast::<u8>().add(offset as usize) };
         // SAFETY:
         // - bytes of the mapping, which nobody writes while the lease stands, and memory of the caller's
@@ -304,9 +318,9 @@ impl Leased {
     }
     /// Looks, after a stretch was read, which of its regions are in memory.
     pub(super) fn learn(&self, offset: u64, bytes: usize) {
-        let Some(regions) = self.0.regions(offset, bytes) else { return };
-        for (region, known) in (offset / REGION..).zip(regions) {
-            if known.get().is_none() && self.0.is_in_memory(region) {
+        for region in self.0.within(REGION, offset, bytes).unwrap_or_default() {
+            let known = &self.0.known[region];
+            if known.get().is_none() && self.0.is_in_memory(REGION, region as u64) {
                 let _ = known.set(());
             }
         }
@@ -347,18 +361,30 @@ mod tests {
         tries.expect("a lease on a file that nobody writes to")
     }
 
-    /// The third transfer of rows of one file has its mapping, and copies what was in memory when it was read; nobody cuts the file off meanwhile.
+    /// Where the hole begins that the first block ends with.
+    const HOLE: u64 = BLOCK - 2 * REGION;
+
+    /// A file of two blocks and a shorter one. What was never written of it is not in memory.
+    fn with_a_hole(path: &Path) -> Vec<u8> {
+        let mut content: Vec<u8> =
+            (0..2 * BLOCK + 3 * REGION + 100).map(|at| ((at * 7) >> 3) as u8).collect();
+        content[HOLE as usize..BLOCK as usize].fill(0);
+        let written = File::create(path).unwrap();
+        written.write_all_at(&content[..HOLE as usize], 0).unwrap();
+        written.write_all_at(&content[BLOCK as usize..], BLOCK).unwrap();
+        content
+    }
+
+    /// The second transfer of rows of one file has its mapping, and copies what is in memory; nobody cuts the file off meanwhile.
     #[test]
     fn rows_that_were_read_are_copied_while_nobody_can_write() {
         let path = std::env::temp_dir().join(format!("gpufs-mapped-{}", std::process::id()));
-        let bytes = 3 * REGION + 100;
-        let content: Vec<u8> = (0..bytes).map(|at| ((at * 7) >> 3) as u8).collect();
-        std::fs::write(&path, &content).unwrap();
+        let content = with_a_hole(&path);
+        let bytes = content.len() as u64;
         let mappings: &'static Mappings = Box::leak(Box::default());
         let file = File::open(&path).unwrap();
-        let lease = || mappings.lease(&file.as_fd().try_clone_to_owned().unwrap());
-        assert!(lease().is_none(), "rows were read for the first time");
-        assert!(lease().is_none(), "now it is mapped");
+        let lease = || mappings.lease(&file.as_fd().try_clone_to_owned().unwrap(), 1);
+        assert!(lease().is_none(), "a row was read for the first time");
         let leased = soon(lease);
         assert!(leased.stands());
 
@@ -379,8 +405,10 @@ mod tests {
             assert_eq!(copied(REGION + 3, 100), known(REGION + 3, 100));
             assert_eq!(copied(2 * REGION - 500, 500), known(2 * REGION - 500, 500), "of the same region");
             assert_eq!(copied(2 * REGION - 499, 500), None, "the next region was not read");
-            leased.learn(bytes - 1, 1);
-            assert_eq!(copied(bytes - 50, 50), known(bytes - 50, 50), "the last region is shorter");
+            assert_eq!(copied(HOLE - 1, 2), None, "it is not in memory");
+            assert_eq!(copied(BLOCK - 1, 2), None, "nor is the end of its block");
+            assert_eq!(copied(2 * BLOCK - 250, 500), known(2 * BLOCK - 250, 500), "of two blocks in memory");
+            assert_eq!(copied(bytes - 50, 50), known(bytes - 50, 50), "the last block is shorter");
         }
         assert_eq!(copied(bytes - 50, 51), None, "the file ends before");
         assert_eq!(copied(u64::MAX, 2), None);
@@ -398,7 +426,6 @@ mod tests {
         written.write_all(b"other").unwrap();
         drop(written);
         assert!(lease().is_none(), "it is not as it was");
-        assert!(lease().is_none(), "now it is mapped again");
         let leased = soon(lease);
         // SAFETY:
         // - as above
@@ -428,18 +455,22 @@ mod tests {
         let path = std::env::temp_dir().join(format!("gpufs-unmapped-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         for _ in 0..4 {
-            assert!(mappings.lease(&pipe).is_none());
-            assert!(mappings.lease(&file.as_fd().try_clone_to_owned().unwrap()).is_none(), "an empty file");
+            assert!(mappings.lease(&pipe, MANY).is_none());
+            let empty = file.as_fd().try_clone_to_owned().unwrap();
+            assert!(mappings.lease(&empty, MANY).is_none(), "an empty file");
         }
         assert!(mappings.files().0.is_empty());
         read.read_exact(&mut [0]).unwrap();
         (&file).write_all(&[1; 5000]).unwrap();
         let reader = File::open(&path).unwrap().into();
         for _ in 0..4 {
-            assert!(mappings.lease(&reader).is_none(), "it is open for writing");
+            assert!(mappings.lease(&reader, MANY).is_none(), "it is open for writing");
         }
         drop(file);
-        drop(soon(|| mappings.lease(&reader)));
+        let mappings: &'static Mappings = Box::leak(Box::default());
+        drop(mappings.lease(&reader, MANY));
+        assert!(matches!(mappings.files().0.values().next(), Some(Remembered::Mapped(_))), "at once");
+        drop(soon(|| mappings.lease(&reader, MANY)));
         std::fs::remove_file(&path).unwrap();
     }
 }

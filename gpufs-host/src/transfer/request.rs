@@ -92,7 +92,7 @@ pub struct Tuning {
     /// Threads: 1 to 256; default the cores, at most 16.
     pub threads: usize,
     /// Bytes of a chunk at most: a multiple of 4096, 4 KiB to 64 MiB; default 4 MiB. Of a read a thread takes at most 2 MiB at a time where
-    /// the driver takes several copies at once (CUDA 12.8 and later). Of a write, and elsewhere of scattered rows, it takes at most 1 MiB, as these
+    /// the driver takes several copies at once (CUDA 12.8 and later). Of a write, and of scattered rows, it takes at most 1 MiB, as these
     /// take long on their way to a chunk or from there: so none has much left when the others have ended.
     pub chunk_bytes: usize,
     /// Chunks of a thread: 1 to 16; default 3, of which pieces of more than 2 MiB take two.

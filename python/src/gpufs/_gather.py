@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import dataclasses
 import operator
 import os
 import struct
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _arrays, _transfer
-from ._memory import memory_of
+from ._memory import Memory, memory_of
 
 _MAGIC = b"\x93NUMPY"
+#: So many bytes take longer to read than their indices to be looked at.
+_LARGE = 64 << 20
 
 
 class Rows:
@@ -67,6 +70,45 @@ class Rows:
 
     def gather(self, indices: Any, out: Any = None) -> Any:
         """The rows of these indices, in their order, on the device. `out`: a tensor for them."""
+        count = len(indices) if out is None and getattr(indices, "ndim", 0) == 1 else 0
+        # Threads read the first rows while the other indices are fetched from the GPU and looked at. What is given as `out` is left alone
+        # until all are known to be right.
+        first = count // 8 if count * self.row_bytes >= _LARGE else 0
+        places = self._places(indices[:first] if first else indices)
+        shape = (max(count, places.size), *self.row_shape)
+        if out is None:
+            out = _arrays.empty(shape, self.dtype, self.framework, self.device)
+        elif hasattr(out, "dtype") and (_arrays.dtype_name(out.dtype), tuple(out.shape)) != (self.dtype, shape):
+            raise ValueError(f"out has elements of type {out.dtype} and the shape {tuple(out.shape)}; the rows have {self.dtype} and {shape}")
+        memory = memory_of(out, True)
+        if memory.nbytes != shape[0] * self.row_bytes:
+            _transfer.release([memory])
+            raise ValueError(f"out has {memory.nbytes} bytes, and {shape[0]} rows of {self.row_bytes} bytes are {shape[0] * self.row_bytes}")
+        if shape[0] == 0:
+            _transfer.release([memory])
+            return out
+        if not first:
+            self._start(memory, places).wait_or_end(None)
+            return out
+        nbytes = first * self.row_bytes
+        begun = [self._start(dataclasses.replace(memory, nbytes=nbytes), places)]
+        failed = None
+        try:
+            rest = dataclasses.replace(memory, address=memory.address + nbytes, nbytes=memory.nbytes - nbytes)
+            begun.append(self._start(rest, self._places(indices[first:])))
+        except BaseException as error:
+            failed = error
+        for transfer in begun:
+            try:
+                transfer.wait_or_end(None)
+            except BaseException as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return out
+
+    def _places(self, indices: Any) -> Any:
+        """Where the rows of these indices begin, behind `offset`."""
         import numpy
 
         if hasattr(indices, "detach"):
@@ -87,23 +129,12 @@ class Rows:
             raise IndexError(f"{self.path}: row {wrong} is not in the {self._count} rows")
         if least < 0:
             index = numpy.where(index < 0, index.astype(numpy.int64) + self._count, index)
-        places = numpy.multiply(index, self.row_bytes, dtype=numpy.int64, casting="unsafe")
-        shape = (index.size, *self.row_shape)
-        if out is None:
-            out = _arrays.empty(shape, self.dtype, self.framework, self.device)
-        elif hasattr(out, "dtype") and (_arrays.dtype_name(out.dtype), tuple(out.shape)) != (self.dtype, shape):
-            raise ValueError(f"out has elements of type {out.dtype} and the shape {tuple(out.shape)}; the rows have {self.dtype} and {shape}")
-        memory = memory_of(out, True)
-        if memory.nbytes != index.size * self.row_bytes:
-            _transfer.release([memory])
-            raise ValueError(f"out has {memory.nbytes} bytes, and {index.size} rows of {self.row_bytes} bytes are {index.size * self.row_bytes}")
-        if index.size == 0:
-            _transfer.release([memory])
-            return out
+        return numpy.multiply(index, self.row_bytes, dtype=numpy.int64, casting="unsafe")
+
+    def _start(self, memory: Memory, places: Any) -> _transfer.Transfer:
         rows = (self.row_bytes, places.ctypes.data_as(ctypes.c_void_p))
         # The offsets are copied when the transfer starts.
-        _transfer.start(True, [(self.path, memory, self.offset, rows)], os.O_RDONLY).wait_or_end(None)
-        return out
+        return _transfer.start(True, [(self.path, memory, self.offset, rows)], os.O_RDONLY)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
