@@ -51,6 +51,21 @@ impl PieceWords {
         let (owner, of, place) = (self.owner.peek_own(), self.stream.peek_own(), self.place.peek_own());
         (of == stream).then(|| (owner, Place::from_word(place)))
     }
+    /// Makes the piece that of a recorder of its owner, who calls: nobody's, as other calls see it.
+    #[inline]
+    pub fn lend(&self) {
+        self.owner.set_own(0);
+    }
+    /// The place of a piece that is lent, by its owner or lanes that have met it: its end is as it was when it was lent, or emptied since.
+    #[must_use]
+    pub fn lent(&self) -> Place {
+        Place::from_word(self.place.peek_own())
+    }
+    /// Makes a piece that was lent its `owner`'s again, who calls.
+    pub fn take_back(&self, owner: u64, place: Place) {
+        self.place.set_own(place.to_word());
+        self.owner.set_own(owner);
+    }
     /// Moves the place of the caller's piece, behind whose end all is zero.
     #[inline]
     pub fn set(&self, place: Place) {

@@ -16,7 +16,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use encoded::{Encoded, WORD_BYTES};
+pub use encoded::{Encoded, SHORT_SEQUENCE_BITS, WORD_BYTES};
 
 /// Bytes that a packet has room for.
 pub const PACKET_BYTES: usize = 256;

@@ -32,6 +32,7 @@ pub mod message;
 pub mod paths;
 pub mod pipe;
 pub mod print;
+pub mod recorder;
 pub mod scan;
 pub mod service;
 pub mod socket;

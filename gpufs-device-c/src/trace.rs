@@ -72,7 +72,7 @@ assert_eq_size!(RawPlace, [u64; 4]);
 assert_eq_size!(RawValue, [u64; 2]);
 
 impl RawValue {
-    const fn value(self) -> Result<Value, Errno> {
+    pub(crate) const fn value(self) -> Result<Value, Errno> {
         match self.kind {
             0 => Ok(Value::Signed(self.bits.cast_signed())),
             1 => Ok(Value::Unsigned(self.bits)),
@@ -92,7 +92,7 @@ impl RawTrace {
     ///
     /// # Safety
     /// As [`File::from_handle`].
-    unsafe fn get(self, call: Call) -> Result<Trace, Errno> {
+    pub(crate) unsafe fn get(self, call: Call) -> Result<Trace, Errno> {
         // SAFETY:
         // - this function's contract
         let file = unsafe { File::from_handle_in(self.file, call) }?;
@@ -107,7 +107,7 @@ impl RawTrace {
 ///
 /// # Safety
 /// Null, or aligned, initialized, and unchanged while the result is used.
-unsafe fn place<'a, T>(pointer: *const T) -> Result<&'a T, Errno> {
+pub(crate) unsafe fn place<'a, T>(pointer: *const T) -> Result<&'a T, Errno> {
     // SAFETY:
     // - this function's contract
     unsafe { pointer.as_ref() }.ok_or(Errno::FAULT)
@@ -117,7 +117,7 @@ unsafe fn place<'a, T>(pointer: *const T) -> Result<&'a T, Errno> {
 ///
 /// # Safety
 /// `into` is null or a place for it, which nobody else uses.
-unsafe fn fill<T>(into: *mut T, outcome: Result<T, Errno>) -> i64 {
+pub(crate) unsafe fn fill<T>(into: *mut T, outcome: Result<T, Errno>) -> i64 {
     done(outcome.and_then(|value| {
         if into.is_null() {
             return Err(Errno::FAULT);
@@ -150,7 +150,10 @@ unsafe fn name<'a>(string: *const c_char) -> Result<&'a [u8], Errno> {
 ///
 /// # Safety
 /// `values` is null or has as many as the event.
-unsafe fn values(event: &RawEvent, values: *const RawValue) -> Result<([Value; VALUES_MAX], usize), Errno> {
+pub(crate) unsafe fn values(
+    event: &RawEvent,
+    values: *const RawValue,
+) -> Result<([Value; VALUES_MAX], usize), Errno> {
     let count = event.count as usize;
     let mut all = [Value::Unsigned(0); VALUES_MAX];
     let Some(room) = all.get_mut(..count) else { return Err(Errno::INVAL) };

@@ -51,6 +51,7 @@ struct gpufs_trace;
 struct gpufs_trace_event;
 struct gpufs_trace_span;
 struct gpufs_trace_counter;
+struct gpufs_trace_recorder;
 struct gpufs_trace_value;
 
 GPUFS_BOTH int64_t gpufs_raw_trace_open(gpufs_session *session, const char *path, struct gpufs_trace *into);
@@ -65,6 +66,14 @@ GPUFS_BOTH int64_t gpufs_raw_trace_instant(const struct gpufs_trace_event *event
                                            const struct gpufs_trace_value *values);
 GPUFS_BOTH int64_t gpufs_raw_trace_set(const struct gpufs_trace_counter *counter,
                                        const struct gpufs_trace_value *value);
+GPUFS_BOTH int64_t gpufs_raw_trace_recorder(const struct gpufs_trace *trace, struct gpufs_trace_recorder *into);
+GPUFS_BOTH int64_t gpufs_raw_trace_record(struct gpufs_trace_recorder *recorder, uint32_t kind,
+                                          const struct gpufs_trace_event *event,
+                                          const struct gpufs_trace_value *values);
+GPUFS_BOTH int64_t gpufs_raw_trace_record_counter(struct gpufs_trace_recorder *recorder,
+                                                  const struct gpufs_trace_counter *counter,
+                                                  const struct gpufs_trace_value *value);
+GPUFS_BOTH int64_t gpufs_raw_trace_recorder_finish(struct gpufs_trace_recorder *recorder);
 GPUFS_BOTH int64_t gpufs_raw_trace_join_clocks(const struct gpufs_trace *trace);
 GPUFS_BOTH int64_t gpufs_raw_trace_flush(const struct gpufs_trace *trace);
 GPUFS_BOTH int64_t gpufs_raw_trace_close(const struct gpufs_trace *trace);

@@ -24,11 +24,35 @@ static void work(gpufs_session *fs, void *) {
     CHECK(second.end() == 0);
 }
 
+enum { STEPS = 100 };
+
+static void record(gpufs_session *fs, void *) {
+    gpufs::Trace trace(fs, "recorded.pftrace");
+    auto step = trace.event("step");
+    auto moment = trace.event("moment", "thread");
+    auto threads = trace.counter("threads");
+    step.begin();
+    {
+        auto recorder = trace.recorder();
+        CHECK(recorder.error() == 0);
+        auto moved = static_cast<gpufs::TraceRecorder &&>(recorder);
+        for (int round = 0; round < STEPS; round++) {
+            CHECK(moved.begin(step) == 0 && moved.instant(moment, gpufs_thread()) == 0);
+            CHECK(moved.set(threads, gpufs_thread()) == 0 && moved.end() == 0);
+        }
+    }
+    step.begin();
+    auto second = trace.recorder();
+    CHECK(second.finish() == 0 && second.end() == 0 && trace.close() == 0);
+}
+
 static void misuse(gpufs_session *fs, void *) {
     gpufs::Trace trace(fs, "missing/run.pftrace");
     CHECK(trace.error() == 2 /* ENOENT */);
     auto event = trace.event("x", "y");
     CHECK(event.error() == 9 /* EBADF */ && event.instant(1).error() == 9 && event.begin(1).error() == 9);
+    auto recorder = trace.recorder();
+    CHECK(recorder.error() == 9 && recorder.end().error() == 9 && recorder.finish().error() == 9);
     CHECK(trace.close().error() == 9);
 }
 
@@ -40,6 +64,7 @@ int main() {
     CHECK(host != nullptr);
     CHECK(gpufs_host_launch(host, BLOCKS, THREADS, work, nullptr) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_launch(host, 1, 1, misuse, nullptr) == 0 && gpufs_host_synchronize(host) == 0);
+    CHECK(gpufs_host_launch(host, BLOCKS, THREADS, record, nullptr) == 0 && gpufs_host_synchronize(host) == 0);
     CHECK(gpufs_host_close(host) == 0);
     return 0;
 }

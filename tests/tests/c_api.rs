@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpufs_core::trace::{Encoded, Event, Kind};
 use gpufs_tests::compilers::{LIBRARY, SONAME, c_compilers, cpp_compilers, installed, root, said};
 use gpufs_tests::documents::{self, Sample};
 use gpufs_tests::{Scratch, perfetto, skip};
@@ -205,6 +206,9 @@ fn traces_from_c() {
         programs.chain(cpp.into_iter().map(|name| (name, "c++17", "tests/c/traces.cpp", 2)))
     {
         let scratch = runs(name, standard, &root().join(source), true);
+        if standard == "c11" {
+            headers_packets(&std::fs::read(scratch.path("packets")).expect("the packets"));
+        }
         if let Err(reason) = perfetto::reader() {
             skip("traces_from_c", reason);
             continue;
@@ -218,13 +222,41 @@ fn traces_from_c() {
         );
         assert!(read.count("begin", "work") >= spans * 40, "{read:?}");
         assert_eq!(read.count("begin", "work"), read.count("end", ""));
+        // A span before the recorder and one after it; C++'s second recorder has a span's end that nobody began.
+        let read = perfetto::read(&scratch.path("recorded.pftrace")).expect("a trace");
+        let (steps, more) = (40 * 100 + 2 * 40, if standard == "c11" { 0 } else { 40 });
+        let found = [("begin", "step"), ("end", ""), ("instant", "moment"), ("counter", "threads")]
+            .map(|(kind, name)| read.count(kind, name));
+        assert_eq!(found, [steps, steps + more, 4000, 4000], "{read:?}");
+        // The lowest thread of each of the four warps of a block.
+        let threads = (0..10).flat_map(|block| [0, 32, 64, 96].map(|lane| f64::from(100 * block + lane)));
+        assert_eq!(read.sum("moment", "thread"), 100.0 * threads.sum::<f64>());
         if standard == "c11" {
             let session = perfetto::read(&scratch.path("session.pftrace")).expect("a trace");
             assert_eq!(session.errors, Vec::<String>::new());
             let begun = ["open", "launch", "close"].map(|span| session.count("begin", span));
-            assert_eq!(begun, [1, 2, 1], "{session:?}");
+            assert_eq!(begun, [1, 4, 1], "{session:?}");
         }
     }
+}
+
+/// What `packets` of `traces.c` wrote, word by word.
+fn headers_packets(written: &[u8]) {
+    let mut drawn = 1_u64;
+    let mut made = Vec::new();
+    for count in 0..3000 {
+        let [time, sequence, name] = [(); 3].map(|()| {
+            drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            drawn >> (drawn >> 58)
+        });
+        let number = |of: u64| of as u32 & 0x0fff_ffff;
+        let kind = [Kind::Begin, Kind::End, Kind::Instant][count % 3];
+        let name = if kind == Kind::End { 0 } else { number(name) };
+        let event = Event { kind, name, track: None, value_names: &[], values: &[] };
+        let packet = Encoded::new(number(sequence), time & 0x1_ffff_ffff_ffff, event);
+        packet.each_word(|_, word| made.extend(word.to_le_bytes()));
+    }
+    assert_eq!(written, made);
 }
 
 #[test]

@@ -7,6 +7,10 @@
 //! then each stores where it follows that its event goes, and they meet again before the call ends. A lane that is not with its owner learns no more
 //! than that, and writes into the stream.
 //!
+//! While its owner has lent a piece to a recorder, its words say that it is nobody's, so that all other calls write into the stream. The recorder is
+//! the owner's, and knows the end in registers; what it stores lies behind the end that the words have. It is taken back with the end as it is then,
+//! or found by the host as any other, which knows the end by the zeros ([R-TRACE-2]).
+//!
 //! **R-TRACE-2** *Zeros behind the events.* Every word of a page that no event has, and that is not a head in use, is 0: in a new session, and again
 //! before a place moves back and before a page is freed. No word of a whole packet is 0.
 //!
@@ -21,7 +25,8 @@
 //!
 //! **P-TRACE-ONCE** *Without a fault an event is in the stream once.* The owner's calls come one after the other. An event lies in [start, end) from
 //! the call that stored it until a write takes it; then start moves behind it, or all is zeros and the place is empty ([R-TRACE-4]). The host takes
-//! what is left from start on, and no lane has the piece any more: its owner has ended, or finds by the piece's words that it is its no more.
+//! what is left from start on, and no lane has the piece any more: its owner has ended, or finds by the piece's words that it is its no more. A
+//! recorder's piece has one writer as well, as no call finds an owner in its words; a second recorder is of no piece.
 //!
 //! **P-TRACE-FAULT** *After a fault an event of a call that returned is in the file, at most twice.* The call's stores come before whatever the
 //! caller then releases to the host. What the host finds at the piece, from the start that the head tells: packets up to the first that has a word

@@ -26,7 +26,7 @@ pub const WORD_BYTES: usize = 8;
 /// Words of the longest packet whose lengths have one byte.
 const SHORT_WORDS_MAX: usize = 128 / WORD_BYTES;
 /// Bits of a sequence there.
-const SHORT_SEQUENCE_BITS: u32 = 28;
+pub const SHORT_SEQUENCE_BITS: u32 = 28;
 const SHORT_HEAD_WORDS: usize = 3;
 const LONG_HEAD_WORDS: usize = 4;
 

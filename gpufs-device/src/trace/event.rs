@@ -70,6 +70,11 @@ impl<const N: usize> Event<N> {
         Self { trace, name, value_names }
     }
 
+    /// What it is made of: its trace, and the numbers of its names.
+    pub(super) const fn into_parts(self) -> (Trace, u32, [u32; N]) {
+        (self.trace, self.name, self.value_names)
+    }
+
     /// Begins a span: one for all lanes that call together, whose lowest lane's values it has. They go on together.
     ///
     /// # Errors
@@ -163,6 +168,10 @@ impl Counter {
     #[must_use]
     pub const fn track(self) -> u64 {
         self.track
+    }
+    /// Its trace, and its track.
+    pub(super) const fn into_parts(self) -> (Trace, u64) {
+        (self.trace, self.track)
     }
 
     /// Its value from now on, by each lane that calls.

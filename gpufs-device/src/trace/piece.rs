@@ -65,11 +65,11 @@ impl Record for Events {
 /// A piece whose owner is among the lanes of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    piece: u32,
+    pub(super) piece: u32,
     /// The owner's lane.
     pub(super) owner: u32,
-    place: Place,
-    words: &'static PieceWords,
+    pub(super) place: Place,
+    pub(super) words: &'static PieceWords,
 }
 
 /// A piece for the lanes that open a trace together, whose leader owns it: its number and 1, or 0. Convergent.
@@ -245,7 +245,13 @@ fn put_into_stream(file: File, group: Lanes, event: &Encoded<'_>, writes: bool) 
 ///
 /// Not inlined: what a call that finds room does should have the registers to itself.
 #[inline(never)]
-fn empty_piece(file: File, group: Lanes, piece: u32, owner: u32, place: u64) -> Result<u64, Errno> {
+pub(super) fn empty_piece(
+    file: File,
+    group: Lanes,
+    piece: u32,
+    owner: u32,
+    place: u64,
+) -> Result<u64, Errno> {
     let (pieces, place) = (&file.fs().session().pieces, Place::from_word(place));
     group.sync();
     let (all, bytes) = (pieces.address(piece) + u64::from(place.start), u64::from(place.end - place.start));

@@ -2,6 +2,7 @@
 
 use gpufs_core::word::SharedWord;
 use gpufs_device::kernel::{Handoff, Path, Shared};
+use gpufs_device::trace::{Event, Trace};
 use gpufs_device::warp::global_thread;
 use gpufs_device::{Errno, Fs, kernel, portable};
 
@@ -17,6 +18,8 @@ pub enum Round {
     Values,
     /// A span, which is two calls; of a warp's lanes one writes.
     Span,
+    /// The same by a recorder.
+    Recorded,
 }
 
 portable! {
@@ -56,6 +59,9 @@ fn events(fs: Fs, job: &TraceJob) -> Result<(), Errno> {
     let moment = trace.event("moment", [])?;
     let values = trace.event("values", ["thread", "round"])?;
     let span = trace.event("span", [])?;
+    if job.round == Round::Recorded as u32 {
+        return recorded(trace, span, job);
+    }
     for round in 0..job.rounds {
         match job.round {
             1 => moment.instant(())?,
@@ -63,14 +69,30 @@ fn events(fs: Fs, job: &TraceJob) -> Result<(), Errno> {
             3 => span.begin(())?.end()?,
             _ => {}
         }
-        if job.progress != 0 {
-            // SAFETY:
-            // - the host registered a word for each thread there, and reads it as a shared word
-            let progress = unsafe { &*((job.progress + thread * 4) as *const SharedWord) };
-            // ORDERING: release, system, partner the host: what the calls did comes before.
-            progress.publish(round + 1);
-        }
-        assert!(thread != job.victim || round + 1 != job.after, "this thread was to fail");
+        end_round(job, round);
     }
     Ok(())
+}
+
+fn recorded(trace: Trace, span: Event<0>, job: &TraceJob) -> Result<(), Errno> {
+    let mut recorder = trace.recorder()?;
+    for round in 0..job.rounds {
+        recorder.begin(span, ())?;
+        recorder.end()?;
+        end_round(job, round);
+    }
+    Ok(())
+}
+
+/// Tells the host that a round is complete; the victim's end.
+fn end_round(job: &TraceJob, round: u32) {
+    let thread = global_thread();
+    if job.progress != 0 {
+        // SAFETY:
+        // - the host registered a word for each thread there, and reads it as a shared word
+        let progress = unsafe { &*((job.progress + thread * 4) as *const SharedWord) };
+        // ORDERING: release, system, partner the host: what the calls did comes before.
+        progress.publish(round + 1);
+    }
+    assert!(thread != job.victim || round + 1 != job.after, "this thread was to fail");
 }

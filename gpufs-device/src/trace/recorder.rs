@@ -1,0 +1,323 @@
+//! A warp's events from registers: where the next one goes is known without a look at the piece, and without a question to the other lanes.
+#![expect(unsafe_code, reason = "stores into the piece")]
+
+use core::marker::PhantomData;
+
+use gpufs_core::failures::counted;
+use gpufs_core::pieces::{HEAD_BYTES, PieceWords, Pieces, Place};
+use gpufs_core::trace::{self as packets, Encoded, Kind, SHORT_SEQUENCE_BITS};
+use gpufs_core::{Call, Errno};
+
+use super::event::{Counter, Event, Values};
+use super::piece::empty_piece;
+use super::{Trace, put_record};
+use crate::stdio::{File, Record};
+use crate::warp::{self, CallSite, Lanes};
+
+/// The events of one warp on its track, each in the time of some 50 instructions. Of the lanes that opened the trace together the lowest writes,
+/// as where it begins spans for all; what the others record is nothing, so that no lane asks another. Lanes that record the same events help that
+/// one when its memory is full, and need not.
+///
+/// While a warp has a recorder, its other events take the way into the stream. It is finished, or dropped, before the trace is closed.
+#[derive(Debug)]
+pub struct Recorder {
+    trace: Trace,
+    /// The address where the next event goes, and where the piece ends; 0 and 0 where there is none.
+    next: u64,
+    limit: u64,
+    /// The lane that writes, and whether it is this one.
+    owner: u32,
+    writes: bool,
+    /// A lane's own.
+    lane: PhantomData<*const ()>,
+}
+
+/// Where the lanes that call together are told from those in other calls.
+static MAKE: CallSite = CallSite::new();
+static ALONE: CallSite = CallSite::new();
+static ROOM: CallSite = CallSite::new();
+static BACK: CallSite = CallSite::new();
+
+/// What a [`Recorder`] is made of besides its trace, for C.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct RecorderParts {
+    /// Where the next event goes.
+    pub next: u64,
+    /// Where the room ends.
+    pub limit: u64,
+    /// The lane that writes.
+    pub owner: u32,
+    /// Whether it is this one.
+    pub writes: bool,
+}
+
+/// Where a recorder is in its piece, and 0 or why what that holds could not be written.
+#[derive(Clone, Copy)]
+struct Room {
+    next: u64,
+    limit: u64,
+    failed: i32,
+}
+
+impl Trace {
+    /// A recorder for the lanes that call, which have opened the trace together.
+    ///
+    /// # Errors
+    /// `EBADF`: the session is closed.
+    pub fn recorder(self) -> Result<Recorder, Errno> {
+        let _inside = self.file.enter()?;
+        let lanes = Lanes::calling_at(&MAKE);
+        let pieces = &self.file.fs().session().pieces;
+        let none = Recorder {
+            trace: self,
+            next: 0,
+            limit: 0,
+            owner: 0,
+            writes: self.owns_track(),
+            lane: PhantomData,
+        };
+        // What follows takes numbers of sequences to be short.
+        let is_short = self.sequence >> SHORT_SEQUENCE_BITS == 0;
+        let key = self.piece_key(self.open_piece(lanes)) << 1 | u64::from(is_short);
+        Ok(lanes.grouped(key, |group| {
+            let Some(open) = self.open_piece_together(group).filter(|_| is_short) else { return none };
+            if group.lane() == open.owner {
+                open.words.lend();
+            }
+            group.sync();
+            let begin = pieces.address(open.piece);
+            let (next, limit) = (begin + u64::from(open.place.end), begin + u64::from(open.place.limit));
+            Recorder { next, limit, owner: open.owner, writes: group.lane() == open.owner, ..none }
+        }))
+    }
+}
+
+impl Recorder {
+    /// Begins a span of the warp. [`Recorder::end`] ends the one that was begun last, of those that have not ended.
+    ///
+    /// # Errors
+    /// In the lane that writes: `EINVAL` for an event of another trace; as [`File::fwrite`](crate::File::fwrite), and then the event is lost.
+    #[inline]
+    pub fn begin<const N: usize>(&mut self, event: Event<N>, values: impl Values<N>) -> Result<(), Errno> {
+        self.put_event(Kind::Begin, event, values)
+    }
+    /// Ends a span.
+    ///
+    /// # Errors
+    /// As [`Recorder::begin`].
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Errno> {
+        self.put(Recorded { kind: Kind::End, name: 0, track: None, value_names: [], values: [] })
+    }
+    /// A moment of the warp.
+    ///
+    /// # Errors
+    /// As [`Recorder::begin`].
+    #[inline]
+    pub fn instant<const N: usize>(&mut self, event: Event<N>, values: impl Values<N>) -> Result<(), Errno> {
+        self.put_event(Kind::Instant, event, values)
+    }
+    /// A counter's value from now on.
+    ///
+    /// # Errors
+    /// As [`Recorder::begin`].
+    #[inline]
+    pub fn set(&mut self, counter: Counter, value: impl Into<packets::Value>) -> Result<(), Errno> {
+        let (trace, track) = counter.into_parts();
+        self.check(trace)?;
+        let (track, values) = (Some(track), [value.into()]);
+        self.put(Recorded { kind: Kind::Counter, name: 0, track, value_names: [0], values })
+    }
+    /// An event of a kind by its trace and the numbers of its names, for C.
+    ///
+    /// # Errors
+    /// As [`Recorder::begin`]; `EINVAL` for more than four values.
+    #[doc(hidden)]
+    pub fn record(
+        &mut self,
+        kind: Kind,
+        trace: Trace,
+        name: u32,
+        (names, values): (&[u32], &[packets::Value]),
+    ) -> Result<(), Errno> {
+        self.check(trace)?;
+        match values.len() {
+            0 => self.put(Recorded::<0>::of(kind, name, names, values)?),
+            1 => self.put(Recorded::<1>::of(kind, name, names, values)?),
+            2 => self.put(Recorded::<2>::of(kind, name, names, values)?),
+            3 => self.put(Recorded::<3>::of(kind, name, names, values)?),
+            _ => self.put(Recorded::<4>::of(kind, name, names, values)?),
+        }
+    }
+    /// What it is made of besides its trace, for C; it is not finished by it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn into_parts(self) -> RecorderParts {
+        let Self { next, limit, owner, writes, .. } = self;
+        core::mem::forget(self);
+        RecorderParts { next, limit, owner, writes }
+    }
+    /// The recorder of these parts.
+    ///
+    /// # Safety
+    /// They are those of one of this trace and lane, of which there is no other now.
+    #[doc(hidden)]
+    #[must_use]
+    pub const unsafe fn from_parts(trace: Trace, parts: RecorderParts) -> Self {
+        let RecorderParts { next, limit, owner, writes } = parts;
+        Self { trace, next, limit, owner, writes, lane: PhantomData }
+    }
+    /// Gives the warp's other events their way back. So does dropping it.
+    pub fn finish(self) {
+        drop(self);
+    }
+
+    #[inline]
+    fn put_event<const N: usize>(
+        &mut self,
+        kind: Kind,
+        event: Event<N>,
+        values: impl Values<N>,
+    ) -> Result<(), Errno> {
+        let (trace, name, value_names) = event.into_parts();
+        self.check(trace)?;
+        self.put(Recorded { kind, name, track: None, value_names, values: values.values() })
+    }
+
+    /// Numbers of names are a sequence's own.
+    #[inline]
+    fn check(&self, trace: Trace) -> Result<(), Errno> {
+        let is_own = trace.sequence == self.trace.sequence && trace.file.name() == self.trace.file.name();
+        if is_own || !self.writes {
+            Ok(())
+        } else {
+            counted(trace.file.fs().session(), Call::TraceEvent, Err(Errno::INVAL))
+        }
+    }
+
+    #[inline]
+    fn put<const N: usize>(&mut self, event: Recorded<N>) -> Result<(), Errno> {
+        let trace = self.trace;
+        // So the compiler knows it to be short.
+        let sequence = trace.sequence & ((1 << SHORT_SEQUENCE_BITS) - 1);
+        let encoded = event.encoded(sequence, trace.now());
+        let bytes = encoded.bytes();
+        if self.next + bytes > self.limit {
+            let made = make_room(trace.file, trace.piece, (self.next, self.limit), self.owner);
+            (self.next, self.limit) = (made.next, made.limit);
+            if self.next + bytes > self.limit {
+                return if self.writes { put_alone(trace, event, made.failed) } else { Ok(()) };
+            }
+        }
+        let target = self.next as *mut u64;
+        self.next += bytes;
+        if self.writes {
+            encoded.each_word(|index, word| {
+                let place = target.wrapping_add(index);
+                // SAFETY:
+                // - within the piece, as looked at, which is this recorder's since it was lent
+                unsafe { place.write(word.to_le()) };
+            });
+        }
+        Ok(())
+    }
+}
+
+/// An event whose values are its own.
+#[derive(Clone, Copy)]
+struct Recorded<const N: usize> {
+    kind: Kind,
+    name: u32,
+    track: Option<u64>,
+    value_names: [u32; N],
+    values: [packets::Value; N],
+}
+
+impl<const N: usize> Recorded<N> {
+    fn of(kind: Kind, name: u32, names: &[u32], values: &[packets::Value]) -> Result<Self, Errno> {
+        let value_names = names.try_into().map_err(|_| Errno::INVAL)?;
+        let values = values.try_into().map_err(|_| Errno::INVAL)?;
+        Ok(Self { kind, name, track: None, value_names, values })
+    }
+    #[inline]
+    const fn encoded(&self, sequence: u32, time: u64) -> Encoded<'_> {
+        let Self { kind, name, track, value_names, values } = self;
+        let event = packets::Event { kind: *kind, name: *name, track: *track, value_names, values };
+        Encoded::new(sequence, time, event)
+    }
+}
+
+/// An event for which there is no room in the piece: into the stream, where there is no piece; else it is lost for the reason that failed.
+#[cold]
+#[inline(never)]
+fn put_alone<const N: usize>(trace: Trace, event: Recorded<N>, failed: i32) -> Result<(), Errno> {
+    let _inside = trace.file.enter()?;
+    let lanes = Lanes::calling_at(&ALONE);
+    let put = |alone| put_record(trace.file, alone, &event.encoded(trace.sequence, trace.now()));
+    let put = lanes.grouped(u64::from(lanes.lane()), |alone| {
+        if failed == 0 { put(alone) } else { Err(Errno::from_number(failed)) }
+    });
+    counted(trace.file.fs().session(), Call::TraceEvent, put)
+}
+
+impl Drop for Recorder {
+    #[inline]
+    fn drop(&mut self) {
+        if self.limit != 0 {
+            give_back(self.trace.file, self.trace.piece, self.next, self.owner);
+        }
+    }
+}
+
+/// The words of a recorder's piece, and where it begins.
+fn piece_of(file: File, piece: u32) -> Option<(&'static PieceWords, u32, u64)> {
+    let pieces: &'static Pieces = &file.fs().session().pieces;
+    let piece = piece.checked_sub(1)?;
+    Some((pieces.words(piece)?, piece, pieces.address(piece)))
+}
+
+/// Writes what a recorder's piece holds into the stream, with the help of the lanes that call as its owner does.
+///
+/// Not inlined, and given what it needs by value: so a recorder stays in registers.
+#[inline(never)]
+fn make_room(file: File, piece: u32, (next, limit): (u64, u64), owner: u32) -> Room {
+    let as_it_was = Room { next, limit, failed: 0 };
+    let Ok(_inside) = file.enter() else { return Room { failed: Errno::BADF.number(), ..as_it_was } };
+    let (Some((words, piece, begin)), true) = (piece_of(file, piece), limit != 0) else { return as_it_was };
+    let lanes = Lanes::calling_at(&ROOM);
+    lanes.grouped(u64::from(piece), |group| {
+        // Lanes that have come without the owner begin anew: all that they know is when to help.
+        if !group.mask().contains(owner) {
+            return Room { next: begin + u64::from(HEAD_BYTES), ..as_it_was };
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
+        let end = (group.broadcast(next, owner) - begin) as u32;
+        let place = Place { end, ..words.lent() };
+        let failed = if place.is_empty() {
+            0
+        } else {
+            empty_piece(file, group, piece, owner, place.to_word()).map_or_else(Errno::number, |_| 0)
+        };
+        // The owner has moved the place, or left it, and all have met behind it.
+        let left = if failed == 0 { Place::empty(place.limit) } else { Place { end, ..words.lent() } };
+        group.sync();
+        Room { next: begin + u64::from(left.end), limit: begin + u64::from(left.limit), failed }
+    })
+}
+
+/// Gives a piece back to its owner's other calls.
+#[inline(never)]
+fn give_back(file: File, piece: u32, next: u64, owner: u32) {
+    // A session that is closed has no piece any more.
+    let Ok(_inside) = file.enter() else { return };
+    let Some((words, piece, begin)) = piece_of(file, piece) else { return };
+    let lanes = Lanes::calling_at(&BACK);
+    lanes.grouped(u64::from(piece), |group| {
+        if group.lane() == owner {
+            #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
+            words.take_back(warp::identity_of_lane(), Place { end: (next - begin) as u32, ..words.lent() });
+        }
+        group.sync();
+    });
+}
