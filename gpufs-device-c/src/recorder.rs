@@ -16,20 +16,22 @@ pub struct RawRecorder {
     pub trace: RawTrace,
     /// Where the next event goes.
     pub next: u64,
-    /// Where the room ends.
-    pub limit: u64,
+    /// Bytes that have room there.
+    pub room: u32,
     /// The lane that writes.
     pub owner: u32,
     /// Whether it is the caller.
     pub writes: u32,
+    /// Nothing.
+    pub kept: u32,
 }
 
 assert_eq_size!(RawRecorder, [u64; 6]);
 
 impl RawRecorder {
     fn of(recorder: Recorder, trace: RawTrace) -> Self {
-        let RecorderParts { next, limit, owner, writes } = recorder.into_parts();
-        Self { trace, next, limit, owner, writes: u32::from(writes) }
+        let RecorderParts { next, room, owner, writes } = recorder.into_parts();
+        Self { trace, next, room, owner, writes: u32::from(writes), kept: 0 }
     }
     /// # Errors
     /// As [`RawTrace::get`].
@@ -37,11 +39,11 @@ impl RawRecorder {
     /// # Safety
     /// One that [`gpufs_raw_trace_recorder`] filled in for this lane, and that is not finished.
     unsafe fn get(self) -> Result<Recorder, Errno> {
-        let Self { trace, next, limit, owner, writes } = self;
+        let Self { trace, next, room, owner, writes, .. } = self;
         // SAFETY:
         // - this function's contract
         let trace = unsafe { trace.get(Call::TraceEvent) }?;
-        let parts = RecorderParts { next, limit, owner, writes: writes != 0 };
+        let parts = RecorderParts { next, room, owner, writes: writes != 0 };
         // SAFETY:
         // - this function's contract
         Ok(unsafe { Recorder::from_parts(trace, parts) })
@@ -169,7 +171,7 @@ pub unsafe extern "C-unwind" fn gpufs_raw_trace_recorder_finish(recorder: *mut R
     let Some(raw) = (unsafe { recorder.as_mut() }) else { return done(Err(Errno::FAULT)) };
     // What was finished has no piece any more.
     let taken = *raw;
-    (raw.next, raw.limit) = (0, 0);
+    (raw.next, raw.room) = (0, 0);
     // SAFETY:
     // - this function's contract
     done(unsafe { taken.get() }.map(Recorder::finish))

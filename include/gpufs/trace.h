@@ -90,9 +90,10 @@ typedef struct gpufs_trace_counter {
 typedef struct gpufs_trace_recorder {
     gpufs_trace trace_;
     uint64_t next_;
-    uint64_t limit_;
+    uint32_t room_;
     uint32_t owner_;
     uint32_t writes_;
+    uint32_t kept_;
 } gpufs_trace_recorder;
 /* A value: gpufs_trace_signed, gpufs_trace_unsigned and gpufs_trace_real make one. */
 typedef struct gpufs_trace_value {
@@ -191,17 +192,20 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_record_(gpufs_trace_recorder *recorde
 #if defined(__CUDA_ARCH__)
     const int is_own = kind == 2 || (event->count_ == 0 && event->trace_.sequence_ == recorder->trace_.sequence_ &&
                                      event->trace_.file_ == recorder->trace_.file_);
-    if (is_own && recorder->next_ + 24 <= recorder->limit_) {
-        if (recorder->writes_ != 0) {
-            uint64_t clock, words[3];
-            asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(clock));
-            clock -= (uint64_t)(recorder->trace_.rest_ >> 28 & 1) << 48;
-            gpufs_trace_packet_(kind, clock & UINT64_C(0x1ffffffffffff), recorder->trace_.sequence_,
-                                kind == 2 ? 0 : event->name_, words);
-            uint64_t *const next = (uint64_t *)(uintptr_t)recorder->next_;
-            next[0] = words[0], next[1] = words[1], next[2] = words[2];
-        }
+    if (is_own && recorder->room_ >= 24) {
+        uint64_t clock, words[3];
+        __asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(clock));
+        clock -= (uint64_t)(recorder->trace_.rest_ >> 28 & 1) << 48;
+        gpufs_trace_packet_(kind, clock & UINT64_C(0x1ffffffffffff), recorder->trace_.sequence_,
+                            kind == 2 ? 0 : event->name_, words);
+        /* Without a branch, at whose end the threads of a warp would wait for the one that stores. */
+        __asm__ volatile("{\n\t.reg .pred does;\n\tsetp.ne.u32 does, %0, 0;\n\t@does st.global.u64 [%1], %2;\n\t"
+                         "@does st.global.u64 [%1 + 8], %3;\n\t@does st.global.u64 [%1 + 16], %4;\n\t}"
+                         :
+                         : "r"(recorder->writes_), "l"(recorder->next_), "l"(words[0]), "l"(words[1]), "l"(words[2])
+                         : "memory");
         recorder->next_ += 24;
+        recorder->room_ -= 24;
         return gpufs_int_(0);
     }
 #endif
@@ -373,7 +377,8 @@ class TraceRecorder {
     GPUFS_BOTH Result<int> finish() {
         open_ = false;
         gpufs_trace_recorder its = recorder_;
-        recorder_.next_ = recorder_.limit_ = 0;
+        recorder_.next_ = 0;
+        recorder_.room_ = 0;
         return gpufs_trace_recorder_finish(&its);
     }
     /* Why there is none, or 0. */

@@ -28,6 +28,7 @@
 //! | `host.rs` | AMDGCN | the same: they come out with the waits and cache actions of system scope, also where device scope would do (`gpufs-device/tests/golden`) |
 //! | `nvptx.rs` | NVPTX | inline assembly: there `core` atomics lose their order |
 //! | `loom.rs` | model checking | loom's atomics |
+//! | `stores.rs` | all | ordinary stores of one lane, which orders nothing |
 
 #[cfg(not(any(loom, target_arch = "nvptx64")))]
 mod host;
@@ -43,6 +44,9 @@ use nvptx as backend;
 mod loom;
 #[cfg(loom)]
 use self::loom as backend;
+
+mod stores;
+pub use stores::store_if;
 
 pub use backend::{
     DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, device_fence, release_fence, wake_fence,

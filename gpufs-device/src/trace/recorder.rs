@@ -4,8 +4,9 @@
 use core::marker::PhantomData;
 
 use gpufs_core::failures::counted;
-use gpufs_core::pieces::{HEAD_BYTES, PieceWords, Pieces, Place};
+use gpufs_core::pieces::{PieceWords, Pieces, Place};
 use gpufs_core::trace::{self as packets, Encoded, Kind, SHORT_SEQUENCE_BITS};
+use gpufs_core::word::store_if;
 use gpufs_core::{Call, Errno};
 
 use super::event::{Counter, Event, Values};
@@ -22,9 +23,9 @@ use crate::warp::{self, CallSite, Lanes};
 #[derive(Debug)]
 pub struct Recorder {
     trace: Trace,
-    /// The address where the next event goes, and where the piece ends; 0 and 0 where there is none.
+    /// The address where the next event goes, and the bytes from there to the piece's end; 0 and 0 where there is none.
     next: u64,
-    limit: u64,
+    room: u32,
     /// The lane that writes, and whether it is this one.
     owner: u32,
     writes: bool,
@@ -44,8 +45,8 @@ static BACK: CallSite = CallSite::new();
 pub struct RecorderParts {
     /// Where the next event goes.
     pub next: u64,
-    /// Where the room ends.
-    pub limit: u64,
+    /// Bytes that have room there.
+    pub room: u32,
     /// The lane that writes.
     pub owner: u32,
     /// Whether it is this one.
@@ -56,7 +57,7 @@ pub struct RecorderParts {
 #[derive(Clone, Copy)]
 struct Room {
     next: u64,
-    limit: u64,
+    room: u32,
     failed: i32,
 }
 
@@ -72,7 +73,7 @@ impl Trace {
         let none = Recorder {
             trace: self,
             next: 0,
-            limit: 0,
+            room: 0,
             owner: 0,
             writes: self.owns_track(),
             lane: PhantomData,
@@ -87,8 +88,8 @@ impl Trace {
             }
             group.sync();
             let begin = pieces.address(open.piece);
-            let (next, limit) = (begin + u64::from(open.place.end), begin + u64::from(open.place.limit));
-            Recorder { next, limit, owner: open.owner, writes: group.lane() == open.owner, ..none }
+            let (next, room) = (begin + u64::from(open.place.end), open.place.limit - open.place.end);
+            Recorder { next, room, owner: open.owner, writes: group.lane() == open.owner, ..none }
         }))
     }
 }
@@ -154,9 +155,9 @@ impl Recorder {
     #[doc(hidden)]
     #[must_use]
     pub const fn into_parts(self) -> RecorderParts {
-        let Self { next, limit, owner, writes, .. } = self;
+        let Self { next, room, owner, writes, .. } = self;
         core::mem::forget(self);
-        RecorderParts { next, limit, owner, writes }
+        RecorderParts { next, room, owner, writes }
     }
     /// The recorder of these parts.
     ///
@@ -165,8 +166,8 @@ impl Recorder {
     #[doc(hidden)]
     #[must_use]
     pub const unsafe fn from_parts(trace: Trace, parts: RecorderParts) -> Self {
-        let RecorderParts { next, limit, owner, writes } = parts;
-        Self { trace, next, limit, owner, writes, lane: PhantomData }
+        let RecorderParts { next, room, owner, writes } = parts;
+        Self { trace, next, room, owner, writes, lane: PhantomData }
     }
     /// Gives the warp's other events their way back. So does dropping it.
     pub fn finish(self) {
@@ -202,21 +203,34 @@ impl Recorder {
         // So the compiler knows it to be short.
         let sequence = trace.sequence & ((1 << SHORT_SEQUENCE_BITS) - 1);
         let encoded = event.encoded(sequence, trace.now());
-        let bytes = encoded.bytes();
-        if self.next + bytes > self.limit {
-            let made = make_room(trace.file, trace.piece, (self.next, self.limit), self.owner);
-            (self.next, self.limit) = (made.next, made.limit);
-            if self.next + bytes > self.limit {
-                return if self.writes { put_alone(trace, event, made.failed) } else { Ok(()) };
+        #[expect(clippy::cast_possible_truncation, reason = "one event")]
+        let bytes = encoded.bytes() as u32;
+        if self.room < bytes {
+            let made = make_room(trace.file, trace.piece, (self.next, self.room), self.owner);
+            (self.next, self.room) = (made.next, made.room);
+            if self.room < bytes {
+                let (file, rest) = ((trace.file, trace.sequence), (trace.rest, trace.piece));
+                return if self.writes { put_alone(file, rest, event, made.failed) } else { Ok(()) };
             }
         }
         let target = self.next as *mut u64;
-        self.next += bytes;
-        if self.writes {
+        self.next += u64::from(bytes);
+        self.room -= bytes;
+        if encoded.words() == 3 {
+            let mut words = [0; 3];
+            encoded.each_word(|index, word| {
+                if let Some(place) = words.get_mut(index) {
+                    *place = word.to_le();
+                }
+            });
+            // SAFETY:
+            // - within the piece, as looked at, which is this recorder's since it was lent
+            unsafe { store_if(self.writes, target, words) };
+        } else if self.writes {
             encoded.each_word(|index, word| {
                 let place = target.wrapping_add(index);
                 // SAFETY:
-                // - within the piece, as looked at, which is this recorder's since it was lent
+                // - as above
                 unsafe { place.write(word.to_le()) };
             });
         }
@@ -251,7 +265,13 @@ impl<const N: usize> Recorded<N> {
 /// An event for which there is no room in the piece: into the stream, where there is no piece; else it is lost for the reason that failed.
 #[cold]
 #[inline(never)]
-fn put_alone<const N: usize>(trace: Trace, event: Recorded<N>, failed: i32) -> Result<(), Errno> {
+fn put_alone<const N: usize>(
+    (file, sequence): (File, u32),
+    (rest, piece): (u32, u32),
+    event: Recorded<N>,
+    failed: i32,
+) -> Result<(), Errno> {
+    let trace = Trace::from_parts(file, sequence, rest, piece);
     let _inside = trace.file.enter()?;
     let lanes = Lanes::calling_at(&ALONE);
     let put = |alone| put_record(trace.file, alone, &event.encoded(trace.sequence, trace.now()));
@@ -264,7 +284,7 @@ fn put_alone<const N: usize>(trace: Trace, event: Recorded<N>, failed: i32) -> R
 impl Drop for Recorder {
     #[inline]
     fn drop(&mut self) {
-        if self.limit != 0 {
+        if self.next != 0 {
             give_back(self.trace.file, self.trace.piece, self.next, self.owner);
         }
     }
@@ -281,28 +301,33 @@ fn piece_of(file: File, piece: u32) -> Option<(&'static PieceWords, u32, u64)> {
 ///
 /// Not inlined, and given what it needs by value: so a recorder stays in registers.
 #[inline(never)]
-fn make_room(file: File, piece: u32, (next, limit): (u64, u64), owner: u32) -> Room {
-    let as_it_was = Room { next, limit, failed: 0 };
+fn make_room(file: File, piece: u32, (next, room): (u64, u32), owner: u32) -> Room {
+    let as_it_was = Room { next, room, failed: 0 };
     let Ok(_inside) = file.enter() else { return Room { failed: Errno::BADF.number(), ..as_it_was } };
-    let (Some((words, piece, begin)), true) = (piece_of(file, piece), limit != 0) else { return as_it_was };
+    let (Some((words, piece, begin)), true) = (piece_of(file, piece), next != 0) else { return as_it_was };
     let lanes = Lanes::calling_at(&ROOM);
     lanes.grouped(u64::from(piece), |group| {
+        let mut place = words.lent();
+        let room_of = |place: Place, failed| Room {
+            next: begin + u64::from(place.end),
+            room: place.limit - place.end,
+            failed,
+        };
         // Lanes that have come without the owner begin anew: all that they know is when to help.
         if !group.mask().contains(owner) {
-            return Room { next: begin + u64::from(HEAD_BYTES), ..as_it_was };
+            return room_of(Place::empty(place.limit), 0);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
         let end = (group.broadcast(next, owner) - begin) as u32;
-        let place = Place { end, ..words.lent() };
-        let failed = if place.is_empty() {
-            0
-        } else {
-            empty_piece(file, group, piece, owner, place.to_word()).map_or_else(Errno::number, |_| 0)
-        };
-        // The owner has moved the place, or left it, and all have met behind it.
-        let left = if failed == 0 { Place::empty(place.limit) } else { Place { end, ..words.lent() } };
+        place.end = end;
+        let emptied =
+            if place.is_empty() { Ok(0) } else { empty_piece(file, group, piece, owner, place.to_word()) };
         group.sync();
-        Room { next: begin + u64::from(left.end), limit: begin + u64::from(left.limit), failed }
+        // What was not written stays, behind a start that the words have.
+        match emptied {
+            Ok(_) => room_of(Place::empty(place.limit), 0),
+            Err(errno) => room_of(place, errno.number()),
+        }
     })
 }
 

@@ -1,0 +1,45 @@
+//! Stores that one lane of a warp makes in the middle of what all do.
+#![expect(unsafe_code, reason = "stores to places that callers promise")]
+
+/// Stores three words, or does not: on NVPTX without a branch, at whose end the lanes of a warp would wait for the one that stores.
+///
+/// # Safety
+/// Where it `does`: `target` is a place for three words, in global memory, that the caller alone uses.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "four instructions")]
+#[cfg(target_arch = "nvptx64")]
+pub unsafe fn store_if(does: bool, target: *mut u64, [first, second, third]: [u64; 3]) {
+    // SAFETY:
+    // - this function's contract; where it does not, nothing is stored
+    unsafe {
+        core::arch::asm!(
+            "{{",
+            ".reg .pred does;",
+            "setp.ne.u32 does, {does}, 0;",
+            "@does st.global.u64 [{target}], {first};",
+            "@does st.global.u64 [{target} + 8], {second};",
+            "@does st.global.u64 [{target} + 16], {third};",
+            "}}",
+            does = in(reg32) u32::from(does),
+            target = in(reg64) target,
+            first = in(reg64) first,
+            second = in(reg64) second,
+            third = in(reg64) third,
+            options(nostack)
+        );
+    }
+}
+
+/// Stores three words, or does not.
+///
+/// # Safety
+/// Where it `does`: `target` is a place for three words that the caller alone uses.
+#[inline]
+#[cfg(not(target_arch = "nvptx64"))]
+pub const unsafe fn store_if(does: bool, target: *mut u64, words: [u64; 3]) {
+    if does {
+        // SAFETY:
+        // - this function's contract
+        unsafe { target.cast::<[u64; 3]>().write(words) };
+    }
+}
