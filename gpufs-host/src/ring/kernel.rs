@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use gpufs_core::abi::{
     Cqe, IORING_FEAT_NODROP, IORING_FEAT_SINGLE_MMAP, IORING_FEAT_SQPOLL_NONFIXED, IORING_OFF_SQ_RING,
-    IORING_OFF_SQES, IORING_REGISTER_PROBE, IORING_SETUP_CQSIZE, IORING_SETUP_NO_MMAP,
-    IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED, IORING_SETUP_SQ_AFF, IORING_SETUP_SQPOLL, PROBE_OPS,
-    Params, Probe, Sqe,
+    IORING_OFF_SQES, IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_CQSIZE,
+    IORING_SETUP_NO_MMAP, IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED, IORING_SETUP_SQ_AFF,
+    IORING_SETUP_SQPOLL, PROBE_OPS, Params, Probe, Sqe,
 };
 use gpufs_core::word::SharedWord;
 
@@ -114,7 +114,8 @@ fn make_confined(confined: &Confined, config: &RingConfig, mut params: Params) -
     Ok(Made { descriptor, family_descriptor: (config.mode == Mode::Enter).then_some(own), params })
 }
 
-/// Calls `io_uring_setup(2)`, first without an index array, then, for kernels before 6.6, with one.
+/// Calls `io_uring_setup(2)`, with what spares work; then, for kernels before 6.6, with an index array; then, for kernels before 5.19, with
+/// interruptions of the thread that enters it.
 fn set_up(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> io::Result<Made> {
     let attempt = |more_flags: u32| {
         let mut params = wanted(config, block, rings_bytes);
@@ -128,13 +129,19 @@ fn set_up(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> io
         let descriptor = unsafe { sys::setup(config.entries, &mut params) }?;
         Ok(Made { descriptor, family_descriptor: None, params })
     };
-    if config.index_array {
-        return attempt(0);
+    // The thread that enters a ring does so again, or sleeps, which what completes ends.
+    let spares = if config.mode == Mode::Enter { IORING_SETUP_COOP_TASKRUN } else { 0 };
+    let no_array = if config.index_array { 0 } else { IORING_SETUP_NO_SQARRAY };
+    let mut choices = vec![no_array | spares, spares, 0];
+    choices.dedup();
+    let last = choices.pop().unwrap_or(0);
+    for flags in choices {
+        match attempt(flags) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            done => return done,
+        }
     }
-    match attempt(IORING_SETUP_NO_SQARRAY) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => attempt(0),
-        done => done,
-    }
+    attempt(last)
 }
 
 fn wanted(config: &RingConfig, block: Option<&Region>, rings_bytes: usize) -> Params {
