@@ -107,6 +107,8 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     let socket = session.register_file(OwnedFd::from(listener))?;
     let job = prepare(&mut session, &plan, socket, clients, memory, buffer)?;
     let job = session.place(job)?;
+    // One thread does everything, as in other servers.
+    session.enter_from_lanes()?;
     let started = Instant::now();
     session.start::<serve_clients::Entry>(plan.grid, serve_clients::Arguments { job: job.handle() })?;
     println!("listening on {address}, for {clients} clients at a time");

@@ -10,10 +10,33 @@ const YIELDS_MAX: u32 = 64;
 const NAP_NS_STEP: u64 = 500;
 /// The longest sleep.
 const NAP_NS_MAX: u64 = 50_000;
+pub(super) const NAP_MAX: Duration = Duration::from_nanos(NAP_NS_MAX);
 /// Naps at least this long are slept through from the first one on. The system makes a shorter sleep longer than that.
 const SLEEP_NS_MIN: u32 = 5_000;
 /// The longest nap that is slept through as it was asked for.
 const ASKED_NS_MAX: u64 = 10_000_000;
+
+/// What the thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// It goes on: a lane called something.
+    Go,
+    /// It lets others have the core.
+    Yield,
+    /// It sleeps.
+    Sleep(Duration),
+}
+
+impl Pause {
+    /// Does it.
+    pub(super) fn take(self) {
+        match self {
+            Self::Go => {}
+            Self::Yield => thread::yield_now(),
+            Self::Sleep(time) => thread::sleep(time),
+        }
+    }
+}
 
 /// How long nothing but waiting has happened.
 #[derive(Debug, Default)]
@@ -29,7 +52,7 @@ impl Backoff {
 
     /// No lane can run. `nap_ns`: the shortest nap that a lane asked for. `called`: a lane has called something since, and goes on unless it asked
     /// for a nap that is worth it.
-    pub(super) fn pause(&mut self, nap_ns: u32, called: bool) {
+    pub(super) fn pause(&mut self, nap_ns: u32, called: bool) -> Pause {
         let asked = if nap_ns < SLEEP_NS_MIN || nap_ns == u32::MAX { 0 } else { u64::from(nap_ns) };
         let mut nap = asked.min(ASKED_NS_MAX);
         if !called {
@@ -38,9 +61,9 @@ impl Backoff {
             nap = nap.max(ramp.min(NAP_NS_MAX));
         }
         match nap {
-            0 if called => {}
-            0 => thread::yield_now(),
-            nanoseconds => thread::sleep(Duration::from_nanos(nanoseconds)),
+            0 if called => Pause::Go,
+            0 => Pause::Yield,
+            nanoseconds => Pause::Sleep(Duration::from_nanos(nanoseconds)),
         }
     }
 }

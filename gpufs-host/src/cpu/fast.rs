@@ -1,12 +1,14 @@
 //! The fast scheduler: each OS thread visits its warps in turn, and takes more when those it has wait.
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, NAP_MAX, Pause};
 use super::resident::{Resident, Tools};
 use super::stack::StackPool;
 use super::work::Work;
+use crate::ring::{Submitter, Wait};
 
-/// Runs warps of `work` on this thread, up to `limit` at a time, until no more are to be had and all have ended.
-pub(super) fn run(work: &Work<'_>, limit: usize) {
+/// Runs warps of `work` on this thread, up to `limit` at a time, until no more are to be had and all have ended. It
+/// enters a ring meanwhile if it has an submitter.
+pub(super) fn run(work: &Work<'_>, limit: usize, mut submitter: Option<&mut Submitter>) {
     let mut tools = Tools { work, stacks: StackPool::new(work.stack_bytes) };
     let mut residents: Vec<Box<Resident>> = Vec::new();
     let mut spare: Vec<Box<Resident>> = Vec::new();
@@ -48,7 +50,26 @@ pub(super) fn run(work: &Work<'_>, limit: usize) {
         }
         if !busy {
             // Lanes that call and nap in turns get the naps that they ask for.
-            backoff.pause(nap_ns, called);
+            let pause = backoff.pause(nap_ns, called);
+            if !submitter.as_deref_mut().is_some_and(|submitter| wait_in_ring(submitter, pause, called)) {
+                pause.take();
+            }
+        } else if let Some(submitter) = &mut submitter {
+            submitter.submit_published();
         }
     }
+}
+
+/// Waits in a ring for what the lanes wait for; whether it did. `called`: a lane has called something since.
+fn wait_in_ring(submitter: &mut Submitter, pause: Pause, called: bool) -> bool {
+    if super::runtime::are_abroad() {
+        submitter.leave();
+        return false;
+    }
+    submitter.submit_and_wait(match pause {
+        Pause::Go => Wait::Moment,
+        Pause::Sleep(time) if called => Wait::Until(time),
+        Pause::Sleep(time) => Wait::Until(time.max(NAP_MAX)),
+        Pause::Yield => Wait::Until(NAP_MAX),
+    })
 }

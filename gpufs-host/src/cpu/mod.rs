@@ -17,6 +17,7 @@
 mod backoff;
 mod error;
 mod fast;
+mod kept;
 mod resident;
 mod runtime;
 mod seeded;
@@ -27,9 +28,11 @@ mod work;
 use std::io;
 use std::ops::RangeInclusive;
 use std::panic;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 pub use error::LaunchError;
+pub(crate) use kept::KeptThread;
 pub(crate) use runtime::is_lane;
 use work::Work;
 
@@ -143,21 +146,31 @@ where
         .name("gpufs launch".to_owned())
         .spawn(move || run(grid, &options, session, &kernel))
         .map_err(LaunchError::System)?;
-    Ok(Launched { thread })
+    Ok(Launched(On::Own(thread)))
 }
 
 /// A launch that was started with [`spawn`]. If it is dropped, the launch runs on by itself.
 #[derive(Debug)]
 #[must_use = "the launch's errors come from `join`"]
-pub struct Launched {
-    thread: JoinHandle<Result<(), LaunchError>>,
+pub struct Launched(On);
+
+/// What runs a launch.
+#[derive(Debug)]
+enum On {
+    /// Threads of its own.
+    Own(JoinHandle<Result<(), LaunchError>>),
+    /// A thread that is kept.
+    Kept(Arc<kept::Outcome>),
 }
 
 impl Launched {
     /// Whether all lanes have ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        match &self.0 {
+            On::Own(thread) => thread.is_finished(),
+            On::Kept(outcome) => outcome.is_known(),
+        }
     }
 
     /// Waits until all lanes have ended.
@@ -165,7 +178,11 @@ impl Launched {
     /// # Errors
     /// Those of [`launch`].
     pub fn join(self) -> Result<(), LaunchError> {
-        self.thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
+        let ended = match self.0 {
+            On::Own(thread) => thread.join(),
+            On::Kept(outcome) => outcome.wait(),
+        };
+        ended.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 }
 
@@ -210,20 +227,12 @@ fn run(
 ) -> Result<(), LaunchError> {
     install();
     let work = Work::new(grid, options, session, kernel);
-    let threads = match options.schedule {
-        Schedule::Fast => options.threads.min(usize::try_from(work.warps()).unwrap_or(usize::MAX)),
-        Schedule::Seeded(_) => 1,
-    };
-    let lanes_each = RESIDENT_LANES_MAX / threads;
-    // A whole block always fits, even on one thread, so the lanes of the first incomplete block can wait for each other.
-    let limit = options
-        .resident_warps
-        .min(lanes_each / options.width as usize)
-        .max(usize::try_from(work.block_warps()).unwrap_or(usize::MAX));
+    let threads = threads(&work, options);
+    let limit = resident_warps(&work, options, threads);
     let worker = || {
         sleep_precisely();
         match options.schedule {
-            Schedule::Fast => fast::run(&work, limit),
+            Schedule::Fast => fast::run(&work, limit, None),
             Schedule::Seeded(seed) => seeded::run(&work, limit, seed),
         }
     };
@@ -242,6 +251,24 @@ fn run(
     });
     started.map_err(LaunchError::System)?;
     work.into_result()
+}
+
+/// How many OS threads run `work`.
+fn threads(work: &Work<'_>, options: &CpuOptions) -> usize {
+    match options.schedule {
+        Schedule::Fast => options.threads.min(usize::try_from(work.warps()).unwrap_or(usize::MAX)),
+        Schedule::Seeded(_) => 1,
+    }
+}
+
+/// How many warps each of so many threads has at a time.
+fn resident_warps(work: &Work<'_>, options: &CpuOptions, threads: usize) -> usize {
+    let lanes_each = RESIDENT_LANES_MAX / threads;
+    // A whole block always fits, even on one thread, so the lanes of the first incomplete block can wait for each other.
+    options
+        .resident_warps
+        .min(lanes_each / options.width as usize)
+        .max(usize::try_from(work.block_warps()).unwrap_or(usize::MAX))
 }
 
 /// Lets this thread sleep for microseconds, where Linux would otherwise add 50 of its own.

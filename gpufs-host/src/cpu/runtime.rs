@@ -93,6 +93,12 @@ static NUMBERS: DeviceWord = DeviceWord::new(0);
 /// Lanes that are in a call on a session whose launch they do not belong to. That session's ring service may be parked.
 static ABROAD: DeviceWord = DeviceWord::new(0);
 
+/// Whether some lane is in such a call.
+pub(super) fn are_abroad() -> bool {
+    // ORDERING: relaxed: the lane's own count is seen by its thread.
+    ABROAD.peek() != 0
+}
+
 /// A number that no launch has that runs, nor a thread that calls the device's functions itself: 24 bits are told apart.
 pub(super) fn launch_number() -> u32 {
     // ORDERING: relaxed: the number orders nothing.
@@ -116,8 +122,7 @@ pub(super) static RUNTIME: LaneRuntime = LaneRuntime {
         )
     },
     nap: |nanoseconds| {
-        // ORDERING: relaxed: the lane's own count is seen by it.
-        if ABROAD.peek() != 0 {
+        if are_abroad() {
             crate::ring::rouse();
         }
         on_lane(|warp, lane| warp.nap(lane, nanoseconds), || nap_outside(nanoseconds));

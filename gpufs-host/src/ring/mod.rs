@@ -19,6 +19,7 @@
 //! | `kernel.rs`, `opcodes.rs`, `sys.rs` | rings of the kernel, the operations asked of it, and the system calls for them |
 //! | `survey.rs` | what the kernel says that it can do |
 //! | `service.rs`, `poll.rs`, `pace.rs`, `rouse.rs` | the ring service: its thread, one poll, its naps, and what ends a nap early |
+//! | `submitter.rs` | what a thread that runs lanes does in the service's place |
 //! | `failure.rs` | a ring whose service has stopped for good |
 //! | `workers.rs`, `operation.rs`, `parked.rs`, `layout.rs` | the mode `threads`: worker threads, what one entry does, operations that wait for files, the memory |
 //! | `sandbox.rs`, `sockets.rs`, `confined.rs` with `confined/`, `addresses.rs`, `paths.rs`, `outside.rs` | what entries may do under a sandbox, and what host threads do for them |
@@ -59,6 +60,7 @@ mod sandbox;
 mod service;
 mod services;
 mod sockets;
+mod submitter;
 mod survey;
 mod sys;
 mod tasks;
@@ -85,9 +87,10 @@ pub use sandbox::Sandbox;
 pub use service::{BusyGuard, Report, RingReport, RingService};
 pub use services::{ServiceError, Services};
 pub use sockets::Sockets;
+pub(crate) use submitter::{Submitter, Wait};
 pub use survey::{MemoryTried, Survey};
 pub use sys::Release;
-pub(crate) use sys::{block_signals, limit};
+pub(crate) use sys::{block_signals, block_signals_of_transfers, limit};
 
 use memory::Region;
 use workers::WorkerPool;
@@ -149,6 +152,8 @@ struct Inner {
     failure: failure::Noted,
     /// 1 while a ring service serves it.
     served: DeviceWord,
+    /// 1 while a thread that runs lanes enters it: `submitter.rs`.
+    by_lanes: DeviceWord,
     /// It is the service ring.
     for_services: bool,
     config: RingConfig,
@@ -233,6 +238,7 @@ impl Ring {
             counts: Counts::default(),
             failure: failure::Noted::default(),
             served: DeviceWord::new(0),
+            by_lanes: DeviceWord::new(0),
             for_services: false,
             config: config.clone(),
             regions,
@@ -266,6 +272,7 @@ impl Ring {
             counts: Counts::default(),
             failure: failure::Noted::default(),
             served: DeviceWord::new(0),
+            by_lanes: DeviceWord::new(0),
             for_services,
             config: config.clone(),
             regions: vec![region],

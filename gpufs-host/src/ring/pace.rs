@@ -15,6 +15,9 @@ const NAP_MAX: Duration = Duration::from_millis(10);
 /// The same where all that may be due is to wake a kernel thread.
 const NAP_MAX_SQPOLL: Duration = Duration::from_millis(4);
 
+/// The shortest while a thread that runs lanes enters the ring.
+const NAP_MIN_BY_LANES: Duration = Duration::from_millis(1);
+
 /// The longest nap while only kernel threads have something to do, for the first entry of the service ring.
 const SERVICES_NAP_MAX: Duration = Duration::from_millis(10);
 
@@ -32,6 +35,8 @@ pub(super) struct Pace {
     awake: Duration,
     /// When something last happened.
     last: Instant,
+    /// A thread that runs lanes entered the ring when it last waited.
+    by_lanes: bool,
 }
 
 impl Pace {
@@ -43,18 +48,28 @@ impl Pace {
         if rings.iter().any(|ring| ring.for_services) {
             awake = awake.min(2 * SERVICES_NAP_MAX);
         }
-        Self { eager: !rings.iter().all(|ring| sqpoll(&ring)), longest, awake, last: Instant::now() }
+        Self {
+            eager: !rings.iter().all(|ring| sqpoll(&ring)),
+            longest,
+            awake,
+            last: Instant::now(),
+            by_lanes: false,
+        }
     }
     /// Something happened just now.
     pub(super) fn start_over(&mut self) {
         self.last = Instant::now();
     }
-    /// Waits after a poll. The previous poll began at `before`.
-    pub(super) fn rest(&mut self, poll: Poll, before: Instant) {
-        if poll.active {
+    /// Waits after a poll. The previous poll began at `before`. `by_lanes`: a thread that runs lanes enters the ring, and little is left to do.
+    pub(super) fn rest(&mut self, poll: Poll, before: Instant, by_lanes: bool) {
+        if poll.active || self.by_lanes && !by_lanes {
             self.start_over();
         }
+        self.by_lanes = by_lanes;
         let silence = self.last.elapsed();
+        if by_lanes {
+            return std::thread::park_timeout((silence / SILENCE_DIVISOR).clamp(NAP_MIN_BY_LANES, NAP_MAX));
+        }
         if self.eager && silence < EAGER_FOR {
             return std::thread::yield_now();
         }

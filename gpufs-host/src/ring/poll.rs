@@ -41,7 +41,7 @@ impl Inner {
             (Some(pool), _) if self.for_services => self.feed_services(pool),
             (Some(pool), _) => self.feed(pool),
             (None, Mode::Sqpoll) => self.wake(before),
-            (None, _) => self.submit(),
+            (None, _) => self.submit(before),
         }
     }
 
@@ -68,11 +68,18 @@ impl Inner {
     }
 
     /// [`Mode::Enter`]: submits what was published.
-    fn submit(&self) -> Poll {
+    fn submit(&self, before: &mut u32) -> Poll {
         // ORDERING: acquire; partner: the producer's publish of the tail.
         let tail = self.sq_tail().observe();
-        // ORDERING: acquire; partner: the kernel's release of the head, on this same thread.
-        let pending = tail.wrapping_sub(self.sq_head().observe());
+        // ORDERING: acquire; partner: the kernel's release of the head, on this same thread, or on a thread of lanes.
+        let head = self.sq_head().observe();
+        let pending = tail.wrapping_sub(head);
+        // A thread of lanes is submitting, or does so again before long: the head moves when all are submitted.
+        // ORDERING: acquire; partner: the submitter's publish.
+        if self.by_lanes.observe() != 0 && head != *before {
+            *before = head;
+            return Poll { active: true, left: pending > 0, served: false };
+        }
         let mut done = 0;
         if pending > 0 {
             done = self.enter(pending, 0).unwrap_or(0);
@@ -80,6 +87,7 @@ impl Inner {
         }
         // ORDERING: acquire; partner: the kernel's release of the flags.
         let flushed = self.flush_held_back(self.sq_flags().observe());
+        *before = head.wrapping_add(done);
         Poll { active: done > 0 || flushed, left: done < pending, served: false }
     }
 
@@ -120,14 +128,25 @@ impl Inner {
         self.enter(0, IORING_ENTER_GETEVENTS).is_some()
     }
 
-    /// `io_uring_enter(2)`; `None` where the kernel wants to be asked again later, or failed for good (counted).
-    fn enter(&self, to_submit: u32, flags: u32) -> Option<u32> {
-        let ring = match &self.family_descriptor {
+    /// Whether all that was published is submitted.
+    pub(super) fn is_taken(&self) -> bool {
+        // ORDERING: acquire, both; partners: the producer's publish of the tail, the kernel's of the head.
+        self.sq_tail().observe() == self.sq_head().observe()
+    }
+
+    /// The descriptor by which the calling thread enters it.
+    pub(super) fn entered_by(&self) -> Option<BorrowedFd<'_>> {
+        match &self.family_descriptor {
             // SAFETY:
             // - a descriptor of the family, whose thread this is, and which `self` closes
-            Some(own) if Family::is_here() => unsafe { BorrowedFd::borrow_raw(own.fd) },
-            _ => self.descriptor.as_ref()?.as_fd(),
-        };
+            Some(own) if Family::is_here() => Some(unsafe { BorrowedFd::borrow_raw(own.fd) }),
+            _ => self.descriptor.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// `io_uring_enter(2)`; `None` where the kernel wants to be asked again later, or failed for good (counted).
+    fn enter(&self, to_submit: u32, flags: u32) -> Option<u32> {
+        let ring = self.entered_by()?;
         match sys::enter(ring, to_submit, 0, flags) {
             Ok(submitted) => Some(submitted),
             // The kernel holds completions back or is short of requests. Both end once completions are posted, which entering

@@ -35,6 +35,7 @@ use super::error::RingError;
 use super::failure::{Failure, Untouched};
 use super::pace::Pace;
 use super::poll::Poll;
+use super::submitter::Submitter;
 use super::{Inner, Ring, rouse, sys};
 
 /// What the service did for one ring since it started.
@@ -42,7 +43,8 @@ use super::{Inner, Ring, rouse, sys};
 pub struct RingReport {
     /// How often it woke the SQPOLL thread.
     pub wake_ups: u64,
-    /// Entries that it submitted ([`Mode::Enter`](super::Mode::Enter)) or took off the SQ ([`Mode::Threads`](super::Mode::Threads)).
+    /// Entries that it, or lanes' own thread in its place, submitted ([`Mode::Enter`](super::Mode::Enter)), or that it took off the SQ
+    /// ([`Mode::Threads`](super::Mode::Threads)).
     pub submitted: u64,
     /// How often it had the kernel post completions that the kernel had held back.
     pub flushes: u64,
@@ -147,10 +149,16 @@ impl RingService {
     /// Keeps the service polling, as kernels may run, until the guard is dropped.
     pub fn busy(&self) -> BusyGuard {
         // ORDERING: acquire and release; partner: `run`'s observe of the count.
-        if self.shared.busy.fetch_add(1) == 0 {
+        if self.shared.busy.fetch_add(1) == 0 || self.shared.is_entered_by_lanes() {
             self.handle().unpark();
         }
         BusyGuard { busy: self.shared.busy.clone() }
+    }
+
+    /// What a thread of lanes needs to enter the ring in the service's place; `None` where only the service can. The thread is to have the
+    /// service's rights, and to end when nothing is in flight.
+    pub(crate) fn submitter(&self) -> Option<Submitter> {
+        Submitter::of(&self.shared.rings, &self.shared.busy)
     }
 
     /// The first ring whose service has stopped for good, if one has.
@@ -224,7 +232,7 @@ impl Shared {
             let began = Instant::now();
             // ORDERING: acquire; partner: the read-modify-writes of `busy` and of a guard's drop. Read before the poll, so that what was
             // published before the last guard was dropped is seen by it.
-            let busy = self.busy.observe() > 0;
+            let guards = self.busy.observe();
             let poll = self.poll(&mut heads);
             self.polls.count(1);
             for (ring, untouched) in self.rings.iter().zip(&mut untouched) {
@@ -232,8 +240,9 @@ impl Shared {
                     ring.note_silence();
                 }
             }
-            if busy || poll.left {
-                pace.rest(poll, before);
+            if guards > 0 || poll.left {
+                // More than one launch, or the host: they do not wait for what one thread does.
+                pace.rest(poll, before, guards == 1 && self.is_entered_by_lanes());
             } else {
                 std::thread::park();
                 pace.start_over();
@@ -243,6 +252,12 @@ impl Shared {
             }
             before = began;
         }
+    }
+
+    /// Whether a thread that runs lanes enters a ring.
+    fn is_entered_by_lanes(&self) -> bool {
+        // ORDERING: acquire; partner: the submitter's publish.
+        self.rings.iter().any(|ring| ring.by_lanes.observe() != 0)
     }
 
     /// Polls all rings. `heads` are those that the previous poll saw.

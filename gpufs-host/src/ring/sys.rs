@@ -73,6 +73,38 @@ pub(super) fn enter(
     unsafe { call(libc::SYS_io_uring_enter, arguments) }.map(i32::cast_unsigned)
 }
 
+/// What [`enter_for`] passes: `struct io_uring_getevents_arg`.
+#[repr(C)]
+struct GetEvents {
+    signals: u64,
+    signals_bytes: u32,
+    min_wait_us: u32,
+    limit: u64,
+}
+const_assert_eq!(size_of::<GetEvents>(), 24);
+
+/// [`enter`], which waits for at most so long: entries to submit, and completions to wait for. `ETIME` where none was submitted and the time was
+/// over first.
+pub(super) fn enter_for(
+    ring: BorrowedFd<'_>,
+    (to_submit, min_complete): (u32, u32),
+    flags: u32,
+    limit: Duration,
+) -> Result<u32, Errno> {
+    // `struct __kernel_timespec`.
+    let limit = [limit.as_secs(), u64::from(limit.subsec_nanos())];
+    let limit = (&raw const limit).expose_provenance() as u64;
+    let argument = GetEvents { signals: 0, signals_bytes: 0, min_wait_us: 0, limit };
+    let address = (&raw const argument).expose_provenance() as u64;
+    let bytes = size_of::<GetEvents>() as u64;
+    let arguments =
+        [signed(ring.as_raw_fd()), to_submit.into(), min_complete.into(), flags.into(), address, bytes];
+    // SAFETY:
+    // - the kernel reads the argument and the limit, which live until the call has returned
+    // - what the submitted entries touch is their producer's
+    unsafe { call(libc::SYS_io_uring_enter, arguments) }.map(i32::cast_unsigned)
+}
+
 /// `io_uring_register(2)`.
 ///
 /// # Safety
@@ -132,6 +164,22 @@ pub(crate) fn block_signals() {
     // SAFETY:
     // - the set is borrowed for the call, and no old mask is asked for
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
+}
+
+/// Blocks the signals by which the kernel answers reads and writes of the calling thread, so that those that it does for a ring have errors alone:
+/// `SIGPIPE`, `SIGXFSZ`, and what a terminal sends to processes in the background.
+pub(crate) fn block_signals_of_transfers() {
+    // SAFETY:
+    // - all-zero is a valid `sigset_t`
+    let mut some: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTIN, libc::SIGTTOU] {
+        // SAFETY:
+        // - the set is borrowed for the call
+        unsafe { libc::sigaddset(&raw mut some, signal) };
+    }
+    // SAFETY:
+    // - the set is borrowed for the call, and no old mask is asked for
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const some, std::ptr::null_mut()) };
 }
 
 /// The calling thread's number (`gettid(2)`).

@@ -39,6 +39,7 @@ impl Body {
             confined.take_rights().map_err(io::Error::other)?;
         }
         let successors = self.successors().map_err(failed)?;
+        let enters = self.end_kept_thread();
         self.service = None;
         let renewed = {
             let trace = self.trace.take();
@@ -51,6 +52,9 @@ impl Body {
         // Whether they could be renewed or not: entries that are there must be taken.
         let service = RingService::start(&self.rings.iter().collect::<Vec<_>>());
         self.service = Some(service.map_err(failed)?);
+        if enters {
+            self.enter_from_lanes()?;
+        }
         renewed.map_err(failed)
     }
 

@@ -118,6 +118,7 @@ impl Drop for Body {
         if let Some(trace) = &mut self.trace {
             trace.stop();
         }
+        self.end_kept_thread();
         self.service = None;
         self.rings.clear();
         let lanes_remain = self.state.lanes_remain();

@@ -48,7 +48,15 @@ impl Body {
         let options = self.cpu_options()?.clone();
         let _span = self.span_of("launch", grid);
         let busy = self.busy();
-        let launched = cpu::spawn_of(number, grid, &options, move || kernel(fs))?;
+        let kernel = move || kernel(fs);
+        let launched = match &self.kept_thread {
+            Some(thread) => thread.spawn_of(number, grid, &options, kernel)?,
+            None => Err(kernel),
+        };
+        let launched = match launched {
+            Ok(launched) => launched,
+            Err(kernel) => cpu::spawn_of(number, grid, &options, kernel)?,
+        };
         self.state.run().lanes.push(Launch::new(launched, busy));
         Ok(())
     }

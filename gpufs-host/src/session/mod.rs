@@ -18,6 +18,7 @@
 //! | `builder.rs`, `limits.rs`, `sizes.rs`, `modes.rs` | the choices of a program, their ranges, and what follows from them |
 //! | `open.rs`, `open_error.rs` | from the choices to rings, memory and tables, or why not |
 //! | `state.rs`, `launch.rs`, `synchronize.rs`, `close.rs` | the life of a session: its states, starting kernels, waiting for them, its end |
+//! | `entering.rs` | lanes on the CPU whose own thread enters the ring |
 //! | `asynchronous.rs` | what the host does with operations that kernels started and left |
 //! | `flush.rs`, `unwound.rs`, `recover.rs` | what the host does for streams: after kernels, after a panic of a lane, after the death of a device |
 //! | `tables/`, `image.rs`, `layout.rs`, `mapping.rs`, `memory.rs`, `host_journal.rs` | what the device sees, and the memory of it |
@@ -45,6 +46,7 @@ mod cached;
 mod channels;
 mod close;
 mod device;
+mod entering;
 mod error;
 mod estate;
 mod exit;
@@ -89,7 +91,7 @@ use std::any::TypeId;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
-use crate::cpu::CpuOptions;
+use crate::cpu::{CpuOptions, KeptThread};
 use crate::gpu::{DeviceMemory, Gpu};
 use crate::ring::{Confined, MemorySource, Mode, Ring, RingError, RingMemory, RingService, Services};
 
@@ -146,6 +148,8 @@ struct Body {
     number: u64,
     tables: Tables,
     state: State,
+    /// What runs lanes, where it enters the ring for them.
+    kept_thread: Option<KeptThread>,
     /// `None` when the session is closed.
     service: Option<RingService>,
     /// Those of I/O, then the service ring where they are not served by host threads.

@@ -226,9 +226,7 @@ impl Body {
         let confined = confine(builder)?;
         let Served { chosen, service } = Served::open(builder, &backend, &plan, &source, confined.clone())?;
         let data = Data::allocate(builder, own_memory, &plan, &chosen, &source).map_err(OpenError::System)?;
-        if confined.is_some() {
-            data.check_for_sandbox()?;
-        }
+        confined.is_some().then(|| data.check_for_sandbox()).transpose()?;
         let tables = data.tables(builder, &backend, &plan, &chosen, &lease).map_err(OpenError::System)?;
         let Chosen { mode, memory: ring_memory, rings, refused, refused_memory } = chosen;
         let Data { memory, host_journal, fixed_buffers, fixed_files } = data;
@@ -241,6 +239,7 @@ impl Body {
             shared_sets: 0,
             tables,
             state: State::Idle,
+            kept_thread: None,
             service: Some(service),
             rings,
             mode,
