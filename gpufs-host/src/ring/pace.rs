@@ -15,8 +15,9 @@ const NAP_MAX: Duration = Duration::from_millis(10);
 /// The same where all that may be due is to wake a kernel thread.
 const NAP_MAX_SQPOLL: Duration = Duration::from_millis(4);
 
-/// The shortest while a thread that runs lanes enters the ring.
+/// The shortest and the longest while a thread that runs lanes enters the ring.
 const NAP_MIN_BY_LANES: Duration = Duration::from_millis(1);
+const NAP_MAX_BY_LANES: Duration = Duration::from_millis(20);
 
 /// The longest nap while only kernel threads have something to do, for the first entry of the service ring.
 const SERVICES_NAP_MAX: Duration = Duration::from_millis(10);
@@ -68,7 +69,9 @@ impl Pace {
         self.by_lanes = by_lanes;
         let silence = self.last.elapsed();
         if by_lanes {
-            return std::thread::park_timeout((silence / SILENCE_DIVISOR).clamp(NAP_MIN_BY_LANES, NAP_MAX));
+            return std::thread::park_timeout(
+                (silence / SILENCE_DIVISOR).clamp(NAP_MIN_BY_LANES, NAP_MAX_BY_LANES),
+            );
         }
         if self.eager && silence < EAGER_FOR {
             return std::thread::yield_now();

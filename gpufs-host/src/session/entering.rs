@@ -12,7 +12,7 @@ impl Session {
     ///
     /// It concerns launches by [`Session::launch`] and [`Session::start`] whose warps one OS thread runs (a grid of one warp, or
     /// [`CpuOptions::threads`](crate::CpuOptions::threads) 1), while nothing else runs. Reads and writes of files then happen in that thread
-    /// while its lanes wait, not beside what they compute; and what lanes start and do not wait for may begin some milliseconds later.
+    /// while its lanes wait, not beside what they compute; and what lanes start and do not wait for may begin up to 20 milliseconds later.
     ///
     /// The thread lives as long as the session, or until [`Session::adopt_credentials`] replaces it. Kernels' operations have its rights, which are
     /// those of the calling thread now: call this where the session is opened.
