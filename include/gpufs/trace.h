@@ -194,16 +194,16 @@ GPUFS_INLINE GPUFS_RESULT(int) gpufs_trace_record_(gpufs_trace_recorder *recorde
                                      event->trace_.file_ == recorder->trace_.file_);
     if (is_own && recorder->room_ >= 24) {
         uint64_t clock, words[3];
-        __asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(clock));
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(clock));
         clock -= (uint64_t)(recorder->trace_.rest_ >> 28 & 1) << 48;
         gpufs_trace_packet_(kind, clock & UINT64_C(0x1ffffffffffff), recorder->trace_.sequence_,
                             kind == 2 ? 0 : event->name_, words);
         /* Without a branch, at whose end the threads of a warp would wait for the one that stores. */
-        __asm__ volatile("{\n\t.reg .pred does;\n\tsetp.ne.u32 does, %0, 0;\n\t@does st.global.u64 [%1], %2;\n\t"
-                         "@does st.global.u64 [%1 + 8], %3;\n\t@does st.global.u64 [%1 + 16], %4;\n\t}"
-                         :
-                         : "r"(recorder->writes_), "l"(recorder->next_), "l"(words[0]), "l"(words[1]), "l"(words[2])
-                         : "memory");
+        asm volatile("{\n\t.reg .pred does;\n\tsetp.ne.u32 does, %0, 0;\n\t@does st.global.u64 [%1], %2;\n\t"
+                     "@does st.global.u64 [%1 + 8], %3;\n\t@does st.global.u64 [%1 + 16], %4;\n\t}"
+                     :
+                     : "r"(recorder->writes_), "l"(recorder->next_), "l"(words[0]), "l"(words[1]), "l"(words[2])
+                     : "memory");
         recorder->next_ += 24;
         recorder->room_ -= 24;
         return gpufs_int_(0);

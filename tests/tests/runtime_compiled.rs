@@ -18,6 +18,7 @@ const KERNEL: &CStr = cr#"
 #include <gpufs/socket.h>
 #include <gpufs/pipe.h>
 #include <gpufs/aio.h>
+#include <gpufs/trace.h>
 
 extern "C" __global__ void work(gpufs_session *session, gpufs_file *log, int descriptor, char *memory) {
     unsigned long thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,6 +32,13 @@ extern "C" __global__ void work(gpufs_session *session, gpufs_file *log, int des
         fwrite(memory + 64 * thread, 1, 64, log);
     }
     fscanf(log, "%ld", &number);
+    gpufs::Trace trace(session, "run.pftrace");
+    auto step = trace.event("step");
+    auto rows = trace.event("rows", "count");
+    auto recorder = trace.recorder();
+    recorder.begin(step);
+    recorder.instant(rows, number);
+    recorder.end();
 }
 "#;
 
@@ -133,9 +141,15 @@ fn nvrtc_reads_the_headers() {
         .map(|option| CString::new(option).unwrap());
         let ptx = compile(&nvrtc, &options).unwrap_or_else(|log| panic!("{standard}: {log}"));
         assert!(ptx.contains(".entry work("), "{standard}");
-        for call in
-            ["gpufs_raw_fprintf", "gpufs_raw_pread", "gpufs_raw_stat", "gpufs_raw_fwrite", "gpufs_raw_fscanf"]
-        {
+        for call in [
+            "gpufs_raw_fprintf",
+            "gpufs_raw_pread",
+            "gpufs_raw_stat",
+            "gpufs_raw_fwrite",
+            "gpufs_raw_fscanf",
+            "gpufs_raw_trace_record",
+            "globaltimer",
+        ] {
             assert!(ptx.contains(call), "{standard}: {call}");
         }
     }
