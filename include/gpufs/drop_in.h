@@ -25,6 +25,10 @@
 #ifndef GPUFS_DROP_IN_H
 #define GPUFS_DROP_IN_H
 
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+#error "<gpufs/drop_in.h> is for sources with a C library: what is compiled at run time is device code, which includes <gpufs/stdio.h> and others"
+#endif
+
 #pragma GCC system_header
 
 #if !defined(_GNU_SOURCE)

@@ -28,6 +28,10 @@
 #ifndef GPUFS_HOST_H
 #define GPUFS_HOST_H
 
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+#error "<gpufs/host.h> is for the host's code: what is compiled at run time is device code, which includes <gpufs/stdio.h> and others"
+#endif
+
 #include <gpufs/gpufs.h>
 
 #ifdef __cplusplus

@@ -16,6 +16,10 @@
 #ifndef GPUFS_USE_H
 #define GPUFS_USE_H
 
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+#error "<gpufs/use.h> is for the host's code: what is compiled at run time is device code, which includes <gpufs/stdio.h> and others"
+#endif
+
 #include <errno.h>
 
 #include <gpufs/host.h>

@@ -63,7 +63,7 @@ fn nvrtc() -> Option<Library> {
 }
 
 /// Compiles the kernel: its PTX, or what NVRTC says.
-fn compile(nvrtc: &Library, options: &[CString]) -> Result<String, String> {
+fn compile(nvrtc: &Library, source: &CStr, options: &[CString]) -> Result<String, String> {
     type Create = unsafe extern "C" fn(
         *mut *mut c_void,
         *const c_char,
@@ -112,7 +112,7 @@ fn compile(nvrtc: &Library, options: &[CString]) -> Result<String, String> {
     // SAFETY:
     // - strings that live until the call returns, and no headers
     let made = unsafe {
-        create(&raw mut program, KERNEL.as_ptr(), c"kernel.cu".as_ptr(), 0, ptr::null(), ptr::null())
+        create(&raw mut program, source.as_ptr(), c"kernel.cu".as_ptr(), 0, ptr::null(), ptr::null())
     };
     assert_eq!(made, 0);
     // SAFETY:
@@ -139,7 +139,7 @@ fn nvrtc_reads_the_headers() {
             format!("--std={standard}"),
         ]
         .map(|option| CString::new(option).unwrap());
-        let ptx = compile(&nvrtc, &options).unwrap_or_else(|log| panic!("{standard}: {log}"));
+        let ptx = compile(&nvrtc, KERNEL, &options).unwrap_or_else(|log| panic!("{standard}: {log}"));
         assert!(ptx.contains(".entry work("), "{standard}");
         for call in [
             "gpufs_raw_fprintf",
@@ -151,6 +151,14 @@ fn nvrtc_reads_the_headers() {
             "globaltimer",
         ] {
             assert!(ptx.contains(call), "{standard}: {call}");
+        }
+        for header in ["host.h", "use.h", "drop_in.h"] {
+            let source = CString::new(format!("#include <gpufs/{header}>\n")).unwrap();
+            let log = compile(&nvrtc, &source, &options).expect_err(header);
+            let first = log.lines().find(|line| line.contains("error")).unwrap_or_default();
+            let is_said =
+                first.contains(&format!("<gpufs/{header}> is for")) && first.contains("<gpufs/stdio.h>");
+            assert!(is_said, "{standard}: {log}");
         }
     }
 }
