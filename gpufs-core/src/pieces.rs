@@ -51,10 +51,15 @@ impl PieceWords {
         let (owner, of, place) = (self.owner.peek_own(), self.stream.peek_own(), self.place.peek_own());
         (of == stream).then(|| (owner, Place::from_word(place)))
     }
-    /// Makes the piece that of a recorder of its owner, who calls: nobody's, as other calls see it.
+    /// Makes the piece that of a recorder of its owner, who calls: nobody's, as other calls see it. `mark` is no owner's number.
     #[inline]
-    pub fn lend(&self) {
-        self.owner.set_own(0);
+    pub fn lend(&self, mark: u64) {
+        self.owner.set_own(mark);
+    }
+    /// Whether it is lent, with this mark.
+    #[must_use]
+    pub fn is_lent(&self, mark: u64) -> bool {
+        self.owner.peek_own() == mark
     }
     /// The place of a piece that is lent, by its owner or lanes that have met it: its end is as it was when it was lent, or emptied since.
     #[must_use]

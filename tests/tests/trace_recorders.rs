@@ -220,3 +220,37 @@ fn other_traces_and_second_recorders() {
     assert!(found.values().all(|count| *count == 1), "{found:?}");
     assert!(read(&scratch.path("second")).0.is_empty());
 }
+
+/// A thread of the host has a recorder for as long as it likes: it loses nothing when the session takes its pieces, nor when others have them, and
+/// writes nowhere when the session is closed.
+#[test]
+fn recorders_that_outlive_what_they_write_to() {
+    let scratch = Scratch::new("recorded-host");
+    let (first, second) = (scratch.c("first"), scratch.c("second"));
+    let mut session = small().cpu().unwrap();
+    let fs = session.fs();
+    let trace = fs.trace(&first).unwrap();
+    let moment = trace.event("moment", ["thread", "round"]).unwrap();
+    let mut recorder = trace.recorder().unwrap();
+    for part in 0..3_u64 {
+        for round in 0..100_u64 {
+            recorder.instant(moment, (part, round)).unwrap();
+        }
+        // The host writes what is left in pieces, and takes them; the kernel's have them next.
+        session.synchronize().unwrap();
+        session
+            .run(Grid { blocks: 3, threads: 48 }, |fs| {
+                write(fs, &second, 40, false).unwrap().close().unwrap();
+            })
+            .unwrap();
+    }
+    trace.flush().unwrap();
+    drop(session);
+    assert!(recorder.instant(moment, (3_u64, 0_u64)).is_err());
+    assert!(recorder.end().is_err());
+    drop(recorder);
+    let found = read(&scratch.path("first")).0;
+    let wanted: Pairs = (0..3).flat_map(|part| (0..100).map(move |round| ((part, round), 1))).collect();
+    assert!(found == wanted, "{} pairs", found.len());
+    check(&scratch.path("second"), 3, 40);
+}

@@ -9,7 +9,8 @@
 //!
 //! While its owner has lent a piece to a recorder, its words say that it is nobody's, so that all other calls write into the stream. The recorder is
 //! the owner's, and knows the end in registers; what it stores lies behind the end that the words have. It is taken back with the end as it is then,
-//! or found by the host as any other, which knows the end by the zeros ([R-TRACE-2]).
+//! or found by the host as any other, which knows the end by the zeros ([R-TRACE-2]). On CPU lanes a recorder may outlive its kernel: the words have
+//! a mark of its owner there, which the recorder looks at before each store, within a call, during which the host takes no pieces.
 //!
 //! **R-TRACE-2** *Zeros behind the events.* Every word of a page that no event has, and that is not a head in use, is 0: in a new session, and again
 //! before a place moves back and before a page is freed. No word of a whole packet is 0.

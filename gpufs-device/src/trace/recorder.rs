@@ -12,8 +12,9 @@ use gpufs_core::{Call, Errno};
 use super::event::{Counter, Event, Values};
 use super::piece::empty_piece;
 use super::{Trace, put_record};
+use crate::inside::Inside;
 use crate::stdio::{File, Record};
-use crate::warp::{self, CallSite, Lanes};
+use crate::warp::{self, CallSite, Lanes, Machine, Warp};
 
 /// The events of one warp on its track, each in the time of some 50 instructions. Of the lanes that opened the trace together the lowest writes,
 /// as where it begins spans for all; what the others record is nothing, so that no lane asks another. Lanes that record the same events help that
@@ -84,7 +85,7 @@ impl Trace {
         Ok(lanes.grouped(key, |group| {
             let Some(open) = self.open_piece_together(group).filter(|_| is_short) else { return none };
             if group.lane() == open.owner {
-                open.words.lend();
+                open.words.lend(mark(open.owner));
             }
             group.sync();
             let begin = pieces.address(open.piece);
@@ -186,6 +187,20 @@ impl Recorder {
         self.put(Recorded { kind, name, track: None, value_names, values: values.values() })
     }
 
+    /// Begins a call. On the host a recorder may outlive its session, its kernel, or its piece, which the host takes when nothing runs: then what is
+    /// recorded goes into the stream.
+    #[inline]
+    fn look(&mut self) -> Result<Inside, Errno> {
+        let inside = self.trace.file.enter()?;
+        if OUTLIVES && self.writes && self.next != 0 {
+            let words = piece_of(self.trace.file, self.trace.piece);
+            if !words.is_some_and(|(words, ..)| words.is_lent(mark(self.owner))) {
+                (self.next, self.room) = (0, 0);
+            }
+        }
+        Ok(inside)
+    }
+
     /// Numbers of names are a sequence's own.
     #[inline]
     fn check(&self, trace: Trace) -> Result<(), Errno> {
@@ -200,15 +215,19 @@ impl Recorder {
     #[inline]
     fn put<const N: usize>(&mut self, event: Recorded<N>) -> Result<(), Errno> {
         let trace = self.trace;
+        let mut inside = self.look()?;
         // So the compiler knows it to be short.
         let sequence = trace.sequence & ((1 << SHORT_SEQUENCE_BITS) - 1);
         let encoded = event.encoded(sequence, trace.now());
         #[expect(clippy::cast_possible_truncation, reason = "one event")]
         let bytes = encoded.bytes() as u32;
         if self.room < bytes {
+            drop(inside);
             let made = make_room(trace.file, trace.piece, (self.next, self.room), self.owner);
             (self.next, self.room) = (made.next, made.room);
+            inside = self.look()?;
             if self.room < bytes {
+                drop(inside);
                 let (file, rest) = ((trace.file, trace.sequence), (trace.rest, trace.piece));
                 return if self.writes { put_alone(file, rest, event, made.failed) } else { Ok(()) };
             }
@@ -290,6 +309,18 @@ impl Drop for Recorder {
     }
 }
 
+/// Whether a recorder may be there when its kernel is over: on the host. A GPU's lanes, and what they have, end with it.
+const OUTLIVES: bool = cfg!(not(any(target_arch = "nvptx64", target_arch = "amdgpu")));
+
+/// What marks a piece as lent to this lane of the caller's warp; no owner's number.
+#[inline]
+fn mark(owner: u32) -> u64 {
+    if !OUTLIVES {
+        return 0;
+    }
+    !(warp::identity_of_lane().wrapping_sub(u64::from(Machine::lane())).wrapping_add(u64::from(owner)))
+}
+
 /// The words of a recorder's piece, and where it begins.
 fn piece_of(file: File, piece: u32) -> Option<(&'static PieceWords, u32, u64)> {
     let pieces: &'static Pieces = &file.fs().session().pieces;
@@ -317,6 +348,9 @@ fn make_room(file: File, piece: u32, (next, room): (u64, u32), owner: u32) -> Ro
         if !group.mask().contains(owner) {
             return room_of(Place::empty(place.limit), 0);
         }
+        if OUTLIVES && !words.is_lent(mark(owner)) {
+            return Room { next: 0, room: 0, failed: 0 };
+        }
         #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
         let end = (group.broadcast(next, owner) - begin) as u32;
         place.end = end;
@@ -339,7 +373,7 @@ fn give_back(file: File, piece: u32, next: u64, owner: u32) {
     let Some((words, piece, begin)) = piece_of(file, piece) else { return };
     let lanes = Lanes::calling_at(&BACK);
     lanes.grouped(u64::from(piece), |group| {
-        if group.lane() == owner {
+        if group.lane() == owner && (!OUTLIVES || words.is_lent(mark(owner))) {
             #[expect(clippy::cast_possible_truncation, reason = "at most a piece")]
             words.take_back(warp::identity_of_lane(), Place { end: (next - begin) as u32, ..words.lent() });
         }
