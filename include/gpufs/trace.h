@@ -25,7 +25,7 @@
  *     trace.counter("queue").set(length);
  *
  * What is timed by the nanosecond takes a recorder, which is a warp's own way into its memory, without a question to the other
- * threads: an event without values takes some 50 instructions where a span of the trace takes 500.
+ * threads: an event without values takes some 60 instructions, in place of 230.
  *
  *     auto recorder = trace.recorder();
  *     for (int step = 0; step < steps; step++) {

@@ -16,7 +16,7 @@ use crate::inside::Inside;
 use crate::stdio::{File, Record};
 use crate::warp::{self, CallSite, Lanes, Machine, Warp};
 
-/// The events of one warp on its track, each in the time of some 50 instructions. Of the lanes that opened the trace together the lowest writes,
+/// The events of one warp on its track, each in the time of some 60 instructions. Of the lanes that opened the trace together the lowest writes,
 /// as where it begins spans for all; what the others record is nothing, so that no lane asks another. Lanes that record the same events help that
 /// one when its memory is full, and need not.
 ///
@@ -243,7 +243,8 @@ impl Recorder {
                 }
             });
             // SAFETY:
-            // - within the piece, as looked at, which is this recorder's since it was lent
+            // - within the piece, as `room` says, which is lent to this recorder: on the host `look` found it so within this call, and on a GPU
+            //   nobody takes it while the kernel runs
             unsafe { store_if(self.writes, target, words) };
         } else if self.writes {
             encoded.each_word(|index, word| {

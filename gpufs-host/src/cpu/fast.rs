@@ -7,7 +7,7 @@ use super::work::Work;
 use crate::ring::{Submitter, Wait};
 
 /// Runs warps of `work` on this thread, up to `limit` at a time, until no more are to be had and all have ended. It
-/// enters a ring meanwhile if it has an submitter.
+/// enters a ring meanwhile if it has a submitter.
 pub(super) fn run(work: &Work<'_>, limit: usize, mut submitter: Option<&mut Submitter>) {
     let mut tools = Tools { work, stacks: StackPool::new(work.stack_bytes) };
     let mut residents: Vec<Box<Resident>> = Vec::new();
