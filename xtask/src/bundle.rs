@@ -56,6 +56,8 @@ const DEVICE_PROGRAMS: &[(&str, &str)] =
 /// Names the GPU, such as `sm_90`, that the device programs are assembled for here, beside the PTX. Else the driver does it when a program is
 /// loaded for the first time, which takes a minute or more.
 const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
+/// Names the one device program, such as `bench`, that is built: the rest of the folder stays as it is. For who measures again and again.
+const ONLY: &str = "GPUFS_BUNDLE_ONLY";
 /// Bytes of the whole folder at most, without the PTX of programs that are assembled, which the checks do not take: it travels.
 const MOST_BYTES: u64 = 64 << 20;
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -69,10 +71,18 @@ pub(crate) fn run(amd: bool) -> bool {
     }
     let build = "build --release -p gpufs-tests -p gpufs-apps -p gpufs-bench --bins";
     let mut reports = Vec::new();
-    for (package, file) in DEVICE_PROGRAMS {
+    let only = std::env::var(ONLY).ok();
+    let is_wanted = |file: &str| only.as_ref().is_none_or(|only| file.strip_suffix(".ptx") == Some(only));
+    for (package, file) in DEVICE_PROGRAMS.iter().filter(|(_, file)| is_wanted(file)) {
         let program = bundle.join(file);
         reports.push(device_program(package, &program));
         reports.extend(assemble(&program));
+    }
+    if let Some(only) = only {
+        if reports.is_empty() {
+            eprintln!("{ONLY}: there is no program '{only}': kernels, apps or bench");
+        }
+        return step::summarize(&reports) && !reports.is_empty();
     }
     let mut programs = cargo(build);
     // The benchmark says which commit it is of.
