@@ -19,8 +19,8 @@ use crate::word::{DeviceWord64, SharedWord64};
 
 /// Bytes of a page of pieces.
 pub const PAGE_BYTES: u32 = 1024;
-/// Pages of a piece at most: what all lanes of a warp write in twenty calls or so.
-const PAGES_MAX: u32 = 16;
+/// Pages of a piece at most: what all lanes of a warp write in forty calls or so.
+const PAGES_MAX: u32 = 32;
 /// Bytes before a piece's events.
 pub const HEAD_BYTES: u32 = 16;
 
@@ -103,12 +103,12 @@ impl Place {
     pub const fn to_word(self) -> u64 {
         ((self.limit / PAGE_BYTES) as u64) << 32 | (self.start as u64) << 16 | self.end as u64
     }
-    /// The place of a word. Whatever the word is, the place is within the largest piece.
+    /// The place of a word. Whatever the word is, the place ends within 63 pages.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "the parts")]
     pub const fn from_word(word: u64) -> Self {
-        let pages = (word >> 32) as u32 & 0x1f;
+        let pages = (word >> 32) as u32 & 0x3f;
         Self { start: (word >> 16) as u32 & 0xffff, end: word as u32 & 0xffff, limit: pages * PAGE_BYTES }
     }
     /// Nothing, in a piece that ends there.
@@ -435,11 +435,13 @@ mod tests {
 
     #[test]
     fn a_place_comes_back() {
-        for (start, end, limit) in [(16, 16, 1024), (24, 16_384, 16_384), (8192, 8192, 8192)] {
+        for (start, end, limit) in
+            [(16, 16, 1024), (24, 16_384, 16_384), (24, 32_768, PAGES_MAX * PAGE_BYTES), (8192, 8192, 8192)]
+        {
             let place = Place { start, end, limit };
             assert_eq!(Place::from_word(place.to_word()), place);
         }
-        assert!(Place::from_word(u64::MAX - 1).limit <= 31 * PAGE_BYTES);
+        assert!(Place::from_word(u64::MAX - 1).limit <= 63 * PAGE_BYTES);
         assert!(Place::empty(1024).is_empty());
     }
 }

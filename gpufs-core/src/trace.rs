@@ -8,16 +8,20 @@
 //! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
 //! number. An event of a kernel that has no values is 24 bytes.
 //!
-//! Each packet is a multiple of 8 bytes: a file of nothing else keeps all of them aligned, and lanes store theirs in words ([`Encoded`]).
+//! Each packet is a multiple of 8 bytes, and one that is no event of 16: a file of nothing else keeps all of them aligned, and lanes store theirs in words ([`Encoded`]).
 
 mod encoded;
+mod prefix;
 #[cfg(test)]
 mod reader;
 #[cfg(test)]
 mod tests;
 
 pub use encoded::{Encoded, SHORT_SEQUENCE_BITS, WORD_BYTES};
+pub use prefix::TimePrefix;
 
+/// What is no event has a multiple of so many bytes: where events are as many as make that, too, they are copied into the stream in words of 16.
+const PACKET_ALIGN: usize = 2 * WORD_BYTES;
 /// Bytes that a packet has room for.
 pub const PACKET_BYTES: usize = 256;
 /// Bytes of the longest name.
@@ -277,12 +281,12 @@ impl Packet {
             }
         });
     }
-    /// The sequence, in as many bytes as make the packet a multiple of 8: the last that a packet gets.
+    /// The sequence, in as many bytes as make the packet a multiple of [`PACKET_ALIGN`]: the last that a packet gets.
     fn sequence(&mut self, sequence: u32) {
-        let mut bytes = WORD_BYTES - self.length % WORD_BYTES;
-        // A field of one byte and five to ten takes a number of 32 bits; two such, where the second says the same, 12 or 13.
+        let mut bytes = PACKET_ALIGN - self.length % PACKET_ALIGN;
+        // A field of one byte and five to ten takes a number of 32 bits; two such, where the second says the same, up to 22.
         if bytes < 6 {
-            bytes += WORD_BYTES;
+            bytes += PACKET_ALIGN;
         }
         let first = if bytes <= 11 { bytes } else { bytes / 2 };
         self.padded(field::SEQUENCE_ID, u64::from(sequence), first - 1);

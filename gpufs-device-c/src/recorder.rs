@@ -1,6 +1,6 @@
 //! Recorders of traces. Where an event has no values and there is room, `include/gpufs/trace.h` stores it itself.
 
-use gpufs_core::trace::Kind;
+use gpufs_core::trace::{Kind, TimePrefix};
 use gpufs_device::trace::{Counter, Recorder, RecorderParts};
 use gpufs_device::{Call, Errno};
 use static_assertions::assert_eq_size;
@@ -24,14 +24,16 @@ pub struct RawRecorder {
     pub writes: u32,
     /// Nothing.
     pub kept: u32,
+    /// What packets have in common for now.
+    pub prefix: TimePrefix,
 }
 
-assert_eq_size!(RawRecorder, [u64; 6]);
+assert_eq_size!(RawRecorder, [u64; 8]);
 
 impl RawRecorder {
     fn of(recorder: Recorder, trace: RawTrace) -> Self {
-        let RecorderParts { next, room, owner, writes } = recorder.into_parts();
-        Self { trace, next, room, owner, writes: u32::from(writes), kept: 0 }
+        let RecorderParts { next, room, owner, writes, prefix } = recorder.into_parts();
+        Self { trace, next, room, owner, writes: u32::from(writes), kept: 0, prefix }
     }
     /// # Errors
     /// As [`RawTrace::get`].
@@ -39,11 +41,11 @@ impl RawRecorder {
     /// # Safety
     /// One that [`gpufs_raw_trace_recorder`] filled in for this lane, and that is not finished.
     unsafe fn get(self) -> Result<Recorder, Errno> {
-        let Self { trace, next, room, owner, writes, .. } = self;
+        let Self { trace, next, room, owner, writes, prefix, .. } = self;
         // SAFETY:
         // - this function's contract
         let trace = unsafe { trace.get(Call::TraceEvent) }?;
-        let parts = RecorderParts { next, room, owner, writes: writes != 0 };
+        let parts = RecorderParts { next, room, owner, writes: writes != 0, prefix };
         // SAFETY:
         // - this function's contract
         Ok(unsafe { Recorder::from_parts(trace, parts) })

@@ -89,13 +89,27 @@ static void record_wrongly(gpufs_session *fs, void *argument) {
     CHECK(gpufs_trace_close(&trace) == 0 && gpufs_trace_close(&other) == 0);
 }
 
+/* What a recorder of that sequence has at that time. */
+static gpufs_trace_recorder recorder_at(uint64_t time, uint32_t sequence) {
+    gpufs_trace_recorder recorder;
+    memset(&recorder, 0, sizeof recorder);
+    recorder.upper_ = (uint32_t)(time >> 28);
+    recorder.top_ = (uint32_t)(time >> 28 & 0x7f) << 24 | UINT32_C(0x80000000);
+    recorder.second_ = (time >> 35 & 0x7f) | 0x80 | (time >> 42 & 0x7f) << 8 | UINT64_C(0x5a00000000500000);
+    for (int group = 0; group < 4; group++) {
+        const uint64_t bits = (sequence >> 7 * group & 0x7f) | (group < 3 ? 0x80 : 0);
+        recorder.second_ |= bits << (24 + 8 * group);
+    }
+    return recorder;
+}
+
 /* The header's packets, which the test compares with those of the library. */
 static void packets(void) {
     FILE *file = fopen("packets", "wb");
     uint64_t drawn = 1;
     CHECK(file != NULL);
     for (int count = 0; count < 3000; count++) {
-        uint64_t words[3], of[3];
+        uint64_t of[3];
         for (int each = 0; each < 3; each++) {
             drawn = drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             of[each] = drawn >> (drawn >> 58);
@@ -103,7 +117,9 @@ static void packets(void) {
         const uint32_t kind = 1 + (uint32_t)count % 3;
         const uint32_t sequence = (uint32_t)of[1] & 0xfffffff;
         const uint32_t name = kind == 2 ? 0 : (uint32_t)of[2] & 0xfffffff;
-        gpufs_trace_packet_(kind, of[0] & UINT64_C(0x1ffffffffffff), sequence, name, words);
+        const uint64_t time = of[0] & UINT64_C(0x1ffffffffffff);
+        const gpufs_trace_recorder recorder = recorder_at(time, sequence);
+        const uint64_t words[3] = {gpufs_trace_first_(&recorder, time), recorder.second_, gpufs_trace_third_(kind, name)};
         CHECK(fwrite(words, sizeof words, 1, file) == 1);
     }
     CHECK(fclose(file) == 0);

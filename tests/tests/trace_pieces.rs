@@ -208,7 +208,7 @@ fn a_piece_that_another_trace_has_by_now() {
 #[test]
 fn the_program_chooses_how_much_memory() {
     const WARPS: u32 = 40;
-    for (bytes, pages) in [(0, 0), (39 << 10, 0), (40 << 10, 1), ((100 << 10) + 1, 2), (4 << 20, 16)] {
+    for (bytes, pages) in [(0, 0), (39 << 10, 0), (40 << 10, 1), ((100 << 10) + 1, 2), (4 << 20, 32)] {
         let scratch = Scratch::new("trace-memory");
         let path = scratch.c("file");
         let options = CpuOptions { width: 4, ..CpuOptions::default() };

@@ -13,7 +13,8 @@
 //! a mark of its owner there, which the recorder looks at before each store, within a call, during which the host takes no pieces.
 //!
 //! **R-TRACE-2** *Zeros behind the events.* Every word of a page that no event has, and that is not a head in use, is 0: in a new session, and again
-//! before a place moves back and before a page is freed. No word of a whole packet is 0.
+//! before a place moves back and before a page is freed. No word of a whole packet is 0. A recorder stores the other words of a packet before the
+//! first: until then it is no packet, and the recorder's next event lies there.
 //!
 //! **R-TRACE-3** *Nobody waits for a piece.* Where none is free a writer has none, and writes into the stream. A call that empties its piece waits
 //! as any call does that writes ([L-PROGRESS d]).

@@ -93,7 +93,7 @@ fn packet_of(packet: &Packet) -> Vec<(u32, Read)> {
     fields(content)
 }
 
-/// The packet is these messages, and behind them the sequence, in the fewest bytes that make the packet whole words.
+/// The packet is these messages, and behind them the sequence, in the fewest bytes that make the packet a multiple of 16.
 fn assert_says(packet: &Packet, sequence: u32, wanted: &[(u32, Read)]) {
     let said = packet_of(packet);
     assert_eq!(last(&said, field::SEQUENCE_ID), Some(number(sequence.into())));
@@ -112,8 +112,9 @@ fn assert_says(packet: &Packet, sequence: u32, wanted: &[(u32, Read)]) {
 fn sequence_bytes(packet: &Packet, others: &[(u32, Read)]) -> usize {
     let length = packet.bytes().unwrap().len();
     let others: usize = others.iter().map(|(field, read)| field_bytes(*field, read)).sum();
+    assert!(length.is_multiple_of(16), "{length}");
     let bytes = length - 3 - others;
-    assert!((6..22).contains(&bytes), "{bytes} bytes make whole words");
+    assert!((6..22).contains(&bytes), "{bytes} bytes make a multiple of 16");
     bytes
 }
 

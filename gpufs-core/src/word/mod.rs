@@ -46,7 +46,7 @@ mod loom;
 use self::loom as backend;
 
 mod stores;
-pub use stores::store_if;
+pub use stores::{store_if, store_two_if};
 
 pub use backend::{
     DeviceWord, DeviceWord64, EntryCell, SharedWord, SharedWord64, device_fence, release_fence, wake_fence,

@@ -1,14 +1,39 @@
 //! Stores that one lane of a warp makes in the middle of what all do.
 #![expect(unsafe_code, reason = "stores to places that callers promise")]
 
-/// Stores three words, or does not: on NVPTX without a branch, at whose end the lanes of a warp would wait for the one that stores.
+/// Stores a word, or does not: on NVPTX without a branch, at whose end the lanes of a warp would wait for the one that stores.
 ///
 /// # Safety
-/// Where it `does`: `target` is a place for three words, in global memory, that the caller alone uses.
+/// Where it `does`: `target` is a place for a word, in global memory, that the caller alone uses.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "four instructions")]
+#[expect(clippy::inline_always, reason = "two instructions")]
 #[cfg(target_arch = "nvptx64")]
-pub unsafe fn store_if(does: bool, target: *mut u64, [first, second, third]: [u64; 3]) {
+pub unsafe fn store_if(does: bool, target: *mut u64, word: u64) {
+    // SAFETY:
+    // - this function's contract; where it does not, nothing is stored
+    unsafe {
+        core::arch::asm!(
+            "{{",
+            ".reg .pred does;",
+            "setp.ne.u32 does, {does}, 0;",
+            "@does st.global.u64 [{target}], {word};",
+            "}}",
+            does = in(reg32) u32::from(does),
+            target = in(reg64) target,
+            word = in(reg64) word,
+            options(nostack)
+        );
+    }
+}
+
+/// Stores two words, one behind the other, or does not. See [`store_if`].
+///
+/// # Safety
+/// Where it `does`: `target` is a place for two words, in global memory, that the caller alone uses.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "three instructions")]
+#[cfg(target_arch = "nvptx64")]
+pub unsafe fn store_two_if(does: bool, target: *mut u64, [first, second]: [u64; 2]) {
     // SAFETY:
     // - this function's contract; where it does not, nothing is stored
     unsafe {
@@ -18,28 +43,40 @@ pub unsafe fn store_if(does: bool, target: *mut u64, [first, second, third]: [u6
             "setp.ne.u32 does, {does}, 0;",
             "@does st.global.u64 [{target}], {first};",
             "@does st.global.u64 [{target} + 8], {second};",
-            "@does st.global.u64 [{target} + 16], {third};",
             "}}",
             does = in(reg32) u32::from(does),
             target = in(reg64) target,
             first = in(reg64) first,
             second = in(reg64) second,
-            third = in(reg64) third,
             options(nostack)
         );
     }
 }
 
-/// Stores three words, or does not.
+/// Stores a word, or does not.
 ///
 /// # Safety
-/// Where it `does`: `target` is a place for three words that the caller alone uses.
+/// Where it `does`: `target` is a place for a word that the caller alone uses.
 #[inline]
 #[cfg(not(target_arch = "nvptx64"))]
-pub const unsafe fn store_if(does: bool, target: *mut u64, words: [u64; 3]) {
+pub const unsafe fn store_if(does: bool, target: *mut u64, word: u64) {
     if does {
         // SAFETY:
         // - this function's contract
-        unsafe { target.cast::<[u64; 3]>().write(words) };
+        unsafe { target.write(word) };
+    }
+}
+
+/// Stores two words, one behind the other, or does not.
+///
+/// # Safety
+/// Where it `does`: `target` is a place for two words that the caller alone uses.
+#[inline]
+#[cfg(not(target_arch = "nvptx64"))]
+pub const unsafe fn store_two_if(does: bool, target: *mut u64, words: [u64; 2]) {
+    if does {
+        // SAFETY:
+        // - this function's contract
+        unsafe { target.cast::<[u64; 2]>().write(words) };
     }
 }

@@ -51,7 +51,7 @@
 //! A warp's track is that of the lanes that called [`Fs::trace`] together: `block 3 warp 2`. A name is written when [`Trace::event`] gets it, and has
 //! 48 bytes at most; an event has up to four values, which are given as an array, or a tuple where they differ in type, `()` for none.
 //!
-//! A warp's events wait in a *piece* of memory of its own, of 1 to 16 KiB, so that a call touches nothing that other warps use
+//! A warp's events wait in a *piece* of memory of its own, of 1 to 32 KiB, so that a call touches nothing that other warps use
 //! ([`gpufs_core::pieces`]). They go into the file's stream when the piece is full, by [`Trace::flush`] and [`Trace::close`], which each lane calls
 //! that opened the trace, and when the kernel has ended. Lanes that have parted from the lowest of those that opened the trace with them write into
 //! the stream themselves, which takes longer, and so do all warps of a grid that has more of them than the session has KiB for pieces: 256 by
@@ -76,7 +76,9 @@ use core::ffi::CStr;
 
 use gpufs_core::failures::counted;
 use gpufs_core::shared::Entry;
-use gpufs_core::trace::{Is, NAME_BYTES_MAX, Named, Origin, Packet, Track, TrackName, VALUES_MAX, name_id};
+use gpufs_core::trace::{
+    Is, NAME_BYTES_MAX, Named, Origin, Packet, TimePrefix, Track, TrackName, VALUES_MAX, name_id,
+};
 use gpufs_core::{Call, Errno};
 
 use crate::Fs;
@@ -382,6 +384,11 @@ impl Trace {
     #[inline]
     fn now(self) -> u64 {
         self.origin().time(Machine::clock())
+    }
+
+    /// What a recorder's packets have in common from now on.
+    fn prefix(self) -> TimePrefix {
+        TimePrefix::of(Machine::clock(), self.origin(), self.sequence)
     }
 
     /// A track of the file; all belong to one.

@@ -282,12 +282,14 @@ pub(super) fn empty_piece(
 /// Makes zeros of a piece's events, which end at `end`. Convergent.
 fn clear_piece(pieces: &Pieces, group: Lanes, piece: u32, end: u32) {
     let from = pieces.address(piece);
+    // Two at a time, beyond the end by one at most: a piece has whole pages, and behind its end are zeros.
+    const WIDE: u32 = size_of::<u128>() as u32;
     // Ends: over the words.
-    for at in (HEAD_BYTES / 8 + group.rank()..end / 8).step_by(group.count() as usize) {
-        let word = (from + u64::from(at) * 8) as *mut u64;
+    for at in (HEAD_BYTES / WIDE + group.rank()..end.div_ceil(WIDE)).step_by(group.count() as usize) {
+        let words = (from + u64::from(at * WIDE)) as *mut u128;
         // SAFETY:
-        // - within the piece, which is its owner's, who is among the lanes, each of which has words of its own
-        unsafe { word.write(0) };
+        // - within the piece, which is its owner's, who is among the lanes, each of which has words of its own; pages begin at multiples of 16
+        unsafe { words.write(0) };
     }
     group.sync();
 }

@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 
 use gpufs_core::failures::counted;
 use gpufs_core::pieces::{PieceWords, Pieces, Place};
-use gpufs_core::trace::{self as packets, Encoded, Kind, SHORT_SEQUENCE_BITS};
-use gpufs_core::word::store_if;
+use gpufs_core::trace::{self as packets, Encoded, Kind, SHORT_SEQUENCE_BITS, TimePrefix};
+use gpufs_core::word::{store_if, store_two_if};
 use gpufs_core::{Call, Errno};
 
 use super::event::{Counter, Event, Values};
@@ -16,7 +16,7 @@ use crate::inside::Inside;
 use crate::stdio::{File, Record};
 use crate::warp::{self, CallSite, Lanes, Machine, Warp};
 
-/// The events of one warp on its track, each in the time of some 60 instructions. Of the lanes that opened the trace together the lowest writes,
+/// The events of one warp on its track, each in the time of some 30 instructions. Of the lanes that opened the trace together the lowest writes,
 /// as where it begins spans for all; what the others record is nothing, so that no lane asks another. Lanes that record the same events help that
 /// one when its memory is full, and need not.
 ///
@@ -30,6 +30,8 @@ pub struct Recorder {
     /// The lane that writes, and whether it is this one.
     owner: u32,
     writes: bool,
+    /// What packets have in common for now.
+    prefix: TimePrefix,
     /// A lane's own.
     lane: PhantomData<*const ()>,
 }
@@ -52,6 +54,8 @@ pub struct RecorderParts {
     pub owner: u32,
     /// Whether it is this one.
     pub writes: bool,
+    /// What packets have in common for now.
+    pub prefix: TimePrefix,
 }
 
 /// Where a recorder is in its piece, and 0 or why what that holds could not be written.
@@ -77,6 +81,7 @@ impl Trace {
             room: 0,
             owner: 0,
             writes: self.owns_track(),
+            prefix: self.prefix(),
             lane: PhantomData,
         };
         // What follows takes numbers of sequences to be short.
@@ -156,9 +161,9 @@ impl Recorder {
     #[doc(hidden)]
     #[must_use]
     pub const fn into_parts(self) -> RecorderParts {
-        let Self { next, room, owner, writes, .. } = self;
+        let Self { next, room, owner, writes, prefix, .. } = self;
         core::mem::forget(self);
-        RecorderParts { next, room, owner, writes }
+        RecorderParts { next, room, owner, writes, prefix }
     }
     /// The recorder of these parts.
     ///
@@ -167,8 +172,8 @@ impl Recorder {
     #[doc(hidden)]
     #[must_use]
     pub const unsafe fn from_parts(trace: Trace, parts: RecorderParts) -> Self {
-        let RecorderParts { next, room, owner, writes } = parts;
-        Self { trace, next, room, owner, writes, lane: PhantomData }
+        let RecorderParts { next, room, owner, writes, prefix } = parts;
+        Self { trace, next, room, owner, writes, prefix, lane: PhantomData }
     }
     /// Gives the warp's other events their way back. So does dropping it.
     pub fn finish(self) {
@@ -214,6 +219,39 @@ impl Recorder {
 
     #[inline]
     fn put<const N: usize>(&mut self, event: Recorded<N>) -> Result<(), Errno> {
+        if N > 0 {
+            return self.put_any(event);
+        }
+        let inside = self.look()?;
+        let clock = Machine::clock();
+        // In one line, without a branch before the end: each takes as long as what is done here. While the clock is on its way the words are stored that
+        // it has no part in. Where its upper bits are others, these are stored again: a packet is none before its first word is there ([R-TRACE-2]).
+        let (has_room, target) = (self.room >= TimePrefix::BYTES, self.next as *mut u64);
+        let rest = self.prefix.rest(event.kind, event.name).map(u64::to_le);
+        // SAFETY:
+        // - within the piece, where there is room, which is lent to this recorder: on the host `look` found it so within this call, and on a GPU
+        //   nobody takes it while the kernel runs
+        unsafe { store_two_if(self.writes && has_room, target.wrapping_add(1), rest) };
+        let is_whole = has_room && self.prefix.is_of(clock);
+        // SAFETY:
+        // - as above
+        unsafe { store_if(self.writes && is_whole, target, self.prefix.first(clock).to_le()) };
+        let taken = if is_whole { TimePrefix::BYTES } else { 0 };
+        (self.next, self.room) = (self.next + u64::from(taken), self.room - taken);
+        drop(inside);
+        if is_whole {
+            return Ok(());
+        }
+        let (trace, Self { next, room, owner, writes, .. }) = (self.trace, &*self);
+        let (of, parts, place) = ((trace.file, trace.sequence), (trace.rest, trace.piece), (*next, *room));
+        let put = put_slowly(of, parts, place, (*owner, *writes), (event.kind, event.name));
+        (self.next, self.room, self.prefix) = (put.next, put.room, put.prefix);
+        if put.failed == 0 { Ok(()) } else { Err(Errno::from_number(put.failed)) }
+    }
+
+    /// An event of any length, also where there is no room for it.
+    #[inline]
+    fn put_any<const N: usize>(&mut self, event: Recorded<N>) -> Result<(), Errno> {
         let trace = self.trace;
         let mut inside = self.look()?;
         // So the compiler knows it to be short.
@@ -235,27 +273,48 @@ impl Recorder {
         let target = self.next as *mut u64;
         self.next += u64::from(bytes);
         self.room -= bytes;
-        if encoded.words() == 3 {
-            let mut words = [0; 3];
-            encoded.each_word(|index, word| {
-                if let Some(place) = words.get_mut(index) {
-                    *place = word.to_le();
-                }
-            });
-            // SAFETY:
-            // - within the piece, as `room` says, which is lent to this recorder: on the host `look` found it so within this call, and on a GPU
-            //   nobody takes it while the kernel runs
-            unsafe { store_if(self.writes, target, words) };
-        } else if self.writes {
+        if self.writes {
             encoded.each_word(|index, word| {
                 let place = target.wrapping_add(index);
                 // SAFETY:
-                // - as above
+                // - within the piece, as in `put`
                 unsafe { place.write(word.to_le()) };
             });
         }
+        drop(inside);
         Ok(())
     }
+}
+
+/// Where a recorder is when it has recorded an event, what packets have in common from then on, and 0 or why the event is lost.
+#[derive(Clone, Copy)]
+struct Slowly {
+    next: u64,
+    room: u32,
+    failed: i32,
+    prefix: TimePrefix,
+}
+
+/// An event without values where there is no room for it, or the clock's upper bits are others than they were.
+///
+/// Not inlined, and given what it needs by value: so a recorder stays in registers.
+#[cold]
+#[inline(never)]
+fn put_slowly(
+    (file, sequence): (File, u32),
+    (rest, piece): (u32, u32),
+    (next, room): (u64, u32),
+    (owner, writes): (u32, bool),
+    (kind, name): (Kind, u32),
+) -> Slowly {
+    let trace = Trace::from_parts(file, sequence, rest, piece);
+    let parts = RecorderParts { next, room, owner, writes, prefix: trace.prefix() };
+    // SAFETY:
+    // - those of the caller's recorder, which goes on with what comes back
+    let mut recorder = unsafe { Recorder::from_parts(trace, parts) };
+    let put = recorder.put_any(Recorded { kind, name, track: None, value_names: [], values: [] });
+    let RecorderParts { next, room, prefix, .. } = recorder.into_parts();
+    Slowly { next, room, failed: put.err().map_or(0, Errno::number), prefix }
 }
 
 /// An event whose values are its own.
