@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "reads frames")]
 
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ops::Deref;
 
 use gpufs_core::Errno;
@@ -87,10 +88,18 @@ impl<T: Plain> View<'_, T> {
             // - of a mapping for reading, which nobody stores to; any bytes are a value
             unsafe { (address as *const T).read() }
         };
-        match self.there.address_of(index, size_of::<T>() as u64) {
-            Some(address) => Ok(read(address)),
-            None => self.window.load(index, read),
-        }
+        let mut value = MaybeUninit::uninit();
+        let (address, failed) = match self.there.address_of(index, size_of::<T>() as u64) {
+            Some(address) => (address, None),
+            None => {
+                let failed = self.window.load_apart(index, read, &mut value);
+                (value.as_ptr().expose_provenance() as u64, failed)
+            }
+        };
+        // One load for all ways, also of the zeros that are there where it failed. Else an error and a value of its size would be one for compilers
+        // from there on, which a loop copies before its next load, and waits for.
+        let found = read(address);
+        failed.map_or(Ok(found), Err)
     }
     /// The elements from `first` on as a slice, for loads at the speed of memory: its page stays as long as the pin. They lie in one page, as far as
     /// [`View::rest_of_page`] says. Any lane; lanes that pin the same page keep one.
@@ -125,10 +134,7 @@ impl<T: Plain> View<'_, T> {
         let end = first.checked_add(count as u64).ok_or(Errno::INVAL)?;
         let (frame, address) = match self.there.address_before(first, end, size) {
             Some(address) => (STAYS, address),
-            None => {
-                let bytes = (count as u64).checked_mul(size).ok_or(Errno::INVAL)?;
-                self.window.guard(first.checked_mul(size), bytes)?
-            }
+            None => self.window.guard(first, count as u64, size)?,
         };
         Ok(Pin { window: self.window, frame, address, count, of: PhantomData })
     }

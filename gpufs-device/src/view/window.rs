@@ -168,10 +168,10 @@ impl Window<'_> {
             Some(errno) => Err(errno),
         }
     }
-    /// [`Window::load`]: leaves the element in `value`, or returns an error. What is returned as one, value and error, would come by memory, and
+    /// [`Window::load`]: leaves the element in `value`, or zeros there and returns an error. What is returned as one, value and error, would come by memory, and
     /// callers would load the error from there beside each value.
     #[inline(never)]
-    fn load_apart<T: Plain>(
+    pub(super) fn load_apart<T: Plain>(
         &self,
         index: u64,
         read: impl FnOnce(u64) -> T,
@@ -182,7 +182,10 @@ impl Window<'_> {
                 value.write(found);
                 None
             }
-            Err(errno) => Some(errno),
+            Err(errno) => {
+                *value = MaybeUninit::zeroed();
+                Some(errno)
+            }
         }
     }
     /// [`Window::load`], in the function that is called for it.
@@ -318,13 +321,18 @@ impl Window<'_> {
         FrameIndex(self.layout.first + page)
     }
 
-    /// Guards the page of the `size` bytes at `at` of the range: the frame, which the caller lets go of, and the address of the bytes.
+    /// Guards the page of `count` elements of `size` bytes from `first` on: the frame, which the caller lets go of, and the address of the elements.
     /// Convergent with other lanes' calls.
     ///
     /// # Errors
     /// As [`Window::load`]; `EINVAL` also where they do not lie in one page; `EBUSY` where too many pages are kept.
-    pub(super) fn guard(&self, at: Option<u64>, size: u64) -> Result<(FrameIndex, u64), Errno> {
-        let place = self.place(at, size)?;
+    ///
+    /// Not inlined: what a caller's loop has would be put into memory for it.
+    #[inline(never)]
+    pub(super) fn guard(&self, first: u64, count: u64, size: u64) -> Result<(FrameIndex, u64), Errno> {
+        let size_of_all = count.checked_mul(size).ok_or(Errno::INVAL)?;
+        let place = self.place(first.checked_mul(size), size_of_all)?;
+        let size = size_of_all;
         if place.within + size > self.page_mask + 1 {
             return Err(Errno::INVAL);
         }
