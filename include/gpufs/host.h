@@ -166,7 +166,7 @@ typedef struct gpufs_options {
     uint32_t mode;                /* GPUFS_MODE_... */
     uint32_t ring_memory;         /* GPUFS_RING_MEMORY_... */
     uint64_t buffer_bytes;        /* pinned memory for data, half for calls, half for streams; default 12 MiB for calls,
-                                   * 40 MiB for streams */
+                                   * more with a cache of more than 48 MiB, 40 MiB for streams */
     uint32_t stream_buffer_bytes; /* one stream buffer: a power of two, 4 KiB to 1 MiB; default 128 KiB, less with many
                                    * streams */
     uint32_t blocks_per_stream;   /* buffers of a stream that writes much: 1, 2, 4, 8, 16 or 32; default 32 */

@@ -7,7 +7,7 @@ use gpufs_device::view::{Mapping, MappingMut, View};
 use gpufs_device::warp::{Machine, Warp, global_thread, grid_threads};
 use gpufs_device::{Errno, Fs, calling, kernel};
 
-use crate::{MOST_FILES, Times, between, scramble, warp_index};
+use crate::{MOST_FILES, Supply, Times, between, scramble, warp_index};
 
 /// Number `at` of the file and of the array.
 #[must_use]
@@ -34,7 +34,7 @@ gpufs_device::portable! {
         pub count: u64,
         /// Numbers of a span or a page.
         pub piece: u64,
-        /// Groups of four random looks, stretches, spans, or rounds of a lane, of the whole grid but for rounds.
+        /// Groups of four random looks, stretches, or spans, of the whole grid.
         pub work: u64,
         /// Where random places, or pages in order, begin.
         pub first: u64,
@@ -219,6 +219,12 @@ fn spans<S: Deref<Target = [Pair]>>(
     Ok(sum)
 }
 
+/// The lane's part of a piece, which has one for each lane of a warp.
+#[inline(always)]
+fn of_lane(piece: u64) -> u64 {
+    piece * u64::from(Machine::width()) + u64::from(Machine::lane())
+}
+
 kernel! {
     /// Makes the array.
     pub fn fill_array(fs: Fs, job: Looks) {
@@ -317,19 +323,21 @@ kernel! {
 }
 
 kernel! {
-    #[maxnreg(64)]
-    /// Every lane looks at a number of `work` pages anywhere.
-    pub fn random_misses(fs: Fs, job: Looks) {
+    /// Every lane looks at a number of a page anywhere, as often as its warp has a piece of the `supply`.
+    pub fn random_misses(fs: Fs, job: Looks, supply: Supply) {
         viewed::<u64>(fs, &job, |view| {
             let (pages, mut sum) = (job.count / job.piece, 0_u64);
-            for round in 0..job.work {
-                let look = scramble(job.first + round * grid_threads() + global_thread());
+            let warp = calling!();
+            // Ends: with the pieces.
+            while let Some(piece) = supply.next(warp) {
+                let look = scramble(job.first + of_lane(piece));
                 let at = (look & (pages - 1)) * job.piece + (look >> 40) % job.piece;
                 let found = view.get(at)?;
                 if found != number(at) {
                     return Err(Errno::IO);
                 }
                 sum = sum.wrapping_add(found);
+                warp.sync();
             }
             Ok(sum)
         });
@@ -337,21 +345,23 @@ kernel! {
 }
 
 kernel! {
-    #[maxnreg(64)]
-    /// Each warp looks at `work` pages, all warps side by side in the file, and at all of a page: pinned, a page at a time. Where it looks
-    /// `ahead`, it has the system read its next page meanwhile.
-    pub fn pages_in_order(fs: Fs, job: Looks, ahead: u32) {
+    /// A piece of the `supply` is a page, which the warp that has it pins, and looks at all of it. Where it looks `ahead`, it has the system read a
+    /// page meanwhile that comes as many pieces later as there are warps.
+    pub fn pages_in_order(fs: Fs, job: Looks, supply: Supply, ahead: u32) {
         viewed::<Pair>(fs, &job, |view| {
             let (pages, pairs) = (job.count / job.piece, job.piece / 2);
             let warps = grid_threads() / u64::from(Machine::width());
             let mut sum = 0_u64;
-            for round in 0..job.work {
-                let number = job.first + round * warps + u64::from(warp_index());
+            let warp = calling!();
+            // Ends: with the pieces.
+            while let Some(piece) = supply.next(warp) {
+                let number = job.first + piece;
                 if ahead != 0 && Machine::lane() == 0 {
                     view.prefetch(((number + warps) & (pages - 1)) * pairs, pairs)?;
                 }
                 let page = view.pin((number & (pages - 1)) * pairs, pairs as usize)?;
                 sum = sum.wrapping_add(sum_of(&page));
+                warp.sync();
             }
             Ok(sum)
         });
@@ -359,18 +369,20 @@ kernel! {
 }
 
 kernel! {
-    #[maxnreg(64)]
     /// As [`pages_in_order()`], a page a lane: looks at its first number.
-    pub fn pages_of_lanes(fs: Fs, job: Looks) {
+    pub fn pages_of_lanes(fs: Fs, job: Looks, supply: Supply) {
         viewed::<u64>(fs, &job, |view| {
             let (pages, mut sum) = (job.count / job.piece, 0_u64);
-            for round in 0..job.work {
-                let page = (job.first + round * grid_threads() + global_thread()) & (pages - 1);
+            let warp = calling!();
+            // Ends: with the pieces.
+            while let Some(piece) = supply.next(warp) {
+                let page = (job.first + of_lane(piece)) & (pages - 1);
                 let found = view.get(page * job.piece)?;
                 if found != number(page * job.piece) {
                     return Err(Errno::IO);
                 }
                 sum = sum.wrapping_add(found);
+                warp.sync();
             }
             Ok(sum)
         });
@@ -378,7 +390,7 @@ kernel! {
 }
 
 kernel! {
-    #[maxnreg(64)]
+    #[maxnreg(128)]
     /// Warps store to every page of their files; what is timed is that they are written: every warp's flush of its file.
     pub fn write_back(fs: Fs, job: Dirty) {
         let times = Times(job.times);

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use gpufs_bench_kernels::MOST_FILES;
 use gpufs_bench_kernels::cache::{Dirty, Looks, pages_in_order, pages_of_lanes, random_misses, write_back};
+use gpufs_bench_kernels::{MOST_FILES, Supply};
 use gpufs_core::kernel::Kernel;
 use gpufs_device::view::{Mapping, MappingMut};
 use gpufs_host::Grid;
@@ -53,19 +53,20 @@ impl Missing<'_> {
         &self,
         stage: &mut Stage,
         (effort, warps): (Effort, u32),
-        pages_of_round: u64,
+        pages_of_piece: u64,
         sum_wanted: impl Fn(u64, u64) -> Option<u64>,
-        arguments: impl Fn(Looks) -> K::Arguments,
+        arguments: impl Fn(Looks, Supply) -> K::Arguments,
     ) -> Result<Spread, Failure> {
         let (sums, times, count) = (stage.counts(), stage.times(), self.numbers.count);
         let piece = u64::from(self.page) / NUMBER;
         let mut job = Looks { map: self.map, array: 0, count, piece, work: 0, first: 0, sums, times };
         let rate = effort.rate(u32::MAX, |rounds| {
-            job.work = rounds.into();
+            let pieces = u64::from(rounds) * u64::from(warps);
+            let supply = stage.supply(pieces)?;
             let before = stage.session().cache_statistics().misses;
-            let seconds = stage.run_timed::<K>(grid_of(warps), arguments(job))?;
+            let seconds = stage.run_timed::<K>(grid_of(warps), arguments(job, supply))?;
             let brought = stage.session().cache_statistics().misses - before;
-            let (pages, found) = (u64::from(rounds) * pages_of_round, sum_of(stage, grid_of(warps)));
+            let (pages, found) = (pieces * pages_of_piece, sum_of(stage, grid_of(warps)));
             if let Some(wanted) = sum_wanted(job.first, pages).filter(|wanted| *wanted != found) {
                 return Err(format!("the views' sum is {found}, and the file's {wanted}").into());
             }
@@ -109,9 +110,8 @@ pub(super) fn random_pages(bench: &mut Bench, missing: &Missing<'_>) -> Result<(
     );
     bench.step(&what);
     let (_, ours) = bench.best(rings, effort, &ways, |stage, effort, warps| {
-        let looks = u64::from(warps * WIDTH);
-        let arguments = |job| random_misses::Arguments { job };
-        missing.rate::<random_misses::Entry>(stage, (effort, warps), looks, |_, _| None, arguments)
+        let arguments = |job, supply| random_misses::Arguments { job, supply };
+        missing.rate::<random_misses::Entry>(stage, (effort, warps), WIDTH.into(), |_, _| None, arguments)
     })?;
     let rival = missing.by_pread(bench)?;
     beside(bench, (5, &what), "GB/s", &ours, (&rival, Some(0.9)));
@@ -149,12 +149,18 @@ pub(super) fn ordered_pages(bench: &mut Bench, missing: &Missing<'_>) -> Result<
     };
     let (_, ours) = bench.best(rings, effort, &ways, |stage, effort, (order, warps)| match order {
         Ordered::Warp { ahead } => {
-            let arguments = |job| pages_in_order::Arguments { job, ahead };
-            missing.rate::<pages_in_order::Entry>(stage, (effort, warps), warps.into(), sum, arguments)
+            let arguments = |job, supply| pages_in_order::Arguments { job, supply, ahead };
+            missing.rate::<pages_in_order::Entry>(stage, (effort, warps), 1, sum, arguments)
         }
         Ordered::Lane => {
-            let (looks, arguments) = (u64::from(warps * WIDTH), |job| pages_of_lanes::Arguments { job });
-            missing.rate::<pages_of_lanes::Entry>(stage, (effort, warps), looks, |_, _| None, arguments)
+            let arguments = |job, supply| pages_of_lanes::Arguments { job, supply };
+            missing.rate::<pages_of_lanes::Entry>(
+                stage,
+                (effort, warps),
+                WIDTH.into(),
+                |_, _| None,
+                arguments,
+            )
         }
     })?;
     let rival = missing.by_pread(bench)?;

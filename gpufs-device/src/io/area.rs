@@ -1,9 +1,9 @@
 //! Staging memory of a warp's lanes: each that asks gets some, uses it, and gives it back.
 #![expect(unsafe_code, reason = "reads and writes staging memory")]
 
+use gpufs_core::Errno;
 use gpufs_core::alloc::{BufferPool, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::{Claim, Errno};
 
 use super::copy::{Flow, copy_alone, copy_raw};
 use super::{Backoff, DeviceRange, abandoned, drain, ring_of_warp, slot_hint};
@@ -71,7 +71,28 @@ pub(crate) fn staged(
     bytes: Option<u64>,
     body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
-    staged_by(session, lanes, bytes, BufferPool::claim_bytes, body)
+    let mut looks = 0;
+    staged_by(session, lanes, bytes, |pool, bytes, hint| claim_patiently(pool, bytes, hint, &mut looks), body)
+}
+
+/// How often one that wants memory looks for all that a claim may hold of its bytes, before it takes what is free. Where many wait for much, each
+/// would get a part as soon as some goes back, and nobody all of it any more: their operations would be as many as parts.
+const PATIENT_LOOKS: u32 = 64;
+
+/// Memory for `bytes`, or for some of them where that is all that is free after many `looks`. One lane. Waits for nothing.
+pub(super) fn claim_patiently(pool: &BufferPool, bytes: u64, hint: u32, looks: &mut u32) -> Option<Staged> {
+    if *looks < PATIENT_LOOKS {
+        *looks += 1;
+        return claim_all(pool, bytes, hint);
+    }
+    pool.claim_bytes(bytes, hint)
+}
+
+/// Memory for all of `bytes`, at most [`BufferPool::most_bytes`]. One lane. Waits for nothing.
+fn claim_all(pool: &BufferPool, bytes: u64, hint: u32) -> Option<Staged> {
+    let claim = pool.claim_whole(bytes, hint)?;
+    let (address, bytes) = (pool.address(claim.item(0)), claim.count() * pool.buffer_bytes);
+    Some(Staged { claim, address, bytes })
 }
 
 /// As [`staged`], but a lane's turn comes when it gets memory for all of its `bytes`, at most [`BufferPool::most_bytes`]. Convergent; called by
@@ -85,18 +106,7 @@ pub(crate) fn staged_whole(
     bytes: Option<u64>,
     body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
-    let claim = |pool: &BufferPool, bytes: u64, hint: u32| {
-        let whole =
-            bytes.div_ceil(pool.buffer_bytes.into()).next_power_of_two() * u64::from(pool.buffer_bytes);
-        let address = |claim: &Claim| pool.address(claim.item(0));
-        #[expect(clippy::cast_possible_truncation, reason = "at most the most bytes of a claim")]
-        pool.claim_whole(bytes, hint).map(|claim| Staged {
-            address: address(&claim),
-            claim,
-            bytes: whole as u32,
-        })
-    };
-    staged_by(session, lanes, bytes, claim, body)
+    staged_by(session, lanes, bytes, claim_all, body)
 }
 
 /// [`staged`], by memory that `claim` gets a lane for its bytes.
@@ -106,7 +116,7 @@ fn staged_by(
     session: &SessionTables,
     lanes: Lanes,
     bytes: Option<u64>,
-    claim: impl Fn(&BufferPool, u64, u32) -> Option<Staged>,
+    mut claim: impl FnMut(&BufferPool, u64, u32) -> Option<Staged>,
     mut body: impl FnMut(Option<StagingArea>),
 ) -> Result<(), Errno> {
     let (ring, pool) = (ring_of_warp(session), session.staging);

@@ -7,6 +7,7 @@ use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::{Counters, Errno};
 use static_assertions::const_assert;
 
+use super::area::claim_patiently;
 use super::runs::runs;
 use super::{
     Backoff, Flow, abandoned, copy_raw, copy_together, drain, ring_of_warp, slot_hint, staged, transact_here,
@@ -269,10 +270,10 @@ pub(super) fn claim_alone(
     lane: Lanes,
     bytes: u64,
 ) -> Result<Staged, Errno> {
-    let mut backoff = Backoff::new(session);
+    let (mut backoff, mut looks) = (Backoff::new(session), 0);
     // Ends: a buffer comes ([L-PROGRESS c]).
     loop {
-        if let Some(staged) = pool.claim_bytes(bytes, slot_hint(ring).wrapping_mul(7)) {
+        if let Some(staged) = claim_patiently(&pool, bytes, slot_hint(ring).wrapping_mul(7), &mut looks) {
             return Ok(staged);
         }
         let drained = drain(session, lane, ring);

@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "copies what other lanes may store to")]
 
 use gpufs_core::Errno;
-use gpufs_core::cache::{FrameIndex, Key, Pinned, Write};
+use gpufs_core::cache::{FrameIndex, Key, Mapping, Pinned, Write};
 use gpufs_core::session::{Resources, SessionTables, Target, WaitReason};
 use gpufs_core::word::DeviceWord64;
 
-use super::pages::{offset_of, target_of};
+use super::pages::{offset_of, target_of, turn};
 use crate::io::{Backoff, drain, ring_of_warp, staged, transact, warp_of_grid};
 use crate::warp::{Broadcast, Lanes};
 
@@ -39,7 +39,8 @@ pub(super) fn write_back(
         // A short write may end anywhere, and words are copied whole.
         let skew = done % 8;
         let left = valid - done;
-        let waited = staged(session, lanes, open.then_some(skew + left), |area| {
+        let moves = turn(session, lanes, open);
+        let waited = staged(session, lanes, moves.then_some(skew + left), |area| {
             let (staging, room) = area.map_or((0, 0), |area| (area.address, u64::from(area.bytes)));
             let bytes = left.min(room.saturating_sub(skew));
             copy_stored(lanes, staging, address + done - skew, if bytes > 0 { skew + bytes } else { 0 });
@@ -68,7 +69,7 @@ pub(super) fn write_back(
 /// by `lanes`; `source` and `target` are multiples of 8.
 fn copy_stored(lanes: Lanes, target: u64, source: u64, bytes: u64) {
     /// Words of a lane on their way at once.
-    const AT_ONCE: usize = 8;
+    const AT_ONCE: usize = 16;
     let each = u64::from(lanes.count());
     for lane in lanes.ballot(bytes > 0).iter() {
         let (target, source) = (lanes.broadcast(target, lane), lanes.broadcast(source, lane));
@@ -117,12 +118,21 @@ pub(super) fn flush(session: &SessionTables, lanes: Lanes, mapping: u32) -> Resu
     /// Odd: warps that flush the same mapping begin at different frames, and so meet seldom.
     const MIXER: u32 = 0x9e37_79b9;
     let cache = &session.cache;
-    let frames = cache.frames().len() as u64;
-    if frames == 0 {
-        return Ok(());
-    }
+    let Some(layout) = cache.mappings().get(mapping as usize).map(Mapping::layout) else { return Ok(()) };
+    // First the frames of its own, then those that its other pages share with other files'.
+    let (own, shared) = (u64::from(layout.own), u64::from(layout.shared));
+    let frames = own + shared;
     // The same in all lanes: each looks at other frames only then.
-    let first = u64::from(warp_of_grid().wrapping_mul(MIXER)) % frames;
+    let mixed = u64::from(warp_of_grid().wrapping_mul(MIXER));
+    let (first_own, first_shared) = (mixed % own.max(1), mixed % shared.max(1));
+    let turned = |at: u64, of: u64| if at < of { at } else { at - of };
+    let frame_at = |place: u64| {
+        FrameIndex(u32::from_word(if place < own {
+            u64::from(layout.first) + turned(first_own + place, own)
+        } else {
+            turned(first_shared + place - own, shared)
+        }))
+    };
     // How many frames are before the one that the lane looks at.
     let mut looked = u64::from(lanes.rank());
     let mut outcome = Ok(());
@@ -132,8 +142,7 @@ pub(super) fn flush(session: &SessionTables, lanes: Lanes, mapping: u32) -> Resu
         let (mut begun, mut waits) = (None, false);
         // Ends: `looked` grows.
         while begun.is_none() && !waits && looked < frames {
-            let at = first + looked;
-            let index = FrameIndex(u32::from_word(if at < frames { at } else { at - frames }));
+            let index = frame_at(looked);
             match begin_flush(session, mapping, index) {
                 Flush::Writes => begun = Some(index),
                 Flush::Waits => waits = true,

@@ -6,7 +6,7 @@ use gpufs_core::session::{FileIndex, SessionTables, Target, WaitReason};
 
 use super::flush::write_back;
 use crate::io::{Backoff, Request, drain, ring_of_warp, transfer};
-use crate::warp::{Broadcast, LaneMask, Lanes};
+use crate::warp::{self, Broadcast, LaneMask, Lanes, Machine, Warp};
 
 impl Broadcast for Guarded {
     #[inline]
@@ -299,6 +299,22 @@ pub(super) fn offset_of(session: &SessionTables, key: Key) -> u64 {
     key.page() * u64::from(session.cache.page_bytes)
 }
 
+/// Of lanes that `wait` to move a page, those whose turn it is. Where pages are large they are as few as a warp's share of staging memory has room for:
+/// a warp copies one page after the other, and meanwhile all of its memory waits, which others would use. Convergent.
+pub(super) fn turn(session: &SessionTables, lanes: Lanes, waits: bool) -> bool {
+    /// Bytes of a large page.
+    const LARGE: u32 = 32 << 10;
+    let (page, pool) = (session.cache.page_bytes, &session.staging);
+    if page < LARGE {
+        return waits;
+    }
+    let warps = warp::grid_threads().div_ceil(Machine::width().into()).max(1);
+    let all = u64::from(pool.free.capacity()) * u64::from(pool.buffer_bytes);
+    let at_once = (all / warps / u64::from(page)).max(2);
+    let before = lanes.ballot(waits).rank(lanes.lane());
+    waits && u64::from(before) < at_once
+}
+
 /// Reads each lane's page into its frame, which is the lane's: how many bytes the file had for it. A short read is continued. Convergent; called
 /// by `lanes`.
 fn bring(session: &SessionTables, lanes: Lanes, wanted: Option<(Key, FrameIndex)>) -> Result<u32, Errno> {
@@ -315,14 +331,15 @@ fn bring(session: &SessionTables, lanes: Lanes, wanted: Option<(Key, FrameIndex)
     let mut open = place.is_some();
     // Ends: each round moves bytes of some lane's page, or closes it.
     while lanes.any(open) {
-        let request = place.filter(|_| open).map(|(target, offset, address)| Request {
+        let moves = turn(session, lanes, open);
+        let request = place.filter(|_| moves).map(|(target, offset, address)| Request {
             target,
             memory: address + done,
             bytes: page - done,
             offset: offset + done,
         });
         let read = transfer(session, lanes, false, request);
-        if open {
+        if moves {
             match read {
                 Ok(count) => {
                     done += count;

@@ -32,7 +32,7 @@ pub struct Builder {
     pub(super) exact_mode: bool,
     pub(super) memory: Option<RingMemory>,
     pub(super) idle: Duration,
-    pub(super) staging_bytes: usize,
+    pub(super) staging_bytes: Option<usize>,
     pub(super) stream_bytes: Option<usize>,
     pub(super) stream_buffer_bytes: Option<u32>,
     pub(super) blocks_per_stream: u32,
@@ -62,6 +62,8 @@ pub struct Builder {
 const GPU_ASSEMBLY_BYTES: usize = 8 << 20;
 /// Bytes of a staging buffer: a page, so that the kernel may use it for anything.
 pub(super) const STAGING_BUFFER_BYTES: u32 = 4096;
+/// What calls have for them by default.
+pub(super) const STAGING_BYTES: usize = 12 << 20;
 /// What one asynchronous operation may want, and as much again.
 const ASYNC_BUFFERS_MIN: u32 = 2 * BufferPool::BUFFERS_MAX;
 /// Directories whose entries a small session reads ahead.
@@ -78,7 +80,7 @@ impl Default for Builder {
             exact_mode: false,
             memory: None,
             idle: Duration::from_secs(1),
-            staging_bytes: 12 << 20,
+            staging_bytes: None,
             stream_bytes: None,
             stream_buffer_bytes: None,
             blocks_per_stream: 32,
@@ -141,13 +143,15 @@ impl Builder {
     }
     /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 12 MiB for calls and 40 MiB for
     /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has a third of the
-    /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories.
+    /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories. Where there is a
+    /// [cache](Builder::cache) of more than 48 MiB, and the bytes are not chosen, calls have memory for 768 of its pages, if that is more than 12 MiB, up
+    /// to a quarter of the cache, and 48 MiB.
     ///
     /// A text that is kept whole until it is written is at most 4 MiB long, with the texts of all lanes together; 256 KiB where streams have
     /// less than 8 MiB on a GPU, or less than 256 KiB on CPU lanes. A longer one is `ENOMEM`.
     #[must_use]
     pub fn buffers(mut self, bytes: usize) -> Self {
-        self.staging_bytes = bytes / 2;
+        self.staging_bytes = Some(bytes / 2);
         self.stream_bytes = Some(bytes / 2);
         self
     }
@@ -372,18 +376,23 @@ impl Builder {
 
     /// Staging buffers in the whole session.
     pub(super) fn staging_buffers(&self) -> u32 {
-        u32::try_from(self.staging_bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
+        buffers_in(self.staging_bytes.unwrap_or(STAGING_BYTES + self.cached.staging_beyond(STAGING_BYTES)))
+    }
+
+    /// Those that a session has without a cache: what else calls use goes by it.
+    fn usual_buffers(&self) -> u32 {
+        buffers_in(self.staging_bytes.unwrap_or(STAGING_BYTES))
     }
 
     /// Staging buffers of asynchronous operations ([R-ASYNC-5]), beside those of calls.
     pub(super) fn async_buffers(&self) -> u32 {
-        (self.staging_buffers() / 3).max(ASYNC_BUFFERS_MIN)
+        (self.usual_buffers() / 3).max(ASYNC_BUFFERS_MIN)
     }
 
     /// Buffers for entries of directories ([R-SERVE-9]), at most as many as directories can be open. A directory that finds none is read through
     /// staging memory.
     pub(super) fn listing_buffers(&self) -> u32 {
-        (self.staging_buffers() / 16).max(LISTING_BUFFERS_MIN).min(self.files)
+        (self.usual_buffers() / 16).max(LISTING_BUFFERS_MIN).min(self.files)
     }
 
     /// Bytes of the assembly pool, whole buffers.
@@ -432,7 +441,7 @@ impl Builder {
         )?;
         rule(
             self.staging_buffers() >= 16,
-            format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes),
+            format!("buffers: half of it, {} bytes, is less than 65536", self.staging_bytes.unwrap_or(0)),
         )?;
         rule(
             self.trace_memory.is_none_or(|bytes| bytes <= PIECE_BYTES_MAX),
@@ -469,4 +478,9 @@ impl Builder {
             ..RingConfig::default()
         }
     }
+}
+
+/// Whole staging buffers.
+fn buffers_in(bytes: usize) -> u32 {
+    u32::try_from(bytes / STAGING_BUFFER_BYTES as usize).unwrap_or(u32::MAX)
 }

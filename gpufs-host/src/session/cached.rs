@@ -41,6 +41,14 @@ impl CacheSizes {
         let sets = if self.bytes / set < MANY { self.bytes / set } else { self.bytes.div_ceil(set) + 1 };
         u32::try_from(sets).unwrap_or(u32::MAX)
     }
+    /// Bytes that calls have beyond so many, so that warps have pages on their way side by side: a page moves by way of them.
+    pub(super) fn staging_beyond(self, bytes: usize) -> usize {
+        /// As many as keep a bus busy, where each waits for a thread of the system.
+        const PAGES: usize = 768;
+        const MOST: usize = 48 << 20;
+        let wanted = (PAGES * self.page_bytes as usize).min(self.bytes / 4).min(MOST);
+        wanted.saturating_sub(bytes)
+    }
     /// Bytes of all frames.
     pub(super) fn frame_bytes(self) -> usize {
         self.sets() as usize * WAYS as usize * self.page_bytes as usize

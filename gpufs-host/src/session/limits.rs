@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::builder::Builder;
+use super::builder::{Builder, STAGING_BYTES};
 use super::open_error::OpenError;
 use crate::cpu::{self, CpuOptions};
 
@@ -38,7 +38,7 @@ fn within<T: PartialOrd + Display>(
 impl Builder {
     /// Checks each choice by itself.
     pub(super) fn check_ranges(&self) -> Result<(), OpenError> {
-        let halves = self.stream_bytes.unwrap_or(0).max(self.staging_bytes);
+        let halves = self.stream_bytes.unwrap_or(0).max(self.staging_bytes.unwrap_or(STAGING_BYTES));
         within("buffers", halves.saturating_mul(2), &BUFFERS, " bytes")?;
         within("assembly", self.assembly.unwrap_or(0), &DEVICE_POOL, " bytes")?;
         within("read_ahead", self.read_ahead.unwrap_or(0), &DEVICE_POOL, " bytes")?;
