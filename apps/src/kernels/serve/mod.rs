@@ -132,14 +132,15 @@ kernel! {
                     let _ = pending.is_done();
                 }
                 let mut moved = false;
-                let mut level = 0;
-                // Ends: at the last place that a lane uses.
-                while lanes.any(level < used) {
-                    moved |= serve(fs, job, (lanes, scratch), places.get_mut(level));
-                    level += 1;
+                let mut next = next_of(&places[..used], 0);
+                // Ends: at the last place of each lane that has something to do.
+                while lanes.any(next.is_some()) {
+                    let level = next.unwrap_or(used);
+                    moved |= serve(fs, job, (lanes, scratch), places[..used].get_mut(level));
+                    next = next_of(&places[..used], level + 1);
                 }
                 used = used_of(&places[..used]);
-                if stopping && level == 0 {
+                if stopping && !lanes.any(used > 0) {
                     break;
                 }
                 if !stopping && door.attend(fs, job, lanes, places) {
@@ -155,6 +156,11 @@ kernel! {
             job.requests.count(places.iter().map(Place::requests).sum());
         });
     }
+}
+
+/// The first place from this one on for which there is something to do. Each lane has its own.
+fn next_of(places: &[Place], from: usize) -> Option<usize> {
+    (from..).zip(places.get(from..)?).find(|(_, place)| place.is_ready()).map(|(level, _)| level)
 }
 
 /// How many places there are up to the last that has a client.
@@ -187,10 +193,10 @@ fn places(job: &Job, lanes: Lanes, warp: u32) -> &mut [Place] {
     unsafe { core::slice::from_raw_parts_mut(first, count) }
 }
 
-/// One round of each lane's place, if it has one; whether something of the lane's moved. Convergent; called by `lanes`,
+/// One round of each lane's place, if it has one with something to do; whether something of the lane's moved. Convergent; called by `lanes`,
 /// whose warp's memory is `scratch`.
 fn serve(fs: Fs, job: &Job, (lanes, scratch): (Lanes, u64), place: Option<&mut Place>) -> bool {
-    let mut place = place.filter(|place| !place.is_free());
+    let mut place = place;
     let mut moved = place.as_mut().is_some_and(|place| place.settle());
     Place::take_in(lanes, place.as_deref_mut());
     Place::answer_together(job, lanes, scratch, place.as_deref_mut());

@@ -147,6 +147,16 @@ impl Place {
         self.receiving.as_ref().or(self.sending.as_ref())
     }
 
+    /// Whether there is something to do: an operation is complete, or none is in flight where one could be.
+    pub(super) fn is_ready(&self) -> bool {
+        if self.is_free() {
+            return false;
+        }
+        let waits =
+            |operation: &Option<Pending>| operation.as_ref().is_some_and(|pending| !pending.is_known_done());
+        let goes = self.sending.is_some() || self.going.len() > 0 || self.output.len() > 0;
+        !waits(&self.receiving) || goes && !waits(&self.sending)
+    }
     /// Takes the results of what is complete; whether something was.
     pub(super) fn settle(&mut self) -> bool {
         let received = settled(&mut self.receiving);
