@@ -40,11 +40,17 @@ impl DeviceBuffer {
     }
 }
 
-/// The device's memory on CPU lanes: whole pages of the host's.
+/// Bytes of a huge page. Where the system's are of another size, what is aligned to this is ordinary memory.
+const HUGE_BYTES: usize = 2 << 20;
+
+/// The device's memory on CPU lanes: whole pages of the host's, huge ones for what is larger, where there are any. Kernels look things up in it here
+/// and there, and with small pages most looks would miss the TLB, too.
 #[derive(Debug)]
 struct HostMemory {
     memory: NonNull<u8>,
     bytes: usize,
+    /// The mapping in which it lies, if that is not the memory itself.
+    around: Option<(NonNull<u8>, usize)>,
 }
 
 // SAFETY:
@@ -54,7 +60,29 @@ unsafe impl Send for HostMemory {}
 impl HostMemory {
     fn allocate(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(4096);
-        Ok(Self { memory: CpuMemory.allocate(bytes, 4096)?, bytes })
+        if bytes < HUGE_BYTES {
+            return Ok(Self { memory: CpuMemory.allocate(bytes, 4096)?, bytes, around: None });
+        }
+        let room = bytes.checked_add(HUGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY:
+        // - a new mapping at an address of the kernel's choice
+        let mapped = unsafe { libc::mmap(std::ptr::null_mut(), room, protection, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY:
+        // - within the mapping, which is longer than the memory by that much
+        let memory = unsafe { mapping.add(mapping.as_ptr().addr().wrapping_neg() % HUGE_BYTES) };
+        // Without either, pages are small, or come when they are first used.
+        for advice in [libc::MADV_HUGEPAGE, libc::MADV_POPULATE_WRITE] {
+            // SAFETY:
+            // - a part of the mapping, which nobody uses yet
+            unsafe { libc::madvise(memory.as_ptr().cast(), bytes, advice) };
+        }
+        Ok(Self { memory, bytes, around: Some((mapping, room)) })
     }
 }
 
@@ -91,9 +119,14 @@ impl DeviceMemory for HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY:
-        // - allocated in `allocate`; the session has waited for its kernels
-        unsafe { CpuMemory.free(self.memory, self.bytes) };
+        match self.around {
+            // SAFETY:
+            // - allocated in `allocate`; the session has waited for its kernels
+            None => unsafe { CpuMemory.free(self.memory, self.bytes) },
+            // SAFETY:
+            // - as above
+            Some((mapping, bytes)) => _ = unsafe { libc::munmap(mapping.as_ptr().cast(), bytes) },
+        }
     }
 }
 
