@@ -29,6 +29,9 @@ const CLIENTS_MAX: u32 = 16_384;
 const RINGS: u32 = 1;
 /// Bytes that the system takes or gives at a time, at most.
 const WIRE_BYTES_MAX: usize = 16 << 10;
+/// Bytes between the memory of one client and that of the next: of the same few bytes of all of them, which are used most, no two would be in a cache
+/// where they lie as far apart as the cache's ways.
+const APART: usize = 320;
 /// A shard of the table has room for some values of the largest size.
 const VALUES_OF_A_SHARD: usize = 16;
 
@@ -169,14 +172,14 @@ fn prepare(
     memory: usize,
     buffer: usize,
 ) -> Result<Job, Failure> {
-    let table = plan.scratch(session, memory)?;
+    let table = session.device_buffer(memory)?.address();
     // SAFETY:
     // - memory of the session's, which is zeroed and given to nothing else, and lives as long as its kernels
     let table = unsafe { Table::new(table, memory, VALUES_OF_A_SHARD * (buffer - SPARE_BYTES)) };
     let places_of_a_lane = clients.div_ceil(plan.all_lanes());
     let part = places_of_a_lane as usize * PLACE_BYTES;
     let total = part * plan.all_lanes() as usize;
-    let places = plan.scratch(session, total)?;
+    let places = session.device_buffer(total)?.address();
     // SAFETY:
     // - as above
     let places = unsafe { Parts::new(places, total, part) };
@@ -185,11 +188,13 @@ fn prepare(
         listener,
         table,
         places,
-        buffers: plan.scratch(session, 2 * buffer * clients as usize)?,
+        buffers: session.device_buffer((2 * buffer + APART) * clients as usize)?.address(),
         buffer_bytes: 2 * buffer as u64,
-        wire: session.register_buffer(2 * wire * clients as usize)?.as_ptr() as u64,
+        buffer_apart: (2 * buffer + APART) as u64,
+        wire: session.register_buffer((2 * wire + APART) * clients as usize)?.as_ptr() as u64,
         wire_bytes: 2 * wire as u64,
-        scratch: plan.scratch(session, SCRATCH_BYTES * plan.warps() as usize)?,
+        wire_apart: (2 * wire + APART) as u64,
+        scratch: session.device_buffer(SCRATCH_BYTES * plan.warps() as usize)?.address(),
         clients,
         places_of_a_lane,
         warps: plan.warps(),

@@ -61,10 +61,14 @@ portable! {
         pub buffers: u64,
         /// Of one place, both halves.
         pub buffer_bytes: u64,
+        /// From those of one place to those of the next: a multiple of 16.
+        pub buffer_apart: u64,
         /// Memory of each place that the system reads and writes: half for what comes, half for what goes.
         pub wire: u64,
         /// Of one place, both halves.
         pub wire_bytes: u64,
+        /// From that of one place to that of the next: a multiple of 16.
+        pub wire_apart: u64,
         /// [`SCRATCH_BYTES`] for each warp, as the device sees it.
         pub scratch: u64,
         /// Clients at a time: places that are used.

@@ -74,9 +74,9 @@ impl Memory {
     pub(super) fn new(job: &Job, number: u32) -> Self {
         let half = |bytes: u64| usize::try_from(bytes / 2).unwrap_or(0);
         Self {
-            buffers: job.buffers + u64::from(number) * job.buffer_bytes,
+            buffers: job.buffers + u64::from(number) * job.buffer_apart,
             buffer_bytes: half(job.buffer_bytes),
-            wire: job.wire + u64::from(number) * job.wire_bytes,
+            wire: job.wire + u64::from(number) * job.wire_apart,
             wire_bytes: half(job.wire_bytes),
         }
     }
