@@ -28,6 +28,7 @@
 //! | `host.rs` | AMDGCN | the same: they come out with the waits and cache actions of system scope, also where device scope would do (`gpufs-device/tests/golden`) |
 //! | `nvptx.rs` | NVPTX | inline assembly: there `core` atomics lose their order |
 //! | `loom.rs` | model checking | loom's atomics |
+//! | `ahead.rs` | CPUs | a hint, which is no access |
 //! | `stores.rs` | all | ordinary stores of one lane, which orders nothing |
 
 #[cfg(not(any(loom, target_arch = "nvptx64")))]
@@ -45,7 +46,9 @@ mod loom;
 #[cfg(loom)]
 use self::loom as backend;
 
+mod ahead;
 mod stores;
+pub use ahead::fetch_ahead;
 pub use stores::{store_if, store_two_if};
 
 pub use backend::{

@@ -7,7 +7,7 @@ use gpufs_device::warp::{LaneMask, Lanes};
 /// Bytes of a word.
 const WORD: usize = size_of::<u128>();
 /// There the compiler's own copies go byte by byte, each of which waits for the one before.
-const IS_GPU: bool = cfg!(any(target_arch = "nvptx64", target_arch = "amdgpu"));
+pub(super) const IS_GPU: bool = cfg!(any(target_arch = "nvptx64", target_arch = "amdgpu"));
 /// Words of a lane on their way at once.
 const AT_ONCE: usize = 4;
 

@@ -14,7 +14,7 @@
 
 use core::slice;
 
-use gpufs_core::word::DeviceWord;
+use gpufs_core::word::{DeviceWord, fetch_ahead};
 use gpufs_device::portable;
 use gpufs_device::warp::nap;
 
@@ -27,6 +27,9 @@ const UNIT_BYTES: usize = 16;
 const CLASSES: usize = 40;
 /// A shard's memory for each of its slots: a slot, and what a short key and a short value take.
 const BYTES_OF_A_SLOT: usize = 96;
+/// Bytes of a line of a CPU's caches, and of a block what is fetched ahead.
+const LINE_BYTES: usize = 64;
+const FETCHED_BYTES: u64 = 256;
 /// Seven eighths of the slots are used at most, so that a search ends.
 const FULL_EIGHTHS: u32 = 7;
 
@@ -83,14 +86,16 @@ pub enum NotAdded {
     Full,
 }
 
-/// FNV-1a, and a step that spreads its bits.
+/// Eight bytes at a time are mixed in by a product, of whose 128 bits both halves count: each bit of a key has a part in each bit of the hash.
 pub(super) fn hash_of(key: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for &byte in key {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash ^= hash >> 32;
-    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
+        (product >> 64) as u64 ^ product as u64
+    };
+    let (words, rest) = key.as_chunks::<8>();
+    let hash = words.iter().fold(key.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let rest = rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    mix(hash, rest)
 }
 
 /// The class of so many bytes, and its size in units.
@@ -168,11 +173,30 @@ impl Table {
         result
     }
 
+    /// The shard of a hash, and the hash within it.
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of the hash")]
+    const fn place_of(&self, hash: u64) -> (u32, u32) {
+        ((hash >> 32) as u32 % self.shards, hash as u32)
+    }
     fn of_key<T>(&self, key: &[u8], body: impl FnOnce(&mut Shard<'_>, u32) -> T) -> T {
+        let (shard, hash) = self.place_of(hash_of(key));
+        self.locked(shard, |shard| body(shard, hash))
+    }
+
+    /// Fetches where the search for a key begins; the key's hash.
+    pub(super) fn fetch_slot(&self, key: &[u8]) -> u64 {
         let hash = hash_of(key);
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of the hash")]
-        let (high, low) = ((hash >> 32) as u32, hash as u32);
-        self.locked(high % self.shards, |shard| body(shard, low))
+        let (shard, low) = self.place_of(hash);
+        let slots = self.base + u64::from(shard) * self.shard_bytes + size_of::<Header>() as u64;
+        let slot = slots + u64::from(low & (self.slots - 1)) * size_of::<Slot>() as u64;
+        fetch_ahead(slot);
+        fetch_ahead(slot + size_of::<Slot>() as u64 - 1);
+        hash
+    }
+    /// Fetches the beginning of what a key of this hash has.
+    pub(super) fn fetch_block(&self, hash: u64) {
+        let (shard, hash) = self.place_of(hash);
+        self.locked(shard, |shard| shard.fetch(hash));
     }
 
     /// What `body` makes of a key's value, if there is one. It waits for nothing.
@@ -287,6 +311,24 @@ impl Shard<'_> {
                 return Ok(index);
             }
             index = (index + 1) & (self.slot_count - 1);
+        }
+    }
+
+    /// Fetches the first lines of the block that a search for a key of this hash looks at first.
+    fn fetch(&self, hash: u32) {
+        let mut index = hash & (self.slot_count - 1);
+        let mut slot = self.slot(index);
+        // Ends: some slots are empty.
+        while slot.block != 0 && slot.hash != hash {
+            index = (index + 1) & (self.slot_count - 1);
+            slot = self.slot(index);
+        }
+        if slot.block != 0 {
+            let start = self.room.addr() as u64 + u64::from(slot.block - 1) * UNIT_BYTES as u64;
+            let bytes = u64::from(slot.key_bytes) + u64::from(slot.value_bytes);
+            for at in (0..bytes.min(FETCHED_BYTES)).step_by(LINE_BYTES) {
+                fetch_ahead(start + at);
+            }
         }
     }
 
