@@ -8,7 +8,8 @@
 //! packet ([`Packet::begin`]) says the clock and the track of all that follow, and a name is written once ([`Packet::name`]) and then meant by its
 //! number. An event of a kernel that has no values is 24 bytes.
 //!
-//! Each packet is a multiple of 8 bytes, and one that is no event of 16: a file of nothing else keeps all of them aligned, and lanes store theirs in words ([`Encoded`]).
+//! Each packet is a multiple of 8 bytes, and one that is no event of 16: a file of nothing else keeps all of them aligned, and lanes store theirs in
+//! words ([`Encoded`]).
 
 mod encoded;
 mod prefix;

@@ -224,8 +224,9 @@ impl Recorder {
         }
         let inside = self.look()?;
         let clock = Machine::clock();
-        // In one line, without a branch before the end: each takes as long as what is done here. While the clock is on its way the words are stored that
-        // it has no part in. Where its upper bits are others, these are stored again: a packet is none before its first word is there ([R-TRACE-2]).
+        // In one line, without a branch before the end: each takes as long as what is done here. While the clock is on its way the words are stored
+        // that it has no part in. Where its upper bits are others, these are stored again: a packet is none before its first word is there
+        // ([R-TRACE-2]).
         let (has_room, target) = (self.room >= TimePrefix::BYTES, self.next as *mut u64);
         let rest = self.prefix.rest(event.kind, event.name).map(u64::to_le);
         // SAFETY:

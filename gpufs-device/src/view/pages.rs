@@ -299,8 +299,8 @@ pub(super) fn offset_of(session: &SessionTables, key: Key) -> u64 {
     key.page() * u64::from(session.cache.page_bytes)
 }
 
-/// Of lanes that `wait` to move a page, those whose turn it is. Where pages are large they are as few as a warp's share of staging memory has room for:
-/// a warp copies one page after the other, and meanwhile all of its memory waits, which others would use. Convergent.
+/// Of lanes that `wait` to move a page, those whose turn it is. Where pages are large they are as few as a warp's share of staging memory has room
+/// for: a warp copies one page after the other, and meanwhile all of its memory waits, which others would use. Convergent.
 pub(super) fn turn(session: &SessionTables, lanes: Lanes, waits: bool) -> bool {
     /// Bytes of a large page.
     const LARGE: u32 = 32 << 10;

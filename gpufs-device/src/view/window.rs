@@ -168,8 +168,8 @@ impl Window<'_> {
             Some(errno) => Err(errno),
         }
     }
-    /// [`Window::load`]: leaves the element in `value`, or zeros there and returns an error. What is returned as one, value and error, would come by memory, and
-    /// callers would load the error from there beside each value.
+    /// [`Window::load`]: leaves the element in `value`, or zeros there and returns an error. What is returned as one, value and error, would come by
+    /// memory, and callers would load the error from there beside each value.
     #[inline(never)]
     pub(super) fn load_apart<T: Plain>(
         &self,

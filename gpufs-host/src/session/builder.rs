@@ -144,8 +144,8 @@ impl Builder {
     /// Bytes of pinned memory for data: half for calls in progress, half for the buffers of streams. Default 12 MiB for calls and 40 MiB for
     /// streams, or as much as the chosen number of streams needs with the chosen stream buffers. Beside them a session has a third of the
     /// memory for calls for operations that are started and waited for later, and a sixteenth for the entries of directories. Where there is a
-    /// [cache](Builder::cache) of more than 48 MiB, and the bytes are not chosen, calls have memory for 768 of its pages, if that is more than 12 MiB, up
-    /// to a quarter of the cache, and 48 MiB.
+    /// [cache](Builder::cache) of more than 48 MiB, and the bytes are not chosen, calls have memory for 768 of its pages, if that is more than 12
+    /// MiB, up to a quarter of the cache, and 48 MiB.
     ///
     /// A text that is kept whole until it is written is at most 4 MiB long, with the texts of all lanes together; 256 KiB where streams have
     /// less than 8 MiB on a GPU, or less than 256 KiB on CPU lanes. A longer one is `ENOMEM`.

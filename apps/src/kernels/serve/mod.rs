@@ -19,6 +19,7 @@
 
 mod answer;
 mod buffer;
+mod class;
 mod commands;
 mod copy;
 mod door;

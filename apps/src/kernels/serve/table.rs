@@ -18,13 +18,10 @@ use gpufs_core::word::{DeviceWord, fetch_ahead};
 use gpufs_device::portable;
 use gpufs_device::warp::nap;
 
+use super::class::{CLASSES, UNIT_BYTES, class_of, size_of_class};
 use super::copy::copy_text;
 use super::number::{Digits, number_of};
 
-/// Blocks begin at multiples of this.
-const UNIT_BYTES: usize = 16;
-/// Size classes: 2ⁿ and 1.5 · 2ⁿ units.
-const CLASSES: usize = 40;
 /// A shard's memory for each of its slots: a slot, and what a short key and a short value take.
 const BYTES_OF_A_SLOT: usize = 96;
 /// Bytes of a line of a CPU's caches, and of a block what is fetched ahead.
@@ -96,27 +93,6 @@ pub(super) fn hash_of(key: &[u8]) -> u64 {
     let hash = words.iter().fold(key.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let rest = rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     mix(hash, rest)
-}
-
-/// The class of so many bytes, and its size in units.
-fn class_of(bytes: usize) -> (usize, usize) {
-    let units = bytes.div_ceil(UNIT_BYTES).max(1);
-    let (mut class, mut size) = (0, 1);
-    // Ends: sizes grow.
-    while size < units {
-        class += 1;
-        size = size_of_class(class);
-    }
-    (class, size)
-}
-
-/// 1, 2, 3, 4, 6, 8, 12 … units.
-const fn size_of_class(class: usize) -> usize {
-    match class {
-        0 => 1,
-        class if class % 2 == 1 => 2 << (class / 2),
-        class => 3 << (class / 2 - 1),
-    }
 }
 
 impl Table {
@@ -437,7 +413,7 @@ impl Shard<'_> {
 mod tests {
     use std::collections::HashMap;
 
-    use super::{Full, NotAdded, Table, class_of, size_of_class};
+    use super::{Full, NotAdded, Table};
 
     fn table(bytes: usize, shards: usize) -> (Vec<u64>, Table) {
         let mut memory = vec![0_u64; bytes / 8];
@@ -519,14 +495,5 @@ mod tests {
         assert_eq!(table.add(b"n", 1), Err(NotAdded::Overflow));
         table.set(b"n", b"x").unwrap();
         assert_eq!(table.add(b"n", 1), Err(NotAdded::NoNumber));
-    }
-
-    #[test]
-    fn classes_hold_what_they_are_for() {
-        assert_eq!([0, 1, 2, 3, 4, 5, 6].map(size_of_class), [1, 2, 3, 4, 6, 8, 12]);
-        for bytes in 0..5000 {
-            let (class, units) = class_of(bytes);
-            assert!(units * 16 >= bytes && (class == 0 || size_of_class(class - 1) * 16 < bytes));
-        }
     }
 }
