@@ -390,7 +390,6 @@ kernel! {
 }
 
 kernel! {
-    #[maxnreg(128)]
     /// Warps store to every page of their files; what is timed is that they are written: every warp's flush of its file.
     pub fn write_back(fs: Fs, job: Dirty) {
         let times = Times(job.times);

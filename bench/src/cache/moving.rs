@@ -210,7 +210,7 @@ pub(super) fn written_back(bench: &mut Bench) -> Result<(), Failure> {
         let rate = effort.rate(1, |_| {
             value += 1 << 32;
             let job = Dirty { maps: placed.handle(), piece: u64::from(KIB_64) / NUMBER, pages, value, times };
-            let grid = Grid { blocks: MOST_FILES as u32, threads: WIDTH * each };
+            let grid = Grid { blocks: MOST_FILES as u32 * each, threads: WIDTH };
             let before = stage.session().cache_statistics().write_backs;
             let seconds = stage.run_timed::<write_back::Entry>(grid, write_back::Arguments { job })?;
             let wrote = stage.session().cache_statistics().write_backs - before;

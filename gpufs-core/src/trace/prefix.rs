@@ -25,7 +25,6 @@ impl TimePrefix {
 
     /// That of a sequence of 28 bits, at the time that a clock has.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the parts")]
     pub fn of(clock: u64, origin: Origin, sequence: u32) -> Self {
         let sequence = sequence & ((1 << SHORT_SEQUENCE_BITS) - 1);
         let event = Event { kind: Kind::End, name: 0, track: None, value_names: &[], values: &[] };
