@@ -58,8 +58,8 @@ const DEVICE_PROGRAMS: &[(&str, &str)] =
 const ASSEMBLE: &str = "GPUFS_BUNDLE_FOR";
 /// Names the one device program, such as `bench`, that is built: the rest of the folder stays as it is. For who measures again and again.
 const ONLY: &str = "GPUFS_BUNDLE_ONLY";
-/// Bytes of the whole folder at most, without the PTX of programs that are assembled, which the checks do not take: it travels, packed in less than half
-/// of that.
+/// Bytes of the whole folder at most, without the PTX of programs that are assembled, which the checks do not take: it travels, packed in less
+/// than half of that.
 const MOST_BYTES: u64 = 68 << 20;
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
