@@ -89,17 +89,29 @@ impl<T: Plain> View<'_, T> {
             unsafe { (address as *const T).read() }
         };
         let mut value = MaybeUninit::uninit();
-        let (address, failed) = match self.there.address_of(index, size_of::<T>() as u64) {
-            Some(address) => (address, None),
-            None => {
-                let failed = self.window.load_apart(index, read, &mut value);
-                (value.as_ptr().expose_provenance() as u64, failed)
-            }
+        let there = self.there.address_of(index, size_of::<T>() as u64);
+        if size_of::<T>() == size_of::<Errno>() {
+            let (address, failed) = match there {
+                Some(address) => (address, None),
+                None => {
+                    let failed = self.window.load_apart(index, read, &mut value);
+                    (value.as_ptr().expose_provenance() as u64, failed)
+                }
+            };
+            // One load for all ways, also of the zeros that are there where it failed. Else an error and a value of its size would be one for
+            // compilers from there on, which a loop copies before its next load, and waits for.
+            let found = read(address);
+            return failed.map_or(Ok(found), Err);
+        }
+        // For others that would be done in memory.
+        let address = match there {
+            Some(address) => address,
+            None => match self.window.load_apart(index, read, &mut value) {
+                None => value.as_ptr().expose_provenance() as u64,
+                Some(errno) => return Err(errno),
+            },
         };
-        // One load for all ways, also of the zeros that are there where it failed. Else an error and a value of its size would be one for compilers
-        // from there on, which a loop copies before its next load, and waits for.
-        let found = read(address);
-        failed.map_or(Ok(found), Err)
+        Ok(read(address))
     }
     /// The elements from `first` on as a slice, for loads at the speed of memory: its page stays as long as the pin. They lie in one page, as far as
     /// [`View::rest_of_page`] says. Any lane; lanes that pin the same page keep one.
