@@ -86,6 +86,7 @@ impl<T: Plain> View<'_, T> {
             // - within the frame, and as far as its file had bytes; it stays during the call
             // - a multiple of the size, and so aligned
             // - of a mapping for reading, which nobody stores to; any bytes are a value
+            // - or `value`, below, whose address is exposed, and where a value or zeros were left
             unsafe { (address as *const T).read() }
         };
         let mut value = MaybeUninit::uninit();
