@@ -24,6 +24,7 @@ typedef unsigned long uintptr_t;
 #define UINT32_MAX 4294967295U
 #define UINT64_MAX 18446744073709551615UL
 #define SIZE_MAX UINT64_MAX
+#define UINT32_C(number) number##U
 #define INT64_C(number) number##L
 #define UINT64_C(number) number##UL
 #ifndef NULL
