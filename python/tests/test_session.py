@@ -5,8 +5,10 @@ import ctypes
 import errno
 import io
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -26,6 +28,10 @@ void hello(gpufs_session *fs, void *argument) {
 void half(gpufs_session *fs, void *argument) {
     (void)argument;
     gpufs_fprintf(gpufs_stdout(fs), "half \\xc3");
+}
+void until(gpufs_session *fs, void *argument) {
+    while (!*(volatile int *)argument) gpufs_nap(100000);
+    gpufs_fprintf(gpufs_stdout(fs), "went on\\n");
 }
 void missing(gpufs_session *fs, void *argument) {
     (void)argument;
@@ -104,6 +110,61 @@ def test_the_process_own_standard_output(kernels):
     environment = {**os.environ, "LD_PRELOAD": str(gpufs.library_path())}
     said = subprocess.run([sys.executable, "-c", program, kernels._name], env=environment, capture_output=True, text=True, check=True)
     assert sorted(said.stdout.splitlines()) == ["hello from 0 ä", "hello from 1 ä"]
+
+
+@contextlib.contextmanager
+def interrupted():
+    """What is done within is interrupted as by Ctrl-C, again and again until it has ended."""
+    done = threading.Event()
+
+    def interrupt():
+        while not done.wait(0.2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+    thread.join()
+
+
+def test_ctrl_c_interrupts_a_wait_and_nothing_is_lost(kernels, capsys):
+    go_on = ctypes.c_int(0)
+    session = gpufs.Session()
+    session.launch(kernels.until, 2, 32, ctypes.addressof(go_on))
+    for wait in (session.synchronize, session.synchronize, session.statistics, session.close):
+        with interrupted():
+            wait()
+    go_on.value = 1
+    session.synchronize()
+    assert capsys.readouterr().out == "went on\n" * 64
+    go_on.value = 0
+    session.launch(kernels.until, 1, 1, ctypes.addressof(go_on))
+    with interrupted():
+        session.close()
+    go_on.value = 1
+    session.close()
+    assert capsys.readouterr().out == "went on\n"
+    with pytest.raises(ValueError, match="closed"):
+        session.synchronize()
+
+
+def test_an_interrupted_wait_keeps_its_error(kernels):
+    go_on = ctypes.c_int(0)
+    with contextlib.suppress(OSError), gpufs.Session() as session:
+        full = session.fopen("/dev/full", "w")
+        session.launch(kernels.until, 1, 1, ctypes.addressof(go_on))
+        work = Work(int(full), 1)
+        session.launch(kernels.lines, 1, 1, ctypes.addressof(work))
+        with interrupted():
+            session.synchronize()
+        go_on.value = 1
+        with pytest.raises(OSError, match="No space left") as failed:
+            session.synchronize()
+        assert failed.value.errno == errno.ENOSPC
 
 
 def test_failed_calls_are_counted_by_kind(kernels):

@@ -16,6 +16,7 @@ from typing import Any
 from . import _transfer
 from ._library import Failure, Options, Statistics, c_text, check, failure, fitting, library, number_of
 from ._output import Output
+from ._waiting import Waiting, handles_signals
 
 _MODES = {"sqpoll": 1, "enter": 2, "threads": 3}
 #: Choices of <gpufs/host.h>: numbers, and a path.
@@ -84,6 +85,9 @@ class Session:
         self._process = os.getpid()
         self._output: Output | None = None
         self._running = False
+        # Whether kernels may run, and a call that waits for them, whose own wait was interrupted.
+        self._kernels = False
+        self._waiting: Waiting | None = None
         ordinal = _ordinal(device)
         if mode is not None and mode not in _MODES:
             raise ValueError(f"mode is {mode!r}; use one of {', '.join(_MODES)}")
@@ -121,8 +125,21 @@ class Session:
     @contextlib.contextmanager
     def _using(self) -> Iterator[int]:
         """The session, which other threads do not close meanwhile."""
+        self._check_process()
+        # The library's call would wait, too, and let no signal's handler run.
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.wait()
+        with self._entered() as host:
+            yield host
+
+    def _check_process(self) -> None:
         if self._is_foreign():
             raise OSError(errno.EPERM, "the session belongs to the process that opened it: a child that was forked opens its own")
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[int]:
+        """As `_using`, for calls that may be made while another one waits for kernels."""
         with self._state:
             if self._host is None:
                 raise ValueError("the session is closed")
@@ -151,7 +168,7 @@ class Session:
         self._flush_python()
         with self._using() as host:
             check(library().gpufs_host_begin(host))
-            self._running = True
+            self._running = self._kernels = True
 
     def launch(self, kernel: Any, blocks: int, threads: int, argument: int | None = None) -> None:
         """Starts a kernel on CPU lanes: a C function `void kernel(gpufs_session *fs, void *argument)` of a library that ctypes has loaded."""
@@ -163,12 +180,30 @@ class Session:
         self._flush_python()
         with self._using() as host:
             check(library().gpufs_host_launch(host, blocks, threads, address, argument))
+            self._kernels = True
 
     def synchronize(self) -> None:
-        """Waits for the kernels, and writes what their streams hold. The first error."""
+        """Waits for the kernels, and writes what their streams hold. The first error.
+
+        Signals are handled meanwhile: Ctrl-C raises KeyboardInterrupt. The kernels then run on, and the session's next call waits for them, which may be
+        interrupted, too."""
+        self._check_process()
+        waiting = self._waiting
+        if waiting is None:
+            if not self._kernels or not handles_signals():
+                self._synchronize()
+                return
+            waiting = self._waiting = Waiting(self._synchronize)
+        waiting.wait()
+        self._waiting = None
+        if waiting.error:
+            raise waiting.error
+
+    def _synchronize(self) -> None:
         self._running = False
-        with self._using() as host:
+        with self._entered() as host:
             error = failure() if library().gpufs_host_synchronize(host) < 0 else None
+            self._kernels = False
             if self._output:
                 self._output.drain()
         if error:
@@ -254,9 +289,16 @@ class Session:
     def close(self) -> None:
         """Synchronizes and closes, when no other thread is in a call. The first error; it is closed in any case.
 
-        In a child that was forked nothing happens: the session is its parent's."""
-        if self._is_foreign():
+        Ctrl-C interrupts it as it does `synchronize`, and the session then is not closed. In a child that was forked nothing happens: the session is
+        its parent's."""
+        if self._is_foreign() or self._host is None:
             return
+        first: Exception | None = None
+        if self._kernels or self._waiting is not None:
+            try:
+                self.synchronize()
+            except Exception as error:
+                first = error
         with self._state:
             host, self._host = self._host, None
             if host is None:
@@ -267,11 +309,15 @@ class Session:
                 self._host = host
                 raise
         _opened.discard(self)
-        error = failure() if library().gpufs_host_close(host) < 0 else None
+        last: Exception | None = failure() if library().gpufs_host_close(host) < 0 else None
         if self._output:
-            self._output.close()
-        if error:
-            raise error
+            try:
+                self._output.close()
+            except Exception as error:
+                last = last or error
+        first = first or last
+        if first:
+            raise first
 
     def __enter__(self) -> Session:
         return self
