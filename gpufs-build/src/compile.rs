@@ -67,6 +67,10 @@ impl Kernels<'_> {
         command.args(["--crate-type", "staticlib", "--"]).arg(format!("--emit={emit}={}", output.display()));
         // Functions that come out the same stay apart.
         command.args(["-Z", "merge-functions=disabled"]);
+        if !gpu.is_nvidia() && emit != "obj" {
+            // The archive, which nobody reads, then holds bitcode, as those for NVPTX do. Its code would be made beside what is emitted, in minutes.
+            command.args(["-C", "linker-plugin-lto"]);
+        }
         // A distribution's compiler takes unstable flags only so.
         command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", &toolchain.rustc).env("RUSTFLAGS", gpu.rustflags());
         // Of a cargo that runs this one, as that of a build script.

@@ -21,7 +21,8 @@ const BY_DAY: [&str; 3] = ["ends", "jumps", "options"];
 /// Builds the project's own programs from a prefix that holds device code: PTX, code objects of some or, `at_night`, all, and cubins if CUDA's tools
 /// are installed.
 pub(crate) fn check(prefix: &Path, at_night: bool) -> Vec<Report> {
-    let mut reports = vec![step::run("gpufs", &mut cargo("build -p gpufs"), Duration::from_secs(10 * 60))];
+    let mut reports =
+        vec![step::run("gpufs", &mut cargo("build --release -p gpufs"), Duration::from_secs(10 * 60))];
     if !reports[0].passed() {
         return reports;
     }
@@ -57,7 +58,7 @@ fn own(prefix: &Path, programs: &[&str], ending: &str, tools: Option<&Path>) -> 
     let folder = target_directory().join("programs-check");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let build = |source: &Path, output: &Path| {
-        let mut command = Command::new(target_directory().join("debug/gpufs"));
+        let mut command = Command::new(target_directory().join("release/gpufs"));
         command.arg("build").arg(source).arg("-o").arg(output).env("GPUFS_PREFIX", prefix);
         if ending == "hsaco" {
             command.args(["--arch", "gfx942"]);
