@@ -114,21 +114,15 @@ def test_the_process_own_standard_output(kernels):
 
 @contextlib.contextmanager
 def interrupted():
-    """What is done within is interrupted as by Ctrl-C, again and again until it has ended."""
-    done = threading.Event()
-
-    def interrupt():
-        while not done.wait(0.2):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        thread.start()
-        try:
+    """What is done within is interrupted as by Ctrl-C, once."""
+    # A shell may have started the tests with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             yield
-        finally:
-            done.set()
-    thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_interrupts_a_wait_and_nothing_is_lost(kernels, capsys):

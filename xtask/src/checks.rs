@@ -160,7 +160,7 @@ fn tests() -> Vec<Report> {
     vec![step::run(
         "unit and whole-stack tests",
         &mut cargo("test --workspace --release --no-fail-fast -- --show-output"),
-        minutes(40),
+        minutes(60),
     )]
 }
 

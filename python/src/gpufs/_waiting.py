@@ -31,7 +31,9 @@ class Waiting:
             except RuntimeError:
                 # At the end of the program there are no new threads.
                 self._run()
-        self._ended.wait()
+        # Looked at now and then: a signal that another thread is given wakes nobody here.
+        while not self._ended.wait(0.1):
+            pass
 
 
 def handles_signals() -> bool:
