@@ -63,7 +63,7 @@ pub(crate) fn check() -> Vec<Report> {
         tests.env("PYTHONPATH", root().join("python/src"));
         tests.env("GPUFS_LIBRARY", &shared).env("GPUFS_INCLUDE", root().join("include"));
     }
-    vec![library, wheel.0, step::run(TESTS, &mut tests, minutes(20))]
+    vec![library, wheel.0, step::run(TESTS, &mut tests, minutes(10))]
 }
 
 /// `cargo xtask wheel [PREFIX]`: whether it was made. Without a prefix of `cargo xtask dist` it has no device code.

@@ -195,7 +195,9 @@ class Session:
                 return
             waiting = self._waiting = Waiting(self._synchronize)
         waiting.wait()
-        self._waiting = None
+        # Another thread that waited may have begun the next.
+        if self._waiting is waiting:
+            self._waiting = None
         if waiting.error:
             raise waiting.error
 
@@ -304,7 +306,9 @@ class Session:
             if host is None:
                 return
             try:
-                self._state.wait_for(lambda: not self._users)
+                # In short waits, as `Waiting.wait`.
+                while not self._state.wait_for(lambda: not self._users, 0.1):
+                    pass
             except BaseException:
                 self._host = host
                 raise

@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 
 class Waiting:
-    """A call in a thread of its own, which goes on where a wait for it is interrupted. It may be made a second time where a wait is interrupted early."""
+    """A call in a thread of its own, which goes on where a wait for it is interrupted; a second time, where that happens as the thread starts."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="gpufs-waiting", daemon=True)
+        self._thread = threading.Thread(target=self.run, name="gpufs-waiting", daemon=True)
         self.error: BaseException | None = None
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Makes the call in this thread."""
         try:
             self._call()
         except BaseException as error:
@@ -30,8 +31,8 @@ class Waiting:
                 self._thread.start()
             except RuntimeError:
                 # At the end of the program there are no new threads.
-                self._run()
-        # Looked at now and then: a signal that another thread is given wakes nobody here.
+                self.run()
+        # In short waits: a handler of SA_RESTART, which NVRTC leaves of any for SIGINT, ends none that has no limit.
         while not self._ended.wait(0.1):
             pass
 
