@@ -32,14 +32,27 @@ impl Warp {
         value: u64,
         argument: u32,
     ) -> u64 {
+        // A lane by itself meets nobody. A wrong source is for the others' way to find.
+        let has_own_source = argument == lane || !matches!(what, Collective::Shuffle | Collective::Broadcast);
+        if mask == 1 << lane && has_own_source && !self.preempts && !self.is_unwinding(lane) {
+            return alone(lane, what, value);
+        }
+        self.with_others(lane, (mask, meeting), what, value, argument)
+    }
+
+    /// The same, where lanes wait for each other. Apart from the way of one lane, whose calls are many and short.
+    #[inline(never)]
+    fn with_others(
+        &self,
+        lane: u32,
+        (mask, meeting): (u64, u64),
+        what: Collective,
+        value: u64,
+        argument: u32,
+    ) -> u64 {
         if self.is_unwinding(lane) {
             self.unwind_on(lane);
             return alone(lane, what, value);
-        }
-        if mask == 1 << lane
-            && let Some(result) = self.without_others(lane, what, value, argument)
-        {
-            return result;
         }
         self.preempt(lane);
         let leader = self.join(lane, (mask, meeting), what, argument);
@@ -59,13 +72,6 @@ impl Warp {
             self.suspend(lane);
         }
         state.result.get()
-    }
-
-    /// A lane by itself meets nobody. A wrong source is for the caller to find. Apart from the way of several lanes, which it would slow.
-    #[inline(never)]
-    fn without_others(&self, lane: u32, what: Collective, value: u64, argument: u32) -> Option<u64> {
-        let has_own_source = argument == lane || !matches!(what, Collective::Shuffle | Collective::Broadcast);
-        (has_own_source && !self.preempts).then(|| alone(lane, what, value))
     }
 
     /// The first lane of the group that `lane` joins with this call: itself, if the group is new.
