@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gpufs_core::word::DeviceWord;
-use gpufs_device::aio::{BYTES_MAX, Cancel, Pending, block_on, join, wait_all, wait_any};
+use gpufs_device::aio::{BYTES_MAX, Cancel, Pending, Watch, block_on, join, wait_all, wait_any};
 use gpufs_device::file::Descriptor;
 use gpufs_device::{Call, Errno, warp};
 use gpufs_host::cpu::Schedule;
@@ -216,6 +216,37 @@ fn reads_of_empty_pipes_are_cancelled() {
             fs.read(ends[0], &mut bytes).map(|count| bytes[..count].to_vec())
         });
         assert_eq!(read, Ok(b"later".to_vec()), "{name}");
+    });
+}
+
+#[test]
+fn what_is_complete_is_taken_without_a_wait() {
+    everywhere(small, |session, name| {
+        let pipes: Vec<_> = (0..20).map(|_| std::io::pipe().unwrap()).collect();
+        let ends: Vec<Descriptor> =
+            pipes.iter().map(|(reader, _)| give(session, reader.try_clone().unwrap())).collect();
+        let writers: Vec<_> = pipes.into_iter().map(|(_, writer)| std::sync::Mutex::new(writer)).collect();
+        let results = each(session, 20, |fs, lane| {
+            let mut pending = until_started(|| fs.start_read(ends[lane as usize], 100));
+            let watch = pending.watch();
+            let looker = fs.looker().unwrap();
+            assert!(looker.take(&mut pending).is_none() && !looker.may_be_done(watch));
+            assert!(looker.may_be_done(Watch::ALWAYS) && !looker.may_be_done(Watch::NEVER));
+            drop(looker);
+            writers[lane as usize].lock().unwrap().write_all(&vec![1; lane as usize + 1]).unwrap();
+            // Ends: the read does.
+            while !pending.is_done() {
+                warp::nap(1000);
+            }
+            let looker = fs.looker().unwrap();
+            assert!(looker.may_be_done(watch));
+            let count = looker.take(&mut pending).unwrap().map(|done| done.count());
+            assert_eq!(looker.take(&mut pending).unwrap().err(), Some(Errno::INVAL));
+            assert_eq!(pending.watch(), Watch::NEVER);
+            count
+        });
+        let expected: Vec<_> = (1..=20).map(Ok).collect();
+        assert_eq!(results, expected, "{name}");
     });
 }
 

@@ -164,6 +164,7 @@ impl Queue {
         unsafe { &*self.parts.ready.add((ticket & (self.parts.sq_entries - 1)) as usize) }
     }
 
+    #[inline]
     pub(super) fn slot(&self, slot: Slot) -> &DeviceWord64 {
         assert!(slot.0 < self.parts.capacity, "a slot is below the capacity");
         // SAFETY:

@@ -136,6 +136,7 @@ impl Queue {
     }
 
     /// What is known of an operation. Any lane.
+    #[inline]
     pub fn outcome(&self, operation: Operation) -> Outcome {
         let slot = self.slot(operation.slot);
         // ORDERING: relaxed: that it goes on says nothing of other memory. An acquire at each look of those who wait would empty the cache that
@@ -247,6 +248,7 @@ impl Queue {
     }
 
     /// How often the host has ended all asynchronous operations: what a lane has of one is of no use in a later round. [R-ASYNC-6].
+    #[inline]
     #[must_use]
     pub fn round(&self) -> u32 {
         // ORDERING: relaxed: constant while kernels run.

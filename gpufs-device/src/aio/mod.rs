@@ -1,8 +1,8 @@
 //! Operations that are started now and waited for later: a lane computes meanwhile, or has several in flight (`aio(7)`).
 //!
 //! A start returns a [`Pending`]. Its lane, or another one, then asks ([`Pending::is_done`]), waits ([`Pending::wait`], [`wait_any`]), waits for so
-//! long at most ([`Pending::wait_for`]) or cancels ([`Pending::cancel`]). It is also a future: [`block_on`] runs several in one lane, and
-//! [`join`] waits for two. Lanes that start together go to the kernel as one batch.
+//! long at most ([`Pending::wait_for`]), takes what is complete ([`Looker`]) or cancels ([`Pending::cancel`]). It is also a future: [`block_on`]
+//! runs several in one lane, and [`join`] waits for two. Lanes that start together go to the kernel as one batch.
 //!
 //! ```
 //! # use gpufs_device::{Errno, Fs, file::Descriptor};
@@ -53,6 +53,7 @@
 
 mod chain;
 mod future;
+mod looker;
 mod parts;
 mod pending;
 mod socket;
@@ -60,6 +61,7 @@ mod start;
 
 pub use chain::{LINKS_MAX, Link};
 pub use future::{Join, block_on, join};
+pub use looker::{Looker, Watch};
 pub use parts::Parts;
 pub use pending::{Cancel, Finished, Pending, wait_all, wait_any};
 pub use start::BYTES_MAX;

@@ -96,6 +96,7 @@ impl Pending {
     }
 
     /// Whether it was seen to be complete, as [`Pending::is_done`], without a look at the ring: for a lane that has several, and asked about one.
+    #[inline]
     #[must_use]
     pub fn is_known_done(&self) -> bool {
         let Ok(_inside) = self.fs.enter() else { return true };
@@ -103,8 +104,18 @@ impl Pending {
     }
 
     /// Whether it does not go on.
+    #[inline]
     fn is_complete(&self, session: &SessionTables) -> bool {
-        self.started.as_ref().is_none_or(|started| started.look(session) != Look::InFlight)
+        self.look(session) != Look::InFlight
+    }
+    /// What is known of it.
+    #[inline]
+    pub(super) fn look(&self, session: &SessionTables) -> Look {
+        self.started.as_ref().map_or(Look::Ended, |started| started.look(session))
+    }
+    /// Where it was started.
+    pub(super) const fn fs(&self) -> Fs {
+        self.fs
     }
 
     /// Waits until it is complete: its count of bytes, and what it read (`aio_return(3)`).
@@ -218,7 +229,12 @@ impl Pending {
     }
 
     /// Takes the result of an operation that is complete, of which the lane has seen that. Any lane, for itself.
-    fn taken(&mut self, session: &SessionTables, look: Look, late: bool) -> Result<Finished, Errno> {
+    pub(super) fn taken(
+        &mut self,
+        session: &SessionTables,
+        look: Look,
+        late: bool,
+    ) -> Result<Finished, Errno> {
         let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
         let Look::Done(result) = look else {
             // The host has given slot and memory back.

@@ -50,6 +50,7 @@ impl Started {
     }
 
     /// What is known of it. Any lane, for itself. Waits for nothing.
+    #[inline]
     pub(crate) fn look(&self, session: &SessionTables) -> Look {
         let queue = self.queue(session);
         // Loaded together: neither waits for the other.
@@ -58,6 +59,7 @@ impl Started {
         if round == self.round { look } else { Look::Ended }
     }
     /// [`Started::look`] at an operation that was in flight when the lane looked first: rounds do not change meanwhile.
+    #[inline]
     fn look_again(&self, queue: &Queue) -> Look {
         match queue.outcome(self.operation) {
             Outcome::Done(result) => Look::Done(result),
