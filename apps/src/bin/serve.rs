@@ -22,6 +22,10 @@ const DEFAULTS: Defaults = Defaults::new(Grid { blocks: 1, threads: 1 }, Grid { 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the system's threads look for operations when nothing happens. They wake when a client speaks.
 const IDLE: Duration = Duration::from_millis(100);
+/// How long a warp naps to which nothing happens, at least and at most, in nanoseconds; and where its thread enters the ring, so that whatever
+/// completes ends the nap.
+const NAP_NS: (u64, u64) = (1_000, 5_000_000);
+const NAP_NS_ENTERED: (u64, u64) = (200_000, 10_000_000);
 /// Clients by default, on CPU lanes and on a GPU; and the most.
 const CLIENTS: (u32, u32) = (256, 1024);
 const CLIENTS_MAX: u32 = 16_384;
@@ -109,9 +113,9 @@ fn serve(task: &Task) -> Result<ExitCode, Failure> {
     let clients = wanted(&plan);
     let socket = session.register_file(OwnedFd::from(listener))?;
     let job = prepare(&mut session, &plan, socket, clients, memory, buffer)?;
-    let job = session.place(job)?;
     // One thread does everything, as in other servers.
-    session.enter_from_lanes()?;
+    let (nap_ns_min, nap_ns_max) = if session.enter_from_lanes()? { NAP_NS_ENTERED } else { NAP_NS };
+    let job = session.place(Job { nap_ns_min, nap_ns_max, ..job })?;
     let started = Instant::now();
     session.start::<serve_clients::Entry>(plan.grid, serve_clients::Arguments { job: job.handle() })?;
     println!("listening on {address}, for {clients} clients at a time");
@@ -197,6 +201,8 @@ fn prepare(
         scratch: session.device_buffer(SCRATCH_BYTES * plan.warps() as usize)?.address(),
         clients,
         places_of_a_lane,
+        nap_ns_min: NAP_NS.0,
+        nap_ns_max: NAP_NS.1,
         warps: plan.warps(),
         next_warp: DeviceWord::new(0),
         door: DeviceWord::new(0),

@@ -18,6 +18,11 @@ const AT_ONCE: usize = 4;
 /// Every lane reaches both stretches of each; they do not overlap, and nobody else uses the targets or writes the sources meanwhile. Sources begin
 /// at multiples of 16.
 pub(super) unsafe fn copy_together(lanes: Lanes, whose: LaneMask, (target, source, bytes): (u64, u64, u64)) {
+    if !IS_GPU && lanes.count() == 1 {
+        // SAFETY:
+        // - this function's contract
+        return unsafe { copy_share((0, 1), target as *mut u8, source as *const u8, bytes as usize) };
+    }
     // What each has written to its source comes first.
     lanes.sync();
     for lane in whose.iter() {

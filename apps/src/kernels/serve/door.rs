@@ -41,6 +41,10 @@ impl Door {
         if !is_mine {
             return false;
         }
+        // While it waits there is a free place: they are taken here alone.
+        if lanes.any(self.waiting.as_ref().is_some_and(|waiting| !waiting.is_known_done())) {
+            return false;
+        }
         let free = places.iter().position(Place::is_free);
         // The lane with the lowest free place, so that clients are spread over lanes, too.
         let levels = lanes.ballot(free.is_some());
@@ -53,9 +57,9 @@ impl Door {
         }
         let mut came = false;
         if lanes.is_leader() {
-            match &self.waiting {
-                None => self.waiting = fs.start_poll(job.listener, POLLIN).ok(),
-                Some(waiting) => came = waiting.is_known_done(),
+            came = self.waiting.is_some();
+            if !came {
+                self.waiting = fs.start_poll(job.listener, POLLIN).ok();
             }
         }
         if !lanes.any(came) {

@@ -37,16 +37,17 @@ use gpufs_device::warp::{Lanes, clock, nap};
 use gpufs_device::{Errno, Fs, calling, kernel, portable};
 
 use self::door::Door;
-use self::place::{Memory, Place};
+use self::place::{Memory, Place, Waits};
 use super::Parts;
 
 pub use self::answer::SPARE_BYTES;
 pub use self::table::Table;
 pub use self::together::SCRATCH_BYTES;
 
-/// Bytes of a place, apart from its client's buffers. On the host and on the device.
+/// Bytes of a place and of what it waits for, apart from its client's buffers. On the host and on the device.
 pub const PLACE_BYTES: usize = 512;
-const _: () = assert!(size_of::<Place>() <= PLACE_BYTES && align_of::<Place>() <= 16);
+const _: () = assert!(size_of::<Place>() + size_of::<Waits>() <= PLACE_BYTES);
+const _: () = assert!(align_of::<Place>() <= align_of::<u128>() && size_of::<Waits>() == size_of::<u128>());
 
 portable! {
     /// What the host places for the kernel.
@@ -76,6 +77,10 @@ portable! {
         pub clients: u32,
         /// Places of a lane.
         pub places_of_a_lane: u32,
+        /// How long a warp naps at least to which nothing happens, in nanoseconds.
+        pub nap_ns_min: u64,
+        /// And at most.
+        pub nap_ns_max: u64,
         /// Warps, each of which draws its number.
         pub warps: u32,
         /// The next warp's number.
@@ -95,9 +100,10 @@ portable! {
     }
 }
 
-/// A warp to which nothing happens naps for this part of the silence, within these limits.
+/// A warp to which nothing happens naps for this part of the silence, within the job's limits.
 const SILENCE_DIVISOR: u64 = 16;
-const NAP_NS: (u64, u64) = (1_000, 5_000_000);
+/// Clients of a lane from whom it takes what has come before it answers the first of them: as in `answer.rs`.
+const TURN: usize = if copy::IS_GPU { 1 } else { 16 };
 /// How long replies may take to go out when the server ends.
 const DRAIN_NS: u64 = 1_000_000_000;
 
@@ -108,24 +114,24 @@ kernel! {
             let lanes = calling!();
             // ORDERING: relaxed: the number is the claim.
             let warp = lanes.on_leader(|| job.next_warp.fetch_add_relaxed(1));
-            let places = places(job, lanes, warp);
+            let (waits, places) = places(job, lanes, warp);
             // Of a warp without places nobody's.
             let scratch = job.scratch + u64::from(warp.min(job.warps)) * SCRATCH_BYTES as u64;
             let mut door = Door::new(warp);
-            let mut moved_ns = lanes.from_leader(clock());
-            let mut stopped_ns = None;
+            let (mut silent_ns, mut stopped_ns) = (None, None);
             // Places of the lane up to the last that has a client.
             let mut used = 0;
             // Ends: when the server is to end, and all is said or the time is over.
             loop {
                 // ORDERING: relaxed: a word that is set once.
                 let stopping = lanes.any(job.stopping.peek() != 0);
-                let now = lanes.from_leader(clock());
                 if stopping {
+                    let now = lanes.from_leader(clock());
                     let since = *stopped_ns.get_or_insert(now);
                     door.shut();
-                    for place in &mut places[..used] {
+                    for (place, waits) in places[..used].iter_mut().zip(&mut *waits) {
                         place.stop();
+                        *waits = Waits::NOT;
                         if now.saturating_sub(since) > DRAIN_NS {
                             place.give_up();
                         }
@@ -136,14 +142,7 @@ kernel! {
                 if let Some(pending) = door.in_flight().or_else(|| in_flight.next()) {
                     let _ = pending.is_done();
                 }
-                let mut moved = false;
-                let mut next = next_of(&places[..used], 0);
-                // Ends: at the last place of each lane that has something to do.
-                while lanes.any(next.is_some()) {
-                    let level = next.unwrap_or(used);
-                    moved |= serve(fs, job, (lanes, scratch), places[..used].get_mut(level));
-                    next = next_of(&places[..used], level + 1);
-                }
+                let mut moved = go_round(fs, job, (lanes, scratch), (&mut *waits, &mut places[..used]));
                 used = used_of(&places[..used]);
                 if stopping && !lanes.any(used > 0) {
                     break;
@@ -151,11 +150,14 @@ kernel! {
                 if !stopping && door.attend(fs, job, lanes, places) {
                     used = used_of(places);
                     moved = true;
+                    places.iter().zip(&mut *waits).for_each(|(place, waits)| *waits = place.waits());
                 }
                 if lanes.any(moved) {
-                    moved_ns = now;
+                    silent_ns = None;
                 } else {
-                    nap((now.saturating_sub(moved_ns) / SILENCE_DIVISOR).clamp(NAP_NS.0, NAP_NS.1) as u32);
+                    let now = lanes.from_leader(clock());
+                    let silence = now.saturating_sub(*silent_ns.get_or_insert(now));
+                    nap((silence / SILENCE_DIVISOR).max(job.nap_ns_min).min(job.nap_ns_max) as u32);
                 }
             }
             job.requests.count(places.iter().map(Place::requests).sum());
@@ -163,9 +165,68 @@ kernel! {
     }
 }
 
-/// The first place from this one on for which there is something to do. Each lane has its own.
-fn next_of(places: &[Place], from: usize) -> Option<usize> {
-    (from..).zip(places.get(from..)?).find(|(_, place)| place.is_ready()).map(|(level, _)| level)
+/// One round of the places of each lane for which there is something to do; whether something of the lane's moved. Convergent; called by `lanes`,
+/// whose warp's memory is `scratch`.
+fn go_round(
+    fs: Fs,
+    job: &Job,
+    (lanes, scratch): (Lanes, u64),
+    (waits, places): (&mut [Waits], &mut [Place]),
+) -> bool {
+    let (mut moved, mut from) = (false, 0);
+    // Ends: at the last place of each lane that has something to do.
+    loop {
+        let mut turn = [None; TURN];
+        for next in &mut turn {
+            let (settled, found) = next_of(fs, (waits, places), from);
+            moved |= settled;
+            *next = found;
+            if !lanes.any(found.is_some()) {
+                break;
+            }
+            from = found.map_or(places.len(), |level| level + 1);
+            Place::take_in(lanes, found.and_then(|level| places.get_mut(level)));
+        }
+        if turn.get(1).is_some_and(Option::is_some) {
+            look_ahead(job, places, &turn);
+        }
+        for next in turn {
+            if !lanes.any(next.is_some()) {
+                return moved;
+            }
+            let mut place = next.and_then(|level| places.get_mut(level));
+            moved |= serve(fs, job, (lanes, scratch), place.as_deref_mut());
+            if let (Some(place), Some(waits)) = (place, next.and_then(|level| waits.get_mut(level))) {
+                *waits = place.waits();
+            }
+        }
+    }
+}
+
+/// Fetches what the first requests of several clients concern, all at once.
+fn look_ahead(job: &Job, places: &[Place], turn: &[Option<usize>; TURN]) {
+    let place_of = |level: usize| places.get(level);
+    let hashes = turn.map(|next| next.and_then(place_of)?.first_key().map(|key| job.table.fetch_slot(key)));
+    for hash in hashes.into_iter().flatten() {
+        job.table.fetch_block(hash);
+    }
+}
+
+/// Takes what is complete for the places from this one on, up to the first for which there is more to do; whether something was complete, and that
+/// place. Any lane, for itself.
+fn next_of(fs: Fs, (waits, places): (&mut [Waits], &mut [Place]), from: usize) -> (bool, Option<usize>) {
+    let Ok(looker) = fs.looker() else { return (false, None) };
+    let mut moved = false;
+    for (level, (waits, place)) in waits.iter_mut().zip(places).enumerate().skip(from) {
+        if waits.is_over(&looker) {
+            moved |= place.settle(&looker);
+            *waits = place.waits();
+            if *waits == Waits::NOT {
+                return (moved, Some(level));
+            }
+        }
+    }
+    (moved, None)
 }
 
 /// How many places there are up to the last that has a client.
@@ -173,13 +234,14 @@ fn used_of(places: &[Place]) -> usize {
     places.iter().rposition(|place| !place.is_free()).map_or(0, |last| last + 1)
 }
 
-/// The places of the calling lane, those that clients use. Convergent; called by `lanes`, of the warp that drew this number.
+/// The places of the calling lane, those that clients use, and what they wait for. Convergent; called by `lanes`, of the warp that drew this number.
 #[expect(unsafe_code, reason = "places in memory that the host gave")]
 #[expect(clippy::mut_from_ref, reason = "a part that this lane alone claims")]
-fn places(job: &Job, lanes: Lanes, warp: u32) -> &mut [Place] {
+fn places(job: &Job, lanes: Lanes, warp: u32) -> (&mut [Waits], &mut [Place]) {
     let width = lanes.count();
-    let Some(part) = job.places.claim().filter(|_| warp < job.warps) else { return &mut [] };
-    let first = part.into_slice().as_mut_ptr().cast::<Place>();
+    let Some(part) = job.places.claim().filter(|_| warp < job.warps) else { return (&mut [], &mut []) };
+    let waits = part.into_slice().as_mut_ptr().cast::<Waits>();
+    let first = waits.wrapping_add(job.places_of_a_lane as usize).cast::<Place>();
     let mut count = 0;
     // Places of the same level are spread over all warps.
     for level in 0..job.places_of_a_lane {
@@ -189,21 +251,25 @@ fn places(job: &Job, lanes: Lanes, warp: u32) -> &mut [Place] {
         }
         let memory = Memory::new(job, number);
         // SAFETY:
-        // - in the lane's part, which has room for so many and is aligned (`Job::places`)
+        // - in the lane's part, which begins with room for so many and is aligned (`Job::places`)
+        unsafe { waits.wrapping_add(count).write(Waits::default()) };
+        // SAFETY:
+        // - behind those, where there is room for as many
         unsafe { first.wrapping_add(count).write(Place::new(memory)) };
         count += 1;
     }
     // SAFETY:
     // - that many were written, and the part is the lane's alone
-    unsafe { core::slice::from_raw_parts_mut(first, count) }
+    let waits = unsafe { core::slice::from_raw_parts_mut(waits, count) };
+    // SAFETY:
+    // - as above
+    (waits, unsafe { core::slice::from_raw_parts_mut(first, count) })
 }
 
-/// One round of each lane's place, if it has one with something to do; whether something of the lane's moved. Convergent; called by `lanes`,
-/// whose warp's memory is `scratch`.
+/// Answers what has come for each lane's place, if it has one with something to do, and starts what can be; whether something of the lane's moved.
+/// Convergent; called by `lanes`, whose warp's memory is `scratch`.
 fn serve(fs: Fs, job: &Job, (lanes, scratch): (Lanes, u64), place: Option<&mut Place>) -> bool {
-    let mut place = place;
-    let mut moved = place.as_mut().is_some_and(|place| place.settle());
-    Place::take_in(lanes, place.as_deref_mut());
+    let (mut place, mut moved) = (place, false);
     Place::answer_together(job, lanes, scratch, place.as_deref_mut());
     if place.as_mut().is_some_and(|place| place.has_requests() && place.answer(job)) {
         // ORDERING: relaxed: the others look again.

@@ -11,7 +11,7 @@
 
 use core::slice;
 
-use gpufs_device::aio::Pending;
+use gpufs_device::aio::{Finished, Looker, Pending, Watch};
 use gpufs_device::file::Descriptor;
 use gpufs_device::warp::Lanes;
 use gpufs_device::{Errno, Fs};
@@ -20,6 +20,7 @@ use super::Job;
 use super::answer::{Answers, SPARE_BYTES};
 use super::buffer::Buffer;
 use super::copy::copy_together;
+use super::request::{Parsed, parse};
 use super::together::{LANES_MIN, View, answer_together};
 
 /// From so many bytes on there may be several requests.
@@ -30,7 +31,7 @@ const CLIENTS_DIVISOR: u32 = 4;
 /// What came of an operation that was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    /// It goes on, or there is none.
+    /// It has moved nothing, and is asked for again.
     Not,
     /// It moved so many bytes.
     Moved(usize),
@@ -94,6 +95,21 @@ impl Memory {
     }
 }
 
+/// What a client waits for: a receive and a send. A lane has those of its places side by side, and looks at them in each round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Waits(Watch, Watch);
+
+impl Waits {
+    /// For nothing: there is something to do.
+    pub(super) const NOT: Self = Self(Watch::ALWAYS, Watch::NEVER);
+
+    /// Whether it may be that something can be done.
+    #[inline]
+    pub(super) fn is_over(self, looker: &Looker) -> bool {
+        looker.may_be_done(self.0) || looker.may_be_done(self.1)
+    }
+}
+
 /// A lane's place for a client.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -132,6 +148,11 @@ impl Place {
     pub(super) const fn is_free(&self) -> bool {
         self.socket.is_none()
     }
+    /// What the client waits for, when all is done that could be. Of a free place, for what never comes.
+    pub(super) fn waits(&self) -> Waits {
+        let watch = |pending: &Option<Pending>| pending.as_ref().map_or(Watch::NEVER, Pending::watch);
+        if self.has_work() { Waits::NOT } else { Waits(watch(&self.receiving), watch(&self.sending)) }
+    }
     /// Requests that were answered.
     pub(super) const fn requests(&self) -> u64 {
         self.answers.requests
@@ -147,19 +168,24 @@ impl Place {
         self.receiving.as_ref().or(self.sending.as_ref())
     }
 
-    /// Whether there is something to do: an operation is complete, or none is in flight where one could be.
-    pub(super) fn is_ready(&self) -> bool {
-        if self.is_free() {
+    /// Takes the results of what is complete; whether something was. Any lane, for itself.
+    pub(super) fn settle(&mut self, looker: &Looker) -> bool {
+        let received = self.receiving.as_mut().and_then(|pending| looker.take(pending));
+        let sent = self.sending.as_mut().and_then(|pending| looker.take(pending));
+        if received.is_none() && sent.is_none() {
             return false;
         }
-        let waits =
-            |operation: &Option<Pending>| operation.as_ref().is_some_and(|pending| !pending.is_known_done());
-        let goes = self.sending.is_some() || self.going.len() > 0 || self.output.len() > 0;
-        !waits(&self.receiving) || goes && !waits(&self.sending)
+        if let Some(received) = received {
+            self.receiving = None;
+            self.received(outcome(received));
+        }
+        if let Some(sent) = sent {
+            self.sending = None;
+            self.sent(outcome(sent));
+        }
+        true
     }
-    /// Takes the results of what is complete; whether something was.
-    pub(super) fn settle(&mut self) -> bool {
-        let received = settled(&mut self.receiving);
+    fn received(&mut self, received: Settled) {
         match received {
             Settled::Not => {}
             Settled::Moved(0) => self.answers.ended = true,
@@ -168,13 +194,19 @@ impl Place {
             Settled::Unknown if self.waits_first => self.waits_first = false,
             Settled::Unknown | Settled::Failed => self.vanish(),
         }
-        let sent = settled(&mut self.sending);
+    }
+    fn sent(&mut self, sent: Settled) {
         match sent {
             Settled::Not => {}
             Settled::Moved(bytes) => self.going.taken(bytes),
             Settled::Unknown | Settled::Failed => self.vanish(),
         }
-        (received, sent) != (Settled::Not, Settled::Not)
+    }
+    /// Whether there is something to do but to wait for what is in flight.
+    const fn has_work(&self) -> bool {
+        let goes = self.going.len() > 0 || self.output.len() > 0;
+        self.socket.is_some()
+            && (self.receiving.is_none() || self.answers.ended || goes && self.sending.is_none())
     }
     /// The client is gone: nothing more is said.
     fn vanish(&mut self) {
@@ -217,6 +249,17 @@ impl Place {
     pub(super) const fn has_requests(&self) -> bool {
         if self.answers.blocked { self.output.len() == 0 } else { self.input.len() > 0 }
     }
+    /// The key of the first request that has come.
+    pub(super) fn first_key(&self) -> Option<&[u8]> {
+        let Stretch { from, to } = self.input;
+        // SAFETY:
+        // - the input is this lane's alone, and so much of it was written
+        let input = unsafe { slice::from_raw_parts(self.memory.input() as *const u8, to) };
+        match parse(input.get(from..)?, self.memory.buffer_bytes - SPARE_BYTES) {
+            Parsed::Request(mut arguments, _) => arguments.nth(1),
+            Parsed::Incomplete | Parsed::Wrong(_) => None,
+        }
+    }
     /// What a warp needs to answer requests side by side, where several may have come.
     fn view(&self) -> Option<View> {
         let several = !self.answers.blocked && self.input.len() >= SEVERAL_BYTES;
@@ -233,9 +276,12 @@ impl Place {
     /// Answers, one client after the other, what the lanes of a warp can answer side by side; not where many lanes have clients that speak: each then
     /// answers its own. Convergent; called by `lanes`, each with its place, if it has one; `scratch` is the warp's.
     pub(super) fn answer_together(job: &Job, lanes: Lanes, scratch: u64, place: Option<&mut Self>) {
+        if lanes.count() < LANES_MIN {
+            return;
+        }
         let view = place.as_ref().and_then(|place| place.view());
         let speak = lanes.ballot(view.is_some());
-        if lanes.count() < LANES_MIN || speak.count() > lanes.count() / CLIENTS_DIVISOR {
+        if speak.count() > lanes.count() / CLIENTS_DIVISOR {
             return;
         }
         let mut place = place;
@@ -367,17 +413,9 @@ impl Place {
     }
 }
 
-/// Takes the result of an operation that is complete.
-fn settled(operation: &mut Option<Pending>) -> Settled {
-    if !operation.as_ref().is_some_and(Pending::is_known_done) {
-        return Settled::Not;
-    }
-    operation.take().map_or(Settled::Not, outcome)
-}
-
-/// Waits for the end of an operation.
-fn outcome(pending: Pending) -> Settled {
-    match pending.wait() {
+/// What an operation came to.
+fn outcome(finished: Result<Finished, Errno>) -> Settled {
+    match finished {
         Ok(finished) => Settled::Moved(finished.count()),
         // Asked again.
         Err(Errno::INTR | Errno::AGAIN) => Settled::Not,
@@ -389,7 +427,7 @@ fn outcome(pending: Pending) -> Settled {
 /// Ends an operation. It may have moved something before.
 fn cancel(pending: Pending) -> Settled {
     let _ = pending.cancel();
-    outcome(pending)
+    outcome(pending.wait())
 }
 
 fn number(bytes: usize) -> u32 {

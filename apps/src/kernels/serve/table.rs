@@ -12,9 +12,11 @@
 //! A lane holds the lock of one shard at most, and waits for nothing while it does.
 #![expect(unsafe_code, reason = "memory behind locks of its own")]
 
+mod ahead;
+
 use core::slice;
 
-use gpufs_core::word::{DeviceWord, fetch_ahead};
+use gpufs_core::word::DeviceWord;
 use gpufs_device::portable;
 use gpufs_device::warp::nap;
 
@@ -24,9 +26,6 @@ use super::number::{Digits, number_of};
 
 /// A shard's memory for each of its slots: a slot, and what a short key and a short value take.
 const BYTES_OF_A_SLOT: usize = 96;
-/// Bytes of a line of a CPU's caches, and of a block what is fetched ahead.
-const LINE_BYTES: usize = 64;
-const FETCHED_BYTES: u64 = 256;
 /// Seven eighths of the slots are used at most, so that a search ends.
 const FULL_EIGHTHS: u32 = 7;
 
@@ -159,22 +158,6 @@ impl Table {
         self.locked(shard, |shard| body(shard, hash))
     }
 
-    /// Fetches where the search for a key begins; the key's hash.
-    pub(super) fn fetch_slot(&self, key: &[u8]) -> u64 {
-        let hash = hash_of(key);
-        let (shard, low) = self.place_of(hash);
-        let slots = self.base + u64::from(shard) * self.shard_bytes + size_of::<Header>() as u64;
-        let slot = slots + u64::from(low & (self.slots - 1)) * size_of::<Slot>() as u64;
-        fetch_ahead(slot);
-        fetch_ahead(slot + size_of::<Slot>() as u64 - 1);
-        hash
-    }
-    /// Fetches the beginning of what a key of this hash has.
-    pub(super) fn fetch_block(&self, hash: u64) {
-        let (shard, hash) = self.place_of(hash);
-        self.locked(shard, |shard| shard.fetch(hash));
-    }
-
     /// What `body` makes of a key's value, if there is one. It waits for nothing.
     pub fn get<T>(&self, key: &[u8], body: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.of_key(key, |shard, hash| {
@@ -287,24 +270,6 @@ impl Shard<'_> {
                 return Ok(index);
             }
             index = (index + 1) & (self.slot_count - 1);
-        }
-    }
-
-    /// Fetches the first lines of the block that a search for a key of this hash looks at first.
-    fn fetch(&self, hash: u32) {
-        let mut index = hash & (self.slot_count - 1);
-        let mut slot = self.slot(index);
-        // Ends: some slots are empty.
-        while slot.block != 0 && slot.hash != hash {
-            index = (index + 1) & (self.slot_count - 1);
-            slot = self.slot(index);
-        }
-        if slot.block != 0 {
-            let start = self.room.addr() as u64 + u64::from(slot.block - 1) * UNIT_BYTES as u64;
-            let bytes = u64::from(slot.key_bytes) + u64::from(slot.value_bytes);
-            for at in (0..bytes.min(FETCHED_BYTES)).step_by(LINE_BYTES) {
-                fetch_ahead(start + at);
-            }
         }
     }
 
