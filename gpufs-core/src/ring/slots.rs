@@ -175,7 +175,13 @@ impl Queue {
         let waits = &self.words().waits.0;
         // ORDERING: relaxed, both: the first is constant; the other is a count, and publishes nothing. A lane that is counted where another has
         // ended may not see that one's slot free yet. It was given back before, so a wait for it ends, as for any slot.
-        let (most, before) = (waits.most.peek(), waits.begun.fetch_add_relaxed(wanted));
+        let (most, seen) = (waits.most.peek(), waits.begun.peek());
+        // Who tries again and again would be counted for so long, all together, that nobody is admitted [P-ASYNC-PROGRESS].
+        if seen >= most {
+            return 0;
+        }
+        // ORDERING: relaxed, as above.
+        let before = waits.begun.fetch_add_relaxed(wanted);
         let admitted = most.saturating_sub(before).min(wanted);
         if admitted < wanted {
             // ORDERING: relaxed, as in `end_waits`.

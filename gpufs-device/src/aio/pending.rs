@@ -209,9 +209,8 @@ impl Pending {
             let ended = end_late(session, lanes, started.filter(|_| late))?;
             look = if late { ended } else { look };
         }
-        let mut finished = self.taken(session, look, late);
-        let (memory, count) = match &finished {
-            Ok(Finished { memory: Some(memory), count, .. }) => (memory.address, *count as u64),
+        let (memory, count) = match (look, &self.memory) {
+            (Look::Done(result), Some(memory)) => (memory.address, u64::try_from(result).unwrap_or(0)),
             _ => (0, 0),
         };
         let is_copied = into.is_some();
@@ -221,6 +220,8 @@ impl Pending {
         unsafe { copy_lanes(session, lanes, Flow::In, (to, memory, count.min(room))) };
         // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
+        // What is given back waits for all stores before: the slot's after the copy, together with the memory's.
+        let mut finished = self.taken(session, look, late);
         if let (true, Ok(finished)) = (is_copied, &mut finished) {
             // Here rather than when it is dropped, which would have to look whether they are still its own.
             release(session, finished.memory.take());
