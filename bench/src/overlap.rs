@@ -19,8 +19,8 @@ const NAME: &str = "overlap";
 const RATIOS: [(u32, u32); 3] = [(4, 1), (1, 1), (1, 4)];
 /// Steps of work by which one is timed: the fewer and the more.
 const UNITS: (u32, u32) = (10_000, 20_000);
-/// The session's memory for calls, as many times that of all reads that are in flight beside others that are worked on. Operations that are started
-/// get a sixteenth of it.
+/// The session's memory, as many times that of all reads that are in flight beside others that are worked on: of it operations that are started get a
+/// sixth, and the ring entries so many that each lane has a read in flight.
 const BUFFERS_OF_READS: usize = 4 * 16;
 
 /// A grid whose lanes read and work.

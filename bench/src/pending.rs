@@ -52,6 +52,12 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     for warps in bench.warps() {
         let case = format!("random 4 KiB into device memory, warps: {warps}, rings: {rings}");
         bench.step(&case);
+        let needs = u64::from(warps) * u64::from(WIDTH) * BYTES;
+        if needs > bench.options.memory as u64 {
+            let reason = format!("each lane has memory of its own, {needs} bytes together; see --memory");
+            bench.report.skip(ASYNC, &case, reason);
+            continue;
+        }
         let batch = rate(bench.stage(rings)?, (&path, span), (effort, warps), (WIDTH, None))?;
         bench.figure(ASYNC, &case, "batches of 32 lanes that wait", Role::Rival, "M/s", batch.clone(), None);
         for (lanes, in_flight) in [(1, IN_FLIGHT), (WIDTH, 4), (WIDTH, 1)] {

@@ -81,6 +81,14 @@ fn iops() {
 }
 
 #[test]
+fn asynchronous() {
+    check(&run("async", &[]), "async", &["gpufs", "rival", "fact"]);
+    // Lanes that would have no memory of their own are left out.
+    let report = run("async", &["--warps", "9"]);
+    assert!(report["skips"].to_string().contains("see --memory"), "{}", report["skips"]);
+}
+
+#[test]
 fn print() {
     check(&run("print", &[]), "print", &["gpufs", "rival"]);
 }

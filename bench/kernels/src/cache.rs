@@ -57,6 +57,8 @@ gpufs_device::portable! {
         pub pages: u64,
         /// What goes to the first number of each page, with the page's number.
         pub value: u64,
+        /// Where threads leave how often they have stored, a word each.
+        pub sums: u64,
         /// The address of [`Times`].
         pub times: u64,
     }
@@ -390,26 +392,37 @@ kernel! {
 }
 
 kernel! {
-    /// Warps store to every page of their files; what is timed is that they are written: every warp's flush of its file.
-    pub fn write_back(fs: Fs, job: Dirty) {
-        let times = Times(job.times);
-        let which = u64::from(warp_index()) % MOST_FILES as u64;
-        let map = job.maps.with(fs, |maps| maps[which as usize]);
-        let warps = grid_threads() / u64::from(Machine::width()) / MOST_FILES as u64;
+    /// Each warp stores to its share of a file's pages and flushes the file, once, and again as often as it has a piece of the `supply`: a slow
+    /// file has fewer. What is timed is both; lanes leave how often they have stored.
+    pub fn write_back(fs: Fs, job: Dirty, supply: Supply) {
+        let index = u64::from(warp_index());
+        let map = job.maps.with(fs, |maps| maps[(index % MOST_FILES as u64) as usize]);
         let width = u64::from(Machine::width());
+        let stride = grid_threads() / MOST_FILES as u64;
+        let first = index / MOST_FILES as u64 * width + u64::from(Machine::lane());
+        let (times, mut stores) = (Times(job.times), 0);
         let outcome = fs.view_mut::<u64, _>(map, 0, job.pages * job.piece, |view| {
-            let share = u64::from(warp_index()) / MOST_FILES as u64;
-            let mut page = share * width + u64::from(Machine::lane());
-            // Ends: `page` grows.
-            while page < job.pages {
-                view.set(page * job.piece, job.value.wrapping_add(page))?;
-                page += warps * width;
-            }
-            calling!().sync();
-            let mut flushed = Ok(());
-            between(times, || flushed = view.flush());
-            flushed
+            let mut outcome = Ok(());
+            between(times, || {
+                let warp = calling!();
+                // Ends: with the pieces.
+                loop {
+                    let mut page = first;
+                    // Ends: `page` grows.
+                    while page < job.pages && outcome.is_ok() {
+                        outcome = view.set(page * job.piece, job.value.wrapping_add(page));
+                        (page, stores) = (page + stride, stores + 1);
+                    }
+                    warp.sync();
+                    outcome = view.flush().and(outcome);
+                    if supply.next(warp).is_none() {
+                        break;
+                    }
+                }
+            });
+            outcome
         });
+        Times(job.sums).put(global_thread() as usize, stores);
         if let Err(errno) = outcome.and_then(|outcome| outcome) {
             times.fail(errno);
         }

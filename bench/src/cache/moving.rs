@@ -206,16 +206,21 @@ pub(super) fn written_back(bench: &mut Bench) -> Result<(), Failure> {
     let ways = [1, 2, 4, 8, 16].map(|each| (format!("views, warps that flush a file: {each}"), each));
     let mut value = 0_u64;
     let (_, ours) = bench.best(rings, effort, &ways, |stage, effort, each| {
-        let times = stage.times();
-        let rate = effort.rate(1, |_| {
+        let (times, sums) = (stage.times(), stage.counts());
+        let grid = Grid { blocks: MOST_FILES as u32 * each, threads: WIDTH };
+        let rate = effort.rate(u32::MAX, |rounds| {
             value += 1 << 32;
-            let job = Dirty { maps: placed.handle(), piece: u64::from(KIB_64) / NUMBER, pages, value, times };
-            let grid = Grid { blocks: MOST_FILES as u32 * each, threads: WIDTH };
+            let piece = u64::from(KIB_64) / NUMBER;
+            let job = Dirty { maps: placed.handle(), piece, pages, value, sums, times };
+            // Each warp has a first piece anyway.
+            let supply = stage.supply(u64::from(rounds - 1) * u64::from(grid.blocks))?;
             let before = stage.session().cache_statistics().write_backs;
-            let seconds = stage.run_timed::<write_back::Entry>(grid, write_back::Arguments { job })?;
+            let seconds =
+                stage.run_timed::<write_back::Entry>(grid, write_back::Arguments { job, supply })?;
             let wrote = stage.session().cache_statistics().write_backs - before;
-            if wrote != pages * MOST_FILES as u64 {
-                return Err(format!("{wrote} pages of {} were written", pages * MOST_FILES as u64).into());
+            let stored = sum_of(stage, grid);
+            if wrote != stored {
+                return Err(format!("{wrote} pages of {stored} were written").into());
             }
             Ok(((wrote * u64::from(KIB_64)) as f64, seconds))
         })?;
