@@ -52,9 +52,9 @@
 //! holds already. A slot that is still seen to be held beside those of the count was released before its count went back: it is seen to be free
 //! without anybody's help, and a lane that waits for it looks again. They hold no staging buffer for which anybody waits ([R-ASYNC-5]), and no
 //! lock. A start that is refused returns. So a lane that goes on starting gets `EAGAIN` until it takes a result. Lanes that hold nothing and go on
-//! starting do not keep each other out: starts count only below the limit, so what is counted beyond it for a moment goes back, and the one whose
-//! count takes it from below the limit to above is admitted. Without the look before, many lanes that try without a pause could
-//! keep the count above it for ever, though nothing is in flight.
+//! starting do not keep each other out (of chains see [P-CHAIN-PROGRESS]): starts count only below the limit, so what is counted beyond it for a
+//! moment goes back, and the one whose count takes it from below the limit to above is admitted. Without the look before, many lanes that try
+//! without a pause could keep the count above it for ever, though nothing is in flight.
 //!
 //! **P-ASYNC-ONCE** *One SQE still gives one CQE.* No multishot, no zero-copy notification, no skipped completion. So [P-CQ], [P-ONCE] and what the
 //! journal says of results hold as they stand. A handle of a former operation of the slot, or of a former round, is told so by generation

@@ -33,5 +33,8 @@
 //! one more slot keeps it. There are finitely many that wait, each for finitely many slots, and all are within the count together: so each gets
 //! its last one, or others that came later get slots and end.
 //!
+//! Not proved: that of chains which are refused and tried again without a pause one is admitted. One that finds room for some of its links takes
+//! back what it has counted in two steps, between which another may find room for some. Each is refused with `EAGAIN` and holds nothing.
+//!
 //! **P-CHAIN-MEMORY** *Shared memory is released once, after both.* The write's handle has it, and releases it after the write's completion was
 //! seen ([R-ASYNC-3]). The kernel completes a link, be it with `ECANCELED`, only when the one before has ended and touches its memory no more.
