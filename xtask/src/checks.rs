@@ -43,7 +43,8 @@ const CHECKS: &[Check] = &[
     Check("python", Set::Test, python::check),
     Check("packages", Set::Beside, packages),
     Check("miri", Set::Beside, miri),
-    Check("differential", Set::Test, differential),
+    // With fewer cases they are among the tests.
+    Check("differential", Set::Nightly, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
     Check("sanitize-host", Set::Nightly, sanitize::host),

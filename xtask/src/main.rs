@@ -64,7 +64,8 @@ Checks, each alone:
   python         the Python package's tests, on its wheel, where Python has NumPy and pytest
   packages       the crates that are published: each is packed, and built from that; nothing is sent
   miri           the core's tests under Miri, where it is installed
-  differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (4,000 sequences)
+  differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (4,000 sequences):
+                 nightly, since tests has them with fewer
   other-gpus     device-code's code objects and abi for gfx90a and gfx1100, and all C programs for gfx942: nightly
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
