@@ -122,10 +122,10 @@ pub mod trace;
 pub mod word;
 
 pub use abi::Errno;
-pub use alloc::{Claim, FreeSet};
+pub use alloc::{Claim, FreePlace, FreeSet};
 pub use call::Call;
 pub use position::Position;
 pub use ring::{
-    Batch, CacheAligned, Completion, Counters, Delivery, Drain, Operation, Outcome, Poll, Queue, QueueParts,
-    QueueProgress, QueueWords, Slot, SlotClaim, Ticket,
+    Batch, CacheAligned, Completion, Counters, Delivery, Drain, Holding, Operation, Outcome, Poll, Queue,
+    QueueParts, QueueProgress, QueueWords, Slot, SlotClaim, Ticket,
 };

@@ -231,11 +231,11 @@ fn a_kept_result_outlives_its_queue() {
     let drain = rig.queue.begin_drain(2).unwrap();
     let copies = [0, 1].map(|index| rig.queue.entry(&drain, index));
     let copies = copies.map(Some);
-    rig.queue.keep(copies);
+    rig.queue.keep(&copies);
     // SAFETY:
     // - both entries were copied above
     unsafe { rig.queue.advance(&drain) };
-    assert_eq!(rig.queue.deliver_all(copies), [Some(Delivery::Delivered); 2]);
+    assert_eq!(rig.queue.deliver_all(&copies), [Some(Delivery::Delivered); 2]);
     // SAFETY:
     // - advanced and delivered above
     unsafe { rig.queue.end_drain(drain) };

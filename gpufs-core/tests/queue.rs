@@ -36,11 +36,11 @@ fn post(rig: &Rig, user_data: u64, res: i32) {
 fn drained(rig: &Rig) -> Delivery {
     let drain = rig.queue.begin_drain(1).unwrap();
     let copies = [Some(rig.queue.entry(&drain, 0))];
-    rig.queue.keep(copies);
+    rig.queue.keep(&copies);
     // SAFETY:
     // - the entry was copied above
     unsafe { rig.queue.advance(&drain) };
-    let [delivery] = rig.queue.deliver_all(copies);
+    let [delivery] = rig.queue.deliver_all(&copies);
     // SAFETY:
     // - advanced and delivered above
     unsafe { rig.queue.end_drain(drain) };

@@ -61,6 +61,28 @@ impl Claim {
     }
 }
 
+/// Where a claim goes back to, by [`FreeSet::place`].
+#[derive(Debug)]
+#[must_use = "a claim that is dropped is never free again"]
+pub struct FreePlace<'a> {
+    word: &'a DeviceWord64,
+    bits: u64,
+}
+
+impl FreePlace<'_> {
+    /// [`FreeSet::release`], behind a [`release_fence`](crate::word::release_fence): one does for several.
+    #[inline]
+    pub fn release_fenced(self) {
+        if cfg!(debug_assertions) {
+            let before = self.word.fetch_set_bits(self.bits);
+            assert_eq!(before & self.bits, 0, "an item was released twice");
+        } else {
+            // ORDERING: release by the caller's fence, device, partner `claim`.
+            self.word.set_bits_fenced(self.bits);
+        }
+    }
+}
+
 impl FreeSet {
     /// Words that a set of `items` needs.
     #[must_use]
@@ -216,6 +238,11 @@ impl FreeSet {
         } else {
             self.word(claim.word).set_bits(claim.bits);
         }
+    }
+
+    /// Where a claim goes back to: looked up before the time comes.
+    pub fn place(&self, claim: Claim) -> FreePlace<'_> {
+        FreePlace { word: self.word(claim.word), bits: claim.bits }
     }
 
     /// Makes the first `items` free, in a set whose words are zero: what a new set begins with. Its only user so far.

@@ -5,5 +5,5 @@
 mod free_set;
 mod pool;
 
-pub use free_set::{Claim, FreeSet};
+pub use free_set::{Claim, FreePlace, FreeSet};
 pub use pool::{BufferPool, BufferPoolParts, Staged};

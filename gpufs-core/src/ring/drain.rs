@@ -178,9 +178,13 @@ impl Queue {
     /// this with all of its copies: the first use of a copy waits until it has come over the bus. Before the barrier with `advance`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
-    pub fn keep<const N: usize>(&self, copies: [Option<Completion>; N]) {
-        for copy in copies {
-            if let Some(Completion(cqe)) = copy
+    #[expect(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
+    pub fn keep<const N: usize>(&self, copies: &[Option<Completion>; N]) {
+        if !self.keeps_results() {
+            return;
+        }
+        for index in 0..N {
+            if let Some(Completion(cqe)) = copies[index]
                 && self.is_journaled(cqe)
                 && let Some(operation) = self.operation_of(cqe)
             {
@@ -206,37 +210,40 @@ impl Queue {
 
     /// Delivers a completion to its operation. The lane that copied it, after a barrier with `advance`. [R-6e], [R-7].
     pub fn deliver(&self, completion: Completion) -> Delivery {
-        let [delivery] = self.deliver_all([Some(completion)]);
+        let [delivery] = self.deliver_all(&[Some(completion)]);
         delivery.unwrap_or(Delivery::Stale)
     }
 
     /// [`Queue::deliver`] of several, whose exchanges are in flight together.
-    pub fn deliver_all<const N: usize>(&self, completions: [Option<Completion>; N]) -> [Option<Delivery>; N] {
-        let mut operations = [None; N];
-        for (completion, operation) in completions.into_iter().zip(&mut operations) {
-            *operation = completion.and_then(|Completion(cqe)| self.operation_of(cqe));
-        }
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
+    pub fn deliver_all<const N: usize>(
+        &self,
+        completions: &[Option<Completion>; N],
+    ) -> [Option<Delivery>; N] {
         // ORDERING: release, device, partner `outcome`: the head, the kept results and what the kernel wrote come before the
         // exchanges; and before the store in `end_drain`, with all that `advance` says of it.
         release_fence();
-        let mut delivered = [false; N];
-        for ((completion, operation), delivered) in
-            completions.into_iter().zip(operations).zip(&mut delivered)
-        {
-            if let (Some(Completion(cqe)), Some(operation)) = (completion, operation) {
+        // By index: an iterator over the array keeps it in memory.
+        let mut found = [0; N];
+        for index in 0..N {
+            if let Some(Completion(cqe)) = completions[index]
+                && let Some(operation) = self.operation_of(cqe)
+            {
                 let in_flight = in_flight_word(operation.generation);
                 let done = in_flight | DONE | u64::from(cqe.res.cast_unsigned());
-                *delivered = self.slot(operation.slot).compare_exchange_fenced(in_flight, done);
+                found[index] = self.slot(operation.slot).compare_exchange_fenced(in_flight, done);
             }
         }
+        // Looked at when all are on their way: a look at one waits for its answer.
         let mut deliveries = [None; N];
-        for ((completion, delivered), delivery) in completions.into_iter().zip(delivered).zip(&mut deliveries)
-        {
-            if completion.is_none() {
-                continue;
-            }
-            *delivery = Some(if delivered { Delivery::Delivered } else { Delivery::Stale });
-            if !delivered {
+        for index in 0..N {
+            let Some(Completion(cqe)) = completions[index] else { continue };
+            let expected = self.operation_of(cqe).map(|operation| in_flight_word(operation.generation));
+            if expected == Some(found[index]) {
+                deliveries[index] = Some(Delivery::Delivered);
+            } else {
+                deliveries[index] = Some(Delivery::Stale);
                 // ORDERING: relaxed: a counter.
                 self.counters().stale.count(1);
             }
@@ -291,7 +298,7 @@ impl Queue {
             let completion = self.entry(&drain, index);
             *copy = Some(completion);
         }
-        self.keep(copies);
+        self.keep(&copies);
         // SAFETY:
         // - every entry was copied above, by this lane; the drain is consumed below
         unsafe { self.advance(&drain) };

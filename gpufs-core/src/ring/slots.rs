@@ -2,9 +2,10 @@
 #![expect(unsafe_code, reason = "steps whose caller answers for the slot's holder")]
 
 use super::Queue;
-use crate::alloc::Claim;
 #[cfg(doc)]
 use crate::alloc::FreeSet;
+use crate::alloc::{Claim, FreePlace};
+use crate::word::DeviceWord;
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,24 @@ pub enum Outcome {
     Done(i32),
     /// The slot has gone on to another operation.
     Stale,
+}
+
+/// What an asynchronous operation holds of its queue, by [`Queue::holding`].
+#[derive(Debug)]
+#[must_use = "the slot is never free again"]
+pub struct Holding<'a> {
+    slot: FreePlace<'a>,
+    begun: &'a DeviceWord,
+}
+
+impl Holding<'_> {
+    /// [`Queue::release`] and [`Queue::end_wait`], behind a [`release_fence`](crate::word::release_fence).
+    #[inline]
+    pub fn release_fenced(self) {
+        self.slot.release_fenced();
+        // ORDERING: relaxed, as in `end_waits`.
+        self.begun.count(1_u32.wrapping_neg());
+    }
 }
 
 /// Generations of a slot.
@@ -278,6 +297,11 @@ impl Queue {
     /// Gives slots back. One lane, after every operation in them is done and its outcome was read.
     pub fn release(&self, claim: SlotClaim) {
         self.parts.free.release(claim.0);
+    }
+
+    /// What goes back when the result of an asynchronous operation was taken, its slot and its count: looked up before the time comes.
+    pub fn holding(&self, claim: SlotClaim) -> Holding<'_> {
+        Holding { slot: self.parts.free.place(claim.0), begun: &self.words().waits.0.begun }
     }
 
     /// Makes every slot free, in a queue whose words are zero: what a new queue begins with.

@@ -147,6 +147,11 @@ macro_rules! device_word {
             pub fn set_bits(&self, bits: $int) {
                 self.0.fetch_or(bits, Ordering::Release);
             }
+            /// Sets `bits`. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn set_bits_fenced(&self, bits: $int) {
+                self.set_bits(bits);
+            }
             /// Stores `value`. Behind [`release_fence`], a release.
             #[inline]
             pub fn publish_fenced(&self, value: $int) {
@@ -157,10 +162,10 @@ macro_rules! device_word {
             pub fn try_acquire(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
             }
-            /// Puts `new` where `current` is; whether it was. Behind [`release_fence`], a release.
+            /// Puts `new` where `current` is; the value before. Behind [`release_fence`], a release.
             #[inline]
-            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
-                self.compare_exchange(current, new).is_ok()
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> $int {
+                self.compare_exchange(current, new).unwrap_or_else(|before| before)
             }
             /// Puts `new` where `current` is, acquire and release.
             ///

@@ -137,6 +137,11 @@ macro_rules! device_word {
             pub fn set_bits(&self, bits: $int) {
                 self.0.fetch_or(bits, Ordering::Release);
             }
+            /// Sets `bits`, relaxed. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn set_bits_fenced(&self, bits: $int) {
+                self.0.fetch_or(bits, Ordering::Relaxed);
+            }
             /// Relaxed store. Behind [`release_fence`], a release.
             #[inline]
             pub fn publish_fenced(&self, value: $int) {
@@ -147,10 +152,11 @@ macro_rules! device_word {
             pub fn try_acquire(&self, current: $int, new: $int) -> bool {
                 self.0.compare_exchange(current, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
             }
-            /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
+            /// Puts `new` where `current` is, relaxed; the value before. Behind [`release_fence`], a release.
             #[inline]
-            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
-                self.0.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> $int {
+                let found = self.0.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed);
+                found.unwrap_or_else(|before| before)
             }
             /// Puts `new` where `current` is, acquire and release.
             ///

@@ -18,7 +18,7 @@
 //! | `claim_bits`, `fetch_add_acquire` | acquire read-modify-write | none | device |
 //! | `fetch_set_bits`, `set_bits` (no answer) | release read-modify-write | none | device |
 //! | `fetch_add`, `fetch_sub`, `compare_exchange` | acquire and release | none | device |
-//! | `compare_exchange_fenced` | release, behind `release_fence` | none | device |
+//! | `compare_exchange_fenced`, `set_bits_fenced` (no answer) | release, behind `release_fence` | none | device |
 //!
 //! A caller's `// ORDERING:` line names the partner. Back ends:
 //!

@@ -315,6 +315,18 @@ macro_rules! device_word {
                     );
                 }
             }
+            /// Sets `bits`, relaxed. Behind [`release_fence`], a release.
+            #[inline]
+            pub fn set_bits_fenced(&self, bits: $int) {
+                // SAFETY:
+                // - changes the word behind a valid reference, atomically; the cell allows it
+                unsafe {
+                    asm!(
+                        concat!("red.relaxed.gpu.global.or.b", $bits, " [{}], {};"),
+                        in(reg64) self.0.get(), in($reg) bits, options(nostack)
+                    );
+                }
+            }
             /// Relaxed store. Behind [`release_fence`], a release.
             #[inline]
             pub fn publish_fenced(&self, value: $int) {
@@ -334,10 +346,10 @@ macro_rules! device_word {
                 }
                 before == current
             }
-            /// Puts `new` where `current` is, relaxed; whether it was. Behind [`release_fence`], a release.
+            /// Puts `new` where `current` is, relaxed; the value before. Behind [`release_fence`], a release.
             #[inline]
-            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> bool {
-                let before: $int;
+            pub fn compare_exchange_fenced(&self, current: $int, new: $int) -> $int {
+                let before;
                 // SAFETY:
                 // - changes the word behind a valid reference, atomically; the cell allows it
                 unsafe {
@@ -346,7 +358,7 @@ macro_rules! device_word {
                         out($reg) before, in(reg64) self.0.get(), in($reg) current, in($reg) new, options(nostack)
                     );
                 }
-                before == current
+                before
             }
             /// Puts `new` where `current` is, acquire and release.
             ///

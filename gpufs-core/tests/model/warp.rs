@@ -358,7 +358,7 @@ impl Warp {
 fn end_drain(rig: &Rig, drain: Option<Drain>) {
     if let Some(drain) = drain {
         // No completion: the fence is what ends it.
-        let [] = rig.queue.deliver_all([]);
+        let [] = rig.queue.deliver_all(&[]);
         // SAFETY:
         // - advanced, and delivered by this thread
         unsafe { rig.queue.end_drain(drain) };

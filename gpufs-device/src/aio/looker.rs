@@ -108,7 +108,7 @@ impl Looker {
     }
     fn taken(&self, pending: &mut Pending, look: Look) -> Result<Finished, Errno> {
         let session = self.inside.session();
-        counted(session, Call::AioReturn, pending.taken(session, look, false))
+        counted(session, Call::AioReturn, pending.taken(session, look))
     }
 }
 

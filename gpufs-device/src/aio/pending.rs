@@ -9,7 +9,7 @@ use gpufs_core::{Call, Errno};
 
 use crate::Fs;
 use crate::io::{
-    Flow, Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host,
+    Flow, Held, Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host,
 };
 use crate::warp::{Lanes, Machine, Warp};
 
@@ -213,47 +213,56 @@ impl Pending {
             (Look::Done(result), Some(memory)) => (memory.address, u64::try_from(result).unwrap_or(0)),
             _ => (0, 0),
         };
-        let is_copied = into.is_some();
+        // Looked up before the copy, which takes longer.
+        let held = self.held(session, look, into.is_some());
         let (to, room) = into.map_or((0, 0), |into| (into.as_mut_ptr() as u64, into.len() as u64));
         // SAFETY:
         // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
         unsafe { copy_lanes(session, lanes, Flow::In, (to, memory, count.min(room))) };
         // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
-        // What is given back waits for all stores before: the slot's after the copy, together with the memory's.
-        let mut finished = self.taken(session, look, late);
-        if let (true, Ok(finished)) = (is_copied, &mut finished) {
-            // Here rather than when it is dropped, which would have to look whether they are still its own.
-            release(session, finished.memory.take());
+        if let Some(held) = held {
+            held.release();
         }
-        finished
+        self.result(look, late)
     }
 
-    /// Takes the result of an operation that is complete, of which the lane has seen that. Any lane, for itself.
-    pub(super) fn taken(
-        &mut self,
-        session: &SessionTables,
-        look: Look,
-        late: bool,
-    ) -> Result<Finished, Errno> {
+    /// Takes the result of an operation that was seen to be complete. Any lane, for itself.
+    pub(super) fn taken(&mut self, session: &SessionTables, look: Look) -> Result<Finished, Errno> {
+        if let Some(held) = self.held(session, look, false) {
+            held.release();
+        }
+        self.result(look, false)
+    }
+
+    /// What goes back of an operation that is complete, which is released before [`Pending::result`]: its memory, too, where it has failed or what
+    /// was read `is_copied`.
+    fn held<'a>(&mut self, session: &'a SessionTables, look: Look, is_copied: bool) -> Option<Held<'a>> {
+        let (Look::Done(result), Some(started)) = (look, self.started.as_ref()) else { return None };
+        let memory = if is_copied || result < 0 { self.memory.take() } else { None };
+        // SAFETY:
+        // - complete, and of its own round, as `look` says; released once, before the handle is given up
+        Some(unsafe { started.held(session, memory) })
+    }
+
+    /// The result, where what [`Pending::held`] says was released.
+    fn result(&mut self, look: Look, late: bool) -> Result<Finished, Errno> {
         let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
         let Look::Done(result) = look else {
             // The host has given slot and memory back.
             self.memory = None;
             return Err(Errno::INVAL);
         };
-        let (ring, round) = (started.ring, started.round);
-        let count = match Errno::check(result) {
-            Ok(count) => count,
-            Err(errno) => {
-                started.take(session, || release(session, self.memory.take()));
-                let cancelled = matches!(errno, Errno::CANCELED | Errno::INTR);
-                return Err(if late && cancelled { Errno::TIMEDOUT } else { errno });
-            }
-        };
-        started.take(session, || ());
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        Ok(Finished { fs: self.fs, count, round: (ring, round), memory: self.memory.take() })
+        match Errno::check(result) {
+            Ok(count) => Ok(Finished {
+                fs: self.fs,
+                count: usize::try_from(count).unwrap_or(usize::MAX),
+                round: (started.ring, started.round),
+                memory: self.memory.take(),
+            }),
+            Err(Errno::CANCELED | Errno::INTR) if late => Err(Errno::TIMEDOUT),
+            Err(errno) => Err(errno),
+        }
     }
 }
 
@@ -298,7 +307,7 @@ impl Drop for Pending {
         let session = self.fs.session();
         if let Look::Done(result) = started.look(session) {
             let memory = self.memory.take();
-            started.take(session, || release(session, memory));
+            started.take(session, memory);
             if let Err(errno) = Errno::check(result) {
                 session.note_failure(Call::AioReturn, errno);
             }

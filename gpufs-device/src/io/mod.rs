@@ -37,7 +37,9 @@ use ready::is_ready;
 pub(crate) use ready::{Rests, Waiting, end_of_wait, operate_until, poll_entry, transfer_waiting};
 pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
-pub(crate) use start::{Look, Started, admit, await_started, cancel_started, dismiss, rouse_host, start};
+pub(crate) use start::{
+    Held, Look, Started, admit, await_started, cancel_started, dismiss, rouse_host, start,
+};
 pub(crate) use until::{Awaited, Progress, await_until, until_done};
 pub(crate) use vector::{VectorRequest, transfer_vectors};
 pub(crate) use wait::Backoff;
@@ -56,7 +58,7 @@ pub(crate) fn warp_of_grid() -> u32 {
     place.block.wrapping_mul(warps).wrapping_add(place.thread / Machine::width())
 }
 
-/// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one.
+/// Completions that a lane takes at a time. They come over the bus together, so that many cost little more than one: as many as stay in registers.
 const COMPLETIONS_OF_A_LANE: u32 = 8;
 const_assert!(COMPLETIONS_OF_A_LANE * u64::BITS <= Queue::DRAINED_MAX);
 
@@ -186,7 +188,7 @@ fn drain_for(
     let (rank, mut result) = (lanes.rank(), None);
     if drain.count() <= width {
         let copy = (rank < drain.count()).then(|| queue.entry(&drain, rank));
-        let [delivery] = deliver(queue, lanes, &drain, [copy]);
+        let [delivery] = deliver(queue, lanes, &drain, &[copy]);
         if let (Some(copy), Some(Delivery::Delivered), Some(operation)) = (copy, delivery, operation) {
             result = copy.result_of(operation);
         }
@@ -215,24 +217,26 @@ fn deliver_wide(session: &SessionTables, ring: u32, lanes: Lanes, packed: u64) {
     let queue = &{ session.all_queues()[ring as usize] };
     let (width, rank) = (lanes.count(), lanes.rank());
     let mut copies = [None; COMPLETIONS_OF_A_LANE as usize];
-    for (copy, round) in copies.iter_mut().zip(0..) {
-        let index = round * width + rank;
+    #[expect(clippy::needless_range_loop, reason = "an iterator over the array keeps it in memory")]
+    for round in 0..copies.len() {
+        #[expect(clippy::cast_possible_truncation, reason = "a few")]
+        let index = round as u32 * width + rank;
         if index < drain.count() {
-            let completion = queue.entry(&drain, index);
-            *copy = Some(completion);
+            copies[round] = Some(queue.entry(&drain, index));
         }
     }
     // A stale completion is counted by the queue and reported by the host.
-    let _ = deliver(queue, lanes, &drain, copies);
+    let _ = deliver(queue, lanes, &drain, &copies);
 }
 
 /// Keeps what must be kept of the entries of which these are the lane's copies, gives them back to the kernel, and delivers them. Convergent.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "copies stay in registers only where all of this is inlined")]
 fn deliver<const N: usize>(
     queue: &Queue,
     lanes: Lanes,
     drain: &Drain,
-    copies: [Option<Completion>; N],
+    copies: &[Option<Completion>; N],
 ) -> [Option<Delivery>; N] {
     queue.keep(copies);
     lanes.sync();

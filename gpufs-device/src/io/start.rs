@@ -5,8 +5,10 @@
 use core::mem;
 
 use gpufs_core::abi::Sqe;
+use gpufs_core::alloc::{FreePlace, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::{Claim, Errno, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
+use gpufs_core::word::release_fence;
+use gpufs_core::{Claim, Errno, Holding, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
 
 use super::{Backoff, Drained, claim_slots, drain_after, drain_for, draw, first_lanes, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
@@ -22,6 +24,30 @@ pub(crate) struct Started {
     pub(crate) round: u32,
     /// It may never end.
     endless: bool,
+}
+
+/// What an operation holds, and gives back when its result was taken: see [`Started::held`].
+#[must_use]
+pub(crate) struct Held<'a> {
+    holding: Holding<'a>,
+    memory: Option<FreePlace<'a>>,
+    endless: Option<(&'a Queue, Operation)>,
+}
+
+impl Held<'_> {
+    /// Gives it back.
+    #[inline]
+    pub(crate) fn release(self) {
+        if let Some((queue, operation)) = self.endless {
+            queue.clear_endless(operation);
+        }
+        // ORDERING: release, device, partner the claims of the memory and of the slot: what was read there, and copied, comes before.
+        release_fence();
+        if let Some(memory) = self.memory {
+            memory.release_fenced();
+        }
+        self.holding.release_fenced();
+    }
 }
 
 /// What is known of an operation that was started.
@@ -68,18 +94,28 @@ impl Started {
         }
     }
 
-    /// Releases what a complete operation held, its memory by `release`. Any lane, for itself. [R-ASYNC-3].
-    pub(crate) fn take(self, session: &SessionTables, release: impl FnOnce()) {
+    /// What it holds, with the `memory` that goes back with it: to be released with [`Held::release`], if it is complete. A lane looks it up while
+    /// it waits for something else. [R-ASYNC-3].
+    ///
+    /// # Safety
+    /// Of all that this is called for of one operation one is released, by who has found it complete, in its own round, and gives its handle up.
+    pub(crate) unsafe fn held<'a>(&self, session: &'a SessionTables, memory: Option<Staged>) -> Held<'a> {
         let queue = self.queue(session);
-        if self.endless {
-            queue.clear_endless(self.operation);
-        }
-        release();
         // SAFETY:
-        // - claimed when it was started, of this ring, and released here alone: whoever calls this has found it complete, in its own round, and
-        //   has given its handle up
-        queue.release(unsafe { SlotClaim::of(self.operation) });
-        queue.end_wait();
+        // - claimed when it was started, of this ring, and released once, by this function's contract
+        let claim = unsafe { SlotClaim::of(self.operation) };
+        Held {
+            holding: queue.holding(claim),
+            memory: memory.map(|memory| session.async_buffers.free.place(memory.claim)),
+            endless: self.endless.then_some((queue, self.operation)),
+        }
+    }
+
+    /// Releases what a complete operation held, with the `memory` that the caller does not keep. Any lane, for itself. [R-ASYNC-3].
+    pub(crate) fn take(self, session: &SessionTables, memory: Option<Staged>) {
+        // SAFETY:
+        // - released here alone: whoever calls this has found it complete, in its own round, and has given its handle up
+        unsafe { self.held(session, memory) }.release();
     }
 
     /// The entry that cancels it. [R-ASYNC-4].
