@@ -17,6 +17,8 @@ use crate::stage::{WIDTH, grid_of};
 const NAME: &str = "overlap";
 /// Parts of working and of reading.
 const RATIOS: [(u32, u32); 3] = [(4, 1), (1, 1), (1, 4)];
+/// How often the work is made as long as reads between it have taken, at most.
+const TURNS: u32 = 3;
 /// Steps of work by which one is timed: the fewer and the more.
 const UNITS: (u32, u32) = (10_000, 20_000);
 /// The session's memory, as many times that of all reads that are in flight beside others that are worked on: of it operations that are started get a
@@ -133,16 +135,26 @@ fn measure(bench: &mut Bench, (path, span): (&Path, u64), grid: Grid) -> Result<
             grid.warps
         );
         rounds.bench.step(&case);
-        let wanted = read.median() * f64::from(work) / f64::from(reads) - rest;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-        let units = (wanted / unit).round().max(1.0) as u32;
-        let alone = rounds.of(units, WORK)?;
-        let in_turn = rounds.of(units, IN_TURN)?;
+        let wanted = f64::from(work) / f64::from(reads);
+        let (mut reading, mut turn) = (read.median(), 0);
+        // What reads take between work is known when it was measured; it hangs on the work a little. Ends: a count.
+        let (units, alone, in_turn) = loop {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let units = ((reading * wanted - rest) / unit).round().max(1.0) as u32;
+            let (alone, in_turn) = (rounds.of(units, WORK)?, rounds.of(units, IN_TURN)?);
+            reading = (in_turn.median() - alone.median()).max(rest);
+            let off = alone.median() / (reading * wanted);
+            if (0.96..1.04).contains(&off) || turn == TURNS {
+                break (units, alone, in_turn);
+            }
+            turn += 1;
+        };
         let beside = rounds.of(units, BESIDE)?;
         let gain = beside.samples().iter().map(|beside| in_turn.median() / beside).collect();
-        let bound = (alone.median() + read.median()) / alone.median().max(read.median());
+        let bound = in_turn.median() / alone.median().max(reading);
         for (name, role, spread) in [
             ("reads alone", Role::Fact, read.clone()),
+            ("reads between work", Role::Fact, Spread::of(vec![reading])),
             ("work alone", Role::Fact, alone),
             ("one after the other", Role::Rival, in_turn),
             ("the next read beside the work", Role::Ours, beside),

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gpufs_bench_kernels::pending::{Pieces, async_latency, async_reads, batch_reads};
+use gpufs_bench_kernels::pending::{Pieces, async_latency, async_reads, async_starts, batch_reads};
+use gpufs_core::kernel::Kernel;
 use gpufs_host::Grid;
 
 use crate::bench::Bench;
@@ -18,6 +19,8 @@ const ASYNC: &str = "async";
 const BYTES: u64 = 4096;
 /// Reads in flight of a lane that has many.
 const IN_FLIGHT: u32 = 32;
+/// What a figure is of: operations for each store of the SQ tail.
+const TOGETHER: &str = "entries a publication";
 
 /// Where lanes read.
 fn pieces(
@@ -43,7 +46,14 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
         latency::pread(bench.stage(rings)?, (&path, span), BYTES, Landing::Device, (effort.samples, rounds))?;
     let waits = quantiles.p50().median();
     quantiles.add_to(bench, (ASYNC, case), "the call that waits", Role::Rival);
-    let quantiles = one_read(bench.stage(rings)?, (&path, span), (effort.samples, rounds))?;
+    let (reads, samples) = ((path.as_path(), span), (effort.samples, rounds));
+    let quantiles = one_read::<async_starts::Entry>(bench.stage(rings)?, reads, samples, |job| {
+        async_starts::Arguments { job }
+    })?;
+    quantiles.add_to(bench, (ASYNC, case), "until the start returns", Role::Fact);
+    let quantiles = one_read::<async_latency::Entry>(bench.stage(rings)?, reads, samples, |job| {
+        async_latency::Arguments { job }
+    })?;
     let spread = quantiles.p50();
     quantiles.add_to(bench, (ASYNC, case), "started, and waited for", Role::Ours);
     let ratio = Spread::of(spread.samples().iter().map(|one| one / waits).collect());
@@ -58,13 +68,17 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
             bench.report.skip(ASYNC, &case, reason);
             continue;
         }
-        let batch = rate(bench.stage(rings)?, (&path, span), (effort, warps), (WIDTH, None))?;
-        bench.figure(ASYNC, &case, "batches of 32 lanes that wait", Role::Rival, "M/s", batch.clone(), None);
-        for (lanes, in_flight) in [(1, IN_FLIGHT), (WIDTH, 4), (WIDTH, 1)] {
+        let (batch, together) = rate(bench.stage(rings)?, (&path, span), (effort, warps), (WIDTH, None))?;
+        let name = "batches of 32 lanes that wait";
+        bench.figure(ASYNC, &case, name, Role::Rival, "M/s", batch.clone(), None);
+        bench.figure(ASYNC, &case, &format!("{name}, {TOGETHER}"), Role::Fact, "", together, None);
+        for (lanes, in_flight) in [(1, IN_FLIGHT), (WIDTH, IN_FLIGHT), (WIDTH, 1)] {
             let name = format!("lanes of a warp: {lanes}, in flight a lane: {in_flight}");
-            let ours = rate(bench.stage(rings)?, (&path, span), (effort, warps), (lanes, Some(in_flight)))?;
+            let (ours, together) =
+                rate(bench.stage(rings)?, (&path, span), (effort, warps), (lanes, Some(in_flight)))?;
             let ratio = ours.samples().iter().map(|rate| rate / batch.median()).collect();
             bench.figure(ASYNC, &case, &name, Role::Ours, "M/s", ours, None);
+            bench.figure(ASYNC, &case, &format!("{name}, {TOGETHER}"), Role::Fact, "", together, None);
             let target = if in_flight == IN_FLIGHT { "; target ≥ 0.9" } else { "" };
             let name = format!("{name}, to the batches{target}");
             bench.figure(ASYNC, &case, &name, Role::Fact, "×", Spread::of(ratio), None);
@@ -73,40 +87,45 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Samples of one read.
-fn one_read(
+/// Samples of one read, or of a part of it, as the kernel takes them.
+fn one_read<K: Kernel>(
     stage: &mut Stage,
     (path, span): (&Path, u64),
     (runs, rounds): (usize, u32),
+    arguments: impl Fn(Pieces) -> K::Arguments,
 ) -> Result<Quantiles, Failure> {
     let (indices, _) = stage.register(vec![both_ways(path)?])?;
     let quantiles = Quantiles::of(runs, || {
         let job = pieces(stage, indices[0], (1, span), rounds);
-        stage
-            .run::<async_latency::Entry>(Grid { blocks: 1, threads: 1 }, async_latency::Arguments { job })?;
+        stage.run::<K>(Grid { blocks: 1, threads: 1 }, arguments(job))?;
         Ok(stage.samples_us(rounds))
     })?;
     stage.unregister(&indices)?;
     Ok(quantiles)
 }
 
-/// Millions of reads a second: of lanes that wait for each, or have so many in flight.
+/// Millions of reads a second: of lanes that wait for each, or have so many in flight. And how many the kernel is told of at a time.
 fn rate(
     stage: &mut Stage,
     (path, span): (&Path, u64),
     (effort, warps): (Effort, u32),
     (lanes, in_flight): (u32, Option<u32>),
-) -> Result<Spread, Failure> {
+) -> Result<(Spread, Spread), Failure> {
     let (indices, _) = stage.register(vec![both_ways(path)?])?;
+    let mut together = Vec::new();
     let rate = effort.rate(u32::MAX, |rounds| {
         let job = pieces(stage, indices[0], (lanes, span), rounds);
+        let before = stage.session().statistics().total();
         let seconds = match in_flight {
             None => stage.run_timed::<batch_reads::Entry>(grid_of(warps), batch_reads::Arguments { job })?,
             Some(in_flight) => stage
                 .run_timed::<async_reads::Entry>(grid_of(warps), async_reads::Arguments { job, in_flight })?,
         };
+        let after = stage.session().statistics().total();
+        let done = (after.operations - before.operations) as f64;
+        together.push(done / (after.publications - before.publications).max(1) as f64);
         Ok((f64::from(warps) * f64::from(lanes) * f64::from(rounds) / 1e6, seconds))
     })?;
     stage.unregister(&indices)?;
-    Ok(rate)
+    Ok((rate, Spread::of(together)))
 }

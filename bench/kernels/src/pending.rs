@@ -1,5 +1,6 @@
 //! What asynchronous calls take: one read from start to end, several in flight, and reads beside work.
 
+use core::cell::Cell;
 use core::hint::black_box;
 
 use gpufs_core::session::FileIndex;
@@ -82,6 +83,28 @@ kernel! {
             let started = fs.start_pread(job.file, job.bytes as usize, place);
             times.check(started.and_then(|pending| pending.wait_into(into)), job.bytes);
         });
+    }
+}
+
+kernel! {
+    /// Samples of the start alone: until it returns. Lane 0's.
+    pub fn async_starts(fs: Fs, job: Pieces) {
+        let times = Times(job.times);
+        let last: Cell<Option<Result<Pending, Errno>>> = Cell::new(None);
+        let end_last = || {
+            if let Some(started) = last.take() {
+                times.check(started.and_then(Pending::wait).map(|read| read.count()), job.bytes);
+            }
+        };
+        // The wait for the one before is not timed.
+        let place = |round| {
+            end_last();
+            job.place(round)
+        };
+        sampled(times, job.rounds, place, |place| {
+            last.set(Some(fs.start_pread(job.file, job.bytes as usize, place)));
+        });
+        end_last();
     }
 }
 
