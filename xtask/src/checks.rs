@@ -39,7 +39,6 @@ const CHECKS: &[Check] = &[
     Check("hip-runtime", Set::Test, hip_runtime),
     // AMD's device code keeps one compiler busy for minutes.
     Check("abi", Set::Beside, dist::check),
-    Check("sanitize", Set::Beside, sanitize::core),
     Check("python", Set::Test, python::check),
     Check("packages", Set::Beside, packages),
     Check("miri", Set::Beside, miri),
@@ -47,6 +46,7 @@ const CHECKS: &[Check] = &[
     Check("differential", Set::Nightly, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
     Check("mutants", Set::Nightly, || vec![mutants::run(&[], 1)]),
+    Check("sanitize", Set::Nightly, sanitize::core),
     Check("sanitize-host", Set::Nightly, sanitize::host),
     Check("long", Set::Nightly, long),
 ];

@@ -57,22 +57,22 @@ Checks, each alone:
   book           the documents as a book, in target/book/html, where mdBook is
                  (follow PAGE… [--with KIND]: does what pages of docs/start say, in folders of their own; KIND: root, gpu, amd)
   loom           the ring protocol under loom
-  device-code    device code for NVPTX and AMDGCN: it builds, and the instructions that matter are the expected ones
+  device-code    device code for NVPTX and AMDGCN: it builds, and NVPTX's instructions that matter are the expected ones
   hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
-  sanitize       the core's tests under AddressSanitizer and ThreadSanitizer
   python         the Python package's tests, on its wheel, where Python has NumPy and pytest
   packages       the crates that are published: each is packed, and built from that; nothing is sent
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (4,000 sequences):
                  nightly, since tests has them with fewer
-  other-gpus     device-code's code objects and abi for gfx90a and gfx1100, and all C programs for gfx942: nightly
+  other-gpus     the instructions of AMDGCN, code objects, abi for gfx90a and gfx1100, all C programs for gfx942: nightly
   mutants        each change that the tables of the loom tests name is made in a copy of the core, and must be caught, and each of
                  tests/mutants in a copy of the workspace: nightly (--only NAME, which may be repeated, and --jobs N;
                  --all-code [FILE…] tries all that cargo-mutants makes of files of the core and the device crate instead, in one build;
                  --sample N some of each file by --seed N; --seconds N is how long tests of one run until it has survived, 60;
                  --resume tries those again that survived an earlier run, and what it did not come to;
                  --build-only builds alone, and --built runs what was built, also on another machine with all of it at the same path)
+  sanitize       nightly: the core's tests under AddressSanitizer and ThreadSanitizer
   sanitize-host  nightly: libgpufs and C programs under AddressSanitizer, the host's rings and threads under ThreadSanitizer
   long           nightly: threads, seeds and differential cases in larger numbers, from other seeds each day
 

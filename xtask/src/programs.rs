@@ -16,7 +16,7 @@ use crate::workspace::{cargo, root, target_directory};
 const OWN: [&str; 11] =
     ["tour", "ends", "jumps", "options", "folders", "at", "wide", "streams", "echo", "here", "tools"];
 /// Those of which the day builds code objects: others take LLVM minutes each, and the night builds all.
-const BY_DAY: [&str; 3] = ["ends", "jumps", "options"];
+const BY_DAY: [&str; 1] = ["ends"];
 
 /// Builds the project's own programs from a prefix that holds device code: PTX, code objects of some or, `at_night`, all, and cubins if CUDA's tools
 /// are installed.

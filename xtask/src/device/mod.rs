@@ -1,6 +1,7 @@
 //! Device builds: the golden crate (and with it all device code) for each GPU target, and a look at what the compiler emitted.
 //!
-//! At night the other AMD GPUs, too, and the kernels of the tests as code objects for them: they link, and hold what a loader looks for.
+//! By day AMD's is LLVM's bitcode, of one GPU: to make code of it, and to look at that, takes minutes and is left to the night. Then also the other
+//! AMD GPUs, and the kernels of the tests as code objects for them: they link, and hold what a loader looks for.
 //!
 //! No GPU is needed. What a step wants and does not find (a toolchain with the sources of `core`, `ptxas`, `ld.lld`) it names in its SKIP.
 //!
@@ -22,6 +23,7 @@ use crate::workspace::{self, root};
 struct Target {
     build: &'static str,
     golden: &'static str,
+    bitcode: &'static str,
     cpu: &'static str,
 }
 
@@ -31,11 +33,20 @@ impl Target {
     }
 }
 
+const fn target(
+    build: &'static str,
+    golden: &'static str,
+    bitcode: &'static str,
+    cpu: &'static str,
+) -> Target {
+    Target { build, golden, bitcode, cpu }
+}
+
 const TARGETS: &[Target] = &[
-    Target { build: "build, NVPTX sm_70", golden: "golden, NVPTX sm_70", cpu: "sm_70" },
-    Target { build: "build, AMDGCN gfx90a", golden: "golden, AMDGCN gfx90a", cpu: "gfx90a" },
-    Target { build: "build, AMDGCN gfx942", golden: "golden, AMDGCN gfx942", cpu: "gfx942" },
-    Target { build: "build, AMDGCN gfx1100", golden: "golden, AMDGCN gfx1100", cpu: "gfx1100" },
+    target("build, NVPTX sm_70", "golden, NVPTX sm_70", "bitcode, NVPTX sm_70", "sm_70"),
+    target("build, AMDGCN gfx90a", "golden, AMDGCN gfx90a", "bitcode, AMDGCN gfx90a", "gfx90a"),
+    target("build, AMDGCN gfx942", "golden, AMDGCN gfx942", "bitcode, AMDGCN gfx942", "gfx942"),
+    target("build, AMDGCN gfx1100", "golden, AMDGCN gfx1100", "bitcode, AMDGCN gfx1100", "gfx1100"),
 ];
 
 /// GPUs that the PTX is assembled for.
@@ -44,13 +55,11 @@ const ASSEMBLED: &[(&str, &str)] = &[("ptxas sm_75", "sm_75"), ("ptxas sm_90", "
 /// GPUs that are built for at night only, for time: by day gfx942 stands for them.
 pub(crate) const AT_NIGHT: &[&str] = &["gfx90a", "gfx1100"];
 
-fn targets(at_night: bool) -> Vec<&'static Target> {
-    TARGETS.iter().filter(|target| AT_NIGHT.contains(&target.cpu) == at_night).collect()
-}
-
-/// What is left to the night: the other GPUs, and the kernels of the tests as code objects.
+/// What is left to the night: the code of AMD's GPUs, and the kernels of the tests as code objects.
 pub(crate) fn check_at_night() -> Vec<Report> {
-    let mut reports = check_each(&targets(true));
+    let toolchain = Toolchain::find();
+    let targets: Vec<_> = TARGETS.iter().filter(|target| !target.gpu().is_nvidia()).collect();
+    let mut reports = step::two_at_a_time(&targets, |target| check_target(&toolchain, target));
     reports.extend(CODE_OBJECTS.iter().flat_map(|object| {
         let target = target_of(object.2).expect("one of the targets");
         code_object(object, "gpufs-test-kernels", "kernels", &target_directory(target))
@@ -58,14 +67,30 @@ pub(crate) fn check_at_night() -> Vec<Report> {
     reports
 }
 
-/// Builds and looks.
+/// Builds, and looks at what is NVIDIA's.
 pub(crate) fn check() -> Vec<Report> {
-    check_each(&targets(false))
+    let toolchain = Toolchain::find();
+    let targets: Vec<_> = TARGETS.iter().filter(|target| !AT_NIGHT.contains(&target.cpu)).collect();
+    step::two_at_a_time(&targets, |target| {
+        if target.gpu().is_nvidia() {
+            check_target(&toolchain, target)
+        } else {
+            vec![bitcode(&toolchain, target)]
+        }
+    })
 }
 
-fn check_each(targets: &[&Target]) -> Vec<Report> {
-    let toolchain = Toolchain::find();
-    step::two_at_a_time(targets, |target| check_target(&toolchain, target))
+/// LLVM's bitcode of the same for one of AMD's GPUs: all of it compiles.
+fn bitcode(toolchain: &Result<Toolchain, String>, target: &Target) -> Report {
+    match toolchain {
+        Err(reason) => Report::skipped(target.bitcode, reason.clone()),
+        Ok(toolchain) => {
+            let output = target_directory(target).join("golden.bc");
+            let golden = ("gpufs-golden", "writeln");
+            let mut command = build_package(toolchain, target, golden, (Emit::Bitcode, &output));
+            step::run(target.bitcode, &mut command, Duration::from_secs(30 * 60))
+        }
+    }
 }
 
 /// All that is looked at for one target.
