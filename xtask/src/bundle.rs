@@ -37,6 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/gpu/trace_speed", "trace_speed"),
     ("tests/gpu/trace_printf.cu", "trace_printf.cu"),
     ("tests/gpu/turns", "turns"),
+    ("tests/gpu/newcomer", "newcomer"),
     ("tests/gpu/views_speed", "views_speed"),
     ("tests/gpu/arrays_speed", "arrays_speed"),
     ("README.md", "pages/README.md"),
