@@ -36,11 +36,13 @@ const CHECKS: &[Check] = &[
     Check("book", Set::Test, book::check),
     Check("loom", Set::Beside, loom),
     Check("device-code", Set::Beside, device::check),
-    Check("hip-runtime", Set::Test, hip_runtime),
+    Check("hip-runtime", Set::Beside, hip_runtime),
     // AMD's device code keeps one compiler busy for minutes.
     Check("abi", Set::Beside, dist::check),
     Check("python", Set::Test, python::check),
     Check("packages", Set::Beside, packages),
+    // Behind the others, since it waits for what the tests build.
+    Check("doc-tests", Set::Beside, doc_tests),
     Check("miri", Set::Beside, miri),
     // With fewer cases they are among the tests.
     Check("differential", Set::Nightly, differential),
@@ -160,8 +162,18 @@ fn clippy() -> Report {
 fn tests() -> Vec<Report> {
     vec![step::run(
         "unit and whole-stack tests",
-        &mut cargo("test --workspace --release --no-fail-fast -- --show-output"),
+        &mut cargo(
+            "test --workspace --release --no-fail-fast --lib --bins --tests --examples -- --show-output",
+        ),
         minutes(60),
+    )]
+}
+
+fn doc_tests() -> Vec<Report> {
+    vec![step::run(
+        "examples in the documentation",
+        &mut cargo("test --workspace --release --no-fail-fast --doc"),
+        minutes(30),
     )]
 }
 

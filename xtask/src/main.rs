@@ -53,7 +53,7 @@ Checks, each alone:
   tidy           cited rules, proofs and decisions exist; lengths; stray atomics; imports that go upward; dead links
                  (--shrink takes out of xtask/tidy/exceptions.txt what is no longer needed)
   lint           rustfmt, clippy and rustdoc, warnings denied
-  tests          unit, property, whole-stack and documentation tests
+  tests          unit, property and whole-stack tests
   book           the documents as a book, in target/book/html, where mdBook is
                  (follow PAGE… [--with KIND]: does what pages of docs/start say, in folders of their own; KIND: root, gpu, amd)
   loom           the ring protocol under loom
@@ -62,6 +62,7 @@ Checks, each alone:
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
   python         the Python package's tests, on its wheel, where Python has NumPy and pytest
   packages       the crates that are published: each is packed, and built from that; nothing is sent
+  doc-tests      the examples in the crates' documentation
   miri           the core's tests under Miri, where it is installed
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (4,000 sequences):
                  nightly, since tests has them with fewer
