@@ -23,7 +23,7 @@
 mod rig;
 
 use gpufs_core::abi::Cqe;
-use gpufs_core::word::{DeviceWord, EntryCell, release_fence};
+use gpufs_core::word::{DeviceWord, EntryCell};
 use gpufs_core::{Operation, Outcome, Slot, SlotClaim, Ticket};
 use loom::sync::Arc;
 use loom::thread;
@@ -214,9 +214,7 @@ fn take(world: &World, operation: Operation) -> bool {
     assert_eq!((unsafe { world.memory.read() }, result), (7, 7), "the memory is as the kernel left it");
     // SAFETY:
     // - claimed by who started it, and taken once
-    let held = world.rig.queue.holding(unsafe { SlotClaim::of(operation) });
-    release_fence();
-    held.release_fenced();
+    world.rig.queue.holding(unsafe { SlotClaim::of(operation) }).give_back(None);
     true
 }
 

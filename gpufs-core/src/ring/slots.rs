@@ -5,7 +5,7 @@ use super::Queue;
 #[cfg(doc)]
 use crate::alloc::FreeSet;
 use crate::alloc::{Claim, FreePlace};
-use crate::word::DeviceWord;
+use crate::word::{DeviceWord, release_fence};
 
 /// A slot of a ring's operation table: below [`Queue::capacity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +104,14 @@ pub struct Holding<'a> {
 }
 
 impl Holding<'_> {
-    /// [`Queue::release`] and [`Queue::end_wait`], behind a [`release_fence`](crate::word::release_fence).
+    /// [`Queue::release`] and [`Queue::end_wait`], with the `memory` that goes back too, if there is some: one fence for all. [R-ASYNC-3].
     #[inline]
-    pub fn release_fenced(self) {
+    pub fn give_back(self, memory: Option<FreePlace<'_>>) {
+        // ORDERING: release, device, partner the claims of the memory and of the slot: what was read there, and copied, comes before.
+        release_fence();
+        if let Some(memory) = memory {
+            memory.release_fenced();
+        }
         self.slot.release_fenced();
         // ORDERING: relaxed, as in `end_waits`.
         self.begun.count(1_u32.wrapping_neg());

@@ -7,7 +7,6 @@ use core::mem;
 use gpufs_core::abi::Sqe;
 use gpufs_core::alloc::{FreePlace, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::word::release_fence;
 use gpufs_core::{Claim, Errno, Holding, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
 
 use super::{Backoff, Drained, claim_slots, drain_after, drain_for, draw, first_lanes, transact_on};
@@ -41,12 +40,7 @@ impl Held<'_> {
         if let Some((queue, operation)) = self.endless {
             queue.clear_endless(operation);
         }
-        // ORDERING: release, device, partner the claims of the memory and of the slot: what was read there, and copied, comes before.
-        release_fence();
-        if let Some(memory) = self.memory {
-            memory.release_fenced();
-        }
-        self.holding.release_fenced();
+        self.holding.give_back(self.memory);
     }
 }
 
