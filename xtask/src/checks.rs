@@ -1,5 +1,6 @@
 //! Every check of the project as a named step, and the sets of them: `quick`, `test` and `nightly`.
 
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::book;
@@ -34,7 +35,7 @@ const CHECKS: &[Check] = &[
     Check("lint", Set::Lint, lint),
     Check("tests", Set::Test, tests),
     Check("book", Set::Test, book::check),
-    Check("loom", Set::Beside, loom),
+    Check("loom-by-day", Set::Beside, loom_by_day),
     Check("device-code", Set::Beside, device::check),
     Check("hip-runtime", Set::Beside, hip_runtime),
     // AMD's device code keeps one compiler busy for minutes.
@@ -44,6 +45,8 @@ const CHECKS: &[Check] = &[
     // Behind the others, since it waits for what the tests build.
     Check("doc-tests", Set::Beside, doc_tests),
     Check("miri", Set::Beside, miri),
+    // The day ends what takes minutes.
+    Check("loom", Set::Nightly, loom),
     // With fewer cases they are among the tests.
     Check("differential", Set::Nightly, differential),
     Check("other-gpus", Set::Nightly, other_gpus),
@@ -177,9 +180,23 @@ fn doc_tests() -> Vec<Report> {
     )]
 }
 
+/// Builds loom's models and runs them.
+fn models() -> Command {
+    let mut command =
+        cargo("test -p gpufs-core --test loom* --release --target-dir target/loom -- --show-output");
+    command.env("RUSTFLAGS", "--cfg loom");
+    command
+}
+
+/// All models, each to its end.
 fn loom() -> Vec<Report> {
-    let mut command = cargo("test -p gpufs-core --test loom* --release --target-dir target/loom");
-    vec![step::run("loom", command.env("RUSTFLAGS", "--cfg loom"), minutes(30))]
+    vec![step::run("loom", &mut models(), minutes(30))]
+}
+
+/// All models; of the few that take longer, what a few seconds explore.
+fn loom_by_day() -> Vec<Report> {
+    const SECONDS: &str = "10";
+    vec![step::run("loom, by day", models().env("GPUFS_LOOM_SECONDS", SECONDS), minutes(30))]
 }
 
 /// What `device-code` and `abi` do for the other GPUs.
@@ -272,9 +289,8 @@ fn long() -> Vec<Report> {
     let long = |name, command: &str, limit: Duration| {
         step::run(name, cargo(command).envs(environment.iter().copied()), limit)
     };
-    let deeper = "test -p gpufs-core --test loom* --release --target-dir target/loom";
-    let mut deeper = cargo(deeper);
-    deeper.env("RUSTFLAGS", "--cfg loom").env("GPUFS_LOOM_SWITCHES", "1").env("GPUFS_LOOM_SECONDS", "300");
+    let mut deeper = models();
+    deeper.env("GPUFS_LOOM_SWITCHES", "1").env("GPUFS_LOOM_SECONDS", "300");
     vec![
         packed("packages, and built", ""),
         step::run("loom, a switch more, five minutes a model", &mut deeper, minutes(300)),

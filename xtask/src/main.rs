@@ -56,7 +56,7 @@ Checks, each alone:
   tests          unit, property and whole-stack tests
   book           the documents as a book, in target/book/html, where mdBook is
                  (follow PAGE… [--with KIND]: does what pages of docs/start say, in folders of their own; KIND: root, gpu, amd)
-  loom           the ring protocol under loom
+  loom-by-day    the ring protocol under loom: of each of its models what ten seconds explore, of nearly all everything
   device-code    device code for NVPTX and AMDGCN: it builds, and NVPTX's instructions that matter are the expected ones
   hip-runtime    the runtime for AMD GPUs: it compiles, links, and says where there is no GPU
   abi            device code for C, C++, CUDA and HIP, and HIP programs built with it by CMake, which say where there is no GPU
@@ -64,6 +64,7 @@ Checks, each alone:
   packages       the crates that are published: each is packed, and built from that; nothing is sent
   doc-tests      the examples in the crates' documentation
   miri           the core's tests under Miri, where it is installed
+  loom           loom-by-day to the end of each model: nightly, a quarter of an hour
   differential   printf and scanf against the system's (10 million cases each), streams against the system's stdio (4,000 sequences):
                  nightly, since tests has them with fewer
   other-gpus     the instructions of AMDGCN, code objects, abi for gfx90a and gfx1100, all C programs for gfx942: nightly

@@ -10,7 +10,7 @@ use crate::step::{self, Report};
 
 /// The GPUs, by CUDA's numbers of their architectures.
 const ARCHITECTURES: &[&str] = &["75", "80", "86", "89", "90", "100", "120"];
-/// Chooses others, as in `GPUFS_DIST_FOR=80,90`; `none` leaves the archives out.
+/// Chooses others, as in `GPUFS_DIST_FOR=80,90` or `sm_90`; `none` leaves the archives out.
 const CHOSEN: &str = "GPUFS_DIST_FOR";
 /// Registers of a thread inside a device call: the CMake package's own default.
 const REGISTERS: &str = "64";
@@ -24,7 +24,7 @@ pub(super) fn make(prefix: &Path) -> Report {
     }
     let architectures: Vec<&str> = match chosen.as_str() {
         "" => ARCHITECTURES.to_vec(),
-        chosen => chosen.split(',').collect(),
+        chosen => chosen.split(',').map(|one| one.trim().trim_start_matches("sm_")).collect(),
     };
     let nvcc = match nvcc() {
         Ok(nvcc) => nvcc,

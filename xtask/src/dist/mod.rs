@@ -42,6 +42,8 @@ const BUILT: &[(&str, &str, &[&str])] = &[
 /// The programs of `examples/hip`, and how each is called.
 const PROGRAMS: &[(&str, &[&str])] =
     &[("hello", &["x"]), ("copy", &["x", "y"]), ("follow", &["x"]), ("grep", &["x", "y"])];
+/// Those that the day builds: each takes LLVM most of a minute.
+const BY_DAY: usize = 2;
 
 /// Builds the device code of every kind. Builds HIP's programs from the prefix by CMake, looks for the expected instructions in them, and runs
 /// them: they must say that there is no GPU.
@@ -78,6 +80,7 @@ fn check_devices(wanted: impl Fn(&str) -> bool, at_night: bool) -> Vec<Report> {
 
 /// The device code of one kind, and HIP's programs with it, where they `can_build`.
 fn check_device(prefix: &Path, name: &str, step: &'static str, can_build: bool) -> Vec<Report> {
+    let programs = if device::AT_NIGHT.contains(&name) { PROGRAMS } else { &PROGRAMS[..BY_DAY] };
     let mut reports = vec![device_code(prefix, name, step)];
     let Some((_, step, expected)) = BUILT.iter().find(|(gpu, ..)| *gpu == name) else { return reports };
     if !reports[0].passed() {
@@ -94,8 +97,8 @@ fn check_device(prefix: &Path, name: &str, step: &'static str, can_build: bool) 
         (None, Ok(_)) => {
             let [clang, _, bundler, copier, reader] = tools.map(Result::unwrap_or_default);
             step::in_process(step, || {
-                let build = build_hip_programs(prefix, name, &clang)?;
-                for (program, arguments) in PROGRAMS {
+                let build = build_hip_programs(prefix, name, &clang, programs)?;
+                for (program, arguments) in programs {
                     let program = build.join(program);
                     inspect(&program, name, [&bundler, &copier, &reader], expected)?;
                     finds_no_gpu(&program, arguments)?;
@@ -119,8 +122,13 @@ fn quietly(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Builds HIP's examples as their users would, from the prefix. The folder that they are in.
-fn build_hip_programs(prefix: &Path, gpu: &str, clang: &Path) -> Result<PathBuf, String> {
+/// Builds some of HIP's examples as their users would, from the prefix. The folder that they are in.
+fn build_hip_programs(
+    prefix: &Path,
+    gpu: &str,
+    clang: &Path,
+    programs: &[(&str, &[&str])],
+) -> Result<PathBuf, String> {
     let build = prefix.join(format!("hip-{gpu}"));
     quietly(
         Command::new("cmake")
@@ -135,7 +143,13 @@ fn build_hip_programs(prefix: &Path, gpu: &str, clang: &Path) -> Result<PathBuf,
             // code. The device calls themselves were optimized when they were built.
             .arg(format!("-DCMAKE_CXX_FLAGS={}", if gpu == "gfx90a" { "" } else { "-O1" })),
     )?;
-    quietly(Command::new("cmake").arg("--build").arg(&build).args(["--clean-first", "--parallel", "2"]))?;
+    quietly(
+        Command::new("cmake")
+            .arg("--build")
+            .arg(&build)
+            .args(["--clean-first", "--parallel", "2", "--target"])
+            .args(programs.iter().map(|(program, _)| program)),
+    )?;
     Ok(build)
 }
 
@@ -266,8 +280,9 @@ fn host_hip(prefix: &Path, profile: &str) -> Report {
         Ok(hip) => hip,
         Err(reason) => return Report::skipped(NAME, reason),
     };
-    // In a folder of its own: the library without AMD GPUs has the same file name.
-    let target = target_directory().join("hip");
+    // What is installed, in a folder of its own: the library without AMD GPUs has the same file name. The checks' shares what the runtime's tests
+    // have built.
+    let target = if profile == "dev" { target_directory() } else { target_directory().join("hip") };
     let mut command = cargo(&format!("build -p gpufs-c --features hip --profile {profile} --target-dir"));
     command.arg(&target).env("HIP_PATH", hip);
     let report = step::run(NAME, &mut command, Duration::from_secs(20 * 60));
