@@ -18,6 +18,9 @@ pub const IN_PLACE: u32 = 0;
 /// [`in_step()`]: what is read is copied into the device's memory by the warp.
 pub const COPIED: u32 = 1;
 
+/// The most reads that a lane of [`in_step()`] has in flight beside its work.
+pub const AHEAD_MAX: u32 = 4;
+
 /// Where the warps of a grid meet. All of them are on the device at once.
 struct Meeting<'a> {
     warp: Lanes,
@@ -100,20 +103,36 @@ impl Part {
 }
 
 kernel! {
-    /// All lanes read pieces, and work for `units` steps on each, as `way` says; the grid's warps go in step. At most as many as the device has room
-    /// for at once.
-    pub fn in_step(fs: Fs, job: Pieces, meeting: Supply, warps: u32, units: u32, way: u32, landing: u32) {
+    /// All lanes read pieces, and work for `units` steps on each, as `way` says, with up to `ahead` reads in flight beside the work; the grid's warps go in
+    /// step. At most as many as the device has room for at once.
+    pub fn in_step(fs: Fs, job: Pieces, meeting: Supply, warps: u32, units: u32, way: u32, landing: u32, ahead: u32) {
         let times = Times(job.times);
         between(times, || {
             let part = Part { job, landing };
             let into = job.memory();
             let mut all = Meeting::new(&meeting, warps);
-            let mut next = (way == BESIDE).then(|| job.start_soon(fs, 0));
+            let ahead = ahead.clamp(1, AHEAD_MAX);
+            // Started, from `round` to before `begun`: each at its number modulo the most.
+            let mut next: [Option<Result<Pending, Errno>>; AHEAD_MAX as usize] = [const { None }; AHEAD_MAX as usize];
+            let mut begun = 0;
             for round in 0..job.rounds {
                 let (place, mut tile) = (job.place(round), Tile::Own);
-                if let Some(started) = next.take() {
-                    tile = part.tile(started, into);
-                    next = (round + 1 < job.rounds).then(|| job.start(fs, round + 1));
+                if way == BESIDE {
+                    if begun == round {
+                        // There was no room: the lane holds nothing now.
+                        next[(round % AHEAD_MAX) as usize] = Some(job.start_soon(fs, round));
+                        begun += 1;
+                    }
+                    if let Some(started) = next[(round % AHEAD_MAX) as usize].take() {
+                        tile = part.tile(started, into);
+                    }
+                    while begun < job.rounds && begun <= round + ahead {
+                        match job.start(fs, begun) {
+                            Err(Errno::AGAIN) => break,
+                            started => next[(begun % AHEAD_MAX) as usize] = Some(started),
+                        }
+                        begun += 1;
+                    }
                 } else if way != WORK {
                     times.check(fs.pread(job.file, into, place), job.bytes);
                 }
@@ -126,11 +145,7 @@ kernel! {
                     }
                     all.meet();
                 }
-                // Where there was no room for two, this one's is the next one's.
                 drop(tile);
-                if let Some(Err(Errno::AGAIN)) = next {
-                    next = Some(job.start_soon(fs, round + 1));
-                }
             }
         });
     }
