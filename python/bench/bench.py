@@ -1,16 +1,18 @@
 """Loads, saves and gathers beside what else Python has for them, on one file set in one run: medians, and the cores that each used.
 
-    python3 bench.py [--gib 4] [--runs 5] [--folder /dev/shm] [--also /tmp] [--rows 1,2,3,4,5] [--json FILE]
+    python3 bench.py [--gib 4] [--save-gib 1] [--runs 5] [--folder /dev/shm] [--also /tmp] [--rows 1,2,3,4,5] [--json FILE]
 
---gib: size of the weights; saves have a quarter, files of rows twice that. --folder is in memory; --also, on a disk whose page cache holds the files,
+--gib: size of the weights; saves have a quarter where --save-gib does not say otherwise, files of rows twice that. --folder is in memory; --also, on a disk whose page cache holds the files,
 is used for all rows but the fifth as well. It takes an NVIDIA GPU and PyTorch; rivals that are not installed are named. Each stage that a transfer goes through is measured alone, too: the files
-without the bus, and the bus without files. The last lines are two tables: the targets, and what each transfer reaches of its stages.
+without the bus, and the bus without files. The last lines are two tables: the targets, and what each transfer reaches of its stages; they come, too,
+where SIGTERM or Ctrl-C ends it before.
 """
 
 import argparse
 import gc
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -34,10 +36,15 @@ def cpu_seconds():
     return used.user + used.system
 
 
+#: What the first run has to itself, in seconds, is little beside one that takes longer: it counts then.
+SLOW = 2.0
+
+
 def median(work, runs, before=lambda: None):
-    """Median seconds of runs after one that is not counted, and the cores used meanwhile."""
+    """Median seconds of so many runs, and the cores used meanwhile; of short ones, after one that is not counted."""
     seconds, cores = [], []
-    for run in range(runs + 1):
+    first = True
+    while len(seconds) < runs:
         before()
         gc.collect()
         torch.cuda.synchronize()
@@ -45,9 +52,10 @@ def median(work, runs, before=lambda: None):
         result = work()
         torch.cuda.synchronize()
         took = time.perf_counter() - start
-        if run:
+        if not first or took > SLOW:
             seconds.append(took)
             cores.append((cpu_seconds() - cpu) / took)
+        first = False
         del result
     return statistics.median(seconds), statistics.median(cores)
 
@@ -392,9 +400,34 @@ def limits():
             print(f"{line['gb_s']:>12.2f}  {stage['gb_s']:>12.2f}  {share:>6.2f}  {stage['who'].removeprefix(STAGE)}, {stage['cores']:.1f} cores")
 
 
+def measure(options, folders):
+    """All rows that were asked for, in each folder."""
+    nbytes = int(options.gib * 2**30)
+    saved = nbytes // 4 if options.save_gib is None else int(options.save_gib * 2**30)
+    rows = {int(row) for row in options.rows.split(",")}
+    raw_bus(nbytes, options.runs)
+    # The shortest first: what ends before its time has most of its rows.
+    if 5 in rows:
+        checkpoints(nbytes // 4, options.folder, options.runs)
+    for folder in folders:
+        if 4 in rows:
+            gathers(2 * nbytes, folder, options.runs)
+        if 3 in rows:
+            torch.cuda.empty_cache()
+            saves(weights(saved, 64, "cuda"), folder, options.runs)
+        if 2 in rows:
+            os.unlink(loads(2, "load 2,000 small tensors", small_weights(nbytes, "cuda"), folder, options.runs))
+        if 1 in rows:
+            path = loads(1, "load 64 tensors of bf16", weights(nbytes, 64, "cuda"), folder, options.runs)
+            if options.sweep and folder == options.folder:
+                sweep(path)
+            os.unlink(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=4)
+    parser.add_argument("--save-gib", type=float)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", default="/dev/shm")
     parser.add_argument("--also")
@@ -402,32 +435,22 @@ def main():
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
-    nbytes = int(options.gib * 2**30)
-    rows = {int(row) for row in options.rows.split(",")}
-    print(f"{torch.cuda.get_device_name()}, {os.cpu_count()} cores, PyTorch {torch.__version__}, gpufs {gpufs.version()}, {options.runs} runs each")
-    raw_bus(nbytes, options.runs)
     folders = [folder for folder in (options.folder, options.also) if folder]
-    for folder in folders:
-        if 1 in rows:
-            path = loads(1, "load 64 tensors of bf16", weights(nbytes, 64, "cuda"), folder, options.runs)
-            if options.sweep and folder == options.folder:
-                sweep(path)
-            os.unlink(path)
-        if 2 in rows:
-            os.unlink(loads(2, "load 2,000 small tensors", small_weights(nbytes, "cuda"), folder, options.runs))
-        torch.cuda.empty_cache()
-        if 3 in rows:
-            saves(weights(nbytes // 4, 64, "cuda"), folder, options.runs)
-        if 4 in rows:
-            gathers(2 * nbytes, folder, options.runs)
-    if 5 in rows:
-        checkpoints(nbytes // 4, options.folder, options.runs)
+    print(f"{torch.cuda.get_device_name()}, {os.cpu_count()} cores, PyTorch {torch.__version__}, gpufs {gpufs.version()}, {options.runs} runs each")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ended = 0
+    try:
+        measure(options, folders)
+    except KeyboardInterrupt:
+        print("ended before its time: rows are missing", flush=True)
+        ended = 1
     verdicts(folders)
     limits()
     if options.json:
         with open(options.json, "w") as file:
             json.dump(TABLE, file, indent=1)
+    return ended
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -54,3 +54,12 @@ def test_one_writer_writes_all(bench, tmp_path):
     block = bench.torch.arange(3_000_000, dtype=bench.torch.int32)
     bench.one_writer(block.view(bench.torch.uint8), tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == block.numpy().tobytes()
+
+
+def test_a_first_run_counts_where_it_is_long(bench, monkeypatch):
+    monkeypatch.setattr(bench.torch.cuda, "synchronize", lambda: None)
+    for slow, expected in ((0.0, 3), (60.0, 4)):
+        monkeypatch.setattr(bench, "SLOW", slow)
+        runs = []
+        seconds, _ = bench.median(lambda: runs.append(0), 3)
+        assert len(runs) == expected and 0 < seconds < 1
