@@ -105,8 +105,7 @@ impl Rounds<'_> {
         let memory = if grid.landing == Some(IN_PLACE) { stage.pinned() } else { stage.device() };
         let rate = effort.rate(u32::MAX, |rounds| {
             let (file, span, times) = (self.file, self.span, stage.times());
-            let job =
-                Pieces { file, lanes: WIDTH, memory, bytes: grid.bytes, span, rounds, unused: 0, times };
+            let job = Pieces { file, lanes: WIDTH, memory, bytes: grid.bytes, span, rounds, ahead, times };
             let shape = grid_of(grid.warps);
             let seconds = match grid.landing {
                 None => {
@@ -114,7 +113,7 @@ impl Rounds<'_> {
                 }
                 Some(landing) => {
                     let (meeting, warps) = (stage.supply(0)?, grid.warps);
-                    let arguments = in_step::Arguments { job, meeting, warps, units, way, landing, ahead };
+                    let arguments = in_step::Arguments { job, meeting, warps, units, way, landing };
                     stage.run_timed::<in_step::Entry>(shape, arguments)?
                 }
             };

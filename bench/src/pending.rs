@@ -30,7 +30,7 @@ fn pieces(
     rounds: u32,
 ) -> Pieces {
     let (memory, times) = (stage.device(), stage.times());
-    Pieces { file, lanes, memory, bytes: BYTES, span, rounds, unused: 0, times }
+    Pieces { file, lanes, memory, bytes: BYTES, span, rounds, ahead: 1, times }
 }
 
 /// One read of 4 KiB beside the call that waits, and many in flight beside the batches of warps.

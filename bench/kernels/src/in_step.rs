@@ -103,24 +103,15 @@ impl Part {
 }
 
 kernel! {
-    /// All lanes read pieces, and work for `units` steps on each, as `way` says, with up to `ahead` reads in flight beside the work; the grid's warps
-    /// go in step. At most as many as the device has room for at once.
-    pub fn in_step(
-        fs: Fs,
-        job: Pieces,
-        meeting: Supply,
-        warps: u32,
-        units: u32,
-        way: u32,
-        landing: u32,
-        ahead: u32,
-    ) {
+    /// All lanes read pieces, and work for `units` steps on each, as `way` says, with up to [`Pieces::ahead`] reads in flight beside it; the grid's
+    /// warps go in step. At most as many as the device has room for at once.
+    pub fn in_step(fs: Fs, job: Pieces, meeting: Supply, warps: u32, units: u32, way: u32, landing: u32) {
         let times = Times(job.times);
         between(times, || {
             let part = Part { job, landing };
             let into = job.memory();
             let mut all = Meeting::new(&meeting, warps);
-            let ahead = ahead.clamp(1, AHEAD_MAX);
+            let ahead = job.ahead.clamp(1, AHEAD_MAX);
             // Started, from `round` to before `begun`: each at its number modulo the most.
             let mut next: [Option<Result<Pending, Errno>>; AHEAD_MAX as usize] =
                 [const { None }; AHEAD_MAX as usize];

@@ -30,8 +30,8 @@ gpufs_device::portable! {
         pub span: u64,
         /// Pieces of a lane.
         pub rounds: u32,
-        /// Of no use.
-        pub unused: u32,
+        /// Reads that a lane of [`in_step()`](crate::in_step::in_step()) has in flight beside its work.
+        pub ahead: u32,
         /// [`Times`].
         pub times: u64,
     }
