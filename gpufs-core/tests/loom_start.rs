@@ -11,6 +11,7 @@
 //! | mutation | models that catch it |
 //! |---|---|
 //! | a start adopts nothing | `start_start start_leave` |
+//! | who draws is taken for the next in line | `start_next` |
 //! | a start returns when its ticket is drawn | `start_behind` |
 //! | more begin than there may be | `begin_begin` |
 //! | a start that was refused in part keeps the whole count | `begin_begin` |
@@ -95,6 +96,38 @@ fn start_leave() {
             assert!(passed || passes(&world.rig, ticket, 4), "a start waits for ever");
         }
         assert_eq!(world.rig.sq_tail().peek(), 3, "an operation that was started stays unpublished");
+    });
+}
+
+/// Starts an operation in a slot that nobody else uses: where its ticket was the next, the tail has passed it when it is committed.
+fn start_one(world: &World, slot: Slot) {
+    let queue = &world.rig.queue;
+    // SAFETY:
+    // - nothing else is in flight in the slot
+    let operation = unsafe { queue.arm(slot) };
+    // SAFETY:
+    // - filled and committed below
+    let drawn = unsafe { queue.reserve(1) };
+    let (first, is_next) = (drawn.first(), drawn.is_next());
+    // SAFETY:
+    // - drawn above
+    unsafe { queue.fill(first, sqe_of(operation, first)) };
+    // SAFETY:
+    // - drawn and filled above
+    unsafe { queue.commit(drawn) };
+    if is_next {
+        let passed = world.rig.sq_tail().peek().wrapping_sub(first.0);
+        assert!((1..=4).contains(&passed), "the next in line is published by its own commit");
+    }
+}
+
+/// Two starts, of which one may be the next in line.
+#[test]
+fn start_next() {
+    explore(2, world(4, 4), |world: &Arc<World>| {
+        let other = spawn(world, |world| start_one(world, Slot(1)));
+        start_one(world, Slot(0));
+        other.join().unwrap();
     });
 }
 

@@ -8,7 +8,8 @@
 //! counted as may be, and takes back at once what it has counted beyond that. What was counted then waits for a slot, as any call does.
 //!
 //! **R-ASYNC-2** *A start ends when the tail has passed its entries.* Until then it adopts what publishers left
-//! ([`Queue::pass_to`](crate::Queue::pass_to), [R-5f]). Nobody else may wait for them.
+//! ([`Queue::pass_to`](crate::Queue::pass_to), [R-5f]). Nobody else may wait for them. A batch that was the next in line when it was drawn, by the
+//! publisher ([`Batch::is_next`](crate::Batch::is_next)), has passed the tail itself when it is committed ([R-5b]): its start does not look.
 //!
 //! **R-ASYNC-3** *The operation holds its slot, its count and its memory* until its own completion has been delivered and its result was
 //! taken. The handle is not copied, and taking the result consumes it, so one lane releases them, once: first memory and slot, then the

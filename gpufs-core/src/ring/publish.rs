@@ -38,6 +38,11 @@ impl Batch {
     pub const fn first(&self) -> Ticket {
         self.first
     }
+    /// Whether it is the next in line, and its holder the publisher: [`Queue::commit`] passes the tail over it then, and waits for nobody to do so.
+    #[must_use]
+    pub const fn is_next(&self) -> bool {
+        self.publishes && self.published == self.first.0
+    }
 }
 
 /// Rounds after which a publisher leaves the rest in `orphaned`. One under loom, so that this is explored.
@@ -109,10 +114,11 @@ impl Queue {
         reason = "a copy of the queue stays in registers only where all of this is inlined"
     )]
     pub unsafe fn commit(&self, batch: Batch) {
-        let Batch { first, count, publishes, published } = batch;
+        let is_next = batch.is_next();
+        let Batch { first, count, publishes, .. } = batch;
         // ORDERING: relaxed: a counter.
         self.counters().operations.count(u64::from(count));
-        if publishes && published == first.0 {
+        if is_next {
             // The next in line: it needs no mark, and the kernel sees it before this lane looks at later marks.
             self.pass(first.0, count);
             // Nor are later marks looked at: a batch that was committed meanwhile is among the publications.

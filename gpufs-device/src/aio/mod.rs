@@ -54,6 +54,7 @@
 mod chain;
 mod future;
 mod looker;
+mod memory;
 mod parts;
 mod pending;
 mod socket;

@@ -1,5 +1,6 @@
 //! What a lane has of an operation that it started, and of one that is complete.
 
+use core::mem;
 use core::time::Duration;
 
 use gpufs_core::alloc::Staged;
@@ -7,6 +8,7 @@ use gpufs_core::failures::counted;
 use gpufs_core::session::SessionTables;
 use gpufs_core::{Call, Errno};
 
+use super::memory::Memory;
 use crate::Fs;
 use crate::io::{
     Flow, Held, Look, Started, await_started, cancel_started, copy_lanes, copy_raw, drain_each, rouse_host,
@@ -22,7 +24,7 @@ pub struct Pending {
     fs: Fs,
     /// `None` when its result has been taken.
     pub(super) started: Option<Started>,
-    pub(super) memory: Option<Staged>,
+    pub(super) memory: Memory,
     /// It waits for another party.
     pub(super) endless: bool,
 }
@@ -46,7 +48,7 @@ pub struct Finished {
     count: usize,
     /// The ring, and its round in which the memory is this one's.
     round: (u32, u32),
-    memory: Option<Staged>,
+    memory: Memory,
 }
 
 /// How long a lane waits.
@@ -73,12 +75,12 @@ impl Until {
 
 impl Pending {
     pub(super) const fn new(fs: Fs, started: Started, memory: Option<Staged>, endless: bool) -> Self {
-        Self { fs, started: Some(started), memory, endless }
+        Self { fs, started: Some(started), memory: Memory::new(memory), endless }
     }
 
     /// One whose result was taken.
     pub(super) const fn ended(fs: Fs) -> Self {
-        Self { fs, started: None, memory: None, endless: false }
+        Self { fs, started: None, memory: Memory::NONE, endless: false }
     }
 
     /// Whether it is complete (`aio_error(3)`): then [`Pending::wait`] does not wait. Drains the ring once. True of one that is of no use any more,
@@ -174,7 +176,8 @@ impl Pending {
 
     /// The same, out of its place, where one stays of which there is nothing to be had.
     pub(super) const fn take_over(&mut self) -> Self {
-        Self { fs: self.fs, started: self.started.take(), memory: self.memory.take(), endless: self.endless }
+        let memory = mem::replace(&mut self.memory, Memory::NONE);
+        Self { fs: self.fs, started: self.started.take(), memory, endless: self.endless }
     }
 
     /// Waits, cancels what is late, takes the result, and copies what was read.
@@ -209,7 +212,7 @@ impl Pending {
             let ended = end_late(session, lanes, started.filter(|_| late))?;
             look = if late { ended } else { look };
         }
-        let (memory, count) = match (look, &self.memory) {
+        let (memory, count) = match (look, self.memory.get()) {
             (Look::Done(result), Some(memory)) => (memory.address, u64::try_from(result).unwrap_or(0)),
             _ => (0, 0),
         };
@@ -250,7 +253,7 @@ impl Pending {
         let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
         let Look::Done(result) = look else {
             // The host has given slot and memory back.
-            self.memory = None;
+            self.memory = Memory::NONE;
             return Err(Errno::INVAL);
         };
         match Errno::check(result) {
@@ -258,7 +261,7 @@ impl Pending {
                 fs: self.fs,
                 count: usize::try_from(count).unwrap_or(usize::MAX),
                 round: (started.ring, started.round),
-                memory: self.memory.take(),
+                memory: mem::replace(&mut self.memory, Memory::NONE),
             }),
             Err(Errno::CANCELED | Errno::INTR) if late => Err(Errno::TIMEDOUT),
             Err(errno) => Err(errno),
@@ -332,8 +335,8 @@ impl Finished {
         if !self.is_current(session) {
             return Err(Errno::INVAL);
         }
-        let bytes = self.memory.map_or(0, |_| self.count.min(into.len()));
-        let from = self.memory.map_or(0, |memory| memory.address);
+        let bytes = self.memory.get().map_or(0, |_| self.count.min(into.len()));
+        let from = self.memory.get().map_or(0, |memory| memory.address);
         // SAFETY:
         // - one end is staging memory that is this one's, of which the kernel has written so many bytes; the other is the caller's, and borrowed
         unsafe { copy_raw(Flow::In, into.as_mut_ptr() as u64, from, bytes as u64) };
@@ -358,7 +361,7 @@ impl Finished {
         if !self.is_current(self.fs.session()) {
             return Err(Errno::INVAL);
         }
-        let Some(memory) = self.memory else { return Ok(look(&[])) };
+        let Some(memory) = self.memory.get() else { return Ok(look(&[])) };
         let count = self.count.min(memory.bytes as usize);
         // SAFETY:
         // - staging memory that is this one's until it is dropped, which has so many bytes, all of them written by the kernel or before

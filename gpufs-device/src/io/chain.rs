@@ -4,7 +4,7 @@
 
 use gpufs_core::abi::Sqe;
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::{Claim, Errno, Queue, Slot, SlotClaim, Ticket};
+use gpufs_core::{Batch, Claim, Errno, Queue, Slot, SlotClaim, Ticket};
 
 use super::start::{Started, publish};
 use super::{Backoff, drain_after, draw, is_copy, slot_hint};
@@ -130,11 +130,12 @@ pub(crate) unsafe fn start_chain(
         }
     }
     lanes.sync();
+    let is_next = drawn.as_ref().is_some_and(Batch::is_next);
     if let Some(drawn) = drawn {
         // SAFETY:
         // - drawn above and committed here alone; each lane has filled its tickets, and the barrier puts that before
         unsafe { queue.commit(drawn) };
     }
-    publish(session, ring, queue, lanes, first.plus(count - 1));
+    publish(session, ring, (queue, is_next), lanes, first.plus(count - 1));
     Ok(started)
 }

@@ -7,7 +7,7 @@ use core::mem;
 use gpufs_core::abi::Sqe;
 use gpufs_core::alloc::{FreePlace, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::{Claim, Errno, Holding, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
+use gpufs_core::{Batch, Claim, Errno, Holding, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
 
 use super::{Backoff, Drained, claim_slots, drain_after, drain_for, draw, first_lanes, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
@@ -183,12 +183,13 @@ pub(crate) unsafe fn start(
             started = Some(unsafe { fill(queue, ring, (claim, first, rank), entry, endless) });
         }
         lanes.sync();
+        let is_next = drawn.as_ref().is_some_and(Batch::is_next);
         if let Some(drawn) = drawn {
             // SAFETY:
             // - drawn above and committed here alone; each lane has filled its ticket, and the barrier puts that before
             unsafe { queue.commit(drawn) };
         }
-        publish(session, ring, queue, lanes, first.plus(claim.count() - 1));
+        publish(session, ring, (queue, is_next), lanes, first.plus(claim.count() - 1));
         rest = rest.without(batch);
     }
     Ok(started)
@@ -220,9 +221,16 @@ unsafe fn fill(
     Started { ring, operation, round: queue.round(), endless }
 }
 
-/// Waits until the tail has passed `last`, which the leader has committed. Convergent; called by `lanes`.
-pub(super) fn publish(session: &SessionTables, ring: u32, queue: &Queue, lanes: Lanes, last: Ticket) {
-    if lanes.is_leader() {
+/// Waits until the tail has passed `last`, which the leader has committed, unless it knows: the batch was the next ([`Batch::is_next`]). Convergent;
+/// called by `lanes`.
+pub(super) fn publish(
+    session: &SessionTables,
+    ring: u32,
+    (queue, was_next): (&Queue, bool),
+    lanes: Lanes,
+    last: Ticket,
+) {
+    if lanes.is_leader() && !was_next {
         let mut backoff = Backoff::new(session);
         // Ends: producers of earlier tickets wait for nothing, and this loop adopts what a publisher leaves ([P-ASYNC-PUBLISH]).
         while !queue.pass_to(last) {
