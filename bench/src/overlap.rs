@@ -59,15 +59,14 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let in_step = if bench.gpu.is_some() { vec![8] } else { vec![2] };
     let chosen = bench.options.warps.clone();
     let mut grids = Vec::new();
+    let sizes = bench.options.sizes.clone().unwrap_or(vec![64 << 10, 4 << 10]);
     for warps in chosen.clone().unwrap_or(in_step) {
-        for (bytes, landing) in [(64 << 10, IN_PLACE), (4 << 10, IN_PLACE), (4 << 10, COPIED)] {
-            grids.push(Grid { warps, bytes, landing: Some(landing) });
-        }
+        grids.extend(sizes.iter().map(|bytes| Grid { warps, bytes: *bytes, landing: Some(IN_PLACE) }));
+        grids.push(Grid { warps, bytes: 4 << 10, landing: Some(COPIED) });
     }
     let of = |warps| Grid { warps, bytes: 4 << 10, landing: None };
     grids.extend(chosen.unwrap_or(apart).into_iter().map(of));
-    let sizes = bench.options.sizes.clone();
-    grids.retain(|grid| sizes.as_ref().is_none_or(|sizes| sizes.contains(&grid.bytes)));
+    grids.retain(|grid| sizes.contains(&grid.bytes));
     let buffers = bench.options.buffers;
     for grid in grids {
         if grid.total() > bench.options.memory {
