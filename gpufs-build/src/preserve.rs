@@ -9,10 +9,13 @@ use std::process::Command;
 
 /// Ends of the mangled names of such functions, of `gpufs-device`, and how many registers each saves. Not the same number where one calls the other:
 /// they return through registers that go by it.
-const LIGHT: [(&str, u32); 3] = [
+const LIGHT: [(&str, u32); 6] = [
     ("_12gpufs_device2io8transact", 16),
     ("_12gpufs_device2io7staging15transfer_of_one", 16),
     ("_12gpufs_device2io7staging8transfer", 24),
+    ("_12gpufs_device3aio5startNtNtB6_2fs2Fs13start_reading", 16),
+    ("_12gpufs_device3aio5startNtNtB6_2fs2Fs13start_writing", 16),
+    ("_12gpufs_device3aio7pendingNtB4_7Pending11finish_with", 16),
 ];
 /// The version of PTX that has the directive, and the first GPU and the first release of `ptxas` that take it.
 const VERSION: &str = ".version 9.0";

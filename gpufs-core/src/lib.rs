@@ -127,5 +127,5 @@ pub use call::Call;
 pub use position::Position;
 pub use ring::{
     Batch, CacheAligned, Completion, Counters, Delivery, Drain, Holding, Operation, Outcome, Poll, Queue,
-    QueueParts, QueueProgress, QueueWords, Slot, SlotClaim, Ticket,
+    QueueParts, QueueProgress, QueueWords, Reach, Slot, SlotClaim, Ticket,
 };

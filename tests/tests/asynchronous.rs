@@ -362,6 +362,27 @@ fn more_than_there_may_be_is_eagain() {
     });
 }
 
+/// A call counts for all of its lanes before it looks at what they ask for. Those that are refused take no room of the others, but for a moment.
+#[test]
+fn lanes_that_are_refused_take_no_room() {
+    everywhere(small, |session, name| {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let end = give(session, reader);
+        let begun = each(session, 32, |fs, lane| {
+            // Eight lanes of the warp begin as many as may be, all together.
+            if lane % 4 != 0 {
+                let refused =
+                    (0..4).filter(|_| fs.start_read(Descriptor(60), 1).map(drop) == Err(Errno::BADF));
+                return (refused.count(), Vec::new());
+            }
+            (0, (0..4).map(|_| until_started(|| fs.start_read(end, 1))).collect())
+        });
+        let all: Vec<_> = (0..32).map(|lane| if lane % 4 == 0 { (0, 4) } else { (4, 0) }).collect();
+        let seen: Vec<_> = begun.iter().map(|(refused, held)| (*refused, held.len())).collect();
+        assert_eq!(seen, all, "{name}");
+    });
+}
+
 #[test]
 fn memory_that_is_used_up_is_eagain() {
     let scratch = Scratch::new("async-memory");

@@ -61,24 +61,26 @@ impl Claim {
     }
 }
 
-/// Where a claim goes back to, by [`FreeSet::place`].
+/// Where a claim goes back to, by [`FreeSet::place`]. It is copied out of the set and not looked at before it is used, so that what it is copied from
+/// is on its way while the lane does something else.
 #[derive(Debug)]
 #[must_use = "a claim that is dropped is never free again"]
-pub struct FreePlace<'a> {
-    word: &'a DeviceWord64,
-    bits: u64,
+pub struct FreePlace {
+    set: FreeSet,
+    claim: Claim,
 }
 
-impl FreePlace<'_> {
+impl FreePlace {
     /// [`FreeSet::release`], behind a [`release_fence`](crate::word::release_fence): one does for several.
     #[inline]
     pub fn release_fenced(self) {
+        let Self { set, claim: Claim { word, bits } } = self;
         if cfg!(debug_assertions) {
-            let before = self.word.fetch_set_bits(self.bits);
-            assert_eq!(before & self.bits, 0, "an item was released twice");
+            let before = set.word(word).fetch_set_bits(bits);
+            assert_eq!(before & bits, 0, "an item was released twice");
         } else {
             // ORDERING: release by the caller's fence, device, partner `claim`.
-            self.word.set_bits_fenced(self.bits);
+            set.word(word).set_bits_fenced(bits);
         }
     }
 }
@@ -241,8 +243,8 @@ impl FreeSet {
     }
 
     /// Where a claim goes back to: looked up before the time comes.
-    pub fn place(&self, claim: Claim) -> FreePlace<'_> {
-        FreePlace { word: self.word(claim.word), bits: claim.bits }
+    pub const fn place(&self, claim: Claim) -> FreePlace {
+        FreePlace { set: *self, claim }
     }
 
     /// Makes the first `items` free, in a set whose words are zero: what a new set begins with. Its only user so far.

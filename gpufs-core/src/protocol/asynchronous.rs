@@ -5,7 +5,8 @@
 //! **R-ASYNC-1** *A start waits for no asynchronous operation.* Before it claims slots, a start counts its operations among those that may
 //! never end ([`Queue::begin_waits`](crate::Queue::begin_waits), [R-8]) and gets the staging memory that they need. For each lane it gets both
 //! or neither. Where either is used up the lane's start fails with `EAGAIN` and holds nothing. It counts nothing where it sees that as many are
-//! counted as may be, and takes back at once what it has counted beyond that. What was counted then waits for a slot, as any call does.
+//! counted as may be, and takes back at once what it has counted beyond that. It may count one for each of its lanes before it has looked at what
+//! they ask for, and takes back those of lanes that are refused. What was counted then waits for a slot, as any call does.
 //!
 //! **R-ASYNC-2** *A start ends when the tail has passed its entries.* Until then it adopts what publishers left
 //! ([`Queue::pass_to`](crate::Queue::pass_to), [R-5f]). Nobody else may wait for them. A batch that was the next in line when it was drawn, by the
@@ -55,7 +56,8 @@
 //! lock. A start that is refused returns. So a lane that goes on starting gets `EAGAIN` until it takes a result. Lanes that hold nothing and go on
 //! starting do not keep each other out (of chains see [P-CHAIN-PROGRESS]): starts count only below the limit, so what is counted beyond it for a
 //! moment goes back, and the one whose count takes it from below the limit to above is admitted. Without the look before, many lanes that try
-//! without a pause could keep the count above it for ever, though nothing is in flight.
+//! without a pause could keep the count above it for ever, though nothing is in flight. A lane whose arguments are wrong is counted for a moment as
+//! one that finds no memory is, and returns.
 //!
 //! **P-ASYNC-ONCE** *One SQE still gives one CQE.* No multishot, no zero-copy notification, no skipped completion. So [P-CQ], [P-ONCE] and what the
 //! journal says of results hold as they stand. A handle of a former operation of the slot, or of a former round, is told so by generation

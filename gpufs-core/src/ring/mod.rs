@@ -29,7 +29,7 @@ mod words;
 
 pub use drain::{Completion, Delivery, Drain, Poll};
 pub use publish::{Batch, Ticket};
-pub use slots::{Holding, Operation, Outcome, Slot, SlotClaim};
+pub use slots::{Holding, Operation, Outcome, Reach, Slot, SlotClaim};
 pub use words::{CacheAligned, Counters, QueueParts, QueueProgress, QueueWords};
 
 use crate::word::{DeviceWord, DeviceWord64, SharedWord};

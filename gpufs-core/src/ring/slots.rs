@@ -95,18 +95,29 @@ pub enum Outcome {
     Stale,
 }
 
+/// Operations that are counted and not admitted yet, by [`Queue::reach_for_waits`].
+#[derive(Debug)]
+#[must_use = "what is counted and goes no further keeps others out"]
+pub struct Reach {
+    most: u32,
+    /// The count before.
+    before: u32,
+    /// 0 where there was no room.
+    wanted: u32,
+}
+
 /// What an asynchronous operation holds of its queue, by [`Queue::holding`].
 #[derive(Debug)]
 #[must_use = "the slot is never free again"]
 pub struct Holding<'a> {
-    slot: FreePlace<'a>,
+    slot: FreePlace,
     begun: &'a DeviceWord,
 }
 
 impl Holding<'_> {
     /// [`Queue::release`] and [`Queue::end_wait`], with the `memory` that goes back too, if there is some: one fence for all. [R-ASYNC-3].
     #[inline]
-    pub fn give_back(self, memory: Option<FreePlace<'_>>) {
+    pub fn give_back(self, memory: Option<FreePlace>) {
         // ORDERING: release, device, partner the claims of the memory and of the slot: what was read there, and copied, comes before.
         release_fence();
         if let Some(memory) = memory {
@@ -196,20 +207,33 @@ impl Queue {
     /// [`Queue::begin_wait`] of up to `wanted` operations: how many, fewer only where no more may be in flight. One lane, for its warp.
     #[must_use]
     pub fn begin_waits(&self, wanted: u32) -> u32 {
+        let reach = self.reach_for_waits(wanted);
+        self.admit_waits(reach)
+    }
+
+    /// The first half of [`Queue::begin_waits`]: the lane may look at something else before [`Queue::admit_waits`], while the count is on its way.
+    #[inline]
+    pub fn reach_for_waits(&self, wanted: u32) -> Reach {
         let waits = &self.words().waits.0;
         // ORDERING: relaxed, both: the first is constant; the other is a count, and publishes nothing. A lane that is counted where another has
         // ended may not see that one's slot free yet. It was given back before, so a wait for it ends, as for any slot.
         let (most, seen) = (waits.most.peek(), waits.begun.peek());
         // Who tries again and again would be counted for so long, all together, that nobody is admitted [P-ASYNC-PROGRESS].
         if seen >= most {
-            return 0;
+            return Reach { most, before: seen, wanted: 0 };
         }
         // ORDERING: relaxed, as above.
-        let before = waits.begun.fetch_add_relaxed(wanted);
+        Reach { most, before: waits.begun.fetch_add_relaxed(wanted), wanted }
+    }
+
+    /// The second half: how many of those that were reached for are begun. What is beyond the limit goes back. The same lane.
+    #[inline]
+    #[must_use]
+    pub fn admit_waits(&self, reach: Reach) -> u32 {
+        let Reach { most, before, wanted } = reach;
         let admitted = most.saturating_sub(before).min(wanted);
         if admitted < wanted {
-            // ORDERING: relaxed, as in `end_waits`.
-            waits.begun.count((wanted - admitted).wrapping_neg());
+            self.end_waits(wanted - admitted);
         }
         admitted
     }

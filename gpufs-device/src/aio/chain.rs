@@ -258,7 +258,7 @@ impl Fs {
                 let mut memory = memory.into_iter();
                 Ok(started.map(|started| {
                     let memory = memory.next().flatten();
-                    started.map(|started| Pending::new(self, started, memory, false))
+                    started.map(|started| Pending::new(self, started, memory))
                 }))
             }
             Ok(_) => plan.and(Err(Errno::AGAIN)),

@@ -101,7 +101,7 @@ impl Looker {
     #[inline]
     pub fn take(&self, pending: &mut Pending) -> Option<Result<Finished, Errno>> {
         debug_assert!(core::ptr::eq(pending.fs().session(), self.fs.session()), "of the same session");
-        match pending.look(self.inside.session()) {
+        match pending.look() {
             Look::InFlight => None,
             look => Some(self.taken(pending, look)),
         }

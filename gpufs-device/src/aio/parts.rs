@@ -49,7 +49,7 @@ impl Pending {
             buffers,
             memory: both(word, bytes),
             address,
-            endless: self.endless,
+            endless: started.is_endless(),
         })
     }
 
@@ -67,6 +67,7 @@ impl Pending {
             bytes,
         });
         let operation = Operation { slot: Slot(slot), generation };
-        Self::new(fs, Started::of(ring, operation, round, parts.endless), memory, parts.endless)
+        let queue = &fs.session().all_queues()[ring as usize];
+        Self::new(fs, Started::of((ring, queue), operation, round, parts.endless), memory)
     }
 }

@@ -25,8 +25,6 @@ pub struct Pending {
     /// `None` when its result has been taken.
     pub(super) started: Option<Started>,
     pub(super) memory: Memory,
-    /// It waits for another party.
-    pub(super) endless: bool,
 }
 
 /// What [`Pending::cancel`] came to (`aio_cancel(3)`).
@@ -74,13 +72,13 @@ impl Until {
 }
 
 impl Pending {
-    pub(super) const fn new(fs: Fs, started: Started, memory: Option<Staged>, endless: bool) -> Self {
-        Self { fs, started: Some(started), memory: Memory::new(memory), endless }
+    pub(super) const fn new(fs: Fs, started: Started, memory: Option<Staged>) -> Self {
+        Self { fs, started: Some(started), memory: Memory::new(memory) }
     }
 
     /// One whose result was taken.
     pub(super) const fn ended(fs: Fs) -> Self {
-        Self { fs, started: None, memory: Memory::NONE, endless: false }
+        Self { fs, started: None, memory: Memory::NONE }
     }
 
     /// Whether it is complete (`aio_error(3)`): then [`Pending::wait`] does not wait. Drains the ring once. True of one that is of no use any more,
@@ -90,7 +88,7 @@ impl Pending {
         let lanes = Lanes::calling(&inside, Call::AioError);
         let session = self.fs.session();
         let _ = drain_each(session, lanes, self.started.as_ref().map(|started| started.ring));
-        let is_complete = self.is_complete(session);
+        let is_complete = self.is_complete();
         if !is_complete {
             rouse_host();
         }
@@ -102,18 +100,18 @@ impl Pending {
     #[must_use]
     pub fn is_known_done(&self) -> bool {
         let Ok(_inside) = self.fs.enter() else { return true };
-        self.is_complete(self.fs.session())
+        self.is_complete()
     }
 
     /// Whether it does not go on.
     #[inline]
-    fn is_complete(&self, session: &SessionTables) -> bool {
-        self.look(session) != Look::InFlight
+    fn is_complete(&self) -> bool {
+        self.look() != Look::InFlight
     }
     /// What is known of it.
     #[inline]
-    pub(super) fn look(&self, session: &SessionTables) -> Look {
-        self.started.as_ref().map_or(Look::Ended, |started| started.look(session))
+    pub(super) fn look(&self) -> Look {
+        self.started.as_ref().map_or(Look::Ended, Started::look)
     }
     /// Where it was started.
     pub(super) const fn fs(&self) -> Fs {
@@ -164,7 +162,7 @@ impl Pending {
         let lanes = Lanes::calling(&inside, Call::AioCancel);
         let session = self.fs.session();
         let answer = cancel_started(session, lanes, self.started.as_ref());
-        let result = match (answer, self.started.as_ref().map(|started| started.look(session))) {
+        let result = match (answer, self.started.as_ref().map(Started::look)) {
             (_, None | Some(Look::Ended)) => Err(Errno::INVAL),
             (Ok(_), _) => Ok(Cancel::Canceled),
             (Err(Errno::NOENT), Some(Look::Done(_))) => Ok(Cancel::AllDone),
@@ -177,7 +175,7 @@ impl Pending {
     /// The same, out of its place, where one stays of which there is nothing to be had.
     pub(super) const fn take_over(&mut self) -> Self {
         let memory = mem::replace(&mut self.memory, Memory::NONE);
-        Self { fs: self.fs, started: self.started.take(), memory, endless: self.endless }
+        Self { fs: self.fs, started: self.started.take(), memory }
     }
 
     /// Waits, cancels what is late, takes the result, and copies what was read.
@@ -186,7 +184,8 @@ impl Pending {
         let inside = fs.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioReturn);
         // What may wait for another lane of the warp, perhaps, does so alone.
-        let waits = (self.endless || until.time().is_some()) && !self.is_complete(fs.session());
+        let endless = self.started.as_ref().is_some_and(Started::is_endless);
+        let waits = (endless || until.time().is_some()) && !self.is_complete();
         let apart = lanes.ballot(waits);
         let finished = if apart.contains(lanes.lane()) {
             let lanes = lanes.subset(apart);
@@ -277,6 +276,8 @@ const CANCELS_NS: [Option<u64>; 4] = [Some(1_000_000), Some(10_000_000), Some(10
 ///
 /// # Errors
 /// As [`await_started`].
+#[cold]
+#[inline(never)]
 fn end_late(session: &SessionTables, lanes: Lanes, late: Option<&Started>) -> Result<Look, Errno> {
     let (mut left, mut ended) = (late, Look::Ended);
     for wait_ns in CANCELS_NS {
@@ -308,7 +309,7 @@ impl Drop for Pending {
         let Some(started) = self.started.take() else { return };
         let Ok(_inside) = self.fs.enter() else { return };
         let session = self.fs.session();
-        if let Look::Done(result) = started.look(session) {
+        if let Look::Done(result) = started.look() {
             let memory = self.memory.take();
             started.take(session, memory);
             if let Err(errno) = Errno::check(result) {
@@ -409,7 +410,7 @@ pub fn wait_any<'a>(
         // Ends: as a wait for each of them does, or with the limit.
         loop {
             for (index, one) in pending.clone().enumerate() {
-                if one.is_complete(session) {
+                if one.is_complete() {
                     return Ok(index);
                 }
             }

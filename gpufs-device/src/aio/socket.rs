@@ -7,7 +7,7 @@ use super::Pending;
 use super::start::Asked;
 use crate::Fs;
 use crate::file::Descriptor;
-use crate::io::{Awaited, poll_entry};
+use crate::io::{Awaited, Begun, poll_entry};
 use crate::warp::Lanes;
 
 /// `MSG_NOSIGNAL` (`send(2)`): a connection that is gone is an error, and no signal.
@@ -102,11 +102,12 @@ impl Fs {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::StartPoll);
         let events = u32::from(events.cast_unsigned());
+        let begun = Begun::new(self.session(), lanes);
         let awaited = Awaited::new(self.session(), descriptor, events);
         let entry = |_| awaited.map_or(Sqe::nop(), |awaited| poll_entry(awaited.target, events));
         // SAFETY:
         // - the entry refers to no memory
-        let started = unsafe { self.start_entry(lanes, awaited.map(|_| IN_PLACE), entry) };
+        let started = unsafe { self.start_entry((begun, lanes), false, awaited.map(|_| IN_PLACE), entry) };
         self.told(Call::StartPoll, started)
     }
 
@@ -121,6 +122,7 @@ impl Fs {
         socket: Descriptor,
         entry: impl Fn(i32) -> Sqe,
     ) -> Result<Pending, Errno> {
+        let begun = Begun::new(self.session(), lanes);
         let awaited = Awaited::socket(self.session(), socket, 0);
         let made = |_| match awaited {
             Ok(awaited) if awaited.target.fixed => entry(awaited.target.fd).with_fixed_file(),
@@ -130,7 +132,7 @@ impl Fs {
         };
         // SAFETY:
         // - this function's contract
-        let started = unsafe { self.start_entry(lanes, awaited.map(|_| IN_PLACE), made) };
+        let started = unsafe { self.start_entry((begun, lanes), false, awaited.map(|_| IN_PLACE), made) };
         self.told(call, started)
     }
 }

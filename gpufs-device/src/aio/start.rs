@@ -9,7 +9,7 @@ use gpufs_core::{Call, Errno};
 use super::Pending;
 use crate::Fs;
 use crate::file::Descriptor;
-use crate::io::{Flow, admit, copy_lanes, dismiss, ring_of_warp, slot_hint, start};
+use crate::io::{Begun, Flow, copy_lanes, dismiss, slot_hint, start};
 use crate::warp::Lanes;
 
 /// The most bytes of one operation: sixteen staging buffers.
@@ -23,7 +23,7 @@ const FSYNC_DATASYNC: u32 = 1;
 pub(crate) struct Asked {
     /// Bytes of staging memory; 0 for none.
     pub(crate) bytes: u64,
-    /// Where to copy them from, before the start; 0 for nowhere.
+    /// Where to copy them from, before the start of a write.
     pub(crate) from: u64,
     /// It may never end: it waits for another party.
     pub(crate) endless: bool,
@@ -54,6 +54,7 @@ impl Fs {
     /// # Errors
     /// `EAGAIN`: as many operations as can be are in flight ([module documentation](crate::aio)). `EBADF` (not open for reading), `ESPIPE`,
     /// `EINVAL` for an offset beyond 63 bits. What the read itself meets is [`Pending::wait`]'s.
+    #[inline]
     pub fn start_pread(self, descriptor: Descriptor, bytes: usize, offset: u64) -> Result<Pending, Errno> {
         self.start_reading(descriptor, bytes, At::Offset(offset))
     }
@@ -62,6 +63,7 @@ impl Fs {
     ///
     /// # Errors
     /// As [`Fs::start_pread`]; `EBADF` for a file that is not open for writing.
+    #[inline]
     pub fn start_pwrite(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<Pending, Errno> {
         self.start_writing(descriptor, from, At::Offset(offset))
     }
@@ -71,6 +73,7 @@ impl Fs {
     ///
     /// # Errors
     /// As [`Fs::start_pread`]; `EINVAL` for a file that has a position, for which [`Fs::start_pread`] says where.
+    #[inline]
     pub fn start_read(self, descriptor: Descriptor, bytes: usize) -> Result<Pending, Errno> {
         self.start_reading(descriptor, bytes, At::Here)
     }
@@ -80,6 +83,7 @@ impl Fs {
     ///
     /// # Errors
     /// As [`Fs::start_read`].
+    #[inline]
     pub fn start_write(self, descriptor: Descriptor, from: &[u8]) -> Result<Pending, Errno> {
         self.start_writing(descriptor, from, At::Here)
     }
@@ -88,6 +92,7 @@ impl Fs {
     ///
     /// # Errors
     /// As [`Fs::start_pread`], without `ESPIPE`.
+    #[inline]
     pub fn start_aio_read(self, descriptor: Descriptor, bytes: usize, offset: u64) -> Result<Pending, Errno> {
         self.start_reading(descriptor, bytes, At::Either(offset))
     }
@@ -96,6 +101,7 @@ impl Fs {
     ///
     /// # Errors
     /// As [`Fs::start_aio_read`].
+    #[inline]
     pub fn start_aio_write(self, descriptor: Descriptor, from: &[u8], offset: u64) -> Result<Pending, Errno> {
         self.start_writing(descriptor, from, At::Either(offset))
     }
@@ -116,28 +122,37 @@ impl Fs {
         self.start_syncing(descriptor, FSYNC_DATASYNC)
     }
 
+    /// Starts the lanes' reads. One function, which saves few registers (`preserve.rs` of gpufs-build names it).
+    #[inline(never)]
     fn start_reading(self, descriptor: Descriptor, bytes: usize, at: At) -> Result<Pending, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioRead);
+        let begun = Begun::new(self.session(), lanes);
         let transfer = self.transfer(false, descriptor, (0, bytes), at);
-        self.told(Call::AioRead, self.start_transfer(lanes, false, transfer))
+        self.told(Call::AioRead, self.start_transfer((begun, lanes), false, transfer))
     }
 
+    /// Starts the lanes' writes, as [`Fs::start_reading`].
+    #[inline(never)]
     fn start_writing(self, descriptor: Descriptor, from: &[u8], at: At) -> Result<Pending, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioWrite);
+        let begun = Begun::new(self.session(), lanes);
         let transfer = self.transfer(true, descriptor, (from.as_ptr() as u64, from.len()), at);
-        self.told(Call::AioWrite, self.start_transfer(lanes, true, transfer))
+        self.told(Call::AioWrite, self.start_transfer((begun, lanes), true, transfer))
     }
 
     fn start_syncing(self, descriptor: Descriptor, flags: u32) -> Result<Pending, Errno> {
         let inside = self.enter()?;
         let lanes = Lanes::calling(&inside, Call::AioFsync);
+        let begun = Begun::new(self.session(), lanes);
         let number = self.session().process_descriptor(descriptor);
         let asked = number.map(|_| Asked { bytes: 0, from: 0, endless: false });
         // SAFETY:
         // - the entry refers to no memory
-        let started = unsafe { self.start_entry(lanes, asked, |_| Sqe::fsync(number.unwrap_or(-1), flags)) };
+        let started = unsafe {
+            self.start_entry((begun, lanes), false, asked, |_| Sqe::fsync(number.unwrap_or(-1), flags))
+        };
         self.told(Call::AioFsync, started)
     }
 
@@ -183,7 +198,7 @@ impl Fs {
     /// Starts the lanes' transfers, all in one direction. Convergent; called by `lanes`.
     fn start_transfer(
         self,
-        lanes: Lanes,
+        begun: (Begun, Lanes),
         writing: bool,
         transfer: Result<Transfer, Errno>,
     ) -> Result<Pending, Errno> {
@@ -198,11 +213,12 @@ impl Fs {
         };
         // SAFETY:
         // - the entry refers to the memory that it was given alone
-        unsafe { self.start_entry(lanes, transfer.map(|transfer| transfer.asked), entry) }
+        unsafe { self.start_entry(begun, writing, transfer.map(|transfer| transfer.asked), entry) }
     }
 
     /// Starts an operation of each lane that asked for one: `entry` makes it, of the lane's staging memory, an address and the bytes asked for, if
-    /// it asked for some. What begins asynchronous calls of every kind. Convergent; called by `lanes`. [R-ASYNC-1].
+    /// it asked for some; of a write with what lies where it says. What all asynchronous calls do, after [`Begun::new`]. Convergent; called by
+    /// `lanes`. [R-ASYNC-1].
     ///
     /// # Errors
     /// `asked`'s, and `EAGAIN`.
@@ -211,43 +227,47 @@ impl Fs {
     /// The entry refers to no memory but what it was given, or to what stays until the operation is complete.
     pub(crate) unsafe fn start_entry(
         self,
-        lanes: Lanes,
+        (mut begun, lanes): (Begun, Lanes),
+        writing: bool,
         asked: Result<Asked, Errno>,
         entry: impl FnOnce(Option<(u64, u32)>) -> Sqe,
     ) -> Result<Pending, Errno> {
         let session = self.session();
-        let ring = ring_of_warp(session);
-        let pool = session.async_buffers;
-        let admitted = admit(session, ring, lanes, asked.is_ok());
+        let (ring, pool) = (begun.ring, begun.pool);
+        // Copied before the first claim, behind which the next look at the tables would be a trip to memory.
+        let queue = &{ *begun.queue };
+        let room = begun.admit(lanes);
+        let wanting = lanes.ballot(asked.is_ok());
+        let admitted = asked.is_ok() && wanting.rank(lanes.lane()) < room;
         let bytes = asked.map_or(0, |asked| if admitted { asked.bytes } else { 0 });
         let hint = slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank());
         let claim = if bytes > 0 { pool.claim_whole(bytes, hint) } else { None };
         let goes = admitted && (bytes == 0 || claim.is_some());
-        dismiss(session, ring, lanes, admitted && !goes);
+        dismiss(queue, lanes, room - lanes.ballot(goes).count());
         #[expect(clippy::cast_possible_truncation, reason = "at most BYTES_MAX")]
         let memory =
             claim.map(|claim| Staged { claim, address: pool.address(claim.item(0)), bytes: bytes as u32 });
-        let from = asked.map_or(0, |asked| asked.from);
-        let copied = if from == 0 { 0 } else { memory.map_or(0, |memory| u64::from(memory.bytes)) };
-        // SAFETY:
-        // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier below puts the copies before
-        unsafe {
-            copy_lanes(session, lanes, Flow::Out, (memory.map_or(0, |memory| memory.address), from, copied));
-        };
-        lanes.sync();
+        if writing {
+            let from = asked.map_or(0, |asked| asked.from);
+            let (to, copied) = memory.map_or((0, 0), |memory| (memory.address, u64::from(memory.bytes)));
+            // SAFETY:
+            // - one end is the lane's staging memory, the other what its caller gave for the call; the barrier puts the copies before
+            unsafe { copy_lanes(session, lanes, Flow::Out, (to, from, copied)) };
+            lanes.sync();
+        }
         let sqe = goes.then(|| entry(memory.map(|memory| (memory.address, memory.bytes))));
         let endless = asked.is_ok_and(|asked| asked.endless);
         // SAFETY:
         // - this function's contract, and the staging memory is released when the operation is complete
-        let started = unsafe { start(session, ring, lanes, sqe, endless) };
-        let begun = match started {
-            Ok(Some(started)) => return Ok(Pending::new(self, started, memory, endless)),
+        let started = unsafe { start(session, (ring, begun.queue, queue), lanes, sqe, endless) };
+        let refused = match started {
+            Ok(Some(started)) => return Ok(Pending::new(self, started, memory)),
             Ok(None) => Err(Errno::AGAIN),
             Err(errno) => Err(errno),
         };
         if let Some(memory) = memory {
             pool.free.release(memory.claim);
         }
-        asked.and(begun)
+        asked.and(refused)
     }
 }

@@ -3,11 +3,11 @@
 #![expect(unsafe_code, reason = "hands buffers to the kernel")]
 
 use gpufs_core::abi::Sqe;
-use gpufs_core::session::{SessionTables, WaitReason};
+use gpufs_core::session::SessionTables;
 use gpufs_core::{Batch, Claim, Errno, Queue, Slot, SlotClaim, Ticket};
 
-use super::start::{Started, publish};
-use super::{Backoff, drain_after, draw, is_copy, slot_hint};
+use super::start::{Started, await_slot, publish};
+use super::{Backoff, draw, slot_hint};
 use crate::warp::Lanes;
 
 /// The most links of a chain.
@@ -76,13 +76,14 @@ impl Gathered {
 /// What an entry refers to stays valid and the kernel's until its operation was found complete ([`Started::look`]), or the session's memory is
 /// given back.
 pub(crate) unsafe fn start_chain(
-    session: &SessionTables,
+    session: &'static SessionTables,
     ring: u32,
     lanes: Lanes,
     goes: bool,
     entries: &[Sqe],
 ) -> Result<[Option<Started>; LINKS_MAX], Errno> {
-    let queue = &{ session.queues()[ring as usize] };
+    let tables = &session.queues()[ring as usize];
+    let queue = &{ *tables };
     #[expect(clippy::cast_possible_truncation, reason = "a few")]
     let links = entries.len() as u32;
     let going = lanes.ballot(goes);
@@ -91,13 +92,7 @@ pub(crate) unsafe fn start_chain(
     let hint = slot_hint(ring).wrapping_mul(7).wrapping_add(lanes.rank());
     // Ends: slots come, and what a lane has it keeps ([P-CHAIN-PROGRESS]).
     while !lanes.all(!goes || gathered.gather(queue, links, hint)) {
-        let drained = drain_after(session, ring, queue, lanes);
-        let waited = if is_copy(session) {
-            Err(Errno::BADF)
-        } else {
-            backoff.wait(drained, WaitReason::Slot, ring, 0)
-        };
-        if let Err(errno) = waited {
+        if let Err(errno) = await_slot(session, ring, lanes, &mut backoff) {
             gathered.release(queue);
             dismiss_chain(session, ring, lanes, goes, links);
             return Err(errno);
@@ -126,7 +121,7 @@ pub(crate) unsafe fn start_chain(
             // - a ticket of the batch just drawn, this lane's alone by its rank; there is a slot for each
             // - what the entry refers to stays, by this function's contract
             unsafe { queue.fill(own.plus(place), entry.with_user_data(operation.token())) };
-            started[place as usize] = Some(Started::of(ring, operation, queue.round(), false));
+            started[place as usize] = Some(Started::of((ring, tables), operation, queue.round(), false));
         }
     }
     lanes.sync();
@@ -136,6 +131,6 @@ pub(crate) unsafe fn start_chain(
         // - drawn above and committed here alone; each lane has filled its tickets, and the barrier puts that before
         unsafe { queue.commit(drawn) };
     }
-    publish(session, ring, (queue, is_next), lanes, first.plus(count - 1));
+    publish(session, ring, (tables, is_next), lanes, first.plus(count - 1));
     Ok(started)
 }

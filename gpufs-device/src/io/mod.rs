@@ -38,7 +38,7 @@ pub(crate) use ready::{Rests, Waiting, end_of_wait, operate_until, poll_entry, t
 pub(crate) use serve::{serve, serve_staged, transact_or_serve};
 pub(crate) use staging::{Request, copy_lanes, transfer};
 pub(crate) use start::{
-    Held, Look, Started, admit, await_started, cancel_started, dismiss, rouse_host, start,
+    Begun, Held, Look, Started, await_started, cancel_started, dismiss, rouse_host, start,
 };
 pub(crate) use until::{Awaited, Progress, await_until, until_done};
 pub(crate) use vector::{VectorRequest, transfer_vectors};

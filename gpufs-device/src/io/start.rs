@@ -5,31 +5,41 @@
 use core::mem;
 
 use gpufs_core::abi::Sqe;
-use gpufs_core::alloc::{FreePlace, Staged};
+use gpufs_core::alloc::{BufferPool, FreePlace, Staged};
 use gpufs_core::session::{SessionTables, WaitReason};
-use gpufs_core::{Batch, Claim, Errno, Holding, Operation, Outcome, Queue, Slot, SlotClaim, Ticket};
+use gpufs_core::{Batch, Claim, Errno, Holding, Operation, Outcome, Queue, Reach, Slot, SlotClaim, Ticket};
 
-use super::{Backoff, Drained, claim_slots, drain_after, drain_for, draw, first_lanes, transact_on};
+use super::{Backoff, Drained, claim_slots, drain, drain_for, draw, first_lanes, ring_of_warp, transact_on};
 use crate::warp::{Lanes, Machine, Warp};
 
 /// Where an operation is that a lane started. Whoever takes its result consumes it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use = "slot and count are the operation's until its result is taken"]
 pub(crate) struct Started {
+    /// The ring's queue, looked up when it was started: a trip to memory less at each look. Behind the session's gate, as all of its tables.
+    queue: &'static Queue,
     /// The ring.
     pub(crate) ring: u32,
     operation: Operation,
     /// The round in which it was started ([R-ASYNC-6]).
     pub(crate) round: u32,
-    /// It may never end.
-    endless: bool,
+    ends: Ends,
+}
+
+/// Whether an operation ends by itself. It has eight bytes, so that all of a [`Started`] is moved in words: padding is moved byte by byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum Ends {
+    ByItself,
+    /// It may never, as it waits for another party.
+    Perhaps,
 }
 
 /// What an operation holds, and gives back when its result was taken: see [`Started::held`].
 #[must_use]
 pub(crate) struct Held<'a> {
     holding: Holding<'a>,
-    memory: Option<FreePlace<'a>>,
+    memory: Option<FreePlace>,
     endless: Option<(&'a Queue, Operation)>,
 }
 
@@ -58,30 +68,36 @@ pub(crate) enum Look {
 
 impl Started {
     /// The operation of a ring's round.
-    pub(crate) const fn of(ring: u32, operation: Operation, round: u32, endless: bool) -> Self {
-        Self { ring, operation, round, endless }
+    pub(crate) const fn of(
+        (ring, queue): (u32, &'static Queue),
+        operation: Operation,
+        round: u32,
+        endless: bool,
+    ) -> Self {
+        let ends = if endless { Ends::Perhaps } else { Ends::ByItself };
+        Self { queue, ring, operation, round, ends }
+    }
+    /// Whether it may never end, as it waits for another party.
+    pub(crate) const fn is_endless(&self) -> bool {
+        matches!(self.ends, Ends::Perhaps)
     }
     /// Slot and generation.
     pub(crate) const fn operation(&self) -> Operation {
         self.operation
     }
-    fn queue<'a>(&self, session: &'a SessionTables) -> &'a Queue {
-        &session.all_queues()[self.ring as usize]
-    }
 
     /// What is known of it. Any lane, for itself. Waits for nothing.
     #[inline]
-    pub(crate) fn look(&self, session: &SessionTables) -> Look {
-        let queue = self.queue(session);
+    pub(crate) fn look(&self) -> Look {
         // Loaded together: neither waits for the other.
-        let round = queue.round();
-        let look = self.look_again(queue);
+        let round = self.queue.round();
+        let look = self.look_again();
         if round == self.round { look } else { Look::Ended }
     }
     /// [`Started::look`] at an operation that was in flight when the lane looked first: rounds do not change meanwhile.
     #[inline]
-    fn look_again(&self, queue: &Queue) -> Look {
-        match queue.outcome(self.operation) {
+    fn look_again(&self) -> Look {
+        match self.queue.outcome(self.operation) {
             Outcome::Done(result) => Look::Done(result),
             Outcome::InFlight => Look::InFlight,
             Outcome::Stale => Look::Ended,
@@ -94,14 +110,14 @@ impl Started {
     /// # Safety
     /// Of all that this is called for of one operation one is released, by who has found it complete, in its own round, and gives its handle up.
     pub(crate) unsafe fn held<'a>(&self, session: &'a SessionTables, memory: Option<Staged>) -> Held<'a> {
-        let queue = self.queue(session);
+        let queue = self.queue;
         // SAFETY:
         // - claimed when it was started, of this ring, and released once, by this function's contract
         let claim = unsafe { SlotClaim::of(self.operation) };
         Held {
             holding: queue.holding(claim),
             memory: memory.map(|memory| session.async_buffers.free.place(memory.claim)),
-            endless: self.endless.then_some((queue, self.operation)),
+            endless: self.is_endless().then_some((queue, self.operation)),
         }
     }
 
@@ -118,26 +134,43 @@ impl Started {
     }
 }
 
-/// Counts an operation for each lane that wants one, as far as there may be so many more on the ring: whether the lane's was. Convergent; called by
-/// `lanes`. [R-ASYNC-1].
-pub(crate) fn admit(session: &SessionTables, ring: u32, lanes: Lanes, wants: bool) -> bool {
-    let wanting = lanes.ballot(wants);
-    let queue = &session.queues()[ring as usize];
-    let admitted =
-        lanes.on_leader_inline(|| if wanting.is_empty() { 0 } else { queue.begin_waits(wanting.count()) });
-    wants && wanting.rank(lanes.lane()) < admitted
+/// A start that has begun: its ring, and the count of an operation for each lane, which is under way.
+#[must_use = "what is counted and goes no further keeps others out"]
+pub(crate) struct Begun {
+    pub(crate) ring: u32,
+    pub(crate) queue: &'static Queue,
+    /// The staging memory of such operations.
+    pub(crate) pool: BufferPool,
+    /// The leader's.
+    reach: Option<Reach>,
 }
 
-/// Takes the count of lanes back whose start went no further. Convergent; called by `lanes`.
-pub(crate) fn dismiss(session: &SessionTables, ring: u32, lanes: Lanes, was_admitted: bool) {
-    let back = lanes.ballot(was_admitted).count();
-    if back > 0 && lanes.is_leader() {
-        session.queues()[ring as usize].end_waits(back);
+impl Begun {
+    /// Reaches for an operation for each lane, whether it will want one or not: what it will want is looked up meanwhile. Convergent; called by
+    /// `lanes`. [R-ASYNC-1].
+    #[inline]
+    pub(crate) fn new(session: &'static SessionTables, lanes: Lanes) -> Self {
+        let ring = ring_of_warp(session);
+        let (queue, pool) = (&session.queues()[ring as usize], session.async_buffers);
+        let reach = lanes.is_leader().then(|| queue.reach_for_waits(lanes.count()));
+        Self { ring, queue, pool, reach }
+    }
+    /// How many of the lanes may go on. Convergent; called by `lanes`.
+    #[inline]
+    pub(crate) fn admit(&mut self, lanes: Lanes) -> u32 {
+        lanes.from_leader(self.reach.take().map_or(0, |reach| self.queue.admit_waits(reach)))
     }
 }
 
-/// Submits the entries of those lanes that have one, as few batches as slots allow, and returns when they are published: each lane's operation.
-/// Convergent; called by `lanes`; each lane that has an entry was admitted ([`admit`]). [R-ASYNC-2].
+/// Takes the counts of so many operations back whose start went no further. Convergent; called by `lanes`, with the same number.
+pub(crate) fn dismiss(queue: &Queue, lanes: Lanes, back: u32) {
+    if back > 0 && lanes.is_leader() {
+        queue.end_waits(back);
+    }
+}
+
+/// Submits the entries of those lanes that have one, as few batches as slots allow, and returns when they are published: each lane's operation. Of
+/// the queue the caller has a copy. Convergent; called by `lanes`; as many were admitted as have an entry ([`Begun::admit`]). [R-ASYNC-2].
 ///
 /// # Errors
 /// Of a thread of the host's, that it gave up waiting for a slot; of a copy of a parent's tables, `EBADF`.
@@ -145,28 +178,26 @@ pub(crate) fn dismiss(session: &SessionTables, ring: u32, lanes: Lanes, was_admi
 /// # Safety
 /// What an entry refers to stays valid and the kernel's until the operation was found complete ([`Started::look`]), or the session's memory is
 /// given back.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "a copy of the queue stays in registers only where all of this is inlined"
+)]
 pub(crate) unsafe fn start(
     session: &SessionTables,
-    ring: u32,
+    (ring, tables, queue): (u32, &'static Queue, &Queue),
     lanes: Lanes,
     entry: Option<Sqe>,
     endless: bool,
 ) -> Result<Option<Started>, Errno> {
-    let queue = &{ session.queues()[ring as usize] };
     let mut rest = lanes.ballot(entry.is_some());
     let (mut started, mut backoff) = (None, Backoff::new(session));
     // Ends: each round with a claim serves at least one lane, and a claim comes ([L-PROGRESS b], [P-ASYNC-PROGRESS]).
     while !rest.is_empty() {
         let claim = claim_slots(queue, lanes, rest.count(), ring);
         if claim.bits == 0 {
-            let drained = drain_after(session, ring, queue, lanes);
-            let waited = if super::is_copy(session) {
-                Err(Errno::BADF)
-            } else {
-                backoff.wait(drained, WaitReason::Slot, ring, 0)
-            };
-            if let Err(errno) = waited {
-                dismiss(session, ring, lanes, rest.contains(lanes.lane()));
+            if let Err(errno) = await_slot(session, ring, lanes, &mut backoff) {
+                dismiss(queue, lanes, rest.count());
                 return if rest.contains(lanes.lane()) { Err(errno) } else { Ok(started) };
             }
             continue;
@@ -180,7 +211,8 @@ pub(crate) unsafe fn start(
         if let (true, Some(entry)) = (mine, entry) {
             // SAFETY:
             // - this function's contract, and its claim has a slot for each lane of the batch
-            started = Some(unsafe { fill(queue, ring, (claim, first, rank), entry, endless) });
+            let operation = unsafe { fill(queue, (claim, first, rank), entry, endless) };
+            started = Some(Started::of((ring, tables), operation, queue.round(), endless));
         }
         lanes.sync();
         let is_next = drawn.as_ref().is_some_and(Batch::is_next);
@@ -189,10 +221,26 @@ pub(crate) unsafe fn start(
             // - drawn above and committed here alone; each lane has filled its ticket, and the barrier puts that before
             unsafe { queue.commit(drawn) };
         }
-        publish(session, ring, (queue, is_next), lanes, first.plus(claim.count() - 1));
+        publish(session, ring, (tables, is_next), lanes, first.plus(claim.count() - 1));
         rest = rest.without(batch);
     }
     Ok(started)
+}
+
+/// Drains, and rests until the next look for a slot. Convergent; called by `lanes`.
+///
+/// # Errors
+/// As [`start`].
+#[cold]
+#[inline(never)]
+pub(super) fn await_slot(
+    session: &SessionTables,
+    ring: u32,
+    lanes: Lanes,
+    backoff: &mut Backoff<'_>,
+) -> Result<(), Errno> {
+    let drained = drain(session, lanes, ring);
+    if super::is_copy(session) { Err(Errno::BADF) } else { backoff.wait(drained, WaitReason::Slot, ring, 0) }
 }
 
 /// Arms a lane's slot and fills its ticket: those of its rank.
@@ -202,11 +250,10 @@ pub(crate) unsafe fn start(
 /// entry is as [`start`] wants it.
 unsafe fn fill(
     queue: &Queue,
-    ring: u32,
     (claim, first, rank): (Claim, Ticket, u32),
     entry: Sqe,
     endless: bool,
-) -> Started {
+) -> Operation {
     // SAFETY:
     // - a slot of the claim, this lane's alone by its rank; nothing was in flight in it when it was claimed
     // - it is released when its outcome was seen, by `Started::take` or by the host
@@ -218,7 +265,7 @@ unsafe fn fill(
     // - the ticket is one of the batch just drawn, and this lane's alone by its rank; the claim has a slot for each
     // - what the entry refers to stays, by this function's contract
     unsafe { queue.fill(first.plus(rank), entry.with_user_data(operation.token())) };
-    Started { ring, operation, round: queue.round(), endless }
+    operation
 }
 
 /// Waits until the tail has passed `last`, which the leader has committed, unless it knows: the batch was the next ([`Batch::is_next`]). Convergent;
@@ -231,16 +278,23 @@ pub(super) fn publish(
     last: Ticket,
 ) {
     if lanes.is_leader() && !was_next {
-        let mut backoff = Backoff::new(session);
-        // Ends: producers of earlier tickets wait for nothing, and this loop adopts what a publisher leaves ([P-ASYNC-PUBLISH]).
-        while !queue.pass_to(last) {
-            // Past a deadline of the session's, a thread of the host's gives up: what it started is published by whoever drains next.
-            if backoff.wait(Drained::Nothing, WaitReason::Slot, ring, u64::from(last.0)).is_err() {
-                break;
-            }
-        }
+        await_tail(session, ring, queue, last);
     }
     lanes.sync();
+}
+
+/// Waits until the tail has passed `last`. The leader.
+#[cold]
+#[inline(never)]
+fn await_tail(session: &SessionTables, ring: u32, queue: &Queue, last: Ticket) {
+    let mut backoff = Backoff::new(session);
+    // Ends: producers of earlier tickets wait for nothing, and this loop adopts what a publisher leaves ([P-ASYNC-PUBLISH]).
+    while !queue.pass_to(last) {
+        // Past a deadline of the session's, a thread of the host's gives up: what it started is published by whoever drains next.
+        if backoff.wait(Drained::Nothing, WaitReason::Slot, ring, u64::from(last.0)).is_err() {
+            break;
+        }
+    }
 }
 
 /// Waits until the operation of each lane that has one is complete, or its time is over, by [`Machine::clock`]: what is known of it then; of none,
@@ -257,7 +311,7 @@ pub(crate) fn await_started(
     let mut backoff = Backoff::new(session);
     // A lane that has a limit looks at the clock as often as at the ring.
     let polls = if until_ns.is_some() { 1 } else { Machine::POLLS_BEFORE_YIELD };
-    let mut look = started.map_or(Look::Ended, |started| started.look(session));
+    let mut look = started.map_or(Look::Ended, Started::look);
     let (mut over, mut waits) = (false, false);
     // Ends: the kernel completes what it can, and this loop drains; what may never end has the caller's limit or the session's deadline.
     loop {
@@ -269,7 +323,7 @@ pub(crate) fn await_started(
         let (drained, delivered) = drain_started(session, lanes, going_on, way);
         if let Some(started) = going_on {
             // Looked at behind a drain: short waits, one after the other, would otherwise drain nothing where a look takes longer than they do.
-            look = delivered.map_or_else(|| started.look_again(started.queue(session)), Look::Done);
+            look = delivered.map_or_else(|| started.look_again(), Look::Done);
         }
         if let (Some(started), Look::InFlight) = (going_on, look) {
             // A lane with a limit of its own has no other.
@@ -307,7 +361,7 @@ fn drain_started(
         }
         let ring = lanes.broadcast(left.map_or(0, |started| started.ring), rest.first());
         let mine = left.filter(|started| started.ring == ring);
-        let queue = &{ session.all_queues()[ring as usize] };
+        let queue = &{ *mine.map_or_else(|| &session.all_queues()[ring as usize], |started| started.queue) };
         let operation = mine.map(Started::operation);
         let (this, result) = drain_for(session, (ring, queue), lanes, way, operation);
         drained = drained.and(this);
@@ -332,7 +386,7 @@ pub(crate) fn cancel_started(
     lanes: Lanes,
     started: Option<&Started>,
 ) -> Result<u32, Errno> {
-    let mut left = started.filter(|started| started.look(session) == Look::InFlight);
+    let mut left = started.filter(|started| started.look() == Look::InFlight);
     let mut result = Err(Errno::NOENT);
     // Ends: each round takes a ring.
     loop {

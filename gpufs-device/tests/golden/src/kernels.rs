@@ -37,6 +37,18 @@ extern "gpu-kernel" fn kernel_pread(session: *const SessionTables, descriptor: u
     let _ = fs(session).pread(Descriptor(descriptor), bytes, 64 * thread);
 }
 
+/// 64 bytes a thread, read and written back by calls that are started and waited for.
+#[unsafe(no_mangle)]
+extern "gpu-kernel" fn kernel_started(session: *const SessionTables, descriptor: u32, into: *mut u8) {
+    let (fs, place) = (fs(session), 64 * global_thread());
+    // SAFETY:
+    // - the launch gives 64 bytes for each thread
+    let bytes = unsafe { core::slice::from_raw_parts_mut(into.add(place as usize), 64) };
+    let read = fs.start_pread(Descriptor(descriptor), bytes.len(), place);
+    let _ = read.and_then(|read| read.wait_into(bytes));
+    let _ = fs.start_pwrite(Descriptor(descriptor), bytes, place).and_then(|written| written.wait());
+}
+
 /// `fwrite` to the standard output: 64 bytes of `from` a thread.
 #[unsafe(no_mangle)]
 extern "gpu-kernel" fn kernel_fwrite(session: *const SessionTables, from: *const u8) {
