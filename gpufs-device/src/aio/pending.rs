@@ -205,6 +205,8 @@ impl Pending {
     ) -> Result<Finished, Errno> {
         let session = self.fs.session();
         let started = self.started.as_ref();
+        // Looked up now: behind the completion it would be a trip to memory of its own.
+        let held = self.held(session);
         let mut look = await_started(session, lanes, started, until.time())?;
         let late = look == Look::InFlight;
         if lanes.any(late) {
@@ -215,39 +217,46 @@ impl Pending {
             (Look::Done(result), Some(memory)) => (memory.address, u64::try_from(result).unwrap_or(0)),
             _ => (0, 0),
         };
-        // Looked up before the copy, which takes longer.
-        let held = self.held(session, look, into.is_some());
+        let is_copied = into.is_some();
         let (to, room) = into.map_or((0, 0), |into| (into.as_mut_ptr() as u64, into.len() as u64));
         // SAFETY:
         // - one end is the lane's staging memory, of which the kernel has written so many bytes, the other the caller's, and borrowed
         unsafe { copy_lanes(session, lanes, Flow::In, (to, memory, count.min(room))) };
         // The lane that has the buffers gives them back next: others may still have a share to copy out of them.
         lanes.sync();
-        if let Some(held) = held {
-            held.release();
-        }
+        self.end(held, look, is_copied);
         self.result(look, late)
     }
 
     /// Takes the result of an operation that was seen to be complete. Any lane, for itself.
     pub(super) fn taken(&mut self, session: &SessionTables, look: Look) -> Result<Finished, Errno> {
-        if let Some(held) = self.held(session, look, false) {
-            held.release();
-        }
+        let held = self.held(session);
+        self.end(held, look, false);
         self.result(look, false)
     }
 
-    /// What goes back of an operation that is complete, which is released before [`Pending::result`]: its memory, too, where it has failed or what
-    /// was read `is_copied`.
-    fn held<'a>(&mut self, session: &'a SessionTables, look: Look, is_copied: bool) -> Option<Held<'a>> {
-        let (Look::Done(result), Some(started)) = (look, self.started.as_ref()) else { return None };
-        let memory = if is_copied || result < 0 { self.memory.take() } else { None };
+    /// What the operation holds, its memory among it.
+    #[inline]
+    fn held<'a>(&self, session: &'a SessionTables) -> Option<Held<'a>> {
         // SAFETY:
-        // - complete, and of its own round, as `look` says; released once, before the handle is given up
-        Some(unsafe { started.held(session, memory) })
+        // - `end` alone releases it, of an operation that is complete, and of its own round; behind it the handle is given up
+        self.started.as_ref().map(|started| unsafe { started.held(session, self.memory.get()) })
     }
 
-    /// The result, where what [`Pending::held`] says was released.
+    /// Gives back what an operation held that is complete: its memory, too, where it has failed or what was read `is_copied`.
+    #[inline]
+    fn end(&mut self, held: Option<Held<'_>>, look: Look, is_copied: bool) {
+        if let (Look::Done(result), Some(mut held)) = (look, held) {
+            if is_copied || result < 0 {
+                self.memory = Memory::NONE;
+            } else {
+                held.keep_memory();
+            }
+            held.release();
+        }
+    }
+
+    /// The result, behind [`Pending::end`].
     fn result(&mut self, look: Look, late: bool) -> Result<Finished, Errno> {
         let Some(started) = self.started.take() else { return Err(Errno::INVAL) };
         let Look::Done(result) = look else {

@@ -384,6 +384,14 @@ pub(crate) unsafe fn copy_lanes(
     flow: Flow,
     (target, source, bytes): (u64, u64, u64),
 ) {
+    if Machine::COPIES_WORDS && lanes.count() == 1 {
+        if bytes > 0 {
+            // SAFETY:
+            // - this function's contract: of one lane all that it reaches is valid in every lane
+            unsafe { copy_together(lanes, flow, target, source, bytes) };
+        }
+        return;
+    }
     let together = session.copies_together()
         && bytes >= TOGETHER_BYTES
         && !Machine::is_private(target)

@@ -44,6 +44,11 @@ pub(crate) struct Held<'a> {
 }
 
 impl Held<'_> {
+    /// Without the memory, which stays the caller's.
+    #[inline]
+    pub(crate) fn keep_memory(&mut self) {
+        self.memory = None;
+    }
     /// Gives it back.
     #[inline]
     pub(crate) fn release(self) {
