@@ -44,6 +44,7 @@ mod scratch;
 mod stage;
 mod svg;
 mod targets;
+mod wake;
 mod write;
 
 use std::io::Write as _;
@@ -65,7 +66,7 @@ type Part = (Subcommand, fn(&mut Bench) -> Result<(), Failure>);
 
 /// Not parts of `all`, which measures the same and more.
 const OTHERS: [Part; 2] = [(Subcommand::Targets, targets::run), (Subcommand::Plots, plots::run)];
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     (Subcommand::Latency, latency::run),
     (Subcommand::Iops, iops::run),
     (Subcommand::Print, print::run),
@@ -76,6 +77,7 @@ const PARTS: [Part; 12] = [
     (Subcommand::Paths, paths::run),
     (Subcommand::Async, pending::run),
     (Subcommand::Overlap, overlap::run),
+    (Subcommand::Wake, wake::run),
     (Subcommand::Cache, cache::run),
     (Subcommand::CpuCost, cost::run),
 ];

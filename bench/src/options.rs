@@ -76,6 +76,8 @@ pub(crate) enum Subcommand {
     Async,
     /// The next read beside the work, in the ratios 4:1, 1:1 and 1:4, beside one after the other: warps in step, and apart
     Overlap,
+    /// How soon a thread of the host goes on that sleeps, when a kernel sends it something, beside the same of two threads
+    Wake,
     /// Pages of files in device memory, beside plain arrays; misses beside pread, write-back beside pwrite; a table of which targets are met
     Cache,
     /// Cores that rings use, busy and idle; memory of a session

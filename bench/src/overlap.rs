@@ -56,7 +56,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let path = scratch.stamped("read", span)?;
     // One warp has nothing but itself to overlap with. Several read while others work, even if each does one after the other.
     let apart = if bench.gpu.is_some() { vec![1, 8] } else { vec![1] };
-    let in_step = if bench.gpu.is_some() { vec![8] } else { vec![2] };
+    let in_step = if bench.gpu.is_some() { vec![2, 8] } else { vec![2] };
     let chosen = bench.options.warps.clone();
     let mut grids = Vec::new();
     let sizes = bench.options.sizes.clone().unwrap_or(vec![64 << 10, 4 << 10]);

@@ -44,9 +44,9 @@ const OPTIONS: [&str; 27] = [
     "help",
     "version",
 ];
-const SUBCOMMANDS: [&str; 15] = [
-    "latency", "iops", "print", "write", "read", "fgets", "fscanf", "paths", "async", "overlap", "cache",
-    "cpu-cost", "all", "targets", "plots",
+const SUBCOMMANDS: [&str; 16] = [
+    "latency", "iops", "print", "write", "read", "fgets", "fscanf", "paths", "async", "overlap", "wake",
+    "cache", "cpu-cost", "all", "targets", "plots",
 ];
 
 #[test]

@@ -14,6 +14,7 @@ pub mod paths;
 pub mod pending;
 pub mod rivals;
 pub mod steps;
+pub mod wake;
 
 use gpufs_core::word::{DeviceWord64, wake_fence};
 use gpufs_device::warp::{Lanes, Machine, Warp, clock, position};

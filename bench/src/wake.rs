@@ -1,0 +1,102 @@
+//! `wake`: how soon a thread of the host goes on that sleeps, when a kernel sends something to it.
+//!
+//! The thread leaves a number where the other side looks for it, and sleeps until an answer comes. The other side answers after a pause, in which the
+//! thread falls asleep, and says how long that was. What is left of the time is the number's way there, a look at memory, and the waking.
+
+use std::hint;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpufs_bench_kernels::wake::wakes;
+use gpufs_core::word::SharedWord;
+use gpufs_host::Grid;
+
+use crate::bench::Bench;
+use crate::failure::Failure;
+use crate::latency::Quantiles;
+use crate::report::Role;
+use crate::stage::Stage;
+
+const NAME: &str = "wake";
+const ONE: Grid = Grid { blocks: 1, threads: 1 };
+/// After which a thread of the host sleeps, and its core, too.
+const PAUSE: Duration = Duration::from_micros(300);
+
+pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
+    let runs = bench.options.effort.samples;
+    let (rounds, rings) = (if bench.options.quick { 200 } else { 1000 }, bench.rings(&[1])[0]);
+    let case = "a thread of the host that sleeps, until it goes on";
+    let by_kernel = "a kernel's lane wakes it, by a channel; target p50 < 20";
+    bench.step(by_kernel);
+    let quantiles = Quantiles::of(runs, || by_a_kernel(bench.stage(rings)?, rounds))?;
+    quantiles.add_to(bench, (NAME, case), by_kernel, Role::Ours);
+    let by_thread = "another thread wakes it, by a channel of the standard library's";
+    bench.step(by_thread);
+    bench.quiet();
+    let quantiles = Quantiles::of(runs, || by_a_thread(rounds))?;
+    quantiles.add_to(bench, (NAME, case), by_thread, Role::Rival);
+    Ok(())
+}
+
+/// Microseconds from a number that is left to its answer's arrival, without the pause between, of which `ask` says how many nanoseconds it took.
+fn samples(rounds: u32, mut ask: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Vec<f64>, Failure> {
+    (1..=rounds)
+        .map(|round| {
+            let start = Instant::now();
+            let pause = Duration::from_nanos(ask(round)?);
+            Ok(start.elapsed().saturating_sub(pause).as_secs_f64() * 1e6)
+        })
+        .collect()
+}
+
+/// One run in which a kernel answers.
+#[expect(unsafe_code, reason = "a word in memory shared with the kernel")]
+fn by_a_kernel(stage: &mut Stage, rounds: u32) -> Result<Vec<f64>, Failure> {
+    let (shared, times) = (stage.pinned(), stage.times());
+    // SAFETY:
+    // - it lies in registered memory, aligned, and is touched with these verbs alone while the kernel runs
+    let call = unsafe { &*(shared as *const SharedWord) };
+    call.set(0);
+    let (answers, to_host) = stage.session().channel_from_kernels::<u64>(8)?;
+    let pause_ns = u64::try_from(PAUSE.as_nanos())?;
+    stage.start::<wakes::Entry>(ONE, wakes::Arguments { shared, rounds, pause_ns, to_host, times })?;
+    let samples = samples(rounds, |round| {
+        // ORDERING: release, system, partner the kernel's acquire.
+        call.publish(round);
+        answers.receive().ok_or_else(|| "the kernel has ended before its answer".into())
+    });
+    stage.finish()?;
+    samples
+}
+
+/// One run in which a thread answers.
+fn by_a_thread(rounds: u32) -> Result<Vec<f64>, Failure> {
+    let call = SharedWord::new(0);
+    let (to_host, answers) = mpsc::sync_channel(8);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let to_host = to_host;
+            for round in 1..=rounds {
+                // Ends: the other thread asks as often.
+                // ORDERING: acquire, partner its release.
+                while call.observe() != round {
+                    hint::spin_loop();
+                }
+                let came = Instant::now();
+                while came.elapsed() < PAUSE {
+                    hint::spin_loop();
+                }
+                let pause = u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                if to_host.send(pause).is_err() {
+                    return;
+                }
+            }
+        });
+        samples(rounds, |round| {
+            // ORDERING: release, partner the acquire above.
+            call.publish(round);
+            Ok(answers.recv()?)
+        })
+    })
+}
