@@ -11,8 +11,8 @@ use crate::Times;
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 kernel! {
-    /// For each number from 1 on that the host leaves in `shared`, one lane goes on for `pause_ns`, and then sends how long it did so, in nanoseconds,
-    /// to a thread that sleeps by then.
+    /// For each number from 1 on that the host leaves in `shared`, one lane goes on for `pause_ns`, and then sends how long it did so, in
+    /// nanoseconds, to a thread that sleeps by then.
     pub fn wakes(fs: Fs, shared: u64, rounds: u32, pause_ns: u64, to_host: Sender<u64>, times: u64) {
         // SAFETY:
         // - the host made the word, and outlives the kernel
