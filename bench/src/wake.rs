@@ -20,22 +20,26 @@ use crate::stage::Stage;
 
 const NAME: &str = "wake";
 const ONE: Grid = Grid { blocks: 1, threads: 1 };
-/// After which a thread of the host sleeps, and its core, too.
-const PAUSE: Duration = Duration::from_micros(300);
+/// How long the thread has slept by then: its core with it where that is long.
+const PAUSES: [(&str, Duration); 2] = [
+    ("a thread of the host that has slept for 50 µs, until it goes on", Duration::from_micros(50)),
+    ("a thread of the host that has slept for 300 µs, until it goes on", Duration::from_micros(300)),
+];
 
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let runs = bench.options.effort.samples;
     let (rounds, rings) = (if bench.options.quick { 200 } else { 1000 }, bench.rings(&[1])[0]);
-    let case = "a thread of the host that sleeps, until it goes on";
     let by_kernel = "a kernel's lane wakes it, by a channel; target p50 < 20";
-    bench.step(by_kernel);
-    let quantiles = Quantiles::of(runs, || by_a_kernel(bench.stage(rings)?, rounds))?;
-    quantiles.add_to(bench, (NAME, case), by_kernel, Role::Ours);
     let by_thread = "another thread wakes it, by a channel of the standard library's";
-    bench.step(by_thread);
-    bench.quiet();
-    let quantiles = Quantiles::of(runs, || by_a_thread(rounds))?;
-    quantiles.add_to(bench, (NAME, case), by_thread, Role::Rival);
+    for (case, pause) in PAUSES {
+        bench.step(by_kernel);
+        let quantiles = Quantiles::of(runs, || by_a_kernel(bench.stage(rings)?, rounds, pause))?;
+        quantiles.add_to(bench, (NAME, case), by_kernel, Role::Ours);
+        bench.step(by_thread);
+        bench.quiet();
+        let quantiles = Quantiles::of(runs, || by_a_thread(rounds, pause))?;
+        quantiles.add_to(bench, (NAME, case), by_thread, Role::Rival);
+    }
     Ok(())
 }
 
@@ -52,14 +56,14 @@ fn samples(rounds: u32, mut ask: impl FnMut(u32) -> Result<u64, Failure>) -> Res
 
 /// One run in which a kernel answers.
 #[expect(unsafe_code, reason = "a word in memory shared with the kernel")]
-fn by_a_kernel(stage: &mut Stage, rounds: u32) -> Result<Vec<f64>, Failure> {
+fn by_a_kernel(stage: &mut Stage, rounds: u32, pause: Duration) -> Result<Vec<f64>, Failure> {
     let (shared, times) = (stage.pinned(), stage.times());
     // SAFETY:
     // - it lies in registered memory, aligned, and is touched with these verbs alone while the kernel runs
     let call = unsafe { &*(shared as *const SharedWord) };
     call.set(0);
     let (answers, to_host) = stage.session().channel_from_kernels::<u64>(8)?;
-    let pause_ns = u64::try_from(PAUSE.as_nanos())?;
+    let pause_ns = u64::try_from(pause.as_nanos())?;
     stage.start::<wakes::Entry>(ONE, wakes::Arguments { shared, rounds, pause_ns, to_host, times })?;
     let samples = samples(rounds, |round| {
         // ORDERING: release, system, partner the kernel's acquire.
@@ -71,7 +75,7 @@ fn by_a_kernel(stage: &mut Stage, rounds: u32) -> Result<Vec<f64>, Failure> {
 }
 
 /// One run in which a thread answers.
-fn by_a_thread(rounds: u32) -> Result<Vec<f64>, Failure> {
+fn by_a_thread(rounds: u32, pause: Duration) -> Result<Vec<f64>, Failure> {
     let call = SharedWord::new(0);
     let (to_host, answers) = mpsc::sync_channel(8);
     thread::scope(|scope| {
@@ -84,11 +88,11 @@ fn by_a_thread(rounds: u32) -> Result<Vec<f64>, Failure> {
                     hint::spin_loop();
                 }
                 let came = Instant::now();
-                while came.elapsed() < PAUSE {
+                while came.elapsed() < pause {
                     hint::spin_loop();
                 }
-                let pause = u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                if to_host.send(pause).is_err() {
+                let paused = u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                if to_host.send(paused).is_err() {
                     return;
                 }
             }
