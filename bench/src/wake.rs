@@ -26,6 +26,9 @@ const PAUSES: [(&str, Duration); 2] = [
     ("a thread of the host that has slept for 300 µs, until it goes on", Duration::from_micros(300)),
 ];
 
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 pub(crate) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let runs = bench.options.effort.samples;
     let (rounds, rings) = (if bench.options.quick { 200 } else { 1000 }, bench.rings(&[1])[0]);
@@ -68,10 +71,11 @@ fn by_a_kernel(stage: &mut Stage, rounds: u32, pause: Duration) -> Result<Vec<f6
     let samples = samples(rounds, |round| {
         // ORDERING: release, system, partner the kernel's acquire.
         call.publish(round);
-        answers.receive().ok_or_else(|| "the kernel has ended before its answer".into())
+        // A kernel that has ended for a reason of its own, which `finish` tells, answers no more.
+        Ok(answers.receive_for(PATIENCE)?.ok_or("the channel was closed before the answer")?)
     });
     stage.finish()?;
-    samples
+    samples.map_err(|error| format!("no answer of the kernel's: {error}").into())
 }
 
 /// One run in which a thread answers.

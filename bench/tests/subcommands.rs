@@ -89,6 +89,19 @@ fn asynchronous() {
 }
 
 #[test]
+fn overlap() {
+    let report = run("overlap", &["--warps", "1", "--sizes", "4K,16K"]);
+    check(&report, "overlap", &["gpufs", "rival", "fact"]);
+    let cases = report["figures"].to_string();
+    assert!(cases.contains("a read of 4 KiB") && cases.contains("a read of 16 KiB"), "{cases}");
+}
+
+#[test]
+fn wake() {
+    check(&run("wake", &[]), "wake", &["gpufs", "rival"]);
+}
+
+#[test]
 fn print() {
     check(&run("print", &[]), "print", &["gpufs", "rival"]);
 }
