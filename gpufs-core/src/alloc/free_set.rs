@@ -242,7 +242,7 @@ impl FreeSet {
         }
     }
 
-    /// Where a claim goes back to: looked up before the time comes.
+    /// Where a claim goes back to, copied before the time comes.
     pub const fn place(&self, claim: Claim) -> FreePlace {
         FreePlace { set: *self, claim }
     }
